@@ -1,0 +1,140 @@
+#include "ablations/analysis/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ablations/analysis/quantile.h"
+#include "ablations/analysis/student_t.h"
+#include "absl/strings/str_format.h"
+
+namespace warpledger::analysis {
+
+const char* VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kAdopt:
+      return "ADOPT";
+    case Verdict::kRealBelowGate:
+      return "REAL_BELOW_GATE";
+    case Verdict::kNeutral:
+      return "NEUTRAL";
+    case Verdict::kRegression:
+      return "REGRESSION";
+    case Verdict::kInconclusive:
+      return "INCONCLUSIVE";
+    case Verdict::kBroken:
+      return "BROKEN";
+    case Verdict::kInvalid:
+      return "INVALID";
+    case Verdict::kNotApplicable:
+      return "NOT_APPLICABLE";
+  }
+  return "";
+}
+
+std::string WhyCodeInvalid(const CodeHashes& hashes) {
+  // Without a hash nothing shows that the toggle got into the binary.
+  if (hashes.base.empty() || hashes.candidate.empty()) {
+    return absl::StrFormat("no machine-code evidence: codegen.json has no hash of the %s",
+                           hashes.base.empty() ? "base" : "candidate");
+  }
+  if (hashes.base == hashes.candidate) {
+    return "the toggle reaches no code: base and candidate are the same machine code";
+  }
+  return "";
+}
+
+std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
+  size_t throttled = 0;
+  std::vector<double> base_mhz;
+  std::vector<double> candidate_mhz;
+  for (const Pair& pair : pairs) {
+    if (pair.base.throttled || pair.candidate.throttled) ++throttled;
+    if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
+      base_mhz.push_back(pair.base.sm_mhz);
+      candidate_mhz.push_back(pair.candidate.sm_mhz);
+    }
+  }
+  if (2 * throttled > pairs.size()) {
+    return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
+  }
+  if (!base_mhz.empty()) {
+    const double base = Median(base_mhz);
+    const double candidate = Median(candidate_mhz);
+    if (std::fabs(candidate - base) > kMaxClockDifference * std::min(base, candidate)) {
+      return absl::StrFormat("the clocks differ: base ran at %.0f MHz, candidate at %.0f MHz", base,
+                             candidate);
+    }
+  }
+  return "";
+}
+
+bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {
+  const Interval interval = log_ratio.Envelope(1 - 2 * alpha);
+  return interval.low >= -std::log1p(delta) && interval.high <= std::log1p(delta);
+}
+
+std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha) {
+  if (log_ratio.n_clusters() < 2) return std::nullopt;
+  const Interval interval = log_ratio.Envelope(1 - alpha);
+  const double estimate = log_ratio.estimate();
+  const double half_width = std::max(estimate - interval.low, interval.high - estimate);
+  // The half-width is t(alpha) standard errors; power adds t(power) more.
+  const int df = log_ratio.n_clusters() - 1;
+  const double more = StudentCritical(2 * (1 - kPower), df) / StudentCritical(alpha, df);
+  return std::exp(half_width * (1 + more));
+}
+
+Judgement Judge(const Evidence& evidence) {
+  Judgement j;
+  const double confidence = 1 - evidence.alpha;
+  if (evidence.log_ratio != nullptr) {
+    const Interval interval = evidence.log_ratio->Envelope(confidence);
+    j.ratio = std::exp(evidence.log_ratio->estimate());
+    j.interval = Interval{std::exp(interval.low), std::exp(interval.high)};
+    j.mde_ratio = MinimumDetectableRatio(*evidence.log_ratio, evidence.alpha);
+  }
+  const auto decide = [&j](Verdict verdict, std::string reason) {
+    j.verdict = verdict;
+    j.reason = std::move(reason);
+    return j;
+  };
+  if (!evidence.not_applicable.empty()) {
+    return decide(Verdict::kNotApplicable, evidence.not_applicable);
+  }
+  if (!evidence.broken.empty()) return decide(Verdict::kBroken, evidence.broken);
+  if (!evidence.invalid.empty()) return decide(Verdict::kInvalid, evidence.invalid);
+  if (evidence.log_ratio == nullptr) {
+    return decide(Verdict::kInconclusive, "no paired samples on this shape");
+  }
+  if (evidence.log_ratio->n_clusters() < kMinProcesses) {
+    return decide(Verdict::kInconclusive,
+                  "one process only: whether the effect recurs in another is unknown");
+  }
+  const double low = j.interval->low;
+  const double high = j.interval->high;
+  const double percent = 100 * confidence;
+  if (IsEquivalent(*evidence.log_ratio, evidence.alpha, evidence.neutral_delta)) {
+    return decide(Verdict::kNeutral, absl::StrFormat("the effect is under %.2g%% either way",
+                                                     100 * evidence.neutral_delta));
+  }
+  if (low >= evidence.gate) {
+    return decide(Verdict::kAdopt,
+                  absl::StrFormat("at least %.3fx at %.2f%% confidence, gate %.2fx", low, percent,
+                                  evidence.gate));
+  }
+  if (low > 1) {
+    return decide(Verdict::kRealBelowGate,
+                  absl::StrFormat("at least %.3fx at %.2f%% confidence, short of the gate %.2fx",
+                                  low, percent, evidence.gate));
+  }
+  if (high < 1) {
+    return decide(Verdict::kRegression,
+                  absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
+  }
+  return decide(Verdict::kInconclusive,
+                absl::StrFormat("the %.2f%% interval holds 1; this run would find %.3fx", percent,
+                                j.mde_ratio.value_or(0)));
+}
+
+}  // namespace warpledger::analysis

@@ -1,0 +1,90 @@
+// The rules that turn evidence into a verdict.
+//
+// The first rule that applies decides:
+//   NOT_APPLICABLE   the caller gives a reason
+//   BROKEN           base or candidate failed a check on this shape, or had none
+//   INVALID          same machine code or none known; throttled; unequal clocks
+//   INCONCLUSIVE     no pairs, or fewer than two processes
+//   NEUTRAL          inside 1 ± delta by two one-sided tests
+//   ADOPT            lower bound >= gate
+//   REAL_BELOW_GATE  lower bound > 1
+//   REGRESSION       upper bound < 1
+//   INCONCLUSIVE     otherwise, with the minimum detectable effect
+// NEUTRAL stands before REAL_BELOW_GATE and REGRESSION because an effect that is
+// surely under 1% is not worth anybody's line of code, however surely it is not
+// zero.
+//
+//   Judgement j = Judge({.log_ratio = &median, .alpha = 0.05, .gate = 1.10});
+
+#ifndef WARPLEDGER_ABLATIONS_ANALYSIS_VERDICT_H_
+#define WARPLEDGER_ABLATIONS_ANALYSIS_VERDICT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ablations/analysis/cluster_median.h"
+#include "ablations/analysis/paired.h"
+#include "absl/types/span.h"
+
+namespace warpledger::analysis {
+
+enum class Verdict {
+  kAdopt,
+  kRealBelowGate,
+  kNeutral,
+  kRegression,
+  kInconclusive,
+  kBroken,
+  kInvalid,
+  kNotApplicable,
+};
+
+const char* VerdictName(Verdict verdict);
+
+inline constexpr double kMaxClockDifference = 0.02;
+inline constexpr int kMinProcesses = 2;
+inline constexpr double kPower = 0.80;  // of the minimum detectable effect
+
+struct CodeHashes {
+  std::string base;  // empty: unknown
+  std::string candidate;
+};
+
+// Why timings can't speak for the toggle; empty when they can.
+std::string WhyCodeInvalid(const CodeHashes& hashes);
+std::string WhyConditionsInvalid(absl::Span<const Pair> pairs);
+
+struct Evidence {
+  std::string not_applicable;  // reasons; empty: the rule does not apply
+  std::string broken;
+  std::string invalid;
+  const ClusterMedian* log_ratio = nullptr;  // of ln(base / candidate); null: no pairs
+  double alpha = 0.05;                       // adjusted for the family
+  double gate = 1.10;
+  double neutral_delta = 0.01;
+};
+
+struct Judgement {
+  Verdict verdict = Verdict::kInconclusive;
+  std::string reason;
+  // Ratios time(base) / time(candidate), where there are pairs, at 1 - alpha;
+  // given for BROKEN and INVALID too, for the record.
+  std::optional<double> ratio;
+  std::optional<Interval> interval;
+  std::optional<double> mde_ratio;
+};
+
+Judgement Judge(const Evidence& evidence);
+
+// Two one-sided tests at `alpha` each: the 1 - 2 alpha interval lies inside
+// [1 / (1 + delta), 1 + delta].
+bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta);
+
+// The smallest ratio above 1 that a run of this spread finds with probability
+// kPower at level `alpha`; nullopt with fewer than two processes.
+std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha);
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_ABLATIONS_ANALYSIS_VERDICT_H_

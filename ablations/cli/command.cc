@@ -1,0 +1,252 @@
+#include "ablations/cli/command.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "ablations/cli/flags.h"
+#include "ablations/nearest.h"
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::cli {
+namespace {
+
+constexpr char kIntroduction[] =
+    R"(warpledger: which GPU optimisations really work, measured on a fused attention kernel.
+
+Every optimisation is a toggle of the kernel. A design says which combinations are
+timed against each other; a record holds what was measured; verdicts, report and
+plots are computed from the record alone.
+
+Usage: warpledger COMMAND [flags]      warpledger help COMMAND
+
+Commands:
+)";
+
+constexpr char kExitCodes[] = R"(
+Exit codes: 0 fine; 1 the command worked and found something wrong (a variant that
+fails its check); 2 wrong use or bad input; 3 something is missing here (GPU, driver,
+CUDA build, Python); 4 the record is damaged or in use; 5 anything else.
+
+Example: warpledger run --out=out/mine && warpledger report --record=out/mine --out=out/mine
+)";
+
+std::vector<std::string>& MutableCommandLine() {
+  static std::vector<std::string>* line = new std::vector<std::string>;
+  return *line;
+}
+
+const Command* FindCommand(std::string_view name) {
+  for (const Command& command : AllCommands()) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : AllCommands()) {
+    if (!command.hidden) names.emplace_back(command.name);
+  }
+  return names;
+}
+
+void PrintHelp() {
+  std::fputs(kIntroduction, stdout);
+  for (const Command& command : AllCommands()) {
+    if (command.hidden) continue;
+    std::printf("  %-8.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
+                static_cast<int>(command.summary.size()), command.summary.data());
+  }
+  std::fputs(kExitCodes, stdout);
+}
+
+void PrintCommandHelp(const Command& command) {
+  std::printf("warpledger %s %s\n\n%s.\n", std::string(command.name).c_str(),
+              std::string(command.arguments).c_str(), std::string(command.summary).c_str());
+  if (!command.details.empty()) std::printf("%s\n", std::string(command.details).c_str());
+  if (!command.flags.empty()) std::printf("\nFlags:\n");
+  for (const std::string_view name : command.flags) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(std::string(name));
+    const std::string fallback = flag->DefaultValue();
+    std::printf("  --%-16s %s%s\n", std::string(name).c_str(), flag->Help().c_str(),
+                fallback.empty() ? "" : absl::StrCat(" (default: ", fallback, ")").c_str());
+  }
+}
+
+// Sets the command's flags and returns what is left. Abseil's own parser would
+// take every command's flags for every command, and exit with 1 by itself.
+absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
+                                                    absl::Span<const std::string> arguments) {
+  std::vector<std::string> positional;
+  const std::vector<std::string> known(command.flags.begin(), command.flags.end());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    absl::string_view text = arguments[i];
+    if (!absl::ConsumePrefix(&text, "--")) {
+      positional.push_back(arguments[i]);
+      continue;
+    }
+    const size_t equals = text.find('=');
+    std::string name(text.substr(0, equals));
+    std::replace(name.begin(), name.end(), '-', '_');
+    std::string value(equals == absl::string_view::npos ? "" : text.substr(equals + 1));
+    bool has_value = equals != absl::string_view::npos;
+
+    const auto is_known = [&](const std::string& n) {
+      return std::find(known.begin(), known.end(), n) != known.end();
+    };
+    if (!is_known(name) && !has_value && name.starts_with("no") && is_known(name.substr(2)) &&
+        absl::FindCommandLineFlag(name.substr(2))->IsOfType<bool>()) {
+      name = name.substr(2);
+      value = "false";
+      has_value = true;
+    }
+    if (!is_known(name)) {
+      const std::vector<std::string> near = ablations::NearestNames(name, known);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", std::string(command.name), "' has no flag --", name,
+          near.empty() ? "" : absl::StrCat("; did you mean --", near[0], "?"),
+          " `warpledger help ", std::string(command.name), "` shows its flags"));
+    }
+    absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (!has_value && flag->IsOfType<bool>()) {
+      value = "true";
+    } else if (!has_value) {
+      if (i + 1 == arguments.size()) {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
+      }
+      value = arguments[++i];
+    }
+    std::string error;
+    if (!flag->ParseFrom(value, &error)) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", error));
+    }
+  }
+  return positional;
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "warpledger: %s\n", std::string(status.message()).c_str());
+  return ExitCode(status);
+}
+
+}  // namespace
+
+absl::Span<const Command> AllCommands() {
+  static const auto* commands = new std::vector<Command>{
+      {.name = "list",
+       .arguments = "[toggles|variants|designs|shapes|inputs]",
+       .summary = "Shows the toggles, variants, designs, shapes and input distributions",
+       .details = "",
+       .flags = {"format"},
+       .run = &ListCommand},
+      {.name = "check",
+       .arguments = "[flags]",
+       .summary = "Checks variants against the FP64 reference on shapes (needs a GPU)",
+       .details = "Outputs are poisoned with NaN and lie between guard bands; every run is "
+                  "repeated and must give the same bits.",
+       .flags = {"variants", "shapes", "inputs", "seeds", "seed"},
+       .run = &CheckCommand},
+      {.name = "run",
+       .arguments = "--out=DIR [flags]",
+       .summary = "Measures a design on shapes and writes a record (needs a GPU)",
+       .details = "The same call on the same directory resumes a run that was stopped.",
+       .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
+                 "max_launches", "peers", "python", "silence_limit_s"},
+       .run = &RunCommand},
+      {.name = "judge",
+       .arguments = "--record=DIR [--out=FILE]",
+       .summary = "Turns a record into verdicts: summary.json and a table",
+       .details = "Writes DIR/summary.json unless --out names another file.",
+       .flags = {"record", "out"},
+       .run = &JudgeCommand},
+      {.name = "report",
+       .arguments = "--record=DIR --out=DIR [flags]",
+       .summary = "Turns a record into a Markdown report and plots",
+       .details = "",
+       .flags = {"record", "out", "plots", "python", "readme"},
+       .run = &ReportCommand},
+      {.name = "exec",
+       .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
+       .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
+       .details = "Softmax scale 1/sqrt(64). The output is written only when the run succeeded.",
+       .flags = {"variant", "q", "k", "v", "out", "lse", "causal"},
+       .run = &ExecCommand},
+      {.name = "worker",
+       .arguments = "",
+       .summary = "Measures for `run`, which starts it",
+       .details = "",
+       .flags = {},
+       .hidden = true,
+       .run = &WorkerCommand},
+  };
+  return *commands;
+}
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitUsage;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnimplemented:
+      return kExitMissing;
+    case absl::StatusCode::kDataLoss:
+      return kExitDamaged;
+    default:
+      return kExitFailed;
+  }
+}
+
+absl::Span<const std::string> CommandLine() { return MutableCommandLine(); }
+
+int Main(int argc, char** argv) {
+  MutableCommandLine().assign(argv, argv + argc);
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto is_help = [](const std::string& a) { return a == "--help" || a == "-h"; };
+  if (arguments.empty()) {
+    PrintHelp();
+    return kExitUsage;
+  }
+  if (is_help(arguments[0]) || (arguments[0] == "help" && arguments.size() == 1)) {
+    PrintHelp();
+    return kExitOk;
+  }
+  if (arguments[0] == "--version") {
+    std::printf("warpledger %s\n", build_info::kVersion);
+    return kExitOk;
+  }
+  const bool wants_help = arguments[0] == "help" ||
+                          std::any_of(arguments.begin() + 1, arguments.end(), is_help);
+  const std::string& name = arguments[0] == "help" ? arguments[1] : arguments[0];
+  const Command* command = FindCommand(name);
+  if (command == nullptr) {
+    const std::vector<std::string> near = ablations::NearestNames(name, CommandNames());
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("unknown command '", name, "'",
+                     near.empty() ? "" : absl::StrCat("; did you mean '", near[0], "'?"),
+                     " `warpledger --help` shows all")));
+  }
+  if (wants_help) {
+    PrintCommandHelp(*command);
+    return kExitOk;
+  }
+  const absl::StatusOr<std::vector<std::string>> positional =
+      ParseFlags(*command, absl::MakeConstSpan(arguments).subspan(1));
+  if (!positional.ok()) return Fail(positional.status());
+  if (!positional->empty() && command->name != "list") {
+    return Fail(absl::InvalidArgumentError(absl::StrCat("'", name, "' takes no argument '",
+                                                        (*positional)[0], "'; flags start with --")));
+  }
+  const absl::StatusOr<int> result = command->run(*positional);
+  return result.ok() ? *result : Fail(result.status());
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,35 @@
+#include "ablations/cli/flags.h"
+
+#include "absl/flags/flag.h"
+
+ABSL_FLAG(std::string, format, "text", "text or json");
+ABSL_FLAG(std::string, variant, "",
+          "a variant: an arm of a design (ladder:wmma_pv) or toggles joined by + "
+          "(kv_tiling+warp_shuffle)");
+ABSL_FLAG(std::string, variants, "all", "variants, comma-separated, or all");
+ABSL_FLAG(std::string, shapes, "ladder",
+          "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one");
+ABSL_FLAG(std::string, inputs, "all",
+          "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
+ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
+ABSL_FLAG(std::string, design, "ladder", "the design to measure");
+ABSL_FLAG(std::string, out, "", "where the output goes");
+ABSL_FLAG(std::string, record, "", "the record's directory");
+ABSL_FLAG(int, processes, 3, "worker processes, one after another; at least 3 for verdicts");
+ABSL_FLAG(int, blocks, 24, "blocks per process and shape; a block times every arm once");
+ABSL_FLAG(uint64_t, seed, 1, "seed of inputs and orders");
+ABSL_FLAG(double, replay_us, 1000, "wanted length of one graph replay, in microseconds");
+ABSL_FLAG(int, max_launches, 256, "most launches in one graph replay");
+ABSL_FLAG(std::string, peers, "auto",
+          "auto: time PyTorch's SDPA backends too where PyTorch is found; off: don't");
+ABSL_FLAG(std::string, python, "",
+          "Python interpreter for peers and plots; default: $WARPLEDGER_PYTHON, else python3");
+ABSL_FLAG(int, silence_limit_s, 300,
+          "a worker process that prints nothing for so many seconds is stopped");
+ABSL_FLAG(bool, plots, true, "draw the figures too");
+ABSL_FLAG(std::string, readme, "", "also renew the generated section of this README");
+ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, 64) fp16");
+ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, 64) fp16");
+ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, 64) fp16");
+ABSL_FLAG(std::string, lse, "", "also write the log-sum-exp here: (batch, heads_q, seq_q) fp32");
+ABSL_FLAG(bool, causal, false, "causal mask, aligned to the bottom right");

@@ -1,0 +1,36 @@
+// Every flag of `warpledger`; command.cc says which command takes which.
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
+#define WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/flags/declare.h"
+
+ABSL_DECLARE_FLAG(std::string, format);
+ABSL_DECLARE_FLAG(std::string, variant);
+ABSL_DECLARE_FLAG(std::string, variants);
+ABSL_DECLARE_FLAG(std::string, shapes);
+ABSL_DECLARE_FLAG(std::string, inputs);
+ABSL_DECLARE_FLAG(int, seeds);
+ABSL_DECLARE_FLAG(std::string, design);
+ABSL_DECLARE_FLAG(std::string, out);
+ABSL_DECLARE_FLAG(std::string, record);
+ABSL_DECLARE_FLAG(int, processes);
+ABSL_DECLARE_FLAG(int, blocks);
+ABSL_DECLARE_FLAG(uint64_t, seed);
+ABSL_DECLARE_FLAG(double, replay_us);
+ABSL_DECLARE_FLAG(int, max_launches);
+ABSL_DECLARE_FLAG(std::string, peers);
+ABSL_DECLARE_FLAG(std::string, python);
+ABSL_DECLARE_FLAG(int, silence_limit_s);
+ABSL_DECLARE_FLAG(bool, plots);
+ABSL_DECLARE_FLAG(std::string, readme);
+ABSL_DECLARE_FLAG(std::string, q);
+ABSL_DECLARE_FLAG(std::string, k);
+ABSL_DECLARE_FLAG(std::string, v);
+ABSL_DECLARE_FLAG(std::string, lse);
+ABSL_DECLARE_FLAG(bool, causal);
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_FLAGS_H_

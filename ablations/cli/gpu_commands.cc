@@ -1,0 +1,240 @@
+// `warpledger check`, `run`, `exec` and the worker that `run` starts.
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/cli/python.h"
+#include "ablations/npy.h"
+#include "ablations/plan.h"
+#include "ablations/progress.h"
+#include "ablations/run.h"
+#include "ablations/sdpa_runner.h"
+#include "ablations/worker.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/random.h"
+#include "kernels/common/status_macros.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::cli {
+namespace {
+
+using ablations::NamedVariant;
+
+absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const NamedVariant& variant) {
+  const sdpa::KernelInstance* instance = sdpa::FindInstance(variant.config);
+  if (instance == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variant '", variant.name,
+                     "' is legal, but no design names it, so this build holds no kernel for it; "
+                     "`warpledger list variants` shows those it holds"));
+  }
+  return instance;
+}
+
+struct CheckCounts {
+  int64_t done = 0;
+  int64_t failed = 0;
+};
+
+absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKind& kind,
+                        uint64_t seed, absl::Span<const NamedVariant> variants,
+                        CheckCounts& counts, ablations::Progress& progress) {
+  const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
+  const sdpa::Reference reference = sdpa::ComputeReference(shape.problem, inputs);
+  absl::StatusOr<ablations::SdpaRunner> runner =
+      ablations::SdpaRunner::Create(shape.problem, {inputs});
+  if (!runner.ok()) return runner.status();
+  for (const NamedVariant& variant : variants) {
+    const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(variant);
+    if (!instance.ok()) return instance.status();
+    const absl::StatusOr<ablations::CheckOutcome> outcome = runner->Check(**instance, 0, reference);
+    if (!outcome.ok()) return outcome.status();
+    ++counts.done;
+    const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
+                                           std::string(kind.name), ", seed ", seed);
+    if (!outcome->correct) {
+      ++counts.failed;
+      progress.Note(absl::StrCat("WRONG: ", where, ": ", outcome->reason));
+    }
+    progress.Step(where);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
+  const auto variants = ablations::ParseVariants(absl::GetFlag(FLAGS_variants));
+  if (!variants.ok()) return variants.status();
+  const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
+  if (!shapes.ok()) return shapes.status();
+  const auto kinds = ablations::ParseInputKinds(absl::GetFlag(FLAGS_inputs));
+  if (!kinds.ok()) return kinds.status();
+  const int seeds = absl::GetFlag(FLAGS_seeds);
+  if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
+  for (const NamedVariant& variant : *variants) {
+    if (const auto instance = CompiledInstance(variant); !instance.ok()) return instance.status();
+  }
+  if (const auto device = QueryDevice(); !device.ok()) return device.status();
+
+  CheckCounts counts;
+  ablations::Progress progress(
+      "checks", static_cast<int64_t>(variants->size() * shapes->size() * kinds->size()) * seeds);
+  for (const sdpa::NamedShape& shape : *shapes) {
+    for (const sdpa::NamedInputKind& kind : *kinds) {
+      for (int i = 0; i < seeds; ++i) {
+        const uint64_t seed = MixSeed(absl::GetFlag(FLAGS_seed), i);
+        RETURN_IF_ERROR(CheckShape(shape, kind, seed, *variants, counts, progress));
+      }
+    }
+  }
+  std::printf("%lld checks, %lld wrong\n", static_cast<long long>(counts.done),
+              static_cast<long long>(counts.failed));
+  return counts.failed == 0 ? kExitOk : kExitFinding;
+}
+
+absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
+  if (std::strcmp(build_info::kBuildType, "Release") != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this is a ", build_info::kBuildType,
+                     " build; times are taken from Release builds only (cmake --preset release)"));
+  }
+  ablations::RunOptions options;
+  options.design = absl::GetFlag(FLAGS_design);
+  if (const auto design = ablations::FindDesign(options.design); !design.ok()) {
+    return design.status();
+  }
+  auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
+  if (!shapes.ok()) return shapes.status();
+  options.shapes = *std::move(shapes);
+  options.out_dir = absl::GetFlag(FLAGS_out);
+  if (options.out_dir.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");
+  }
+  options.processes = absl::GetFlag(FLAGS_processes);
+  options.blocks = absl::GetFlag(FLAGS_blocks);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.replay_us = absl::GetFlag(FLAGS_replay_us);
+  options.max_launches = absl::GetFlag(FLAGS_max_launches);
+  if (options.processes < 1 || options.blocks < 1 || options.replay_us <= 0 ||
+      options.max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--processes, --blocks and --replay_us must be positive, --max_launches at "
+                     "least ",
+                     ablations::kInputSets));
+  }
+  const std::string peers = absl::GetFlag(FLAGS_peers);
+  if (peers != "auto" && peers != "off") {
+    return absl::InvalidArgumentError(absl::StrCat("--peers=", peers, ": it is auto or off"));
+  }
+  options.peers = peers == "auto";
+  options.python = PythonInterpreter();
+  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  const absl::Span<const std::string> line = CommandLine();
+  options.argv.assign(line.begin(), line.end());
+  RETURN_IF_ERROR(ablations::RunDesign(options));
+  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir.c_str(),
+              options.out_dir.c_str());
+  return kExitOk;
+}
+
+absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  absl::StatusOr<ablations::WorkerJob> job = ablations::WorkerJob::FromJson(text);
+  if (!job.ok()) return job.status();
+  RETURN_IF_ERROR(ablations::RunWorker(*job));
+  return kExitOk;
+}
+
+absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string variant_name = absl::GetFlag(FLAGS_variant);
+  if (variant_name.empty()) {
+    return absl::InvalidArgumentError("--variant is missing; `warpledger list variants` shows all");
+  }
+  const absl::StatusOr<NamedVariant> variant = ablations::FindVariant(variant_name);
+  if (!variant.ok()) return variant.status();
+  const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(*variant);
+  if (!instance.ok()) return instance.status();
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) return absl::InvalidArgumentError("--out is missing: the .npy file to write");
+
+  struct Array {
+    const char* flag;
+    std::string path;
+    ablations::NpyArray npy;
+  };
+  Array arrays[] = {{"q", absl::GetFlag(FLAGS_q), {}},
+                    {"k", absl::GetFlag(FLAGS_k), {}},
+                    {"v", absl::GetFlag(FLAGS_v), {}}};
+  for (Array& array : arrays) {
+    if (array.path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", array.flag, " is missing"));
+    }
+    absl::StatusOr<ablations::NpyArray> npy = ablations::ReadNpy(array.path);
+    if (!npy.ok()) return npy.status();
+    if (npy->shape.size() != 4) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(array.path, ": shape ", ablations::NpyShapeString(npy->shape),
+                       "; (batch, heads, sequence, head_dim) is needed"));
+    }
+    for (const int64_t size : npy->shape) {
+      if (size > std::numeric_limits<int>::max()) {
+        return absl::InvalidArgumentError(absl::StrCat(array.path, ": a dimension of ", size,
+                                                       " is more than a kernel can address"));
+      }
+    }
+    array.npy = *std::move(npy);
+  }
+  auto& [q, k, v] = arrays;
+  sdpa::Problem problem;
+  problem.batch = static_cast<int>(q.npy.shape[0]);
+  problem.heads_q = static_cast<int>(q.npy.shape[1]);
+  problem.seq_q = static_cast<int>(q.npy.shape[2]);
+  problem.head_dim = static_cast<int>(q.npy.shape[3]);
+  problem.heads_kv = static_cast<int>(k.npy.shape[1]);
+  problem.seq_kv = static_cast<int>(k.npy.shape[2]);
+  problem.causal = absl::GetFlag(FLAGS_causal);
+  RETURN_IF_ERROR(
+      ablations::CheckNpy(q.path, q.npy, ablations::NpyType::kFloat16, q.npy.shape));
+  // K and V must agree with Q and with each other.
+  const std::vector<int64_t> kv_shape = {problem.batch, problem.heads_kv, problem.seq_kv,
+                                         problem.head_dim};
+  RETURN_IF_ERROR(ablations::CheckNpy(k.path, k.npy, ablations::NpyType::kFloat16, kv_shape));
+  RETURN_IF_ERROR(ablations::CheckNpy(v.path, v.npy, ablations::NpyType::kFloat16, kv_shape));
+  RETURN_IF_ERROR(sdpa::CheckProblem(problem));
+
+  const auto values = [](const Array& array) {
+    std::vector<sdpa::Fp16> result(array.npy.data.size() / sizeof(sdpa::Fp16));
+    std::memcpy(result.data(), array.npy.data.data(), array.npy.data.size());
+    return result;
+  };
+  const sdpa::Inputs inputs = {values(q), values(k), values(v)};
+  absl::StatusOr<ablations::SdpaRunner> runner = ablations::SdpaRunner::Create(problem, {inputs});
+  if (!runner.ok()) return runner.status();
+  const absl::StatusOr<ablations::RunOutput> output = runner->Run(**instance, 0);
+  if (!output.ok()) return output.status();
+  if (!output->guards_intact) {
+    return absl::InternalError(absl::StrCat(variant->name, " wrote outside its output; nothing is "
+                                                           "written. Please report the shape."));
+  }
+  const std::string lse = absl::GetFlag(FLAGS_lse);
+  if (!lse.empty()) {
+    RETURN_IF_ERROR(ablations::WriteNpy(
+        lse, {problem.batch, problem.heads_q, problem.seq_q}, ablations::NpyType::kFloat32,
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->lse.data()),
+                            output->lse.size() * sizeof(float))));
+  }
+  RETURN_IF_ERROR(ablations::WriteNpy(
+      out, q.npy.shape, ablations::NpyType::kFloat16,
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->out.data()),
+                          output->out.size() * sizeof(sdpa::Fp16))));
+  std::printf("Wrote %s%s%s\n", out.c_str(), lse.empty() ? "" : " and ", lse.c_str());
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

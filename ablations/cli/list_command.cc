@@ -1,0 +1,209 @@
+// `warpledger list`: the registry, as text for people and as JSON for scripts.
+
+#include <cstdio>
+
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/designs.h"
+#include "ablations/nearest.h"
+#include "ablations/plan.h"
+#include "ablations/record.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/smem_layout.h"
+
+namespace warpledger::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string ChangeName(sdpa::EvidenceChange change) {
+  switch (change) {
+    case sdpa::EvidenceChange::kNone:
+      return "none";
+    case sdpa::EvidenceChange::kAppears:
+      return "appears";
+    case sdpa::EvidenceChange::kGrows:
+      return "grows";
+  }
+  return "unknown";
+}
+
+std::vector<int> Levels(const sdpa::ToggleRow& row) {
+  return {row.levels.values.begin(),
+          row.levels.values.begin() + static_cast<int64_t>(row.levels.count)};
+}
+
+std::vector<std::string> Needs(const sdpa::ToggleRow& row) {
+  std::vector<std::string> needs;
+  for (const sdpa::ToggleField need : row.needs) {
+    if (need != nullptr) needs.emplace_back(sdpa::ToggleId(need));
+  }
+  return needs;
+}
+
+Json ToggleJson(const sdpa::ToggleRow& row) {
+  return {{"id", row.id},
+          {"label", row.label},
+          {"levels", Levels(row)},
+          {"needs", Needs(row)},
+          {"control", row.control},
+          {"claim", row.claim},
+          {"predicted",
+           {{"shape", row.predicted.shape},
+            {"low", row.predicted.low},
+            {"high", row.predicted.high},
+            {"why", row.predicted.why}}},
+          {"gate", row.gate},
+          {"evidence",
+           {{"change", ChangeName(row.evidence.change)},
+            {"ptx", row.evidence.ptx},
+            {"sass", row.evidence.sass}}},
+          {"micro", row.micro},
+          {"prior",
+           {{"text", row.prior.text}, {"p50_us", row.prior.p50_us}, {"ratio", row.prior.ratio}}}};
+}
+
+Json RegistryJson() {
+  Json toggles = Json::array();
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
+  Json designs = Json::array();
+  for (const ablations::Design& design : ablations::AllDesigns()) {
+    Json arms = Json::array();
+    for (const ablations::DesignArm& arm : design.arms) {
+      arms.push_back({{"name", arm.name},
+                      {"config", sdpa::ConfigName(arm.config)},
+                      {"role", arm.role},
+                      {"toggle", arm.toggle},
+                      {"base", arm.base}});
+    }
+    designs.push_back({{"name", design.name}, {"label", design.label}, {"arms", arms}});
+  }
+  Json variants = Json::array();
+  for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
+    variants.push_back({{"name", variant.name},
+                        {"config", sdpa::ConfigName(variant.config)},
+                        {"tile_m", sdpa::TileM(variant.config)},
+                        {"tile_n", sdpa::TileN(variant.config)},
+                        {"threads", sdpa::Threads(variant.config)},
+                        {"stages", sdpa::Stages(variant.config)},
+                        {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+  }
+  Json shapes = Json::array();
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    shapes.push_back(ablations::ToJson(
+        ablations::ShapeInfo{std::string(shape.name), shape.problem}));
+  }
+  Json inputs = Json::array();
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);
+  return {{"toggles", toggles},
+          {"designs", designs},
+          {"variants", variants},
+          {"shapes", shapes},
+          {"inputs", inputs}};
+}
+
+void PrintToggles() {
+  std::printf("Toggles (in ladder order; each is off by default)\n");
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    std::string needs;
+    for (const std::string& need : Needs(row)) absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
+    std::printf("\n  %s: %s\n    claim:     %s\n", std::string(row.id).c_str(),
+                std::string(row.label).c_str(), std::string(row.claim).c_str());
+    std::printf("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
+                row.predicted.high, std::string(row.predicted.shape).c_str(), row.gate);
+    if (!needs.empty()) std::printf("    needs:     %s\n", needs.c_str());
+    std::printf("    prior:     %s\n", std::string(row.prior.text).c_str());
+  }
+}
+
+void PrintVariants() {
+  std::printf("Variants (name; tile_m x tile_n, threads, shared memory; configuration)\n");
+  for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
+    std::printf("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name.c_str(),
+                sdpa::TileM(variant.config), sdpa::TileN(variant.config),
+                sdpa::Threads(variant.config), sdpa::SmemBytes(variant.config),
+                sdpa::ConfigName(variant.config).c_str());
+  }
+}
+
+void PrintDesigns() {
+  std::printf("Designs\n");
+  for (const ablations::Design& design : ablations::AllDesigns()) {
+    std::printf("  %s: %s\n", design.name.c_str(), design.label.c_str());
+    for (const ablations::DesignArm& arm : design.arms) {
+      std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
+                  arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());
+    }
+  }
+}
+
+void PrintShapes() {
+  std::printf("Shapes (* timed by the ladder)\n");
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    const sdpa::Problem& p = shape.problem;
+    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s: %s\n", std::string(shape.name).c_str(),
+                shape.ladder ? "*" : " ", p.batch, p.heads_q, p.heads_kv, p.seq_q, p.seq_kv,
+                p.head_dim, p.causal ? " causal" : "", std::string(shape.why).c_str());
+  }
+}
+
+void PrintInputs() {
+  std::printf("Input distributions\n");
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    std::printf("  %s\n", std::string(kind.name).c_str());
+  }
+}
+
+struct Section {
+  std::string_view name;
+  void (*print)();
+};
+constexpr Section kSections[] = {{"toggles", &PrintToggles},
+                                 {"variants", &PrintVariants},
+                                 {"designs", &PrintDesigns},
+                                 {"shapes", &PrintShapes},
+                                 {"inputs", &PrintInputs}};
+
+}  // namespace
+
+absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments) {
+  const std::string format = absl::GetFlag(FLAGS_format);
+  if (format != "text" && format != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--format=", format, ": it is text or json"));
+  }
+  std::vector<std::string> known;
+  for (const Section& section : kSections) known.emplace_back(section.name);
+  for (const std::string& argument : arguments) {
+    if (std::find(known.begin(), known.end(), argument) == known.end()) {
+      return ablations::UnknownName("section", argument, known);
+    }
+  }
+  if (format == "json") {
+    Json json = RegistryJson();
+    if (arguments.empty()) {
+      std::fputs(ablations::DumpFile(json).c_str(), stdout);
+    } else {
+      Json chosen;
+      for (const std::string& argument : arguments) chosen[argument] = json[argument];
+      std::fputs(ablations::DumpFile(chosen).c_str(), stdout);
+    }
+    return kExitOk;
+  }
+  bool first = true;
+  for (const Section& section : kSections) {
+    const bool wanted = arguments.empty() ||
+                        std::find(arguments.begin(), arguments.end(), section.name) !=
+                            arguments.end();
+    if (!wanted) continue;
+    if (!first) std::printf("\n");
+    first = false;
+    section.print();
+  }
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

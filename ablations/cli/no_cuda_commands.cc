@@ -1,0 +1,22 @@
+// The commands that launch kernels, in a build without CUDA.
+
+#include "ablations/cli/command.h"
+
+namespace warpledger::cli {
+namespace {
+
+absl::Status NoCuda() {
+  return absl::UnimplementedError(
+      "this build holds no kernels, because CMake found no nvcc. Install the CUDA toolkit, set "
+      "CUDACXX if it is in an unusual place, and build again; list, judge and report work as they "
+      "are.");
+}
+
+}  // namespace
+
+absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
+absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
+absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
+absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
+
+}  // namespace warpledger::cli

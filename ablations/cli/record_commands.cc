@@ -1,0 +1,117 @@
+// `warpledger judge` and `warpledger report`: from a record alone, without a GPU.
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/cli/python.h"
+#include "ablations/paths.h"
+#include "ablations/store.h"
+#include "ablations/subprocess.h"
+#include "ablations/summarize.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
+#include "reports/render.h"
+#include "warpledger_source_hashes.h"
+
+namespace warpledger::cli {
+namespace {
+
+constexpr char kReportFile[] = "ladder.md";
+constexpr char kReadmeSection[] = "ladder";
+constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
+
+absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
+  const std::string dir = absl::GetFlag(FLAGS_record);
+  if (dir.empty()) {
+    return absl::InvalidArgumentError(
+        "--record=DIR is missing: the directory that `warpledger run` wrote");
+  }
+  absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
+  if (!record.ok()) return record.status();
+  return ablations::Summarize(*record);
+}
+
+absl::Status DrawPlots(const std::string& summary_file, const std::string& out) {
+  const absl::StatusOr<std::string> script = ablations::FindProgramFile("plots/render.py");
+  if (!script.ok()) return script.status();
+  const std::string python = PythonInterpreter();
+  const absl::Status status = ablations::RunLines(
+      {python, *script, "--summary", summary_file, "--out", out}, "", kPlotSilenceLimit,
+      [](std::string_view line) {
+        std::printf("%s\n", std::string(line).c_str());
+        return absl::OkStatus();
+      });
+  if (status.ok()) return status;
+  return absl::UnavailableError(absl::StrCat(
+      "the report is written, the plots are not: ", status.message(),
+      ". They need Python with matplotlib (requirements.txt): name it with --python, or pass "
+      "--noplots"));
+}
+
+// The section of the README, with the pictures' path as seen from there.
+absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
+                         const std::string& readme, const std::string& out) {
+  options.picture_prefix = absl::StrCat(out, "/");
+  absl::StatusOr<std::string> section = report::RenderReadmeSection(summary, options);
+  if (!section.ok()) return section.status();
+  absl::StatusOr<std::string> text = ablations::ReadFile(readme);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<std::string> renewed =
+      report::ReplaceGeneratedSection(*text, kReadmeSection, *section);
+  if (!renewed.ok()) return renewed.status();
+  return ablations::WriteFileAtomically(readme, *renewed);
+}
+
+}  // namespace
+
+absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> /*arguments*/) {
+  absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
+  if (!summary.ok()) return summary.status();
+  std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) out = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kSummaryFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(*summary)));
+  absl::StatusOr<std::string> table = ablations::VerdictTable(*summary);
+  if (!table.ok()) return table.status();
+  std::printf("%s\nSummary: %s\n", table->c_str(), out.c_str());
+  return kExitOk;
+}
+
+absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where report and plots go");
+  }
+  absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
+  if (!summary.ok()) return summary.status();
+  const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
+                                         .registry_sha256 = kRegistrySha256,
+                                         .picture_prefix = ""};
+  absl::StatusOr<std::string> text = report::RenderReport(*summary, options);
+  if (!text.ok()) return text.status();
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
+  const std::string file = absl::StrCat(out, "/", kReportFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
+  std::printf("Report: %s\n", file.c_str());
+  if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
+    RETURN_IF_ERROR(RenewReadme(*summary, options, readme, out));
+    std::printf("Renewed the generated section of %s\n", readme.c_str());
+  }
+  if (absl::GetFlag(FLAGS_plots)) {
+    // The figures are drawn from what was just computed, not from a summary.json
+    // that may be older than the record.
+    const std::string summary_file = absl::StrCat(out, "/.summary.json");
+    RETURN_IF_ERROR(
+        ablations::WriteFileAtomically(summary_file, ablations::DumpFile(*summary)));
+    const absl::Status drawn = DrawPlots(summary_file, out);
+    std::remove(summary_file.c_str());
+    RETURN_IF_ERROR(drawn);
+    std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

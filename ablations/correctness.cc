@@ -1,0 +1,100 @@
+#include "ablations/correctness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "absl/strings/str_format.h"
+
+namespace warpledger::ablations {
+namespace {
+
+struct Error {
+  double max = 0;
+  double mean = 0;
+  size_t worst = 0;
+};
+
+// A NaN anywhere makes both figures NaN, which no limit admits.
+template <typename Value>
+Error Against(const std::vector<double>& reference, size_t size, Value value) {
+  Error error;
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const double difference = std::fabs(value(i) - reference[i]);
+    if (!(difference <= error.max)) {
+      error.max = difference;
+      error.worst = i;
+    }
+    sum += difference;
+    if (std::isnan(difference)) return {difference, difference, i};
+  }
+  error.mean = size == 0 ? 0 : sum / static_cast<double>(size);
+  return error;
+}
+
+// Half the spacing of fp16 numbers at `magnitude`.
+double HalfFp16Ulp(double magnitude) {
+  constexpr int kMinExponent = -14;
+  constexpr int kMantissaBits = 10;
+  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), kMinExponent) : kMinExponent;
+  return std::ldexp(0.5, exponent - kMantissaBits);
+}
+
+}  // namespace
+
+Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Fp16> out,
+                       absl::Span<const float> lse) {
+  Accuracy result;
+  result.lse_err = std::numeric_limits<double>::quiet_NaN();
+  if (out.size() != reference.out.size() || (!lse.empty() && lse.size() != reference.lse.size())) {
+    result.reason = absl::StrFormat("the output has %d elements, the reference %d", out.size(),
+                                    reference.out.size());
+    return result;
+  }
+  double max_reference = 0;
+  for (const double value : reference.out) max_reference = std::max(max_reference, std::fabs(value));
+
+  const Error naive = Against(reference.out, out.size(),
+                              [&](size_t i) { return double{reference.naive_out[i]}; });
+  const Error ours = Against(reference.out, out.size(),
+                             [&](size_t i) { return double{sdpa::Fp16ToFloat(out[i])}; });
+  result.max_err = ours.max;
+  result.mean_err = ours.mean;
+  result.max_err_limit = 2 * naive.max + HalfFp16Ulp(max_reference);
+  result.mean_err_limit = 1.5 * naive.mean;
+  if (!(result.max_err <= result.max_err_limit)) {
+    result.reason = absl::StrFormat(
+        "element %d is %g, the reference %g: error %g over the limit %g", ours.worst,
+        sdpa::Fp16ToFloat(out[ours.worst]), reference.out[ours.worst], ours.max,
+        result.max_err_limit);
+  } else if (!(result.mean_err <= result.mean_err_limit)) {
+    result.reason = absl::StrFormat("mean error %g over the limit %g", result.mean_err,
+                                    result.mean_err_limit);
+  }
+
+  if (!lse.empty()) {
+    double magnitude = 1;
+    for (const double value : reference.lse) {
+      if (std::isfinite(value)) magnitude = std::max(magnitude, std::fabs(value));
+    }
+    result.lse_limit = std::ldexp(magnitude, -18);
+    result.lse_err = 0;
+    for (size_t i = 0; i < lse.size(); ++i) {
+      const bool same_infinity = std::isinf(reference.lse[i]) && lse[i] == reference.lse[i];
+      const double error = same_infinity ? 0 : std::fabs(lse[i] - reference.lse[i]);
+      if (!(error <= result.lse_limit) && result.reason.empty()) {
+        result.reason =
+            absl::StrFormat("log-sum-exp of row %d is %g, the reference %g: error over the limit %g",
+                            i, lse[i], reference.lse[i], result.lse_limit);
+      }
+      if (!(error <= result.lse_err)) result.lse_err = error;
+      if (std::isnan(error)) break;
+    }
+  }
+  result.correct = result.reason.empty();
+  return result;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,43 @@
+// When a kernel's output counts as right.
+//
+// The rule (after FlashAttention's own tests): against an FP64 reference from
+// the same fp16 inputs,
+//   max|out - ref|  <= 2 * max|naive - ref| + atol
+//   mean|out - ref| <= 1.5 * mean|naive - ref|
+// where `naive` is the same formula with every intermediate in fp16 and atol is
+// half an fp16 step at max|ref|, the rounding that no fp16 output escapes. Where
+// it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at
+// least of 1), and is -inf exactly where no key is seen. NaN or infinity fails.
+// Unlike a fixed tolerance, the limits shrink with the size of the outputs.
+
+#ifndef WARPLEDGER_ABLATIONS_CORRECTNESS_H_
+#define WARPLEDGER_ABLATIONS_CORRECTNESS_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "kernels/sdpa/fp16.h"
+#include "kernels/sdpa/reference.h"
+
+namespace warpledger::ablations {
+
+inline constexpr char kMaxErrorRule[] = "max|out-ref| <= 2 max|naive-ref| + half an fp16 ulp";
+
+struct Accuracy {
+  bool correct = false;
+  double max_err = 0;
+  double max_err_limit = 0;
+  double mean_err = 0;
+  double mean_err_limit = 0;
+  double lse_err = 0;  // NaN where no LSE was given
+  double lse_limit = 0;
+  std::string reason;  // why not correct; empty when it is
+};
+
+// `lse` may be empty: then it is not judged. Sizes must match the reference.
+Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Fp16> out,
+                       absl::Span<const float> lse);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_CORRECTNESS_H_

@@ -1,0 +1,3 @@
+#include "ablations/cli/command.h"
+
+int main(int argc, char** argv) { return warpledger::cli::Main(argc, argv); }

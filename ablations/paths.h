@@ -1,0 +1,24 @@
+// Finds the files that belong to the program: in the install tree beside it,
+// or in the build and source trees that it was built in.
+
+#ifndef WARPLEDGER_ABLATIONS_PATHS_H_
+#define WARPLEDGER_ABLATIONS_PATHS_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+// The running program's own file.
+std::string ExecutablePath();
+
+// A file by its path in the source tree ("plots/render.py") or, for what the
+// build makes, in the build tree ("codegen/codegen.json"). NotFound says where
+// it was looked for.
+absl::StatusOr<std::string> FindProgramFile(std::string_view relative);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_PATHS_H_

@@ -1,0 +1,146 @@
+#include "ablations/plan.h"
+
+#include <algorithm>
+
+#include "ablations/nearest.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "kernels/common/text.h"
+
+namespace warpledger::ablations {
+namespace {
+
+std::vector<std::string> SplitNames(std::string_view list) {
+  std::vector<std::string> names;
+  for (const absl::string_view part : absl::StrSplit(Text(list), ',')) {
+    const std::string name(absl::StripAsciiWhitespace(part));
+    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    names.push_back(name);
+  }
+  return names;
+}
+
+absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& reason) {
+  if (reason.kind == sdpa::InvalidReason::Kind::kUnknownLevel) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "variant '", Text(name), "': ", Text(reason.toggle), " needs ", Text(reason.missing),
+      ", which is off; add '", Text(reason.missing), "'"));
+}
+
+absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
+  sdpa::Config config;
+  if (name == sdpa::kBaseline.id) return config;
+  for (const absl::string_view part : absl::StrSplit(Text(name), '+')) {
+    const std::pair<std::string, std::string> fields = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const auto& [id, level_text] = fields;
+    const auto row = std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                                  [&id = id](const auto& toggle) { return toggle.id == id; });
+    if (row == std::end(sdpa::kToggles)) {
+      std::vector<std::string> known;
+      for (const sdpa::ToggleRow& toggle : sdpa::kToggles) known.emplace_back(toggle.id);
+      for (const NamedVariant& variant : AllVariants()) known.push_back(variant.name);
+      return UnknownName("variant", std::string(part), known);
+    }
+    int level = FirstOnLevel(*row);
+    if (!level_text.empty() && !absl::SimpleAtoi(level_text, &level)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variant '", Text(name), "': '", level_text, "' is no level of ", id));
+    }
+    config.*row->field = level;
+  }
+  return config;
+}
+
+template <typename Rows>
+auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
+    -> absl::StatusOr<std::vector<std::decay_t<decltype(*std::begin(rows))>>> {
+  using Row = std::decay_t<decltype(*std::begin(rows))>;
+  std::vector<Row> result;
+  if (list == "all") return std::vector<Row>(std::begin(rows), std::end(rows));
+  std::vector<std::string> known;
+  for (const Row& row : rows) known.emplace_back(row.name);
+  for (const std::string& name : SplitNames(list)) {
+    const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const Row& r) { return r.name == name; });
+    if (row == std::end(rows)) return UnknownName(kind, name, known);
+    result.push_back(*row);
+  }
+  if (result.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("no ", Text(kind), " named; 'all' takes every one"));
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Design> FindDesign(std::string_view name) {
+  std::vector<std::string> known;
+  for (Design& design : AllDesigns()) {
+    if (design.name == name) return std::move(design);
+    known.push_back(design.name);
+  }
+  return UnknownName("design", name, known);
+}
+
+std::vector<NamedVariant> AllVariants() {
+  std::vector<NamedVariant> variants;
+  for (const Design& design : AllDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      const bool known = std::any_of(variants.begin(), variants.end(),
+                                     [&](const auto& v) { return v.config == arm.config; });
+      if (!known) variants.push_back({arm.name, arm.config});
+    }
+  }
+  return variants;
+}
+
+absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
+  for (const Design& design : AllDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      if (arm.name == name) return NamedVariant{arm.name, arm.config};
+    }
+  }
+  const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
+  if (!config.ok()) return config.status();
+  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {
+    return InvalidConfig(name, reason);
+  }
+  return NamedVariant{std::string(name), *config};
+}
+
+absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
+  if (list == "all") return AllVariants();
+  std::vector<NamedVariant> variants;
+  for (const std::string& name : SplitNames(list)) {
+    absl::StatusOr<NamedVariant> variant = FindVariant(name);
+    if (!variant.ok()) return variant.status();
+    variants.push_back(*std::move(variant));
+  }
+  if (variants.empty()) {
+    return absl::InvalidArgumentError("no variant named; 'all' takes every one");
+  }
+  return variants;
+}
+
+absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list) {
+  if (list == "ladder") {
+    std::vector<sdpa::NamedShape> shapes;
+    for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+      if (shape.ladder) shapes.push_back(shape);
+    }
+    return shapes;
+  }
+  return ParseRows("shape", list, sdpa::kShapes);
+}
+
+absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {
+  return ParseRows("input kind", list, sdpa::kInputKinds);
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,38 @@
+// `warpledger run`: measures a design on shapes and writes a record.
+//
+// The controller starts one worker process after another, each in turn followed
+// by one process for the peers, and is alone in writing the record. The same
+// call on the same directory resumes after a kill.
+
+#ifndef WARPLEDGER_ABLATIONS_RUN_H_
+#define WARPLEDGER_ABLATIONS_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/sdpa/problem.h"
+
+namespace warpledger::ablations {
+
+struct RunOptions {
+  std::string design = "ladder";
+  std::vector<sdpa::NamedShape> shapes;
+  std::string out_dir;
+  int processes = 3;
+  int blocks = 24;  // per process and shape
+  uint64_t seed = 1;
+  double replay_us = 1000;
+  int max_launches = 256;
+  bool peers = true;
+  std::string python = "python3";  // for the peers
+  int silence_limit_s = 300;       // a process that says nothing for longer is stopped
+  std::vector<std::string> argv;   // as called, for run.json
+};
+
+absl::Status RunDesign(const RunOptions& options);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_RUN_H_

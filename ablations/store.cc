@@ -1,0 +1,570 @@
+#include "ablations/store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace warpledger::ablations {
+namespace {
+
+absl::Status OsError(const std::string& path, const char* action) {
+  const int error = errno;
+  const std::string message = absl::StrCat(path, ": cannot ", action, ": ", std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(message) : absl::InternalError(message);
+}
+
+std::string Join(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return OsError(path, "write");
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+// A rename or a new file survives a power cut once its directory is synced.
+absl::Status SyncDirectory(const std::string& dir) {
+  const FileDescriptor fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return OsError(dir, "open the directory");
+  if (fsync(fd.get()) != 0) return OsError(dir, "fsync the directory");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
+  std::string text;
+  char buffer[1 << 16];
+  off_t offset = 0;
+  while (true) {
+    const ssize_t count = pread(fd, buffer, sizeof(buffer), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return OsError(path, "read");
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    offset += count;
+  }
+}
+
+// One write() and one fdatasync(). When either fails, the file is cut back so
+// that what was there before stays whole.
+absl::Status AppendDurably(int fd, const std::string& path, const std::string& bytes) {
+  const off_t before = lseek(fd, 0, SEEK_END);
+  if (before < 0) return OsError(path, "seek");
+  ssize_t written = 0;
+  do {
+    written = write(fd, bytes.data(), bytes.size());
+  } while (written < 0 && errno == EINTR);
+  absl::Status status;
+  if (written < 0) {
+    status = OsError(path, "append");
+  } else if (static_cast<size_t>(written) != bytes.size()) {
+    status = absl::InternalError(absl::StrCat(path, ": only ", written, " of ", bytes.size(),
+                                              " bytes could be appended; is the disk full?"));
+  } else if (fdatasync(fd) != 0) {
+    status = OsError(path, "fdatasync");
+  }
+  if (!status.ok() && ftruncate(fd, before) != 0) {
+    status = absl::InternalError(absl::StrCat(
+        std::string(status.message()), "; and the partial block could not be cut off: ",
+        std::strerror(errno), ". Open the record again to repair it."));
+  }
+  return status;
+}
+
+absl::Status At(const char* file, int64_t line, const absl::Status& status) {
+  return absl::DataLossError(absl::StrCat(file, ":", line, ": ", std::string(status.message())));
+}
+
+absl::Status Damaged(const char* file, int64_t line, const std::string& what) {
+  return absl::DataLossError(absl::StrCat(file, ":", line, ": ", what));
+}
+
+constexpr char kRepairHint[] =
+    "; `warpledger run` on the same directory cuts it off and goes on from there";
+
+bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
+
+BlockKey KeyOf(const Sample& sample) {
+  return {sample.process, sample.shape, sample.block, IsPeer(sample.arm)};
+}
+
+std::string Name(const BlockKey& key) {
+  return absl::StrCat("process ", key.process, ", shape '", key.shape, "', block ", key.block,
+                      key.peers ? " of the peers" : "");
+}
+
+// Why `sample` can't follow `block`, the samples of its block before it; empty
+// when it can.
+std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample) {
+  const BlockKey key = KeyOf(sample);
+  if (sample.order < 0 || sample.order >= sample.of) {
+    return absl::StrCat("order ", sample.order, " of ", sample.of, " in ", Name(key));
+  }
+  for (const Sample& other : block) {
+    if (KeyOf(other) != key) {
+      return absl::StrCat(Name(KeyOf(other)), " has ", block.size(), " of its ", other.of,
+                          " samples when ", Name(key), " begins");
+    }
+    if (other.of != sample.of) {
+      return absl::StrCat(Name(key), " has ", other.of, " samples on one line and ", sample.of,
+                          " on another");
+    }
+    if (other.order == sample.order) {
+      return absl::StrCat(Name(key), " has two samples at order ", sample.order);
+    }
+    if (other.arm == sample.arm) {
+      return absl::StrCat(Name(key), " times arm '", sample.arm, "' twice");
+    }
+  }
+  return "";
+}
+
+struct Names {
+  std::set<std::string> arms;
+  std::set<std::string> shapes;
+};
+
+// Peers need not be arms: which of them exist shows only when they run.
+std::string WhyUnknown(const Names& names, const Sample& sample) {
+  if (!IsPeer(sample.arm) && !names.arms.contains(sample.arm)) {
+    return absl::StrCat("arm '", sample.arm, "' is not in ", kRunFile);
+  }
+  if (!names.shapes.contains(sample.shape)) {
+    return absl::StrCat("shape '", sample.shape, "' is not in ", kRunFile);
+  }
+  return "";
+}
+
+absl::StatusOr<Names> NamesOf(const RunInfo& run) {
+  Names names;
+  for (const ShapeInfo& shape : run.shapes) {
+    if (!names.shapes.insert(shape.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("shapes: '", shape.name, "' stands twice"));
+    }
+  }
+  for (const Arm& arm : run.arms) {
+    if (!names.arms.insert(arm.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("arms: '", arm.name, "' stands twice"));
+    }
+  }
+  for (const Arm& arm : run.arms) {
+    const bool judged = arm.role == kRoleStep || arm.role == kRoleAa || arm.role == kRoleNull;
+    if ((judged || !arm.base.empty()) && !names.arms.contains(arm.base)) {
+      return absl::InvalidArgumentError(absl::StrCat("arms: '", arm.name, "' is judged against '",
+                                                     arm.base, "', which is no arm of this run"));
+    }
+  }
+  return names;
+}
+
+enum class Tail { kStrict, kRepair };
+
+// The whole lines of a JSONL file up to `good_bytes`.
+struct SampleLines {
+  std::vector<Sample> samples;
+  std::set<BlockKey> completed;
+  size_t good_bytes = 0;
+  int64_t dropped_lines = 0;
+};
+
+// Calls `visit(line, number)` on each whole line; returns the bytes that whole
+// lines cover. A last line without its newline is an error when strict.
+template <typename Visit>
+absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Tail tail,
+                                   Visit visit) {
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      if (tail == Tail::kRepair) break;
+      return Damaged(file, number,
+                     absl::StrCat("the last line is cut off, it has no newline", kRepairHint));
+    }
+    absl::Status status = visit(std::string_view(text).substr(begin, end - begin), number);
+    if (!status.ok()) return At(file, number, status);
+    begin = end + 1;
+  }
+  return begin;
+}
+
+absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& names, Tail tail) {
+  SampleLines result;
+  std::vector<Sample> block;
+  size_t bytes = 0;
+  int64_t last_line = 0;
+  const auto visit = [&](std::string_view line, int64_t number) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<Sample> sample = SampleFromJson(*json);
+    if (!sample.ok()) return sample.status();
+    std::string why = WhyUnknown(names, *sample);
+    if (why.empty()) why = WhyNotNext(block, *sample);
+    // The sequence has no gaps, so a deleted block shows.
+    const int64_t seq = static_cast<int64_t>(result.samples.size() + block.size());
+    if (why.empty() && sample->seq != seq) {
+      why = absl::StrCat("seq is ", sample->seq, ", expected ", seq,
+                         ": lines were deleted, doubled or reordered");
+    }
+    if (why.empty() && block.empty() && result.completed.contains(KeyOf(*sample))) {
+      why = absl::StrCat(Name(KeyOf(*sample)), " stands twice");
+    }
+    if (!why.empty()) return absl::DataLossError(why);
+    block.push_back(*std::move(sample));
+    bytes += line.size() + 1;
+    last_line = number;
+    if (static_cast<int>(block.size()) == block.front().of) {
+      result.completed.insert(KeyOf(block.front()));
+      std::move(block.begin(), block.end(), std::back_inserter(result.samples));
+      block.clear();
+      result.good_bytes = bytes;
+    }
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, kSamplesFile, tail, visit);
+  if (!whole.ok()) return whole.status();
+  if (!block.empty() && tail == Tail::kStrict) {
+    return Damaged(
+        kSamplesFile, last_line,
+        absl::StrCat("the last block (", Name(KeyOf(block.front())), ") has ", block.size(),
+                     " of its ", block.front().of, " samples", kRepairHint));
+  }
+  result.dropped_lines = static_cast<int64_t>(block.size()) + (*whole < text.size() ? 1 : 0);
+  return result;
+}
+
+struct CheckLines {
+  std::vector<Check> checks;
+  size_t good_bytes = 0;
+};
+
+absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail) {
+  CheckLines result;
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<Check> check = CheckFromJson(*json);
+    if (!check.ok()) return check.status();
+    // A check's shape may be one that is only checked, never timed.
+    if (!IsPeer(check->arm) && !names.arms.contains(check->arm)) {
+      return absl::DataLossError(absl::StrCat("arm '", check->arm, "' is not in ", kRunFile));
+    }
+    result.checks.push_back(*std::move(check));
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, kChecksFile, tail, visit);
+  if (!whole.ok()) return whole.status();
+  result.good_bytes = *whole;
+  return result;
+}
+
+absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const std::string& dir, const char* file) {
+  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
+  if (!json.ok()) {
+    return absl::DataLossError(absl::StrCat(file, ": ", std::string(json.status().message())));
+  }
+  return json;
+}
+
+absl::Status InFile(const char* file, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(file, ": ", std::string(status.message())));
+}
+
+absl::StatusOr<RunInfo> ReadRun(const std::string& dir) {
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(dir, kRunFile);
+  if (absl::IsNotFound(json.status())) {
+    return absl::NotFoundError(absl::StrCat(dir, ": no record here, it has no ", kRunFile,
+                                            ". Name a folder that `warpledger run` has written."));
+  }
+  if (!json.ok()) return json.status();
+  absl::StatusOr<RunInfo> run = RunInfoFromJson(*json);
+  if (!run.ok()) return InFile(kRunFile, run.status());
+  return run;
+}
+
+// The first field in which a run differs from the one on disk, or empty. What
+// is compared is what makes samples comparable: the plan, the code, the GPU.
+std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
+  const auto differs = [](const char* field, const std::string& before, const std::string& after) {
+    return before == after ? std::string()
+                           : absl::StrCat(field, " was '", before, "', now is '", after, "'");
+  };
+  const nlohmann::ordered_json before = ToJson(on_disk);
+  const nlohmann::ordered_json after = ToJson(now);
+  for (const char* field : {"design", "family", "seed", "processes", "blocks_per_process", "cache",
+                            "registry_sha256", "kernel_source_sha256", "toolchain"}) {
+    std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
+    if (!why.empty()) return why;
+  }
+  for (const char* field : {"shapes", "arms"}) {
+    std::string why =
+        differs(absl::StrCat("the number of ", field).c_str(), absl::StrCat(before[field].size()),
+                absl::StrCat(after[field].size()));
+    for (size_t i = 0; why.empty() && i < before[field].size(); ++i) {
+      why = differs(absl::StrCat(field, "[", i, "]").c_str(), DumpLine(before[field][i]),
+                    DumpLine(after[field][i]));
+    }
+    if (!why.empty()) return why;
+  }
+  std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
+  return why.empty() ? differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver) : why;
+}
+
+template <typename T, typename Parse>
+absl::Status LoadOptional(const std::string& dir, const char* file, Parse parse,
+                          std::optional<T>* out) {
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(dir, file);
+  if (absl::IsNotFound(json.status())) return absl::OkStatus();
+  if (!json.ok()) return json.status();
+  absl::StatusOr<T> value = parse(*json);
+  if (!value.ok()) return InFile(file, value.status());
+  *out = *std::move(value);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CreateDirectories(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) {
+    return absl::InternalError(
+        absl::StrCat(dir, ": cannot create the directory: ", error.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return OsError(path, "open");
+  return ReadAll(fd.get(), path);
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  static std::atomic<int> counter = 0;
+  const std::string temporary =
+      absl::StrCat(path, ".tmp.", static_cast<int64_t>(getpid()), ".", counter.fetch_add(1));
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const auto write_and_rename = [&]() -> absl::Status {
+    const FileDescriptor fd(
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (fd.get() < 0) return OsError(temporary, "create");
+    if (absl::Status status = WriteAll(fd.get(), temporary, contents); !status.ok()) return status;
+    if (fsync(fd.get()) != 0) return OsError(temporary, "fsync");
+    if (rename(temporary.c_str(), path.c_str()) != 0) return OsError(path, "rename into place");
+    return SyncDirectory(parent.empty() ? "." : parent);
+  };
+  absl::Status status = write_and_rename();
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+bool HasRecord(const std::string& dir) {
+  struct stat info;
+  return stat(Join(dir, kRunFile).c_str(), &info) == 0;
+}
+
+RecordWriter::~RecordWriter() {
+  // Closing samples.jsonl lets go of the lock.
+  if (checks_fd_ >= 0) close(checks_fd_);
+  if (samples_fd_ >= 0) close(samples_fd_);
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::OpenLocked(const std::string& dir) {
+  std::unique_ptr<RecordWriter> writer(new RecordWriter());
+  writer->dir_ = dir;
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC;
+  const std::string samples = Join(dir, kSamplesFile);
+  writer->samples_fd_ = open(samples.c_str(), kFlags, 0666);
+  if (writer->samples_fd_ < 0) return OsError(samples, "open");
+  if (flock(writer->samples_fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return OsError(samples, "lock");
+    return absl::UnavailableError(
+        absl::StrCat(dir,
+                     ": another process is writing this record; wait for it to end, or "
+                     "name another directory"));
+  }
+  const std::string checks = Join(dir, kChecksFile);
+  writer->checks_fd_ = open(checks.c_str(), kFlags, 0666);
+  if (writer->checks_fd_ < 0) return OsError(checks, "open");
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::string& dir,
+                                                                   const RunInfo& run) {
+  if (absl::StatusOr<Names> names = NamesOf(run); !names.ok()) return names.status();
+  if (absl::Status status = CreateDirectories(dir); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
+  if (!writer.ok()) return writer;
+  // Asked under the lock, or two controllers could both find nothing.
+  if (HasRecord(dir)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        dir, ": holds a record already; resume it, or name another directory for a new one"));
+  }
+  if (lseek((*writer)->samples_fd_, 0, SEEK_END) > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        dir, ": holds samples but no ", kRunFile, " that says of what; name another directory"));
+  }
+  absl::Status status = WriteFileAtomically(Join(dir, kRunFile), DumpFile(ToJson(run)));
+  if (!status.ok()) return status;
+  (*writer)->run_ = run;
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::string& dir,
+                                                                   const RunInfo& run) {
+  absl::StatusOr<RunInfo> on_disk = ReadRun(dir);
+  if (!on_disk.ok()) return on_disk.status();
+  const std::string difference = FirstDifference(*on_disk, run);
+  if (!difference.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(dir, ": holds another run: ", difference,
+                     ". Samples of the two must not mix: name another directory, or give the "
+                     "arguments of the run that is there."));
+  }
+  absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
+  if (!writer.ok()) return writer;
+  (*writer)->run_ = *std::move(on_disk);
+  if (absl::Status status = (*writer)->ReadBack(); !status.ok()) return status;
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(const std::string& dir,
+                                                                 const RunInfo& run) {
+  return HasRecord(dir) ? Resume(dir, run) : Create(dir, run);
+}
+
+absl::Status RecordWriter::ReadBack() {
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return InFile(kRunFile, names.status());
+  const auto cut = [this](int fd, const char* file, size_t bytes) -> absl::Status {
+    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fdatasync(fd) != 0) {
+      return OsError(Join(dir_, file), "cut off the damaged tail");
+    }
+    return absl::OkStatus();
+  };
+
+  absl::StatusOr<std::string> text = ReadAll(samples_fd_, Join(dir_, kSamplesFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kRepair);
+  if (!samples.ok()) return samples.status();
+  dropped_.sample_lines = samples->dropped_lines;
+  dropped_.sample_bytes = static_cast<int64_t>(text->size() - samples->good_bytes);
+  if (dropped_.sample_bytes > 0) {
+    absl::Status status = cut(samples_fd_, kSamplesFile, samples->good_bytes);
+    if (!status.ok()) return status;
+  }
+  next_seq_ = static_cast<int64_t>(samples->samples.size());
+  completed_ = std::move(samples->completed);
+
+  text = ReadAll(checks_fd_, Join(dir_, kChecksFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kRepair);
+  if (!checks.ok()) return checks.status();
+  dropped_.check_bytes = static_cast<int64_t>(text->size() - checks->good_bytes);
+  checks_ = std::move(checks->checks);
+  if (dropped_.check_bytes == 0) return absl::OkStatus();
+  return cut(checks_fd_, kChecksFile, checks->good_bytes);
+}
+
+absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
+  if (samples.empty()) return absl::InvalidArgumentError("a block without samples");
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  const BlockKey key = KeyOf(samples.front());
+  if (completed_.contains(key)) {
+    return absl::AlreadyExistsError(absl::StrCat(Name(key), " is on disk already"));
+  }
+  std::string lines;
+  std::vector<Sample> before;
+  for (Sample& sample : samples) {
+    sample.seq = next_seq_ + static_cast<int64_t>(before.size());
+    sample.of = static_cast<int>(samples.size());
+    std::string why = WhyUnknown(*names, sample);
+    if (why.empty()) why = WhyNotNext(before, sample);
+    if (!why.empty()) return absl::InvalidArgumentError(why);
+    const nlohmann::ordered_json json = ToJson(sample);
+    // What could not be read back must not be written.
+    if (absl::StatusOr<Sample> again = SampleFromJson(json); !again.ok()) return again.status();
+    absl::StrAppend(&lines, DumpLine(json), "\n");
+    before.push_back(sample);
+  }
+  absl::Status status = AppendDurably(samples_fd_, Join(dir_, kSamplesFile), lines);
+  if (!status.ok()) return status;
+  next_seq_ += static_cast<int64_t>(samples.size());
+  completed_.insert(key);
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::AppendSample(Sample sample) { return AppendBlock({std::move(sample)}); }
+
+absl::Status RecordWriter::AppendCheck(const Check& check) {
+  const bool known = std::any_of(run_.arms.begin(), run_.arms.end(),
+                                 [&](const Arm& arm) { return arm.name == check.arm; });
+  if (!known && !IsPeer(check.arm)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arm '", check.arm, "' of a check is not in ", kRunFile));
+  }
+  absl::Status status =
+      AppendDurably(checks_fd_, Join(dir_, kChecksFile), DumpLine(ToJson(check)) + "\n");
+  if (status.ok()) checks_.push_back(check);
+  return status;
+}
+
+absl::StatusOr<Record> LoadRecord(const std::string& dir) {
+  absl::StatusOr<RunInfo> run = ReadRun(dir);
+  if (!run.ok()) return run.status();
+  absl::StatusOr<Names> names = NamesOf(*run);
+  if (!names.ok()) return InFile(kRunFile, names.status());
+  Record record;
+  record.run = *std::move(run);
+
+  absl::StatusOr<std::string> text = ReadFile(Join(dir, kSamplesFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kStrict);
+  if (!samples.ok()) return samples.status();
+  record.samples = std::move(samples->samples);
+
+  text = ReadFile(Join(dir, kChecksFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
+  if (!checks.ok()) return checks.status();
+  record.checks = std::move(checks->checks);
+
+  absl::Status status = LoadOptional(dir, kResourcesFile, ResourcesFromJson, &record.resources);
+  if (status.ok()) status = LoadOptional(dir, kCodegenFile, CodegenFromJson, &record.codegen);
+  if (status.ok()) status = LoadOptional(dir, kLaunchFile, LaunchFromJson, &record.launch);
+  if (status.ok()) status = LoadOptional(dir, kPeersFile, PeersFromJson, &record.peers);
+  if (!status.ok()) return status;
+  return record;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,28 @@
+// Runs a program as a child process and hands out its standard output by lines.
+
+#ifndef WARPLEDGER_ABLATIONS_SUBPROCESS_H_
+#define WARPLEDGER_ABLATIONS_SUBPROCESS_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace warpledger::ablations {
+
+// Runs argv[0] (looked up on PATH), feeds it `input`, and calls `on_line` for
+// each complete line of its output; standard error is inherited. The child gets
+// SIGTERM, then SIGKILL, when `silence_limit` passes without a line or when
+// `on_line` fails, and dies with this process.
+// Errors: `on_line`'s own; NotFound when the program can't be started;
+// DeadlineExceeded on silence; Aborted when it exits non-zero or by a signal.
+absl::Status RunLines(const std::vector<std::string>& argv, std::string_view input,
+                      absl::Duration silence_limit,
+                      const std::function<absl::Status(std::string_view line)>& on_line);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUBPROCESS_H_

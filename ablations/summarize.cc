@@ -1,0 +1,650 @@
+#include "ablations/summarize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ablations/analysis/cluster_median.h"
+#include "ablations/analysis/holm.h"
+#include "ablations/analysis/paired.h"
+#include "ablations/analysis/quantile.h"
+#include "ablations/analysis/random.h"
+#include "ablations/analysis/verdict.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/common/nvml.h"
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::ClusterMedian;
+using analysis::Interval;
+using analysis::Pair;
+using analysis::Timing;
+
+// Six significant digits: what is below depends on the machine's libm, and the
+// bytes must not.
+Json Rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return std::strtod(text, nullptr);
+}
+
+Json Rounded(const std::optional<double>& value) { return value ? Rounded(*value) : Json(nullptr); }
+
+Json MedianOrNull(std::vector<double> values) {
+  return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+bool IsMeasuredHere(const Arm& arm) { return arm.role != kRolePeer && arm.role != kRoleFloor; }
+bool IsControl(const Arm& arm) { return arm.role == kRoleAa || arm.role == kRoleNull; }
+
+// What a rule of correctness knows of one arm on one shape.
+struct CheckFacts {
+  int count = 0;
+  bool all_correct = true;
+  const Check* worst = nullptr;  // largest error against its limit
+  std::string first_failure;
+
+  std::optional<bool> correct() const {
+    return count == 0 ? std::nullopt : std::optional<bool>(all_correct);
+  }
+};
+
+double ErrorOverLimit(const Check& check) {
+  const double ratio = check.max_err / check.max_err_limit;
+  // NaN: the error is not a number, or 0 against a limit of 0.
+  if (std::isnan(ratio)) return check.max_err == 0 ? 0 : HUGE_VAL;
+  return ratio;
+}
+
+std::string FailureText(const Check& check) {
+  const std::string why = check.reason.empty() ? "no reason recorded" : check.reason;
+  return absl::StrCat("failed on inputs '", check.inputs, "', seed ", check.seed, ": ", why);
+}
+
+class Summarizer {
+ public:
+  Summarizer(const Record& record, const SummarizeOptions& options)
+      : record_(record), run_(record.run), options_(options), arch_(ArchOf(record.run.gpu)) {}
+
+  absl::StatusOr<Json> Run() {
+    if (absl::Status status = Index(); !status.ok()) return status;
+    Json cells = Json::array();
+    Json floors = Json::array();
+    Json controls = Json::array();
+    for (const Arm& arm : run_.arms) {
+      for (const ShapeInfo& shape : run_.shapes) {
+        if (arm.role == kRoleFloor) AddFloor(arm, shape, &floors);
+        if (IsMeasuredHere(arm)) cells.push_back(Cell(arm, shape));
+        if (IsControl(arm)) AddControl(arm, shape, &controls);
+      }
+    }
+    int false_verdicts = 0;
+    for (const Json& control : controls) {
+      if (control["false_verdict"].get<bool>()) ++false_verdicts;
+    }
+    int family_size = 0;
+    Json verdicts = Verdicts(&family_size);
+
+    Json summary;
+    summary["schema_version"] = kSchemaVersion;
+    summary["run_id"] = run_.run_id;
+    summary["gpu"] = run_.gpu.slug;
+    summary["design"] = run_.design;
+    summary["family"] = run_.family;
+    summary["provenance"] = Provenance();
+    summary["statistics"] = {
+        {"confidence", options_.confidence},
+        {"bootstrap_resamples", options_.bootstrap_resamples},
+        {"bootstrap_seed", options_.bootstrap_seed},
+        {"neutral_delta", options_.neutral_delta},
+        {"family_size", family_size},
+        {"correction", "Holm"},
+        {"interval",
+         "the wider of a cluster bootstrap over processes and blocks and Student's t on the "
+         "processes' medians"}};
+    summary["shapes"] = Json::array();
+    for (const ShapeInfo& shape : run_.shapes) summary["shapes"].push_back(ToJson(shape));
+    summary["cells"] = std::move(cells);
+    summary["peers"] = Peers();
+    summary["floors"] = std::move(floors);
+    summary["verdicts"] = std::move(verdicts);
+    summary["controls_summary"] = {{"trials", controls.size()}, {"false_verdicts", false_verdicts}};
+    summary["controls"] = std::move(controls);
+    summary["micro"] = Json::array();
+    return summary;
+  }
+
+ private:
+  using ArmShape = std::pair<std::string, std::string>;
+
+  // Groups samples and checks; every step must have its row in the registry.
+  absl::Status Index() {
+    std::set<std::string> shapes;
+    for (const ShapeInfo& shape : run_.shapes) shapes.insert(shape.name);
+    for (const Arm& arm : run_.arms) {
+      arms_[arm.name] = &arm;
+      if (first_ == nullptr && arm.role == kRoleBase) first_ = &arm;
+      if (arm.toggle.empty() && arm.role != kRoleStep) continue;
+      if (Row(arm) == nullptr) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "run.json: arm '", arm.name, "' adds toggle '", arm.toggle,
+            "', which this program's registry does not know, so its gate and prediction are "
+            "unknown; judge the record with the version that wrote it"));
+      }
+    }
+    for (const Sample& sample : record_.samples) {
+      const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
+      if (!shapes.contains(sample.shape) || (!peer && !arms_.contains(sample.arm))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
+                         "' is not in run.json; the record is not whole"));
+      }
+      const bool throttled = sample.throttle && IsThrottled(*sample.throttle);
+      timings_[{sample.arm, sample.shape}].push_back({.process = sample.process,
+                                                      .block = sample.block,
+                                                      .us = sample.us,
+                                                      .sm_mhz = sample.sm_mhz.value_or(0),
+                                                      .throttled = throttled});
+    }
+    for (const Check& check : record_.checks) {
+      CheckFacts& facts = checks_[{check.arm, check.shape}];
+      ++facts.count;
+      if (!check.correct && facts.all_correct) {
+        facts.all_correct = false;
+        facts.first_failure = FailureText(check);
+      }
+      if (facts.worst == nullptr || ErrorOverLimit(check) > ErrorOverLimit(*facts.worst)) {
+        facts.worst = &check;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static const sdpa::ToggleRow* Row(const Arm& arm) {
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.id == arm.toggle) return &row;
+    }
+    return nullptr;
+  }
+
+  const std::vector<Timing>& Timings(const std::string& arm, const std::string& shape) const {
+    static const std::vector<Timing> kNone;
+    const auto it = timings_.find(ArmShape(arm, shape));
+    return it == timings_.end() ? kNone : it->second;
+  }
+
+  CheckFacts Checks(const std::string& arm, const std::string& shape) const {
+    const auto it = checks_.find(ArmShape(arm, shape));
+    return it == checks_.end() ? CheckFacts{} : it->second;
+  }
+
+  analysis::BootstrapOptions Bootstrap(const char* figure, const std::string& arm,
+                                       const std::string& shape) const {
+    return {.resamples = options_.bootstrap_resamples,
+            .seed = analysis::StreamSeed(options_.bootstrap_seed,
+                                         absl::StrCat(figure, ":", arm, ":", shape))};
+  }
+
+  // n_samples, n_processes and the median with its interval.
+  void AddTimes(const std::string& arm, const std::string& shape, bool with_processes,
+                Json* out) const {
+    const std::vector<Timing>& timings = Timings(arm, shape);
+    std::set<int> processes;
+    std::vector<double> us;
+    for (const Timing& timing : timings) {
+      processes.insert(timing.process);
+      us.push_back(timing.us);
+    }
+    (*out)["n_samples"] = timings.size();
+    if (with_processes) (*out)["n_processes"] = processes.size();
+    if (timings.empty()) {
+      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us"}) (*out)[field] = nullptr;
+      return;
+    }
+    const double p50 = analysis::Median(std::move(us));
+    const Interval log_ci =
+        ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
+            .Envelope(options_.confidence);
+    (*out)["p50_us"] = Rounded(p50);
+    // The interval is made on logarithms, where the median of an even number is
+    // the middle two's geometric mean: a hair below p50.
+    (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
+    (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
+  }
+
+  std::vector<Pair> Pairs(const std::string& base, const std::string& candidate,
+                          const std::string& shape) const {
+    return analysis::PairUp(Timings(base, shape), Timings(candidate, shape));
+  }
+
+  const InstanceLaunch* Launch(const std::string& config) const {
+    if (!record_.launch) return nullptr;
+    for (const InstanceLaunch& launch : *record_.launch) {
+      if (launch.variant == config) return &launch;
+    }
+    return nullptr;
+  }
+
+  // sm_90a's code runs on sm_90 too; exactly sm_90 goes first.
+  template <typename T>
+  const T* ForThisGpu(const std::vector<T>& instances, const std::string& config) const {
+    const T* found = nullptr;
+    for (const T& instance : instances) {
+      if (instance.variant != config) continue;
+      if (instance.arch == arch_) return &instance;
+      if (instance.arch == arch_ + "a") found = &instance;
+    }
+    return found;
+  }
+
+  std::string CodeHash(const Arm& arm) const {
+    if (!record_.codegen) return "";
+    const InstanceCodegen* instance = ForThisGpu(record_.codegen->instances, arm.config);
+    return instance == nullptr ? "" : instance->code_sha256;
+  }
+
+  static std::string Label(const Arm& arm) {
+    if (arm.role == kRoleAa) return "Same kernel again (A/A control)";
+    if (const sdpa::ToggleRow* row = Row(arm)) return std::string(row->label);
+    if (arm.config == sdpa::kBaseline.id) return std::string(sdpa::kBaseline.label);
+    return arm.name;
+  }
+
+  Json SpeedupOverFirst(const Arm& arm, const ShapeInfo& shape) const {
+    if (first_ == nullptr) return nullptr;
+    // Nothing that fails is ranked, nor anything against it.
+    if (!Checks(arm.name, shape.name).correct().value_or(false)) return nullptr;
+    if (!Checks(first_->name, shape.name).correct().value_or(false)) return nullptr;
+    if (&arm == first_) {
+      if (Timings(arm.name, shape.name).empty()) return nullptr;
+      return {{"ratio", 1.0}, {"ci_low", 1.0}, {"ci_high", 1.0}};
+    }
+    const std::vector<Pair> pairs = Pairs(first_->name, arm.name, shape.name);
+    if (pairs.empty()) return nullptr;
+    const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
+                                  Bootstrap("over_first", arm.name, shape.name));
+    const Interval interval = log_ratio.Envelope(options_.confidence);
+    return {{"ratio", Rounded(std::exp(log_ratio.estimate()))},
+            {"ci_low", Rounded(std::exp(interval.low))},
+            {"ci_high", Rounded(std::exp(interval.high))}};
+  }
+
+  Json Cell(const Arm& arm, const ShapeInfo& shape) const {
+    const CheckFacts checks = Checks(arm.name, shape.name);
+    Json cell;
+    cell["variant"] = arm.name;
+    cell["config"] = arm.config;
+    cell["role"] = arm.role;
+    cell["toggle"] = arm.toggle;
+    cell["label"] = Label(arm);
+    cell["shape"] = shape.name;
+    cell["correct"] = checks.correct() ? Json(*checks.correct()) : Json(nullptr);
+    cell["max_err"] = checks.worst ? Rounded(checks.worst->max_err) : Json(nullptr);
+    cell["max_err_rule"] = checks.worst ? Rounded(checks.worst->max_err_limit) : Json(nullptr);
+    cell["n_checks"] = checks.count;
+    AddTimes(arm.name, shape.name, /*with_processes=*/true, &cell);
+    const double us = cell["p50_us"].is_null() ? 0 : cell["p50_us"].get<double>();
+    cell["tflops"] = us > 0 ? Rounded(sdpa::Flops(shape.problem) / us * 1e-6) : Json(nullptr);
+    cell["speedup_over_first"] = SpeedupOverFirst(arm, shape);
+    AddResources(arm, &cell);
+    cell["code_sha256"] = TextOrNull(CodeHash(arm));
+    std::vector<double> sm_mhz;
+    for (const Timing& timing : Timings(arm.name, shape.name)) {
+      if (timing.sm_mhz > 0) sm_mhz.push_back(timing.sm_mhz);
+    }
+    cell["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
+    cell["reason"] =
+        checks.count == 0 ? "no correctness check on this shape" : checks.first_failure;
+    return cell;
+  }
+
+  // What the driver says of the loaded kernel goes before what ptxas said.
+  void AddResources(const Arm& arm, Json* cell) const {
+    const InstanceLaunch* launch = Launch(arm.config);
+    const InstanceResources* ptxas =
+        record_.resources ? ForThisGpu(*record_.resources, arm.config) : nullptr;
+    Json& out = *cell;
+    for (const char* field :
+         {"registers", "smem_bytes", "spill_bytes", "stack_bytes", "threads", "ctas_per_sm"}) {
+      out[field] = nullptr;
+    }
+    if (ptxas != nullptr) {
+      out["registers"] = ptxas->registers;
+      out["smem_bytes"] = ptxas->static_smem_bytes;
+      out["spill_bytes"] = ptxas->spill_store_bytes + ptxas->spill_load_bytes;
+      out["stack_bytes"] = ptxas->stack_bytes;
+    }
+    if (launch != nullptr) {
+      out["registers"] = launch->registers;
+      out["smem_bytes"] = launch->static_smem_bytes + launch->dynamic_smem_bytes;
+      out["threads"] = launch->threads;
+      out["ctas_per_sm"] = launch->ctas_per_sm;
+    }
+  }
+
+  void AddFloor(const Arm& arm, const ShapeInfo& shape, Json* floors) const {
+    if (Timings(arm.name, shape.name).empty()) return;
+    Json floor;
+    floor["name"] = arm.name;
+    floor["shape"] = shape.name;
+    AddTimes(arm.name, shape.name, /*with_processes=*/false, &floor);
+    floors->push_back(std::move(floor));
+  }
+
+  static std::string WhyNotApplicable(const ShapeInfo& shape) {
+    if (shape.problem.head_dim == sdpa::kHeadDim) return "";
+    return absl::StrCat("the kernels are built for head_dim ", sdpa::kHeadDim, ", this shape has ",
+                        shape.problem.head_dim);
+  }
+
+  std::string WhyBroken(const Arm& arm, const ShapeInfo& shape) const {
+    for (const std::string& name : {arm.base, arm.name}) {
+      const CheckFacts checks = Checks(name, shape.name);
+      if (checks.count == 0) {
+        return absl::StrCat(name, " was never checked on this shape");
+      }
+      if (!checks.all_correct) return absl::StrCat(name, " ", checks.first_failure);
+    }
+    return "";
+  }
+
+  static Json Bound(const std::optional<Interval>& interval, double Interval::*bound) {
+    return interval ? Rounded((*interval).*bound) : Json(nullptr);
+  }
+
+  // A control says what the same samples would have said of a real toggle; it
+  // stands outside the family, so at the unadjusted level.
+  void AddControl(const Arm& arm, const ShapeInfo& shape, Json* controls) const {
+    const std::vector<Pair> pairs = Pairs(arm.base, arm.name, shape.name);
+    if (pairs.empty()) return;
+    const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
+                                  Bootstrap("control", arm.name, shape.name));
+    analysis::Evidence evidence = {.not_applicable = "",
+                                   .broken = "",
+                                   .invalid = "",
+                                   .log_ratio = &log_ratio,
+                                   .alpha = 1 - options_.confidence,
+                                   .gate = Row(arm) ? Row(arm)->gate : sdpa::ToggleRow{}.gate,
+                                   .neutral_delta = options_.neutral_delta};
+    const analysis::Judgement timing = Judge(evidence);
+    if (arm.role == kRoleNull) {
+      evidence.invalid = analysis::WhyCodeInvalid({CodeHash(*arms_.at(arm.base)), CodeHash(arm)});
+    }
+    const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
+                               timing.verdict != analysis::Verdict::kInconclusive;
+    controls->push_back({{"kind", arm.role},
+                         {"shape", shape.name},
+                         {"candidate", arm.name},
+                         {"ratio", Rounded(timing.ratio)},
+                         {"ci_low", Bound(timing.interval, &Interval::low)},
+                         {"ci_high", Bound(timing.interval, &Interval::high)},
+                         {"timing_verdict", VerdictName(timing.verdict)},
+                         {"verdict", VerdictName(Judge(evidence).verdict)},
+                         {"false_verdict", false_verdict}});
+  }
+
+  struct Claim {
+    const Arm* arm = nullptr;
+    const ShapeInfo* shape = nullptr;
+    std::vector<Pair> pairs;
+    std::unique_ptr<ClusterMedian> log_ratio;
+    std::string not_applicable;
+  };
+
+  // The declared family is every step on every shape that it applies to, whether
+  // or not its samples turn out to be usable: what is counted must not depend on
+  // the outcome.
+  Json Verdicts(int* family_size) const {
+    std::vector<Claim> claims;
+    std::vector<double> p_values;
+    for (const Arm& arm : run_.arms) {
+      if (arm.role != kRoleStep) continue;
+      for (const ShapeInfo& shape : run_.shapes) {
+        Claim claim = {.arm = &arm,
+                       .shape = &shape,
+                       .pairs = Pairs(arm.base, arm.name, shape.name),
+                       .log_ratio = nullptr,
+                       .not_applicable = WhyNotApplicable(shape)};
+        if (!claim.pairs.empty()) {
+          claim.log_ratio = std::make_unique<ClusterMedian>(
+              analysis::LogRatiosByProcess(claim.pairs),
+              Bootstrap("verdict", absl::StrCat(arm.toggle, ":", arm.base), shape.name));
+        }
+        if (claim.not_applicable.empty()) {
+          const bool testable = claim.log_ratio != nullptr &&
+                                claim.log_ratio->n_clusters() >= analysis::kMinProcesses;
+          p_values.push_back(testable ? claim.log_ratio->PValue(0) : 1);
+        }
+        claims.push_back(std::move(claim));
+      }
+    }
+    const std::vector<analysis::HolmLevel> levels =
+        analysis::Holm(p_values, 1 - options_.confidence);
+    *family_size = static_cast<int>(levels.size());
+    Json verdicts = Json::array();
+    size_t member = 0;
+    for (const Claim& claim : claims) {
+      const double alpha = claim.not_applicable.empty() ? levels[member++].alpha : 0;
+      verdicts.push_back(VerdictOf(claim, alpha));
+    }
+    return verdicts;
+  }
+
+  Json VerdictOf(const Claim& claim, double alpha) const {
+    const Arm& arm = *claim.arm;
+    const sdpa::ToggleRow& row = *Row(arm);
+    const bool in_family = claim.not_applicable.empty();
+    std::string invalid = analysis::WhyCodeInvalid({CodeHash(*arms_.at(arm.base)), CodeHash(arm)});
+    if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
+    const analysis::Judgement judgement =
+        analysis::Judge({.not_applicable = claim.not_applicable,
+                         .broken = WhyBroken(arm, *claim.shape),
+                         .invalid = invalid,
+                         .log_ratio = in_family ? claim.log_ratio.get() : nullptr,
+                         .alpha = alpha,
+                         .gate = row.gate,
+                         .neutral_delta = options_.neutral_delta});
+    std::set<int> processes;
+    for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+
+    // A prediction speaks of one shape, and only sound evidence can test it.
+    const bool predicted_here = row.predicted.shape == claim.shape->name;
+    const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
+                       judgement.verdict != analysis::Verdict::kInvalid &&
+                       static_cast<int>(processes.size()) >= analysis::kMinProcesses;
+    Json held = nullptr;
+    if (predicted_here && sound) {
+      held = judgement.interval->low <= row.predicted.high &&
+             judgement.interval->high >= row.predicted.low;
+    }
+    return {{"toggle", arm.toggle},
+            {"design", run_.design},
+            {"base", arm.base},
+            {"candidate", arm.name},
+            {"shape", claim.shape->name},
+            {"n_pairs", claim.pairs.size()},
+            {"n_processes", processes.size()},
+            {"ratio", Rounded(judgement.ratio)},
+            {"ci_low", Bound(judgement.interval, &Interval::low)},
+            {"ci_high", Bound(judgement.interval, &Interval::high)},
+            {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
+            {"gate", row.gate},
+            {"verdict", VerdictName(judgement.verdict)},
+            {"reason", judgement.reason},
+            {"mde_ratio", Rounded(judgement.mde_ratio)},
+            {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
+            {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
+            {"prediction_held", std::move(held)}};
+  }
+
+  Json Peers() const {
+    std::vector<PeerInfo> infos = record_.peers.value_or(std::vector<PeerInfo>{});
+    std::set<std::string> named;
+    for (const PeerInfo& info : infos) named.insert(info.name);
+    for (const auto& [key, timings] : timings_) {
+      const std::string& arm = key.first;
+      if (arm.rfind(kPeerPrefix, 0) != 0 || !named.insert(arm).second) continue;
+      PeerInfo info;
+      info.name = arm;
+      info.reason = "not described in peers.json";
+      infos.push_back(std::move(info));
+    }
+    Json peers = Json::array();
+    for (const PeerInfo& info : infos) {
+      for (const ShapeInfo& shape : run_.shapes) {
+        Json correct = nullptr;
+        for (const PeerCheck& check : info.checks) {
+          if (check.shape != shape.name) continue;
+          correct = check.correct && (correct.is_null() || correct.get<bool>());
+        }
+        const bool timed = !Timings(info.name, shape.name).empty();
+        std::string reason = timed && info.available ? "" : info.reason;
+        if (!timed && reason.empty()) reason = "not timed on this shape";
+        Json peer;
+        peer["name"] = info.name;
+        peer["version"] = info.version;
+        peer["shape"] = shape.name;
+        peer["available"] = timed;
+        peer["correct"] = correct;
+        peer["reason"] = reason;
+        AddTimes(info.name, shape.name, /*with_processes=*/true, &peer);
+        peers.push_back(std::move(peer));
+      }
+    }
+    return peers;
+  }
+
+  Json Provenance() const {
+    Json provenance = ToJson(run_);
+    provenance.erase("shapes");
+    provenance.erase("arms");
+    std::vector<double> sm_mhz;
+    std::vector<double> temp_c;
+    std::vector<double> power_w;
+    int throttled = 0;
+    for (const Sample& sample : record_.samples) {
+      if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
+      if (sample.temp_c) temp_c.push_back(*sample.temp_c);
+      if (sample.power_w) power_w.push_back(*sample.power_w);
+      if (sample.throttle && IsThrottled(*sample.throttle)) ++throttled;
+    }
+    provenance["n_samples"] = record_.samples.size();
+    provenance["throttled_samples"] = throttled;
+    provenance["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
+    provenance["temp_c_p50"] = MedianOrNull(std::move(temp_c));
+    provenance["power_w_p50"] = MedianOrNull(std::move(power_w));
+    return provenance;
+  }
+
+  const Record& record_;
+  const RunInfo& run_;
+  const SummarizeOptions options_;
+  const std::string arch_;
+  const Arm* first_ = nullptr;
+  std::map<std::string, const Arm*> arms_;
+  std::map<ArmShape, std::vector<Timing>> timings_;
+  std::map<ArmShape, CheckFacts> checks_;
+};
+
+// --- The table ---------------------------------------------------------------
+
+constexpr int kToggleColumn = 24;
+constexpr int kShapeColumn = 22;
+
+std::string Fit(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 1) + "~";
+}
+
+std::string Number(const Json& value) {
+  return value.is_number() ? absl::StrFormat("%.3f", value.get<double>()) : "-";
+}
+
+std::string Row(const std::string& toggle, const std::string& shape, const std::string& ratio,
+                const std::string& interval, const std::string& gate, const std::string& verdict) {
+  std::string row =
+      absl::StrFormat("%-*s  %-*s  %8s  %-20s  %5s  %s", kToggleColumn, Fit(toggle, kToggleColumn),
+                      kShapeColumn, Fit(shape, kShapeColumn), ratio, interval, gate, verdict);
+  return row + "\n";
+}
+
+std::string IntervalText(const Json& item) {
+  if (!item["ci_low"].is_number() || !item["ci_high"].is_number()) return "-";
+  return absl::StrCat("[", Number(item["ci_low"]), ", ", Number(item["ci_high"]), "]");
+}
+
+absl::Status Require(const Json& summary, const char* list,
+                     std::initializer_list<const char*> texts,
+                     std::initializer_list<const char*> figures) {
+  if (!summary.is_object() || !summary.contains(list) || !summary[list].is_array()) {
+    return absl::InvalidArgumentError(absl::StrCat(list, ": missing; is this a summary.json?"));
+  }
+  for (size_t i = 0; i < summary[list].size(); ++i) {
+    const Json& item = summary[list][i];
+    const auto fail = [&](const char* field) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(list, "[", i, "].", field, ": missing or of the wrong type"));
+    };
+    if (!item.is_object()) return fail("");
+    for (const char* field : texts) {
+      if (!item.contains(field) || !item[field].is_string()) return fail(field);
+    }
+    for (const char* field : figures) {
+      if (!item.contains(field)) return fail(field);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& options) {
+  if (!(options.confidence > 0.5 && options.confidence < 1) || options.bootstrap_resamples < 100 ||
+      !(options.neutral_delta > 0)) {
+    return absl::InvalidArgumentError(
+        "summarize: confidence must lie in (0.5, 1), there must be at least 100 resamples, and "
+        "neutral_delta must be above 0");
+  }
+  return Summarizer(record, options).Run();
+}
+
+absl::StatusOr<std::string> VerdictTable(const Json& summary) {
+  absl::Status status = Require(summary, "verdicts", {"toggle", "shape", "verdict"},
+                                {"ratio", "ci_low", "ci_high", "gate"});
+  if (status.ok()) {
+    status = Require(summary, "controls", {"kind", "shape", "verdict", "timing_verdict"},
+                     {"ratio", "ci_low", "ci_high"});
+  }
+  if (!status.ok()) return status;
+  std::string table = Row("toggle", "shape", "ratio", "interval", "gate", "verdict");
+  for (const Json& v : summary["verdicts"]) {
+    const std::string gate =
+        v["gate"].is_number() ? absl::StrFormat("%.2f", v["gate"].get<double>()) : "-";
+    absl::StrAppend(
+        &table, Row(v["toggle"].get<std::string>(), v["shape"].get<std::string>(),
+                    Number(v["ratio"]), IntervalText(v), gate, v["verdict"].get<std::string>()));
+  }
+  for (const Json& c : summary["controls"]) {
+    const std::string verdict = c["verdict"].get<std::string>();
+    const std::string timing = c["timing_verdict"].get<std::string>();
+    absl::StrAppend(&table, Row(absl::StrCat("(control) ", c["kind"].get<std::string>()),
+                                c["shape"].get<std::string>(), Number(c["ratio"]), IntervalText(c),
+                                "-", verdict));
+    if (timing != verdict) absl::StrAppend(&table, "    by its times alone: ", timing, "\n");
+  }
+  return table;
+}
+
+}  // namespace warpledger::ablations

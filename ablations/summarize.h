@@ -1,0 +1,40 @@
+// summary.json: what a record says, in figures and verdicts.
+//
+// Contract: a pure function of the record, of the registry (kernels/sdpa) and
+// of the options; the same input gives the same bytes. Derived figures carry six
+// significant digits; arms and shapes stand in run.json's order. The schema is
+// reports/RECORD.md's. Samples of arms or shapes that run.json does not name
+// are an error, never skipped.
+//
+//   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir));
+//   std::cout << VerdictTable(*summary);
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARIZE_H_
+#define WARPLEDGER_ABLATIONS_SUMMARIZE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "ablations/store.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::ablations {
+
+struct SummarizeOptions {
+  double confidence = 0.95;  // of cells, controls and, before Holm, of verdicts
+  int bootstrap_resamples = 20000;
+  uint64_t bootstrap_seed = 20240601;
+  double neutral_delta = 0.01;
+};
+
+absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record,
+                                                 const SummarizeOptions& options = {});
+
+// The verdicts and controls of a summary as text for a terminal, 110 columns at
+// most. InvalidArgument when the summary lacks what a row needs.
+absl::StatusOr<std::string> VerdictTable(const nlohmann::ordered_json& summary);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARIZE_H_

@@ -1,0 +1,204 @@
+#include "ablations/worker.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "ablations/plan.h"
+#include "ablations/record.h"
+#include "ablations/sdpa_runner.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/common/cuda_status.h"
+#include "kernels/common/nvml.h"
+#include "kernels/common/random.h"
+#include "kernels/common/text.h"
+#include "micro/harness/graph_timer.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// The clocks of an idle GPU are low; replays before the first block raise them.
+constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
+
+struct TimedArm {
+  std::string name;
+  const sdpa::KernelInstance* instance;  // null: the floor
+  std::optional<harness::TimedGraph> graph;
+};
+
+class Worker {
+ public:
+  explicit Worker(const WorkerJob& job) : job_(job) {}
+
+  absl::Status Run() {
+    absl::StatusOr<Design> design = FindDesign(job_.design);
+    if (!design.ok()) return design.status();
+    design_ = *std::move(design);
+    absl::StatusOr<std::vector<sdpa::NamedShape>> shapes =
+        ParseShapes(absl::StrJoin(job_.shapes, ","));
+    if (!shapes.ok()) return shapes.status();
+    absl::StatusOr<DeviceFacts> device = QueryDevice();
+    if (!device.ok()) return device.status();
+    absl::StatusOr<NvmlDevice> nvml = NvmlDevice::Open(device->uuid);
+    if (nvml.ok()) {
+      nvml_ = *std::move(nvml);
+    } else {
+      std::fprintf(stderr, "warpledger: clocks and power are not recorded: %s\n",
+                   std::string(nvml.status().message()).c_str());
+    }
+    absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
+    if (!timer.ok()) return timer.status();
+    timer_ = *std::move(timer);
+    for (const sdpa::NamedShape& shape : *shapes) {
+      if (absl::Status status = RunShape(shape); !status.ok()) {
+        return absl::Status(status.code(), absl::StrCat(Text(shape.name), ": ", status.message()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static void Print(const nlohmann::ordered_json& json) {
+    std::fputs((DumpLine(json) + "\n").c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  bool Done(std::string_view shape, int block) const {
+    return job_.done.contains({std::string(shape), block});
+  }
+
+  absl::Status RunShape(const sdpa::NamedShape& shape) {
+    int missing = 0;
+    for (int block = 0; block < job_.blocks; ++block) missing += Done(shape.name, block) ? 0 : 1;
+    if (missing == 0) return absl::OkStatus();
+
+    const uint64_t shape_seed = MixSeed(MixSeed(job_.seed, job_.process), HashName(shape.name));
+    std::vector<sdpa::Inputs> sets;
+    for (int i = 0; i < kInputSets; ++i) {
+      sets.push_back(
+          sdpa::MakeInputs(shape.problem, sdpa::InputKind::kNormal, MixSeed(shape_seed, i)));
+    }
+    absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(shape.problem, sets);
+    if (!runner.ok()) return runner.status();
+
+    std::vector<TimedArm> arms;
+    for (const DesignArm& arm : design_.arms) {
+      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config);
+      if (instance == nullptr) {
+        return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
+      }
+      arms.push_back({arm.name, instance, std::nullopt});
+    }
+    arms.push_back({kFloorArm, nullptr, std::nullopt});
+
+    // Right before fast: nothing is timed that was not checked in this process.
+    const sdpa::Reference reference = sdpa::ComputeReference(shape.problem, sets[0]);
+    for (const TimedArm& arm : arms) {
+      if (arm.instance == nullptr) continue;
+      absl::StatusOr<CheckOutcome> outcome = runner->Check(*arm.instance, 0, reference);
+      if (!outcome.ok()) return outcome.status();
+      PrintCheck(arm, shape, MixSeed(shape_seed, 0), *outcome);
+    }
+    for (TimedArm& arm : arms) {
+      absl::StatusOr<harness::TimedGraph> graph = Capture(*runner, arm);
+      if (!graph.ok()) return graph.status();
+      arm.graph = *std::move(graph);
+    }
+    for (const absl::Time end = absl::Now() + kWarmUp; absl::Now() < end;) {
+      for (const TimedArm& arm : arms) {
+        if (auto us = timer_->ReplayUs(*arm.graph); !us.ok()) return us.status();
+      }
+    }
+    for (int block = 0; block < job_.blocks; ++block) {
+      if (Done(shape.name, block)) continue;
+      if (absl::Status status = RunBlock(shape, shape_seed, block, arms); !status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<harness::TimedGraph> Capture(const SdpaRunner& runner, const TimedArm& arm) {
+    const harness::ReplayPlan plan = {.target_us = job_.replay_us,
+                                      .min_launches = kInputSets,
+                                      .max_launches = job_.max_launches,
+                                      .multiple_of = kInputSets};
+    return timer_->CaptureForPlan(plan, [&](int i, cudaStream_t stream) {
+      if (arm.instance == nullptr) {
+        return CudaStatus(harness::LaunchEmptyKernel(stream), "launching the empty kernel");
+      }
+      return runner.Launch(*arm.instance, i % kInputSets, stream);
+    });
+  }
+
+  absl::Status RunBlock(const sdpa::NamedShape& shape, uint64_t shape_seed, int block,
+                        const std::vector<TimedArm>& arms) {
+    // The order comes from its own stream, so that a resumed run draws the same.
+    SplitMix64 random(MixSeed(MixSeed(shape_seed, HashName("order")), block));
+    const std::vector<int> order = RandomOrder(static_cast<int>(arms.size()), random);
+    nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+    for (size_t place = 0; place < order.size(); ++place) {
+      const TimedArm& arm = arms[order[place]];
+      const absl::StatusOr<double> us = timer_->ReplayUs(*arm.graph);
+      if (!us.ok()) return us.status();
+      Sample sample;
+      sample.process = job_.process;
+      sample.shape = shape.name;
+      sample.block = block;
+      sample.order = static_cast<int>(place);
+      sample.of = static_cast<int>(order.size());
+      sample.arm = arm.name;
+      sample.launches = arm.graph->launches();
+      sample.us = *us;
+      sample.cache = "warm";
+      ReadSensors(sample);
+      samples.push_back(ablations::ToJson(sample));
+    }
+    Print({{"block", std::move(samples)}});
+    return absl::OkStatus();
+  }
+
+  void ReadSensors(Sample& sample) {
+    if (!nvml_) return;
+    const absl::StatusOr<NvmlSample> now = nvml_->Sample();
+    if (!now.ok()) return;
+    sample.sm_mhz = now->sm_clock_mhz;
+    sample.temp_c = now->temperature_c;
+    sample.power_w = now->power_w;
+    sample.throttle = now->throttle_reasons;
+  }
+
+  void PrintCheck(const TimedArm& arm, const sdpa::NamedShape& shape, uint64_t seed,
+                  const CheckOutcome& outcome) const {
+    Check check;
+    check.process = job_.process;
+    check.arm = arm.name;
+    check.shape = shape.name;
+    check.inputs = "normal";
+    check.seed = seed;
+    check.correct = outcome.correct;
+    check.max_err = outcome.accuracy.max_err;
+    check.max_err_limit = outcome.accuracy.max_err_limit;
+    check.mean_err = outcome.accuracy.mean_err;
+    check.mean_err_limit = outcome.accuracy.mean_err_limit;
+    check.lse_err = outcome.accuracy.lse_err;
+    check.lse_limit = outcome.accuracy.lse_limit;
+    check.guards_intact = outcome.guards_intact;
+    check.bit_identical = outcome.bit_identical;
+    check.reason = outcome.reason;
+    Print({{"check", ablations::ToJson(check)}});
+  }
+
+  const WorkerJob& job_;
+  Design design_;
+  std::optional<NvmlDevice> nvml_;
+  std::optional<harness::GraphTimer> timer_;
+};
+
+}  // namespace
+
+absl::Status RunWorker(const WorkerJob& job) { return Worker(job).Run(); }
+
+}  // namespace warpledger::ablations

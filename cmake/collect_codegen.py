@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+"""Writes resources.json and codegen.json from what the instances' compiles left.
+
+Reads the generator's list of instances and, for each, the folder
+`<source file name>.o.keep` that cmake/instance_launcher.sh left beside the
+object: ptxas.log, and PTX and cubin of every architecture. The schema is in
+reports/RECORD.md. Same input, same bytes out.
+
+  collect_codegen.py --instances instances.json --keep-root build --out-dir out
+
+Without a disassembler (nvdisasm) the opcode histograms are empty and
+"disassembler" is ""; the hashes of the machine code need none, because the
+cubin is parsed here. --nvdisasm "" switches the disassembler off.
+
+Errors: exit status 1 and one line that says what, why and what to do. An
+instance without a keep folder, a log without a kernel, a cubin without machine
+code, or a disassembly without an instruction is an error, never an empty row.
+"""
+
+import argparse
+import collections
+import glob
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+SCHEMA_VERSION = 1
+
+
+class CodegenError(Exception):
+    """What went wrong, why, and what to do."""
+
+
+# --- ptxas -v ----------------------------------------------------------------
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\w+)'")
+_STACK = re.compile(
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_STATIC_SMEM = re.compile(r"(\d+) bytes smem\b")
+
+
+def parse_ptxas_log(text):
+    """The resources that `ptxas -v` reports, by architecture.
+
+    Returns {arch: {"symbol", "registers", "static_smem_bytes", "stack_bytes",
+    "spill_store_bytes", "spill_load_bytes"}}. Stack is the largest of the
+    kernel and the functions it calls, spills are their sum.
+    """
+    kernels = {}
+    row = None
+    for line in text.splitlines():
+        if match := _ENTRY.search(line):
+            symbol, arch = match.groups()
+            if arch in kernels:
+                raise CodegenError(
+                    f"ptxas compiled both {kernels[arch]['symbol']} and {symbol} for {arch}; an "
+                    "instance is one kernel. Move the other to a file of its own.")
+            row = kernels[arch] = {
+                "symbol": symbol, "registers": None, "static_smem_bytes": 0,
+                "stack_bytes": None, "spill_store_bytes": 0, "spill_load_bytes": 0}
+        elif row is None:
+            continue
+        elif match := _STACK.search(line):
+            stack, stores, loads = (int(figure) for figure in match.groups())
+            row["stack_bytes"] = max(stack, row["stack_bytes"] or 0)
+            row["spill_store_bytes"] += stores
+            row["spill_load_bytes"] += loads
+        elif match := _REGISTERS.search(line):
+            row["registers"] = int(match.group(1))
+            if smem := _STATIC_SMEM.search(line):
+                row["static_smem_bytes"] = int(smem.group(1))
+    if not kernels:
+        raise CodegenError("the ptxas log names no kernel; compile with -Xptxas=-v for real "
+                           "architectures (sm_NN).")
+    for arch, kernel in kernels.items():
+        for key in ("registers", "stack_bytes"):
+            if kernel[key] is None:
+                raise CodegenError(f"the ptxas log has no {key} for {kernel['symbol']} on {arch}; "
+                                   "its wording may have changed with the toolkit.")
+    return kernels
+
+
+# --- cubin -------------------------------------------------------------------
+
+_EM_CUDA = 190
+_SHT_SYMTAB = 2
+_SHT_NOBITS = 8
+_STT_FUNC = 2
+_STO_CUDA_ENTRY = 0x10
+# Constant bank 0 holds the launch's parameters, bank 1 is the driver's.
+_CODE_SECTION = re.compile(r"(\.text)\..+|(\.nv\.constant(?:[2-9]|[1-9]\d+))(?:\..+)?|"
+                           r"(\.nv\.global\.init)")
+
+Section = collections.namedtuple("Section", "name type entry_size data")
+Cubin = collections.namedtuple("Cubin", "sm kernels sections")
+
+
+def _c_string(table, offset):
+    return table[offset:table.index(b"\0", offset)].decode()
+
+
+def parse_cubin(data):
+    """Reads a cubin, which is a little-endian ELF64 file.
+
+    Returns its SM version as a number, the symbols of its kernels, and its
+    sections in file order.
+    """
+    try:
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise CodegenError("not a little-endian ELF64 file.")
+        if struct.unpack_from("<H", data, 18)[0] != _EM_CUDA:
+            raise CodegenError("an ELF file, but not for NVIDIA GPUs.")
+        table_offset, flags = struct.unpack_from("<QI", data, 40)
+        entry_size, count, names_index = struct.unpack_from("<HHH", data, 58)
+        # ABI 8, of CUDA 13, moved the SM version up by one byte.
+        sm = (flags >> 8 if data[8] >= 8 else flags) & 0xFF
+        headers = [struct.unpack_from("<IIQQQQIIQQ", data, table_offset + i * entry_size)
+                   for i in range(count)]
+        contents = [b"" if header[1] == _SHT_NOBITS else data[header[4]:header[4] + header[5]]
+                    for header in headers]
+        for header, content in zip(headers, contents):
+            if header[1] != _SHT_NOBITS and len(content) != header[5]:
+                raise CodegenError("cut short: a section reaches past the end of the file.")
+        sections = [Section(_c_string(contents[names_index], header[0]), header[1], header[9],
+                            content)
+                    for header, content in zip(headers, contents)]
+        kernels = []
+        for header, section in zip(headers, sections):
+            if section.type != _SHT_SYMTAB:
+                continue
+            for offset in range(0, len(section.data), section.entry_size):
+                name, info, other = struct.unpack_from("<IBB", section.data, offset)
+                if info & 0xF == _STT_FUNC and other & _STO_CUDA_ENTRY:
+                    kernels.append(_c_string(contents[header[6]], name))
+    except (struct.error, ValueError, IndexError) as error:
+        raise CodegenError(f"not a readable cubin ({error}).") from error
+    return Cubin(sm, kernels, sections)
+
+
+def code_sha256(cubin):
+    """Hashes machine code and constants; two kernels that differ by name alone agree.
+
+    Names are left out, because SASS doesn't encode them: calls and addresses
+    are numbers or relocations.
+    """
+    digest = hashlib.sha256()
+    code_bytes = 0
+    for section in cubin.sections:
+        match = _CODE_SECTION.fullmatch(section.name)
+        if not match or section.type == _SHT_NOBITS:
+            continue
+        kind = next(group for group in match.groups() if group)
+        digest.update(f"{kind} {len(section.data)}\n".encode())
+        digest.update(section.data)
+        if kind == ".text":
+            code_bytes += len(section.data)
+    if code_bytes == 0:
+        raise CodegenError("the cubin holds no machine code (.text.*).")
+    return digest.hexdigest()
+
+
+# --- PTX and SASS ------------------------------------------------------------
+
+
+def ptx_lines(text):
+    """The lines of PTX without comments, indentation, line information and empty lines."""
+    stripped = (line.partition("//")[0].strip() for line in text.splitlines())
+    return [line for line in stripped if line and not line.startswith((".loc", ".file"))]
+
+
+def normalise_ptx(text, symbol):
+    """PTX as ptx_lines() sees it, with KERNEL for the kernel's own name."""
+    text = re.sub(rf"(?<![\w$.%]){re.escape(symbol)}(?=_param_|(?![\w$]))", "KERNEL", text)
+    # The kernel's variables carry its name in their own: _ZZ4mainPfE4tile.
+    inner = symbol[2:] if symbol.startswith("_Z") else f"{len(symbol)}{symbol}"
+    return "\n".join(ptx_lines(text.replace(inner, "KERNEL")))
+
+
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+
+
+def parse_disassembly(text):
+    """Counts opcodes with their modifiers, predicates left out: {"LDG.E.128": 4, ..}."""
+    opcodes = collections.Counter()
+    for line in text.splitlines():
+        if match := _INSTRUCTION.match(line):
+            opcodes[match.group(1)] += 1
+    if not opcodes:
+        raise CodegenError("the disassembly holds no instruction; nvdisasm's format may have "
+                           "changed.")
+    return dict(sorted(opcodes.items()))
+
+
+def find_nvdisasm():
+    """The disassembler on PATH, in the toolkit, or from PyPI's nvidia-cuda-nvdisasm; or ""."""
+    candidates = [shutil.which("nvdisasm")]
+    if nvcc := shutil.which("nvcc"):
+        candidates.append(pathlib.Path(nvcc).resolve().parent / "nvdisasm")
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if variable in os.environ:
+            candidates.append(pathlib.Path(os.environ[variable]) / "bin" / "nvdisasm")
+    candidates.append("/usr/local/cuda/bin/nvdisasm")
+    try:
+        files = importlib.metadata.files("nvidia-cuda-nvdisasm") or []
+        candidates += [file.locate() for file in files if file.name == "nvdisasm"]
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return str(candidate)
+    return ""
+
+
+class Disassembler:
+    """nvdisasm, or nothing: `name` is "" and opcodes() is empty then."""
+
+    def __init__(self, path):
+        self._path = path
+        self.name = ""
+        if not path:
+            return
+        match = re.search(r"\bV(\d+(?:\.\d+)+)", self._run("--version"))
+        if not match:
+            raise CodegenError(f"{path} --version names no version; is it nvdisasm?")
+        self.name = f"nvdisasm {match.group(1)}"
+
+    def opcodes(self, cubin_path):
+        if not self._path:
+            return {}
+        return parse_disassembly(self._run("--print-code", str(cubin_path)))
+
+    def _run(self, *args):
+        try:
+            done = subprocess.run([self._path, *args], capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise CodegenError(f"{self._path} doesn't start: {error}. Pass another with "
+                               "--nvdisasm.") from error
+        if done.returncode != 0:
+            raise CodegenError(f"{self._path} {' '.join(args)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+
+# --- Instances ---------------------------------------------------------------
+
+
+def load_instances(path):
+    """The generator's list: [{"variant", "source", "symbol"}], unique variants, not empty."""
+    try:
+        instances = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["instances"]
+        variants = [instance["variant"] for instance in instances]
+        sources = [pathlib.Path(instance["source"]).name for instance in instances]
+        symbols = [instance["symbol"] for instance in instances]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CodegenError(f"{path} is not a list of instances: {error!r}. Rebuild; the "
+                           "generator writes it.") from error
+    if not instances:
+        raise CodegenError(f"{path} lists no instance; nothing would be checked.")
+    for kind, names in (("variant", variants), ("source", sources), ("symbol", symbols)):
+        twice = [name for name, count in collections.Counter(names).items() if count > 1]
+        if twice:
+            raise CodegenError(f"{path} lists the {kind} {twice[0]} twice.")
+    return instances
+
+
+def find_keep_folder(keep_root, source):
+    """The one folder under `keep_root` that the compile of `source` left."""
+    name = pathlib.Path(source).name + ".o.keep"
+    found = sorted(folder for folder in pathlib.Path(keep_root).rglob(glob.escape(name))
+                   if folder.is_dir())
+    if len(found) != 1:
+        places = ", ".join(str(folder) for folder in found) or "none"
+        raise CodegenError(f"expected one {name} under {keep_root}, found {places}. Build the "
+                           "instances through cmake/instance_launcher.sh into a clean folder.")
+    return found[0]
+
+
+def names_symbol(name, symbol):
+    """Whether `symbol` is `name`, as it stands or mangled."""
+    return symbol == name or (symbol.startswith("_Z") and f"{len(name)}{name}" in symbol)
+
+
+def ptx_of(cubin_path):
+    """The PTX that ptxas made `cubin_path` from; nvcc names both after the file and arch."""
+    stem = cubin_path.name.removesuffix(".cubin")
+    for name in (stem, re.sub(r"\.sm_\w+$", "", stem)):
+        candidate = cubin_path.with_name(name + ".ptx")
+        if candidate.is_file():
+            return candidate
+    raise CodegenError(f"no PTX beside {cubin_path}.")
+
+
+def match_archs(keep, kernels):
+    """Yields (arch, path of cubin, parsed cubin) for each architecture of the ptxas log."""
+    by_number = {}
+    for arch in kernels:
+        by_number.setdefault(int(re.sub(r"\D", "", arch)), []).append(arch)
+    cubins = {}
+    for path in sorted(keep.glob("*.cubin")):
+        try:
+            cubin = parse_cubin(path.read_bytes())
+        except CodegenError as error:
+            raise CodegenError(f"{path}: {error}") from error
+        archs = by_number.get(cubin.sm, [])
+        if len(archs) != 1 or archs[0] in cubins:
+            raise CodegenError(
+                f"{path} is for SM {cubin.sm}, but ptxas compiled {', '.join(sorted(kernels))}. "
+                "Each SM version can be there once (sm_90 or sm_90a, not both).")
+        cubins[archs[0]] = (path, cubin)
+    missing = sorted(set(kernels) - set(cubins))
+    if missing:
+        raise CodegenError(f"{keep} has no cubin for {', '.join(missing)}, which ptxas compiled.")
+    for arch in sorted(cubins, key=lambda arch: (int(re.sub(r"\D", "", arch)), arch)):
+        yield arch, *cubins[arch]
+
+
+def collect_instance(instance, keep, disassembler):
+    """The rows of one instance: (rows for resources.json, rows for codegen.json)."""
+    log = keep / "ptxas.log"
+    try:
+        kernels = parse_ptxas_log(log.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise CodegenError(f"{error}. Compile through cmake/instance_launcher.sh.") from error
+    except CodegenError as error:
+        raise CodegenError(f"{log}: {error}") from error
+    resources, codegen = [], []
+    for arch, path, cubin in match_archs(keep, kernels):
+        row = dict(kernels[arch])
+        symbol = row.pop("symbol")
+        if cubin.kernels != [symbol]:
+            raise CodegenError(f"{path} holds the kernels {cubin.kernels}, but ptxas reported "
+                               f"{symbol}; an instance is one kernel. Rebuild.")
+        if not names_symbol(instance["symbol"], symbol):
+            raise CodegenError(f"{path} holds {symbol}, but {instance['variant']} should be "
+                               f"{instance['symbol']}. Rebuild.")
+        ptx_path = ptx_of(path)
+        ptx = normalise_ptx(ptx_path.read_text(encoding="utf-8"), symbol)
+        if ".entry KERNEL" not in ptx:
+            raise CodegenError(f"{ptx_path} doesn't define {symbol}. Rebuild.")
+        try:
+            hashed, opcodes = code_sha256(cubin), disassembler.opcodes(path)
+        except CodegenError as error:
+            raise CodegenError(f"{path}: {error}") from error
+        resources.append({"variant": instance["variant"], "arch": arch, **row})
+        codegen.append({"variant": instance["variant"], "arch": arch, "code_sha256": hashed,
+                        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
+                        "opcodes": opcodes})
+    return resources, codegen
+
+
+def collect(instances, keep_root, disassembler):
+    """Returns (resources.json, codegen.json) as values, instances in the generator's order."""
+    resources, codegen, archs_of = [], [], {}
+    for instance in instances:
+        rows = collect_instance(instance, find_keep_folder(keep_root, instance["source"]),
+                                disassembler)
+        resources += rows[0]
+        codegen += rows[1]
+        archs_of.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
+    if len(archs_of) > 1:
+        told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in archs_of.items())
+        raise CodegenError(f"instances were compiled for different architectures ({told}). "
+                           "Rebuild in a clean folder.")
+    return ({"schema_version": SCHEMA_VERSION, "instances": resources},
+            {"schema_version": SCHEMA_VERSION, "disassembler": disassembler.name,
+             "instances": codegen})
+
+
+def write_json(path, value):
+    """Replaces `path` in one step, so that a kill leaves the old file or the new."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instances", required=True, help="the generator's instances.json")
+    parser.add_argument("--keep-root", required=True,
+                        help="folder under which the *.o.keep folders lie")
+    parser.add_argument("--out-dir", required=True, type=pathlib.Path)
+    parser.add_argument("--nvdisasm", help='path; "" for none; default: search')
+    args = parser.parse_args(argv)
+    try:
+        disassembler = Disassembler(
+            find_nvdisasm() if args.nvdisasm is None else args.nvdisasm)
+        resources, codegen = collect(load_instances(args.instances), args.keep_root, disassembler)
+        args.out_dir.mkdir(parents=True, exist_ok=True)
+        write_json(args.out_dir / "resources.json", resources)
+        write_json(args.out_dir / "codegen.json", codegen)
+    except CodegenError as error:
+        print(f"collect_codegen.py: {error}", file=sys.stderr)
+        return 1
+    if not disassembler.name:
+        print("collect_codegen.py: no nvdisasm, so no opcodes; pip install nvidia-cuda-nvdisasm "
+              "or pass --nvdisasm.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

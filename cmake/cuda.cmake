@@ -1,0 +1,53 @@
+# Finds nvcc and turns CUDA on. Sets WARPLEDGER_HAS_CUDA.
+#
+# Without nvcc the host part is built alone: statistics, records, reports and
+# their tests. WARPLEDGER_CUDA=ON makes a missing nvcc an error, OFF ignores it.
+
+set(WARPLEDGER_CUDA AUTO CACHE STRING "Build the CUDA kernels: AUTO (where nvcc is found), ON, OFF")
+set_property(CACHE WARPLEDGER_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(WARPLEDGER_CUDA_ARCHITECTURES "80-real;89-real;90-real"
+    CACHE STRING "GPU architectures that each kernel instance is compiled for")
+
+set(WARPLEDGER_HAS_CUDA OFF)
+if(NOT WARPLEDGER_CUDA STREQUAL "OFF")
+  if(NOT CMAKE_CUDA_COMPILER)
+    # CMake itself looks at $CUDACXX and PATH only, and the toolkit's default
+    # place is on neither.
+    find_program(WARPLEDGER_NVCC NAMES $ENV{CUDACXX} nvcc
+                 PATHS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin
+                 DOC "The CUDA compiler")
+    if(WARPLEDGER_NVCC)
+      set(CMAKE_CUDA_COMPILER ${WARPLEDGER_NVCC})
+    endif()
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(WARPLEDGER_HAS_CUDA ON)
+  elseif(WARPLEDGER_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "WARPLEDGER_CUDA=ON, but there is no nvcc on PATH, in $CUDACXX or in "
+                        "/usr/local/cuda/bin. Install the CUDA toolkit, or set "
+                        "-DCMAKE_CUDA_COMPILER=<path of nvcc>.")
+  endif()
+endif()
+
+if(WARPLEDGER_HAS_CUDA)
+  # Before enable_language: CMake 3.25 otherwise tries the compiler with an
+  # architecture that CUDA 13 refuses.
+  set(CMAKE_CUDA_ARCHITECTURES ${WARPLEDGER_CUDA_ARCHITECTURES})
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  # CMake 3.25 has no C++20 flag for nvcc 13: a target that asks for C++20 alone
+  # fails to generate, or is compiled as C++17 without a word.
+  # tests/house/cuda_standard.cu holds us to C++20.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+  if(WARPLEDGER_WERROR)
+    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+  endif()
+endif()

@@ -1,0 +1,130 @@
+# The functions that every CMakeLists.txt of the tree is written with.
+
+# warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>])
+#
+# One library of the house; without SOURCES it is header-only (INTERFACE).
+function(warpledger_library)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBS")
+  _warpledger_require(warpledger_library NAME)
+  if(arg_SOURCES)
+    add_library(${arg_NAME} STATIC ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PUBLIC ${arg_LIBS})
+  else()
+    add_library(${arg_NAME} INTERFACE)
+    target_link_libraries(${arg_NAME} INTERFACE ${arg_LIBS})
+  endif()
+endfunction()
+
+# warpledger_add_test(NAME <snake_case> SOURCES <files> [LIBS <targets>]
+#                     LABELS <cpu|gpu|codegen|plots|docs>... [ARGS <arguments>]
+#                     [TIMEOUT <seconds>])
+#
+# A GoogleTest program. With the label gpu its main is tests/gpu_main.cc: without
+# a usable GPU the program says why and exits with 77, which ctest reports as
+# skipped. Where the build has no CUDA, gpu and codegen tests are left out and
+# named in the configure summary.
+function(warpledger_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
+  _warpledger_require(warpledger_add_test NAME SOURCES LABELS)
+  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
+  if(left_out)
+    return()
+  endif()
+  if("gpu" IN_LIST arg_LABELS)
+    set(main warpledger_gpu_test_main)
+  else()
+    set(main GTest::gtest_main)
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest ${main}
+                                            Threads::Threads)
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                               ${PROJECT_BINARY_DIR}/tests/bin)
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
+endfunction()
+
+# warpledger_add_python_test(NAME <snake_case> SCRIPT <file.py> [ARGS <arguments>]
+#                            LABELS <...> [TIMEOUT <seconds>])
+#
+# A Python test, run by WARPLEDGER_PYTHON from the repository's root with the
+# root on PYTHONPATH. Exit code 77 means skipped.
+function(warpledger_add_python_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
+  _warpledger_require(warpledger_add_python_test NAME SCRIPT LABELS)
+  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
+  if(left_out)
+    return()
+  endif()
+  get_filename_component(script ${arg_SCRIPT} ABSOLUTE)
+  if(NOT EXISTS ${script})
+    message(FATAL_ERROR "Test ${arg_NAME}: there is no ${script}.")
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${WARPLEDGER_PYTHON} -B ${script} ${arg_ARGS}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
+  set_property(TEST ${arg_NAME} PROPERTY ENVIRONMENT
+               "PYTHONPATH=${PROJECT_SOURCE_DIR}" "MPLBACKEND=Agg"
+               "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
+endfunction()
+
+# --- Private -----------------------------------------------------------------
+
+macro(_warpledger_require function)
+  foreach(_name ${ARGN})
+    if(NOT arg_${_name})
+      message(FATAL_ERROR "${function}(NAME ${arg_NAME}): ${_name} is missing.")
+    endif()
+  endforeach()
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}(NAME ${arg_NAME}): unknown: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+endmacro()
+
+function(_warpledger_check_labels name labels left_out)
+  foreach(label IN LISTS labels)
+    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs)$")
+      message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs.")
+    endif()
+    if(label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
+      set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${name})
+      set(${left_out} TRUE PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${left_out} FALSE PARENT_SCOPE)
+endfunction()
+
+function(_warpledger_test_properties name labels timeout)
+  if(NOT timeout)
+    set(timeout 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77
+                                          TIMEOUT ${timeout})
+  if("gpu" IN_LIST labels)
+    # Two tests at once on one GPU would disturb each other's times and memory.
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu)
+  endif()
+endfunction()
+
+# Says what this build holds and what it leaves out, so that nothing is missing
+# in silence.
+function(warpledger_print_summary)
+  message(STATUS "Warpledger ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}")
+  if(WARPLEDGER_HAS_CUDA)
+    message(STATUS "  CUDA ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
+  else()
+    message(STATUS "  no nvcc: left out are the kernels, the commands that launch them and the "
+                   "gpu and codegen tests. Install the CUDA toolkit, or set CUDACXX, to have them.")
+  endif()
+  get_property(left_out GLOBAL PROPERTY WARPLEDGER_LEFT_OUT_TESTS)
+  if(left_out)
+    list(JOIN left_out ", " left_out)
+    message(STATUS "  tests left out: ${left_out}")
+  endif()
+  if(NOT benchmark_FOUND)
+    message(STATUS "  no Google Benchmark: left out are the microbenchmarks (libbenchmark-dev)")
+  endif()
+  message(STATUS "  Python: ${WARPLEDGER_PYTHON}")
+endfunction()

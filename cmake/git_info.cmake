@@ -1,0 +1,38 @@
+# Script: writes the commit that the sources are at, for run.json.
+#   cmake -DSOURCE_DIR=… -DOUT=… -P git_info.cmake
+# The file is touched only when it changes, so that nothing is rebuilt in vain.
+
+execute_process(COMMAND git rev-parse HEAD WORKING_DIRECTORY ${SOURCE_DIR} OUTPUT_VARIABLE sha
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+set(dirty false)
+if(failed)
+  set(sha "unknown")
+else()
+  # Reports and documents don't change what is measured.
+  execute_process(COMMAND git status --porcelain -- kernels ablations micro cmake CMakeLists.txt
+                  WORKING_DIRECTORY ${SOURCE_DIR} OUTPUT_VARIABLE changes ERROR_QUIET)
+  if(changes)
+    set(dirty true)
+  endif()
+endif()
+set(text "// Written by cmake/git_info.cmake at each build.
+
+#ifndef WARPLEDGER_WARPLEDGER_GIT_INFO_H_
+#define WARPLEDGER_WARPLEDGER_GIT_INFO_H_
+
+namespace warpledger {
+
+inline constexpr char kGitSha[] = \"${sha}\";
+inline constexpr bool kGitDirty = ${dirty};
+
+}  // namespace warpledger
+
+#endif  // WARPLEDGER_WARPLEDGER_GIT_INFO_H_
+")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} "${text}")
+endif()

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Compiler launcher for kernel instances: compiles as asked, and keeps what the
+# linked object was made from.
+#
+#   instance_launcher.sh [--waivers FILE] nvcc <args...> -c x.cu -o dir/x.cu.o
+#
+# After success, beside the object, dir/x.cu.o.keep/ holds ptxas.log (the whole
+# diagnostic output, ptxas -v included) and the *.ptx and *.cubin of each
+# architecture; nothing else. cmake/collect_codegen.py reads them.
+#
+# Errors: the compiler's own exit status is passed on. Status 3 when the compile
+# succeeded but ptxas serialised wgmma (C7515, C7517, C7519), spilled registers,
+# or reported no kernel at all; the object is then not written. Spills are let
+# through for a kernel that FILE names, one `<name> <reason>` per line, where
+# <name> is the source's file name without .cu, or the kernel's symbol. FILE is
+# kernels/sdpa/spill_waivers.txt by default and need not exist.
+#
+# The object and its keep folder are built under `.part` names and renamed at
+# the end, the object last: a kill leaves no half-written object, and what it
+# leaves the next run replaces.
+
+set -u -o pipefail
+
+readonly kPolicyFailure=3
+waivers="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/kernels/sdpa/spill_waivers.txt"
+if [[ "${1-}" == --waivers ]]; then
+  waivers="${2-}"
+  shift 2
+fi
+if (($# == 0)); then
+  echo "instance_launcher.sh: no compiler given; call it as: instance_launcher.sh nvcc ..." >&2
+  exit 2
+fi
+
+object='' source='' depfile='' compiles=0 has_target=0
+args=()
+previous=''
+for argument in "$@"; do
+  case "$previous" in
+    -o) object="$argument" ;;
+    -MF) depfile="$argument" ;;
+  esac
+  case "$argument" in
+    -c | --compile) compiles=1 ;;
+    -MT) has_target=1 ;;
+    *.cu) [[ "$previous" == -o || "$previous" == -M[TF] ]] || source="$argument" ;;
+  esac
+  if [[ "$previous" == -o ]]; then
+    args+=("$argument.part")
+  else
+    args+=("$argument")
+  fi
+  previous="$argument"
+done
+
+# Links, version queries and the like leave nothing to keep.
+if ((!compiles)) || [[ -z "$object" || -z "$source" ]]; then
+  exec "$@"
+fi
+
+name="$(basename "$source" .cu)"
+keep="$object.keep"
+part="$keep.part"
+
+Discard() { rm -rf -- "$part" "$object.part"; }
+trap 'Discard; exit 130' INT
+trap 'Discard; exit 143' TERM
+trap 'Discard; exit 129' HUP
+
+Discard
+mkdir -p -- "$part" || exit 1
+# Else the dependency file would speak of the .part object.
+if [[ -n "$depfile" ]] && ((!has_target)); then
+  args+=(-MT "$object")
+fi
+
+"${args[@]}" -Xptxas=-v --keep --keep-dir "$part" 2>"$part/ptxas.log"
+status=$?
+
+# Everything but the -v report, so that real warnings stay visible.
+verbose='[0-9]+ bytes gmem|Compiling entry function |Function properties for '
+verbose+='|Used [0-9]+ registers|Compile time = '
+grep -vE "^ptxas info +: +($verbose)|^ +[0-9]+ bytes stack frame, " "$part/ptxas.log" >&2
+
+if ((status != 0)); then
+  Discard
+  exit "$status"
+fi
+
+Refuse() {
+  printf 'instance_launcher.sh: %s: %s\n' "$source" "$1" >&2
+  Discard
+  exit "$kPolicyFailure"
+}
+
+entries="$(sed -nE "s/^ptxas info +: +Compiling entry function '([^']+)' for '[^']+'.*/\1/p" \
+  "$part/ptxas.log" | sort -u | tr '\n' ' ')"
+[[ -n "$entries" ]] ||
+  Refuse "ptxas reported no kernel. The source must define one, for real architectures (sm_NN)."
+
+if serialised="$(grep -E 'C75(15|17|19)([^0-9]|$)' "$part/ptxas.log")"; then
+  Refuse "ptxas serialised wgmma, so nothing overlaps:
+$serialised
+Keep its accumulators out of other instructions until wgmma.wait_group."
+fi
+
+spills="$(awk '
+  /Compiling entry function/ { kernel = $(NF - 2) " " $NF }
+  /bytes spill (stores|loads)/ && !/ 0 bytes spill stores, 0 bytes spill loads/ {
+    print "  " kernel ":" $0
+  }
+' "$part/ptxas.log")"
+if [[ -n "$spills" ]]; then
+  waived=''
+  if [[ -f "$waivers" ]]; then
+    waived="$(awk -v names="$name $entries" '
+      BEGIN { split(names, list, " "); for (i in list) wanted[list[i]] = 1 }
+      !/^[[:space:]]*#/ && NF >= 2 && ($1 in wanted) { print "yes"; exit }' "$waivers")"
+  fi
+  [[ -n "$waived" ]] || Refuse "registers spilled to local memory:
+$spills
+Lower the register need (smaller tile, fewer live fragments), or write '$name <reason>'
+into $waivers."
+fi
+
+find "$part" -mindepth 1 ! -name '*.ptx' ! -name '*.cubin' ! -name ptxas.log -exec rm -rf -- {} +
+rm -rf -- "$keep" && mv -- "$part" "$keep" && mv -- "$object.part" "$object"

@@ -1,0 +1,41 @@
+# Options, the build type and the flags that every C++ file of the project gets.
+
+option(WARPLEDGER_TESTS "Build the tests" ON)
+option(WARPLEDGER_WERROR "Treat compiler warnings as errors" ON)
+option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on host code" OFF)
+option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
+       ON)
+
+# A time taken from an unoptimised binary is worthless, so Release is what you
+# get by default; the programs refuse to measure in any other build type.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# Includes are written from the repository's root: "ablations/store.h".
+include_directories(${PROJECT_SOURCE_DIR})
+
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wpedantic>)
+if(WARPLEDGER_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+if(WARPLEDGER_SANITIZE)
+  add_compile_options(
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=address,undefined)
+elseif(WARPLEDGER_STATIC AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # The sanitizers' runtimes must see the shared libstdc++, hence not there.
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()

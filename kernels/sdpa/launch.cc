@@ -1,0 +1,114 @@
+#include "kernels/sdpa/launch.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/cuda_status.h"
+#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/variant.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+int64_t QueryTiles(const Config& config, const Problem& p) {
+  return (p.seq_q + TileM(config) - 1) / TileM(config);
+}
+
+int64_t Ctas(const Config& config, const Problem& p) {
+  return QueryTiles(config, p) * p.heads_q * p.batch;
+}
+
+}  // namespace
+
+const KernelInstance* FindInstance(const Config& config) {
+  for (const KernelInstance* instance : AllInstances()) {
+    if (instance->config == config) return instance;
+  }
+  return nullptr;
+}
+
+absl::Status CheckProblem(const Problem& p) {
+  if (p.batch < 1 || p.heads_q < 1 || p.heads_kv < 1 || p.seq_q < 1 || p.seq_kv < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch, heads and sequence lengths must be at least 1; got B=", p.batch,
+                     " Hq=", p.heads_q, " Hkv=", p.heads_kv, " Sq=", p.seq_q, " Skv=", p.seq_kv));
+  }
+  if (p.heads_q % p.heads_kv != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("query heads (", p.heads_q,
+                                                   ") must be a multiple of key/value heads (",
+                                                   p.heads_kv, ")"));
+  }
+  if (p.head_dim != kHeadDim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("head_dim ", p.head_dim, " has no kernel; these variants do head_dim ",
+                     kHeadDim, ". Pad the arrays to it with zeros."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLaunchable(const Config& config, const Problem& problem,
+                             const DeviceFacts& device) {
+  if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
+  if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ConfigName(config), " needs ", Ctas(config, problem),
+                     " CTAs for this shape; a grid holds ", std::numeric_limits<int>::max(),
+                     ". Split the batch."));
+  }
+  if (SmemBytes(config) > device.max_smem_optin_bytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(ConfigName(config), " needs ", SmemBytes(config),
+                     " bytes of shared memory per CTA; ", device.name, " allows ",
+                     device.max_smem_optin_bytes, ". Try a variant with fewer stages."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrepareInstance(const KernelInstance& instance) {
+  if (SmemBytes(instance.config) <= 48 * 1024) return absl::OkStatus();
+  return CudaStatus(
+      cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           SmemBytes(instance.config)),
+      absl::StrCat("raising the shared memory of ", ConfigName(instance.config)));
+}
+
+ForwardParams MakeParams(const Config& config, const Problem& problem) {
+  ForwardParams params;
+  params.heads_q = problem.heads_q;
+  params.heads_kv = problem.heads_kv;
+  params.seq_q = problem.seq_q;
+  params.seq_kv = problem.seq_kv;
+  params.query_tiles = static_cast<int>(QueryTiles(config, problem));
+  params.causal = problem.causal ? 1 : 0;
+  params.softmax_scale = 1.0f / std::sqrt(static_cast<float>(problem.head_dim));
+  return params;
+}
+
+absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
+                    const Problem& problem, cudaStream_t stream) {
+  const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
+  const cudaError_t error = instance.launch(params, ctas, stream);
+  if (error == cudaSuccess) return absl::OkStatus();
+  return CudaStatus(error, absl::StrCat("launching ", ConfigName(instance.config)));
+}
+
+absl::StatusOr<KernelAttributes> GetKernelAttributes(const KernelInstance& instance) {
+  RETURN_IF_ERROR(PrepareInstance(instance));
+  const std::string doing = absl::StrCat("reading attributes of ", ConfigName(instance.config));
+  cudaFuncAttributes attributes;
+  RETURN_IF_CUDA_ERROR(cudaFuncGetAttributes(&attributes, instance.kernel), doing);
+  KernelAttributes result;
+  result.registers = attributes.numRegs;
+  result.static_smem_bytes = static_cast<int>(attributes.sharedSizeBytes);
+  result.dynamic_smem_bytes = SmemBytes(instance.config);
+  result.local_bytes = static_cast<int>(attributes.localSizeBytes);
+  result.threads = Threads(instance.config);
+  RETURN_IF_CUDA_ERROR(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&result.ctas_per_sm, instance.kernel,
+                                                    result.threads, SmemBytes(instance.config)),
+      doing);
+  return result;
+}
+
+}  // namespace warpledger::sdpa

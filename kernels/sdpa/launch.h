@@ -1,0 +1,66 @@
+// The compiled kernel instances and how to launch one.
+//
+// Each instance is its own generated translation unit. Nothing here allocates
+// device memory; all pointers in ForwardParams are the caller's.
+//
+//   const KernelInstance* kernel = FindInstance(config);
+//   RETURN_IF_ERROR(CheckLaunchable(*kernel, problem, device));
+//   RETURN_IF_ERROR(Launch(*kernel, params, problem, stream));
+
+#ifndef WARPLEDGER_KERNELS_SDPA_LAUNCH_H_
+#define WARPLEDGER_KERNELS_SDPA_LAUNCH_H_
+
+#include <cuda_runtime_api.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/common/device_facts.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/forward_params.h"
+#include "kernels/sdpa/launch_instance.h"
+#include "kernels/sdpa/problem.h"
+
+namespace warpledger::sdpa {
+
+// Every instance that this build holds, in the order of the designs.
+absl::Span<const KernelInstance* const> AllInstances();
+
+// Null where the build holds no such instance.
+const KernelInstance* FindInstance(const Config& config);
+
+// OK if the shape makes sense and some kernel's head_dim fits; InvalidArgument else.
+absl::Status CheckProblem(const Problem& problem);
+
+// OK if the kernel can run this problem on this device. InvalidArgument for a
+// shape that the variant can't do, FailedPrecondition for too little shared
+// memory; the message says what, why and what to try.
+absl::Status CheckLaunchable(const Config& config, const Problem& problem,
+                             const DeviceFacts& device);
+
+// Raises the kernel's shared-memory limit where it needs more than 48 KB; once
+// per device, before the first launch.
+absl::Status PrepareInstance(const KernelInstance& instance);
+
+// Fills in the geometry of `params` from `problem` (the caller sets pointers),
+// with the usual softmax scale 1 / sqrt(head_dim).
+ForwardParams MakeParams(const Config& config, const Problem& problem);
+
+// Launches once on `stream` and checks the launch. Does not synchronise.
+absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
+                    const Problem& problem, cudaStream_t stream);
+
+// What the driver says of the loaded kernel.
+struct KernelAttributes {
+  int registers = 0;
+  int static_smem_bytes = 0;
+  int dynamic_smem_bytes = 0;
+  int local_bytes = 0;  // stack and spills, per thread
+  int threads = 0;
+  int ctas_per_sm = 0;
+};
+absl::StatusOr<KernelAttributes> GetKernelAttributes(const KernelInstance& instance);
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_LAUNCH_H_

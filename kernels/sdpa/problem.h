@@ -1,0 +1,95 @@
+// The shape of one SDPA forward call, and the named shapes of the suite.
+//
+// Layouts: Q and O are (batch, heads_q, seq_q, head_dim), K and V are
+// (batch, heads_kv, seq_kv, head_dim), contiguous, fp16; LSE is
+// (batch, heads_q, seq_q), fp32, in natural-log units. Query head h reads K/V
+// head h / (heads_q / heads_kv). The causal mask is aligned to the bottom
+// right, as in FlashAttention since 2.1: query i sees keys j with
+// j <= i + seq_kv - seq_q. A row that sees no key gives O = 0 and LSE = -inf.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
+#define WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace warpledger::sdpa {
+
+struct Problem {
+  int batch = 1;
+  int heads_q = 1;
+  int heads_kv = 1;
+  int seq_q = 1;
+  int seq_kv = 1;
+  int head_dim = 64;
+  bool causal = false;
+
+  friend constexpr bool operator==(const Problem&, const Problem&) = default;
+};
+
+constexpr int64_t QueryRows(const Problem& p) {
+  return int64_t{p.batch} * p.heads_q * p.seq_q;
+}
+constexpr int64_t QueryElements(const Problem& p) { return QueryRows(p) * p.head_dim; }
+constexpr int64_t KeyElements(const Problem& p) {
+  return int64_t{p.batch} * p.heads_kv * p.seq_kv * p.head_dim;
+}
+
+// (query, key) pairs that the mask lets through, over one head of one batch.
+constexpr int64_t VisiblePairs(const Problem& p) {
+  if (!p.causal) return int64_t{p.seq_q} * p.seq_kv;
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < p.seq_q; ++i) {
+    const int64_t visible = i + p.seq_kv - p.seq_q + 1;
+    pairs += visible < 0 ? 0 : visible;
+  }
+  return pairs;
+}
+
+// Multiply-adds of Q K^T and P V, counted as two operations each.
+constexpr double Flops(const Problem& p) {
+  return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim;
+}
+
+// Each input read once, each output written once (O in fp16; LSE not counted).
+constexpr double MinBytes(const Problem& p) {
+  return 2.0 * (2.0 * static_cast<double>(QueryElements(p)) +
+                2.0 * static_cast<double>(KeyElements(p)));
+}
+
+// One exponential per visible pair.
+constexpr double Exponentials(const Problem& p) {
+  return static_cast<double>(p.batch) * p.heads_q * static_cast<double>(VisiblePairs(p));
+}
+
+struct NamedShape {
+  std::string_view name;
+  Problem problem;
+  bool ladder = false;  // timed by the ladder design unless --shapes says otherwise
+  std::string_view why;
+};
+
+inline constexpr NamedShape kShapes[] = {
+    {"small", {1, 1, 1, 32, 32, 64, false}, true, "the L4 notes' quick check"},
+    {"tiny_multi", {2, 2, 2, 64, 64, 64, false}, false, "the L4 notes' multi-batch check"},
+    {"medium", {1, 4, 4, 128, 128, 64, false}, true, "the L4 notes"},
+    {"mission_a", {2, 8, 8, 256, 256, 64, false}, true,
+     "the L4 notes' mission shape in their later tables"},
+    {"mission_b", {1, 8, 8, 512, 512, 64, false}, true,
+     "the L4 notes' mission shape in their harness"},
+    {"long", {1, 8, 8, 2048, 2048, 64, false}, true, "the L4 notes"},
+    {"mission_b_causal", {1, 8, 8, 512, 512, 64, true}, false, "mission_b under the causal mask"},
+    {"ragged_1x1", {1, 2, 2, 1, 1, 64, false}, false, "a single key"},
+    {"ragged_33x65", {2, 3, 3, 33, 65, 64, false}, false, "one past a tile on both axes"},
+    {"ragged_113x203", {1, 2, 2, 113, 203, 64, false}, false, "FlashAttention's ragged shape"},
+    {"ragged_799x3", {1, 2, 2, 799, 3, 64, false}, false, "FlashAttention's ragged shape"},
+    {"ragged_33x65_causal", {2, 3, 3, 33, 65, 64, true}, false, "ragged, keys longer"},
+    {"ragged_113x203_causal", {1, 2, 2, 113, 203, 64, true}, false, "ragged, keys longer"},
+    {"ragged_799x3_causal", {1, 2, 2, 799, 3, 64, true}, false,
+     "796 of 799 rows see no key at all"},
+    {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_PROBLEM_H_

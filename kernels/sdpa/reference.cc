@@ -1,0 +1,151 @@
+#include "kernels/sdpa/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <thread>
+
+namespace warpledger::sdpa {
+namespace {
+
+// One K/V head in the layouts that let the inner loops run over contiguous
+// memory without reordering any sum: K transposed, V as it is.
+template <typename T>
+struct Head {
+  std::vector<T> k_transposed;  // (head_dim, seq_kv)
+  std::vector<T> v;             // (seq_kv, head_dim)
+
+  Head(const Problem& p, const Fp16* k, const Fp16* values)
+      : k_transposed(static_cast<size_t>(p.seq_kv) * p.head_dim),
+        v(static_cast<size_t>(p.seq_kv) * p.head_dim) {
+    for (int j = 0; j < p.seq_kv; ++j) {
+      for (int d = 0; d < p.head_dim; ++d) {
+        const size_t at = static_cast<size_t>(j) * p.head_dim + d;
+        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] = static_cast<T>(Fp16ToFloat(k[at]));
+        v[at] = static_cast<T>(Fp16ToFloat(values[at]));
+      }
+    }
+  }
+};
+
+// scores[j] = sum over d of q[d] * k[j][d], for j < keys.
+template <typename T>
+void Scores(const Problem& p, const Head<T>& head, const Fp16* q, int keys, T* scores) {
+  std::fill(scores, scores + keys, T{0});
+  for (int d = 0; d < p.head_dim; ++d) {
+    const T q_value = static_cast<T>(Fp16ToFloat(q[d]));
+    const T* k = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
+    for (int j = 0; j < keys; ++j) scores[j] += q_value * k[j];
+  }
+}
+
+// out[d] = sum over j of probs[j] * v[j][d].
+template <typename T>
+void WeightedSum(const Problem& p, const Head<T>& head, const T* probs, int keys, T* out) {
+  std::fill(out, out + p.head_dim, T{0});
+  for (int j = 0; j < keys; ++j) {
+    const T* v = &head.v[static_cast<size_t>(j) * p.head_dim];
+    for (int d = 0; d < p.head_dim; ++d) out[d] += probs[j] * v[d];
+  }
+}
+
+class HeadWorker {
+ public:
+  HeadWorker(const Problem& p, const Inputs& inputs, Reference& result)
+      : p_(p), inputs_(inputs), result_(result), scores_(p.seq_kv), naive_scores_(p.seq_kv) {}
+
+  // Query rows [begin, end) of one query head, counted over the batch.
+  void Run(int64_t head, int begin, int end) {
+    const int64_t batch = head / p_.heads_q;
+    const int64_t kv_head =
+        batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
+    const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
+    const Head<double> exact(p_, &inputs_.k[offset], &inputs_.v[offset]);
+    const Head<float> naive(p_, &inputs_.k[offset], &inputs_.v[offset]);
+    for (int row = begin; row < end; ++row) {
+      const int64_t at = head * p_.seq_q + row;
+      const int keys =
+          p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
+      ExactRow(exact, at, keys);
+      NaiveRow(naive, at, keys);
+    }
+  }
+
+ private:
+  void ExactRow(const Head<double>& head, int64_t at, int keys) {
+    double* out = &result_.out[at * p_.head_dim];
+    Scores(p_, head, &inputs_.q[at * p_.head_dim], keys, scores_.data());
+    const double scale = 1.0 / std::sqrt(static_cast<double>(p_.head_dim));
+    double max = -std::numeric_limits<double>::infinity();
+    for (int j = 0; j < keys; ++j) {
+      scores_[j] *= scale;
+      max = std::max(max, scores_[j]);
+    }
+    double sum = 0;
+    for (int j = 0; j < keys; ++j) {
+      scores_[j] = std::exp(scores_[j] - max);
+      sum += scores_[j];
+    }
+    WeightedSum(p_, head, scores_.data(), keys, out);
+    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sum;
+    result_.lse[at] = max + std::log(sum);
+  }
+
+  void NaiveRow(const Head<float>& head, int64_t at, int keys) {
+    float* out = &result_.naive_out[at * p_.head_dim];
+    Scores(p_, head, &inputs_.q[at * p_.head_dim], keys, naive_scores_.data());
+    const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
+    float max = -std::numeric_limits<float>::infinity();
+    for (int j = 0; j < keys; ++j) {
+      naive_scores_[j] = RoundToFp16(RoundToFp16(naive_scores_[j]) * scale);
+      max = std::max(max, naive_scores_[j]);
+    }
+    float sum = 0;
+    for (int j = 0; j < keys; ++j) {
+      naive_scores_[j] = std::exp(naive_scores_[j] - max);
+      sum += naive_scores_[j];
+    }
+    for (int j = 0; j < keys; ++j) naive_scores_[j] = RoundToFp16(naive_scores_[j] / sum);
+    WeightedSum(p_, head, naive_scores_.data(), keys, out);
+    for (int d = 0; d < p_.head_dim; ++d) out[d] = RoundToFp16(out[d]);
+  }
+
+  const Problem& p_;
+  const Inputs& inputs_;
+  Reference& result_;
+  std::vector<double> scores_;
+  std::vector<float> naive_scores_;
+};
+
+}  // namespace
+
+Reference ComputeReference(const Problem& p, const Inputs& inputs) {
+  Reference result;
+  result.out.resize(QueryElements(p));
+  result.naive_out.resize(QueryElements(p));
+  result.lse.resize(QueryRows(p));
+
+  // Chunks of rows, so that few long heads still spread over many cores.
+  constexpr int kRowsPerChunk = 256;
+  const int64_t chunks_per_head = (p.seq_q + kRowsPerChunk - 1) / kRowsPerChunk;
+  const int64_t chunks = chunks_per_head * p.batch * p.heads_q;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    HeadWorker worker(p, inputs, result);
+    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
+      const int begin = static_cast<int>(chunk % chunks_per_head) * kRowsPerChunk;
+      worker.Run(chunk / chunks_per_head, begin, std::min(begin + kRowsPerChunk, p.seq_q));
+    }
+  };
+  const int64_t threads =
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
+  std::vector<std::thread> pool;
+  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  return result;
+}
+
+}  // namespace warpledger::sdpa

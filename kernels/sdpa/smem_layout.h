@@ -1,0 +1,76 @@
+// Where each tile of a configuration lies in shared memory.
+//
+// Host-safe, so that `warpledger list` and the budget tests know the bytes
+// without a compiler for the GPU. Leading dimensions are in elements. Rows are
+// padded by 16 bytes: eight rows then start in eight different 16-byte bank
+// groups, so 16-byte accesses down a column are free of conflicts, and each
+// row stays aligned for them; scalar accesses of 32 lanes down a column see
+// 4-way conflicts. Fragments of 16 rows start on 32-byte boundaries, which
+// wmma::load_matrix_sync needs.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_SMEM_LAYOUT_H_
+#define WARPLEDGER_KERNELS_SDPA_SMEM_LAYOUT_H_
+
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::sdpa {
+
+// Columns of the row-broadcast fragment that rescales O (one WMMA tile wide).
+inline constexpr int kRescaleColumns = 16;
+
+struct SmemLayout {
+  // Leading dimensions.
+  int ld_tile = 0;     // Q, K, V tiles: fp16
+  int ld_scores = 0;   // S: fp32; also P where P V is scalar
+  int ld_probs = 0;    // P: fp16, only where P V runs on tensor cores
+  int ld_rescale = 0;  // columns over which a row's factor is repeated: fp32
+  int ld_out = 0;      // O staged for the epilogue: fp32
+  // Byte offsets.
+  int q = 0;        // (tile_m, head_dim)
+  int k = 0;        // (stages, tile_n, head_dim)
+  int v = 0;        // (stages, tile_n, head_dim)
+  int scores = 0;   // (tile_m, tile_n)
+  int probs = 0;    // (tile_m, tile_n)
+  int rescale = 0;  // (tile_m, ld_rescale)
+  int row_max = 0;  // (tile_m)
+  int row_sum = 0;  // (tile_m)
+  int out = 0;      // (tile_m, head_dim), over K and V once the K/V loop is done
+  int bytes = 0;
+};
+
+constexpr SmemLayout MakeSmemLayout(const Config& c) {
+  constexpr int kHalf = 2;
+  constexpr int kFloat = 4;
+  SmemLayout s;
+  s.ld_tile = kHeadDim + 8;
+  s.ld_scores = TileN(c) + 4;
+  s.ld_probs = TileN(c) + 8;
+  s.ld_rescale = c.wmma_pv ? kRescaleColumns : 1;
+  s.ld_out = kHeadDim + 4;
+
+  int end = 0;
+  const auto take = [&end](int bytes) {
+    const int at = end;
+    end += (bytes + 31) / 32 * 32;
+    return at;
+  };
+  const int kv_tile_bytes = c.kv_tiling ? Stages(c) * TileN(c) * s.ld_tile * kHalf : 0;
+  s.q = take(TileM(c) * s.ld_tile * kHalf);
+  s.k = take(kv_tile_bytes);
+  s.v = take(kv_tile_bytes);
+  s.scores = take(TileM(c) * s.ld_scores * kFloat);
+  s.probs = take(c.wmma_pv ? TileM(c) * s.ld_probs * kHalf : 0);
+  s.rescale = take(TileM(c) * s.ld_rescale * kFloat);
+  s.row_max = take(TileM(c) * kFloat);
+  s.row_sum = take(TileM(c) * kFloat);
+  s.out = s.k;
+  const int out_end = c.wmma_pv ? s.out + TileM(c) * s.ld_out * kFloat : 0;
+  s.bytes = end > out_end ? end : out_end;
+  return s;
+}
+
+constexpr int SmemBytes(const Config& c) { return MakeSmemLayout(c).bytes; }
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_SMEM_LAYOUT_H_

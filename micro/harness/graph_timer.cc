@@ -1,0 +1,116 @@
+#include "micro/harness/graph_timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "kernels/common/cuda_status.h"
+
+namespace warpledger::harness {
+namespace {
+
+constexpr int kEstimateReplays = 3;
+
+void Report(cudaError_t error, const char* doing) {
+  if (error != cudaSuccess) {
+    std::fprintf(stderr, "warpledger: %s: %s\n", doing, cudaGetErrorString(error));
+  }
+}
+
+}  // namespace
+
+int PlanLaunches(const ReplayPlan& plan, double kernel_us) {
+  const double wanted = kernel_us > 0 ? plan.target_us / kernel_us : plan.max_launches;
+  int launches = static_cast<int>(
+      std::clamp<double>(std::ceil(wanted), plan.min_launches, plan.max_launches));
+  launches = (launches + plan.multiple_of - 1) / plan.multiple_of * plan.multiple_of;
+  return launches;
+}
+
+TimedGraph::TimedGraph(TimedGraph&& other) noexcept
+    : exec_(std::exchange(other.exec_, nullptr)), launches_(other.launches_) {}
+
+TimedGraph& TimedGraph::operator=(TimedGraph&& other) noexcept {
+  std::swap(exec_, other.exec_);
+  std::swap(launches_, other.launches_);
+  return *this;
+}
+
+TimedGraph::~TimedGraph() {
+  if (exec_ != nullptr) Report(cudaGraphExecDestroy(exec_), "destroying a graph");
+}
+
+absl::StatusOr<GraphTimer> GraphTimer::Create() {
+  GraphTimer timer;
+  RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&timer.stream_, cudaStreamNonBlocking),
+                       "creating a stream");
+  RETURN_IF_CUDA_ERROR(cudaEventCreate(&timer.start_), "creating an event");
+  RETURN_IF_CUDA_ERROR(cudaEventCreate(&timer.stop_), "creating an event");
+  return timer;
+}
+
+GraphTimer::GraphTimer(GraphTimer&& other) noexcept
+    : stream_(std::exchange(other.stream_, nullptr)),
+      start_(std::exchange(other.start_, nullptr)),
+      stop_(std::exchange(other.stop_, nullptr)) {}
+
+GraphTimer& GraphTimer::operator=(GraphTimer&& other) noexcept {
+  std::swap(stream_, other.stream_);
+  std::swap(start_, other.start_);
+  std::swap(stop_, other.stop_);
+  return *this;
+}
+
+GraphTimer::~GraphTimer() {
+  if (start_ != nullptr) Report(cudaEventDestroy(start_), "destroying an event");
+  if (stop_ != nullptr) Report(cudaEventDestroy(stop_), "destroying an event");
+  if (stream_ != nullptr) Report(cudaStreamDestroy(stream_), "destroying a stream");
+}
+
+absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunction& launch) {
+  RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+                       "starting a graph capture");
+  absl::Status launched = absl::OkStatus();
+  for (int i = 0; i < launches && launched.ok(); ++i) launched = launch(i, stream_);
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream_, &graph);
+  if (!launched.ok()) {
+    if (graph != nullptr) Report(cudaGraphDestroy(graph), "destroying a graph");
+    return launched;
+  }
+  RETURN_IF_CUDA_ERROR(ended, "ending a graph capture");
+  cudaGraphExec_t exec = nullptr;
+  const cudaError_t instantiated = cudaGraphInstantiate(&exec, graph, 0);
+  Report(cudaGraphDestroy(graph), "destroying a graph");
+  RETURN_IF_CUDA_ERROR(instantiated, "instantiating a graph");
+  TimedGraph timed(exec, launches);
+  RETURN_IF_CUDA_ERROR(cudaGraphUpload(exec, stream_), "uploading a graph");
+  return timed;
+}
+
+absl::StatusOr<double> GraphTimer::ReplayUs(const TimedGraph& graph) {
+  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.exec_, stream_), "launching a graph");
+  RETURN_IF_CUDA_ERROR(cudaEventRecord(start_, stream_), "recording an event");
+  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.exec_, stream_), "launching a graph");
+  RETURN_IF_CUDA_ERROR(cudaEventRecord(stop_, stream_), "recording an event");
+  RETURN_IF_CUDA_ERROR(cudaEventSynchronize(stop_), "waiting for a replay");
+  float ms = 0;
+  RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, start_, stop_), "reading the events");
+  return static_cast<double>(ms) * 1000.0 / graph.launches();
+}
+
+absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,
+                                                      const LaunchFunction& launch) {
+  absl::StatusOr<TimedGraph> trial = Capture(plan.multiple_of, launch);
+  if (!trial.ok()) return trial.status();
+  double kernel_us = 0;
+  for (int i = 0; i < kEstimateReplays; ++i) {
+    const absl::StatusOr<double> us = ReplayUs(*trial);
+    if (!us.ok()) return us.status();
+    kernel_us = i == 0 ? *us : std::min(kernel_us, *us);
+  }
+  return Capture(PlanLaunches(plan, kernel_us), launch);
+}
+
+}  // namespace warpledger::harness

@@ -1,0 +1,84 @@
+// The one place where kernels are timed.
+//
+// Protocol: a sample is one replay of an instantiated CUDA graph that holds
+// `launches` launches in a row; its time, by events on the same stream, divided
+// by `launches`. One untimed replay of the same graph is queued ahead, so that
+// event, graph and second event all wait on the GPU when the clock starts, the
+// host's submission time stays outside, and no arm inherits the caches and
+// clocks of the arm before it. Inputs rotate from launch to launch: the caller's
+// function gets the launch's index. ablations/peers.py follows the same protocol.
+//
+//   GraphTimer timer = …Create();
+//   TimedGraph graph = timer.Capture(n, [&](int i, cudaStream_t s) { return Launch(…, s); });
+//   double us = *timer.ReplayUs(graph);
+
+#ifndef WARPLEDGER_MICRO_HARNESS_GRAPH_TIMER_H_
+#define WARPLEDGER_MICRO_HARNESS_GRAPH_TIMER_H_
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::harness {
+
+// Launches number `index` on `stream`; called while the stream is captured.
+using LaunchFunction = std::function<absl::Status(int index, cudaStream_t stream)>;
+
+// How many launches one replay holds.
+struct ReplayPlan {
+  double target_us = 1000;  // wanted length of a replay
+  int min_launches = 4;
+  int max_launches = 256;
+  int multiple_of = 4;  // the number of input sets: each is used equally often
+};
+
+// Launches for a kernel that takes about `kernel_us`, within the plan's limits.
+int PlanLaunches(const ReplayPlan& plan, double kernel_us);
+
+class TimedGraph {
+ public:
+  TimedGraph(TimedGraph&&) noexcept;
+  TimedGraph& operator=(TimedGraph&&) noexcept;
+  ~TimedGraph();
+  int launches() const { return launches_; }
+
+ private:
+  friend class GraphTimer;
+  TimedGraph(cudaGraphExec_t exec, int launches) : exec_(exec), launches_(launches) {}
+  cudaGraphExec_t exec_ = nullptr;
+  int launches_ = 0;
+};
+
+class GraphTimer {
+ public:
+  static absl::StatusOr<GraphTimer> Create();
+  GraphTimer(GraphTimer&&) noexcept;
+  GraphTimer& operator=(GraphTimer&&) noexcept;
+  ~GraphTimer();
+
+  absl::StatusOr<TimedGraph> Capture(int launches, const LaunchFunction& launch);
+  // Replays once and waits. Microseconds per launch.
+  absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
+  // Captures as many launches as the plan asks for, after a few to warm up and
+  // to estimate the kernel's time.
+  absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch);
+
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  GraphTimer() = default;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+};
+
+// A kernel of one warp that does nothing: the floor of every timing.
+cudaError_t LaunchEmptyKernel(cudaStream_t stream);
+
+}  // namespace warpledger::harness
+
+#endif  // WARPLEDGER_MICRO_HARNESS_GRAPH_TIMER_H_

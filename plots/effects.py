@@ -1,0 +1,146 @@
+"""What each toggle did at each shape: ratios with their intervals, as a forest plot."""
+
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+from matplotlib.lines import Line2D
+
+from plots import style
+from plots.summary import SummaryError, times
+
+_ROW_IN = 0.62
+_PANEL_GAP_IN = 0.22
+_MIN_PANEL_IN = 1.25  # with many shapes the figure grows wider than a slide
+_VALUE_PT = 11.5
+# In a row the value stands above its mark, so the mark sits below the middle.
+_MARK_Y = 0.16
+_VALUE_IN = 0.38  # half a value's width, and some air
+
+
+def _finding(summary, toggles):
+    shapes = summary.shape_names()
+    everywhere = nowhere = 0
+    for toggle in toggles:
+        adopted = {v["shape"] for v in summary.verdicts
+                   if v["toggle"] == toggle and v["verdict"] == "ADOPT"}
+        everywhere += len(adopted) == len(shapes)
+        nowhere += not adopted
+    count = len(toggles)
+    gate = "its gate" if everywhere == 1 else "their gate"
+    of_steps = f"{everywhere} of {count} step{'' if count == 1 else 's'}"
+    if len(shapes) == 1:
+        return f"{of_steps} pass{'es' if everywhere == 1 else ''} {gate} at {shapes[0]}"
+    return (f"{of_steps} pass{'es' if everywhere == 1 else ''} {gate} at every shape, "
+            f"{nowhere} at none")
+
+
+def _limits(verdicts, width_in):
+    """A ratio range that holds every interval, 1 and every gate, and the values above the marks."""
+    values = [1.0]
+    for verdict in verdicts:
+        values += [value for value in verdict["ratio"] if value is not None]
+        if verdict["gate"]:
+            values.append(verdict["gate"])
+    low, high = min(values), max(values)
+    pad = max((high / low) ** (_VALUE_IN / (width_in - 2 * _VALUE_IN)), 1.03)
+    return low / pad, high * pad
+
+
+def _ticks(low, high):
+    """At most five round ratios, 1 among them: the finest of these steps that fits the range."""
+    for step in (1.05, 1.1, 1.2, 1.5, 2, 4, 10):
+        ticks = [step ** power for power in range(-20, 21) if low <= step ** power <= high]
+        if len(ticks) <= 5:
+            return ticks
+    return [10 ** power for power in range(-9, 10, 2) if low <= 10 ** power <= high] + [1]
+
+
+def _backing(y):
+    """A patch in the row's own colour, so that the line at 1 does not run through the value."""
+    return {"facecolor": style.BAND if y % 2 == 0 else "white", "edgecolor": "none", "pad": 0.8}
+
+
+def _draw_verdict(axes, y, verdict):
+    kind = verdict["verdict"]
+    value, low, high = verdict["ratio"]
+    if value is None:
+        axes.annotate("not applicable" if kind == "NOT_APPLICABLE" else style.spoken(kind).lower(),
+                      (0.5, y), xycoords=axes.get_yaxis_transform(), ha="center", va="center",
+                      fontsize=_VALUE_PT, color=style.MUTED_INK, bbox=_backing(y))
+        return
+    meaningful = kind in style.RANKING_VERDICTS
+    arguments = style.mark(kind)
+    y += _MARK_Y
+    if verdict["gate"]:
+        axes.plot([verdict["gate"]] * 2, [y - 0.2, y + 0.2], color=style.MUTED_INK, linewidth=1.6,
+                  zorder=2)
+    if low is not None:
+        style.draw_interval(axes, low, high, y, arguments["color"])
+    axes.plot([value], [y], zorder=4, **arguments)
+    axes.annotate(times(value), (value, y), xytext=(0, 10), textcoords="offset points",
+                  ha="center", va="bottom", fontsize=_VALUE_PT, zorder=5, bbox=_backing(y - _MARK_Y),
+                  color=style.INK if meaningful else style.MUTED_INK)
+
+
+def draw(summary):
+    """The figure; SummaryError when the record holds no verdict."""
+    labels = summary.step_labels()
+    toggles = list(dict.fromkeys(verdict["toggle"] for verdict in summary.verdicts))
+    if not toggles:
+        raise SummaryError("the record holds no verdict, so there is no effect to draw")
+    shapes = summary.shape_names()
+
+    style.apply()
+    figure, panels = plt.subplots(1, len(shapes), figsize=(style.WIDTH_IN, 5), squeeze=False)
+    heading = style.Heading(
+        figure, _finding(summary, toggles),
+        f"{summary.gpu} · time before / time after each step, so right of 1 is faster · intervals "
+        f"adjusted for all verdicts together · {summary.cache} L2 · {summary.date}")
+    rows = [style.wrap(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7) for toggle in toggles]
+    labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
+
+    legend_in, axis_in, header_in = 0.55, 0.75, 0.45
+    lines_in = style.lines_height_in(max(map(len, rows)), style.ROW_PT)
+    axes_in = len(toggles) * max(_ROW_IN, lines_in + 0.1)
+    left = style.MARGIN_IN + labels_in + 0.2
+    gaps_in = _PANEL_GAP_IN * (len(shapes) - 1)
+    width = max((style.WIDTH_IN - style.MARGIN_IN - left - gaps_in) / len(shapes), _MIN_PANEL_IN)
+    panels_in = width * len(shapes) + gaps_in
+    figure.set_size_inches(left + panels_in + style.MARGIN_IN,
+                           heading.height_in + header_in + axes_in + axis_in + legend_in)
+    low, high = _limits(summary.verdicts, width)
+    for index, (axes, shape) in enumerate(zip(panels[0], shapes)):
+        style.place(figure, axes, left + index * (width + _PANEL_GAP_IN), axis_in + legend_in, width,
+                    axes_in)
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+        axes.set_ylim(len(toggles) - 0.4, -0.6)
+        axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(low, high)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.3g}"))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.spines["left"].set_visible(False)
+        axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
+        for y in range(0, len(toggles), 2):
+            axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
+        axes.set_title(shape, fontsize=style.ROW_PT, fontweight="bold", pad=8)
+        axes.set_yticks([])
+        for verdict in summary.verdicts:
+            if verdict["shape"] == shape:
+                _draw_verdict(axes, toggles.index(verdict["toggle"]), verdict)
+    figure_width, figure_height = figure.get_size_inches()
+    for y, lines in enumerate(rows):
+        panels[0][0].text(-0.2 / width, y, "\n".join(lines), ha="right", va="center",
+                          transform=panels[0][0].get_yaxis_transform(),
+                          linespacing=style.LINE_SPACING, gid=f"label:{toggles[y]}")
+    figure.text((left + panels_in / 2) / figure_width,
+                (legend_in + 0.16) / figure_height, "ratio (log scale)", ha="center", va="bottom")
+
+    present = {verdict["verdict"] for verdict in summary.verdicts if verdict["ratio"][0] is not None}
+    handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
+               for name in style.VERDICT_MARKS if name in present]
+    handles.append(Line2D([], [], color=style.MUTED_INK, marker="|", markersize=13,
+                          markeredgewidth=1.6, linestyle="none", label="gate"))
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
+                  fontsize=style.HEADER_PT, bbox_to_anchor=(0.5, 0.1 / figure_height),
+                  handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+    heading.draw(figure)
+    return figure

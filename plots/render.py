@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Draws the figures of a record: summary.json in, SVG and PNG out.
+
+    python3 plots/render.py --summary reports/data/h200/RUN/summary.json --out reports/h200/plots
+
+The same summary gives the same bytes with the pinned matplotlib. Exit code 2, and one line on
+stderr, when the summary can't be read or holds nothing to draw; then no file is written.
+"""
+
+import argparse
+import io
+import os
+import pathlib
+import sys
+
+# As a script, Python looks for modules beside this file; the package's parent is needed.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from plots import effects, ladder, speedup  # noqa: E402
+from plots.summary import SummaryError, load  # noqa: E402
+
+
+def figures(summary):
+    """{name: function without arguments that returns the figure}, in drawing order."""
+    out = {}
+    for shape in summary.shape_names():
+        out[f"ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
+    out["effects"] = lambda: effects.draw(summary)
+    out["speedup_overview"] = lambda: speedup.draw(summary)
+    return out
+
+
+def encode(figure, kind):
+    """The figure's bytes without dates, versions or program names in them."""
+    buffer = io.BytesIO()
+    metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[kind]
+    figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--summary", required=True, help="the record's summary.json")
+    parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
+    parser.add_argument("--figure", action="append", metavar="NAME",
+                        help="draw only this one (may be repeated); by default all")
+    arguments = parser.parse_args(argv)
+    try:
+        summary = load(arguments.summary)
+        known = figures(summary)
+        chosen = arguments.figure or list(known)
+        for name in chosen:
+            if name not in known:
+                raise SummaryError(f"no figure is called {name}; there are {', '.join(known)}")
+        # All are drawn before any is written, so that an error leaves no half set behind.
+        files = {}
+        for name in chosen:
+            figure = known[name]()
+            for kind in ("svg", "png"):
+                files[f"{name}.{kind}"] = encode(figure, kind)
+            figure.clear()
+        out = pathlib.Path(arguments.out)
+        out.mkdir(parents=True, exist_ok=True)
+        for file_name, content in files.items():
+            temporary = out / f".{file_name}.{os.getpid()}"
+            temporary.write_bytes(content)
+            temporary.replace(out / file_name)
+    except (SummaryError, OSError) as error:
+        print(f"plots: {error}", file=sys.stderr)
+        return 2
+    for file_name in files:
+        print(out / file_name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""How the ladder's gain adds up at every shape: one line per shape, one row per step."""
+
+import math
+
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+
+from plots import style
+from plots.summary import SummaryError, spoken_times
+
+_ROW_IN = 0.55
+
+
+def _lines(summary):
+    """{shape: gain over the first step, by row}; NaN, a gap in the line, where it has no rank."""
+    lines = {}
+    for shape in summary.shape_names():
+        ladder = summary.ladder(shape)
+        if not ladder or not ladder[0]["ranked"]:
+            continue
+        first = ladder[0]["us"][0]
+        lines[shape] = [first / cell["us"][0] if cell["ranked"] else math.nan for cell in ladder]
+    return lines
+
+
+def _last(gains):
+    return [gain for gain in gains if not math.isnan(gain)][-1]
+
+
+def _finding(lines):
+    gains = {shape: _last(points) for shape, points in lines.items()}
+    most = max(gains, key=gains.get)
+    least = min(gains, key=gains.get)
+    if most == least:
+        return f"The whole ladder gains {spoken_times(gains[most])} at {most}"
+    return (f"The whole ladder gains {spoken_times(gains[most])} at {most}, "
+            f"but {spoken_times(gains[least])} at {least}")
+
+
+def draw(summary):
+    """The figure; SummaryError when no shape has a first step to compare with."""
+    lines = _lines(summary)
+    if not lines:
+        raise SummaryError("at no shape was the first step timed and correct, so no gain can be "
+                           "drawn")
+    # A record may leave steps out at a shape; the rows are those of the longest ladder.
+    labels = max((([cell["label"] for cell in summary.ladder(shape)]) for shape in lines), key=len)
+
+    style.apply()
+    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    heading = style.Heading(
+        figure, _finding(lines),
+        f"{summary.gpu} · median time of the first step / median time after each step · "
+        f"{summary.cache} L2 · {summary.date}")
+    rows = [style.wrap(figure, label, style.ROW_PT, 3.6) for label in labels]
+    labels_in = max(style.width_in(figure, line, style.ROW_PT) for row in rows for line in row)
+    axis_in = 0.85
+    axes_in = len(rows) * _ROW_IN
+    figure.set_size_inches(style.WIDTH_IN, heading.height_in + 0.25 + axes_in + axis_in)
+    left = style.MARGIN_IN + labels_in + 0.2
+    legend = {shape: f"{shape}, {spoken_times(_last(points))}" for shape, points in lines.items()}
+    legend_in = max(style.width_in(figure, text, style.ROW_PT) for text in legend.values()) + 0.7
+    width = style.WIDTH_IN - style.MARGIN_IN - legend_in - left
+    style.place(figure, axes, left, axis_in, width, axes_in)
+
+    axes.set_xscale("log")
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
+    for y in range(0, len(rows), 2):
+        axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
+    order = summary.shape_names()
+    for shape in sorted(lines, key=lambda name: -_last(lines[name])):
+        colour, marker = style.SERIES[order.index(shape) % len(style.SERIES)]
+        axes.plot(lines[shape], range(len(lines[shape])), color=colour, marker=marker, markersize=9,
+                  markeredgecolor="white", markeredgewidth=1, linewidth=2.2, label=legend[shape],
+                  zorder=3)
+    gains = [gain for points in lines.values() for gain in points if not math.isnan(gain)]
+    low, high = min(gains + [1.0]) / 1.2, max(gains + [1.0]) * 1.2
+    axes.set_xlim(low, high)
+    wide = high / low > 150
+    axes.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1,) if wide else (1, 2, 5)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.set_xlabel("gain over the first step (log scale, further right is faster)")
+    for y, lines_of_label in enumerate(rows):
+        axes.text(-0.2 / width, y, "\n".join(lines_of_label), ha="right", va="center",
+                  transform=axes.get_yaxis_transform(), linespacing=style.LINE_SPACING,
+                  gid=f"label:{labels[y]}")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=style.ROW_PT,
+                borderaxespad=0.4)
+    heading.draw(figure)
+    return figure

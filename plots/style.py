@@ -1,0 +1,174 @@
+"""The one look of all figures: sizes, fonts, colours and verdict marks.
+
+Colours are Okabe and Ito's, which stay apart under the common colour blindnesses; every verdict
+also has a mark of its own, so that a figure reads in grey as well. Sizes suit a slide: a figure is
+13.33 inches wide, as a 16:9 slide is, and no text is below 11 points.
+"""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402  the backend must be chosen first
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY_BLUE = "#56B4E9"
+BLUISH_GREEN = "#009E73"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+REDDISH_PURPLE = "#CC79A7"
+
+INK = "#1A1A1A"
+MUTED_INK = "#555555"
+RULE = "#B5B5B5"
+BAND = "#F4F4F4"
+
+WIDTH_IN = 13.33
+MARGIN_IN = 0.35
+DPI = 150
+
+TITLE_PT = 20
+SUBTITLE_PT = 13
+ROW_PT = 13
+HEADER_PT = 11.5
+TICK_PT = 12
+
+# verdict: (marker, colour, whether the mark is filled)
+VERDICT_MARKS = {
+    "ADOPT": ("^", BLUISH_GREEN, True),
+    "REAL_BELOW_GATE": ("D", BLUE, True),
+    "NEUTRAL": ("s", "#8A8A8A", True),
+    "REGRESSION": ("v", VERMILLION, True),
+    "INCONCLUSIVE": ("o", ORANGE, False),
+    "BROKEN": ("X", BLACK, True),
+    "INVALID": ("P", REDDISH_PURPLE, True),
+    "NOT_APPLICABLE": ("_", MUTED_INK, True),
+}
+FIRST_STEP_MARK = ("o", INK, True)
+PEER_MARK = ("o", MUTED_INK, False)
+
+# One per shape, in the record's order; marks differ for the same reason as above.
+SERIES = [
+    (BLUE, "o"),
+    (ORANGE, "s"),
+    (BLUISH_GREEN, "^"),
+    (VERMILLION, "D"),
+    (REDDISH_PURPLE, "v"),
+    (SKY_BLUE, "P"),
+    (BLACK, "X"),
+]
+
+# Verdicts under which a ratio says something about the toggle.
+RANKING_VERDICTS = ("ADOPT", "REAL_BELOW_GATE", "NEUTRAL", "REGRESSION", "INCONCLUSIVE")
+
+
+# Marks of equal size in points are not of equal weight to the eye.
+_MARKER_SIZES = {"^": 13, "v": 13, "D": 10, "s": 10.5, "X": 12, "P": 12.5, "o": 10.5}
+
+
+def apply():
+    """Sets matplotlib's defaults. Fixed salt and drawn glyphs: the same data, the same bytes."""
+    plt.rcdefaults()
+    plt.rcParams.update({
+        "font.family": "DejaVu Sans",  # ships with matplotlib, so every machine draws the same
+        "font.size": ROW_PT,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "warpledger",
+        "savefig.dpi": DPI,
+        "figure.dpi": DPI,
+        "axes.edgecolor": RULE,
+        "axes.labelcolor": INK,
+        "axes.labelsize": ROW_PT,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "text.color": INK,
+        "xtick.color": RULE,
+        "ytick.color": RULE,
+        "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK,
+        "xtick.labelsize": TICK_PT,
+        "ytick.labelsize": TICK_PT,
+        # A dollar sign or caret in a label is text, never a formula.
+        "text.parse_math": False,
+    })
+
+
+def draw_interval(axes, low, high, y, colour):
+    axes.errorbar((low + high) / 2, y, xerr=(high - low) / 2, fmt="none", zorder=3, ecolor=colour,
+                  elinewidth=2, capsize=4, capthick=2)
+
+
+def mark(verdict):
+    """Keyword arguments of Axes.plot for a verdict's mark; None is the ladder's first step."""
+    marker, colour, filled = FIRST_STEP_MARK if verdict is None else VERDICT_MARKS[verdict]
+    return mark_arguments(marker, colour, filled)
+
+
+def mark_arguments(marker, colour, filled):
+    """The same for any mark. A white rim parts marks that touch; a hollow one has its own."""
+    rim = "white" if filled and marker != "_" else colour
+    return {
+        "marker": marker, "markersize": _MARKER_SIZES.get(marker, 11), "linestyle": "none",
+        "markeredgewidth": 0.8 if rim == "white" else 2.2, "color": colour,
+        "markeredgecolor": rim, "markerfacecolor": colour if filled else "white",
+    }
+
+
+def spoken(verdict):
+    """REAL_BELOW_GATE as it stands in a figure."""
+    return verdict.replace("_", " ")
+
+
+def width_in(figure, text, size, weight="normal"):
+    """The width of one line of text in inches."""
+    probe = figure.text(0, 0, text, fontsize=size, fontweight=weight)
+    extent = probe.get_window_extent(figure.canvas.get_renderer())
+    probe.remove()
+    return extent.width / figure.dpi
+
+
+def wrap(figure, text, size, limit_in, weight="normal"):
+    """The text broken at blanks into lines no wider than the limit (a long word stands alone)."""
+    lines = []
+    for word in text.split():
+        candidate = f"{lines[-1]} {word}" if lines else word
+        if lines and width_in(figure, candidate, size, weight) <= limit_in:
+            lines[-1] = candidate
+        else:
+            lines.append(word)
+    return lines
+
+
+LINE_SPACING = 1.25
+
+
+def lines_height_in(count, size):
+    return count * size / 72 * LINE_SPACING
+
+
+class Heading:
+    """Title and subtitle, broken to the figure's width, and the room they need at its top."""
+
+    def __init__(self, figure, title, subtitle):
+        limit = figure.get_size_inches()[0] - 2 * MARGIN_IN
+        self._title = wrap(figure, title, TITLE_PT, limit, "bold")
+        self._subtitle = wrap(figure, subtitle, SUBTITLE_PT, limit)
+        self._title_in = lines_height_in(len(self._title), TITLE_PT)
+        self.height_in = (MARGIN_IN + self._title_in + 0.08
+                          + lines_height_in(len(self._subtitle), SUBTITLE_PT))
+
+    def draw(self, figure):
+        """Call once the figure has its final height."""
+        width, height = figure.get_size_inches()
+        x = MARGIN_IN / width
+        figure.text(x, 1 - MARGIN_IN / height, "\n".join(self._title), fontsize=TITLE_PT,
+                    fontweight="bold", va="top", linespacing=LINE_SPACING)
+        figure.text(x, 1 - (MARGIN_IN + self._title_in + 0.08) / height, "\n".join(self._subtitle),
+                    fontsize=SUBTITLE_PT, color=MUTED_INK, va="top", linespacing=LINE_SPACING)
+
+
+def place(figure, axes, left_in, bottom_in, width_in_, height_in):
+    """Puts axes at a place given in inches from the lower left corner."""
+    width, height = figure.get_size_inches()
+    axes.set_position([left_in / width, bottom_in / height, width_in_ / width, height_in / height])

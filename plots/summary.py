@@ -1,0 +1,205 @@
+"""summary.json as the figures read it (schema: reports/RECORD.md).
+
+Everything a figure uses is checked at load, and the one error names the JSON path. Cells that
+failed correctness stay in the data, but `ranked` is false for them: they are drawn, never compared.
+"""
+
+import json
+import math
+
+SCHEMA_VERSION = 1
+
+
+class SummaryError(Exception):
+    """The summary can't be drawn; the message is one line that says what and why."""
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except OSError as error:
+        raise SummaryError(f"{path}: {error.strerror}; write it with `warpledger judge`") from error
+    except ValueError as error:
+        raise SummaryError(f"{path}: not JSON ({error}); write it again with `warpledger judge`"
+                           ) from error
+    return Summary(data)
+
+
+def _field(parent, path, key, kinds, nullable=False):
+    where = f"{path}.{key}" if path else key
+    if not isinstance(parent, dict):
+        raise SummaryError(f"summary.json: {path or 'the document'} must be an object")
+    if key not in parent:
+        raise SummaryError(f"summary.json: {where} is missing; write the summary again with "
+                           "`warpledger judge`")
+    value = parent[key]
+    if value is None and nullable:
+        return None
+    # bool is an int to Python, and no number to us.
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise SummaryError(f"summary.json: {where} must be {_name(kinds)}"
+                           f"{' or null' if nullable else ''}, but is {json.dumps(value)[:40]}")
+    return value
+
+
+def _name(kinds):
+    names = {str: "a string", bool: "true or false", dict: "an object", list: "an array"}
+    return names.get(kinds, "a number")
+
+
+_NUMBER = (int, float)
+
+
+def _positive(parent, path, key):
+    value = _field(parent, path, key, _NUMBER, nullable=True)
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise SummaryError(f"summary.json: {path}.{key} must be above 0, but is {value}")
+    return value
+
+
+def _estimate(parent, path, value, low, high):
+    """(value, low, high); all None when there is no value, and no interval when half is missing.
+
+    An interval need not hold its value: a bootstrap's may lie beside a median that few samples give.
+    """
+    middle, low, high = (_positive(parent, path, key) for key in (value, low, high))
+    if middle is None:
+        return None, None, None
+    if low is None or high is None:
+        return middle, None, None
+    if low > high:
+        raise SummaryError(f"summary.json: {path}: the interval's ends are swapped")
+    return middle, low, high
+
+
+class Summary:
+    """What the figures need, in the record's order."""
+
+    def __init__(self, data):
+        version = _field(data, "", "schema_version", int)
+        if version > SCHEMA_VERSION:
+            raise SummaryError(f"summary.json: schema_version is {version}, but these plots know "
+                               f"versions up to {SCHEMA_VERSION}")
+        provenance = _field(data, "", "provenance", dict)
+        gpu = _field(provenance, "provenance", "gpu", dict)
+        self.gpu = _field(gpu, "provenance.gpu", "name", str)
+        self.date = _field(provenance, "provenance", "created_utc", str)[:10]
+        self.cache = _field(provenance, "provenance", "cache", str)
+        statistics = _field(data, "", "statistics", dict)
+        self.confidence = _field(statistics, "statistics", "confidence", _NUMBER)
+        self.shapes = [self._shape(j, path) for j, path in self._elements(data, "shapes")]
+        self.verdicts = [self._verdict(j, path) for j, path in self._elements(data, "verdicts")]
+        self.cells = [self._cell(j, path) for j, path in self._elements(data, "cells")]
+        self.peers = [self._peer(j, path) for j, path in self._elements(data, "peers")]
+        self.floors = [self._floor(j, path) for j, path in self._elements(data, "floors")]
+        if not self.shapes:
+            raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
+
+    @staticmethod
+    def _elements(data, key):
+        return [(element, f"{key}[{i}]") for i, element in enumerate(_field(data, "", key, list))]
+
+    @staticmethod
+    def _shape(j, path):
+        shape = {"name": _field(j, path, "name", str), "causal": _field(j, path, "causal", bool)}
+        for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
+            shape[key] = _field(j, path, key, int)
+        return shape
+
+    def _verdict(self, j, path):
+        from plots import style
+        verdict = {key: _field(j, path, key, str)
+                   for key in ("toggle", "base", "candidate", "shape", "verdict")}
+        if verdict["verdict"] not in style.VERDICT_MARKS:
+            raise SummaryError(f"summary.json: {path}.verdict is \"{verdict['verdict']}\", which "
+                               "these plots do not know")
+        verdict["ratio"] = _estimate(j, path, "ratio", "ci_low", "ci_high")
+        verdict["gate"] = _positive(j, path, "gate")
+        return self._known_shape(verdict, path)
+
+    def _cell(self, j, path):
+        cell = {key: _field(j, path, key, str) for key in ("variant", "role", "shape")}
+        cell["toggle"] = _field(j, path, "toggle", str, nullable=True) or ""
+        cell["label"] = _field(j, path, "label", str, nullable=True) or cell["variant"]
+        cell["us"] = _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")
+        cell["verdict"] = self.verdict(cell["variant"], cell["shape"])
+        verdict = cell["verdict"]
+        cell["correct"] = _field(j, path, "correct", bool, nullable=True)
+        cell["ranked"] = (cell["correct"] is True and cell["us"][0] is not None
+                          and (verdict is None or verdict["verdict"] != "INVALID"))
+        return self._known_shape(cell, path)
+
+    def _peer(self, j, path):
+        name = _field(j, path, "name", str).removeprefix("peer:")
+        peer = {"name": name, "shape": _field(j, path, "shape", str),
+                "available": _field(j, path, "available", bool),
+                "correct": _field(j, path, "correct", bool, nullable=True),
+                "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
+        peer["ranked"] = (peer["available"] and peer["correct"] is not False
+                          and peer["us"][0] is not None)
+        return self._known_shape(peer, path)
+
+    def _floor(self, j, path):
+        floor = {"name": _field(j, path, "name", str).removeprefix("floor:"),
+                 "shape": _field(j, path, "shape", str),
+                 "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
+        return self._known_shape(floor, path)
+
+    def _known_shape(self, element, path):
+        if element["shape"] not in self.shape_names():
+            raise SummaryError(f"summary.json: {path}.shape is \"{element['shape']}\", which is not "
+                               "in shapes")
+        return element
+
+    def shape_names(self):
+        return [shape["name"] for shape in self.shapes]
+
+    def shape(self, name):
+        for shape in self.shapes:
+            if shape["name"] == name:
+                return shape
+        raise SummaryError(f"the record has no shape {name}; it has {', '.join(self.shape_names())}")
+
+    def verdict(self, candidate, shape):
+        for verdict in self.verdicts:
+            if verdict["candidate"] == candidate and verdict["shape"] == shape:
+                return verdict
+        return None
+
+    def ladder(self, shape):
+        """The base and its steps at a shape, in ladder order."""
+        return [cell for cell in self.cells
+                if cell["shape"] == shape and cell["role"] in ("base", "step")]
+
+    def step_labels(self):
+        """{toggle: label} in ladder order."""
+        return {cell["toggle"]: cell["label"] for cell in self.cells if cell["role"] == "step"}
+
+
+def describe(shape):
+    heads = f"{shape['heads_q']} head{'' if shape['heads_q'] == 1 else 's'}"
+    if shape["heads_kv"] != shape["heads_q"]:
+        heads += f" ({shape['heads_kv']} K/V)"
+    causal = ", causal" if shape["causal"] else ""
+    return (f"batch {shape['batch']}, {heads}, {shape['seq_q']} queries × {shape['seq_kv']} keys, "
+            f"head_dim {shape['head_dim']}{causal}, fp16")
+
+
+def significant(value, digits):
+    """As many significant digits, no exponent: 9.73, 246, 0.512."""
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(rounded)))
+    return f"{rounded:.{decimals}f}"
+
+
+def times(ratio):
+    """A ratio beside a mark: two decimals, but three near 1, where they tell faster from slower."""
+    near = abs(ratio - 1) < 0.05
+    decimals = 3 if near else 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
+    return f"{ratio:.{decimals}f}×"
+
+
+def spoken_times(ratio):
+    """A ratio in a title: three digits."""
+    return f"{significant(ratio, 3)}×"

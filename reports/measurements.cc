@@ -1,0 +1,333 @@
+// The sections that hold the measurements: ladder, peers, floors, controls,
+// toggles, and how and where they were made.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/sdpa/config.h"
+#include "reports/describe.h"
+#include "reports/floors.h"
+#include "reports/sections.h"
+#include "reports/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+double PriorUs(const Cell& cell) {
+  if (cell.variant == sdpa::kBaseline.id) return sdpa::kBaseline.prior.p50_us;
+  const sdpa::ToggleRow* row = FindToggle(cell.toggle);
+  return row != nullptr ? row->prior.p50_us : 0;
+}
+
+// Below the ladder's tables: why a row has no rank.
+std::string NotesOn(const Summary& summary, const Shape& shape) {
+  std::string out;
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    const std::string& reason =
+        verdict != nullptr && !verdict->reason.empty() ? verdict->reason : cell->reason;
+    if (!reason.empty()) Append(&out, "- ", Code(StepId(*cell)), ": ", reason, "\n");
+  }
+  return out.empty() ? "" : Cat("\n", out);
+}
+
+std::string LadderTable(const Summary& summary, const Shape& shape) {
+  // The notes' figures belong to their own mission shape; in another shape's
+  // table they would be a comparison of two problems.
+  bool has_prior = false;
+  if (shape.name == "mission_b") {
+    for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(*cell) > 0;
+  }
+  const std::string ci = FormatPercent(summary.statistics.confidence) + " CI, µs";
+  std::vector<Table::Column> columns = {{"step"},
+                                        {"p50, µs", Align::kRight},
+                                        {ci, Align::kRight},
+                                        {"over the step before", Align::kRight},
+                                        {"over the first", Align::kRight},
+                                        {"TFLOP/s", Align::kRight},
+                                        {"registers / thread", Align::kRight},
+                                        {"shared, KiB / CTA", Align::kRight},
+                                        {"spills, B", Align::kRight},
+                                        {"CTAs / SM", Align::kRight},
+                                        {"correct (max error)"},
+                                        {"verdict"}};
+  if (has_prior) columns.push_back({"L4 notes, p50 µs on an L4", Align::kRight});
+  Table table(columns);
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    const bool ranked = summary.IsRanked(*cell);
+    std::vector<std::string> row = {Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
+                                    FormatUs(cell->p50_us.value),
+                                    FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
+                                    StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+                                    GainOverFirst(summary, *cell),
+                                    ranked ? FormatTflops(cell->tflops) : std::string(kNone),
+                                    FormatInteger(cell->registers),
+                                    FormatKib(cell->smem_bytes),
+                                    FormatInteger(cell->spill_bytes),
+                                    FormatInteger(cell->ctas_per_sm),
+                                    CorrectCell(*cell),
+                                    VerdictCell(*cell, verdict)};
+    if (has_prior) {
+      const double prior = PriorUs(*cell);
+      row.push_back(prior > 0 ? FormatUs(prior) : std::string(kNone));
+    }
+    table.AddRow(row);
+  }
+  std::string out = table.ToMarkdown();
+  if (has_prior) {
+    out +=
+        "\nThe last column is the L4 notes' own: another GPU (an L4), another code and the notes' "
+        "mission shape. It shows which way each step went there, and is not a time to compare with "
+        "ours.\n";
+  }
+  return out;
+}
+
+void AppendSentence(std::string& text, std::string_view sentence) {
+  if (!text.empty()) text += ' ';
+  text += sentence;
+}
+
+std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
+  const sdpa::ToggleRow* row = FindToggle(toggle);
+  std::string out = Cat("### ", row != nullptr ? std::string(row->label) : Code(toggle), " (",
+                        Code(toggle), ")\n\n");
+  if (row == nullptr) {
+    out +=
+        "This build's registry has no such toggle, so its claim and prediction are not here.\n\n";
+  } else {
+    const Verdict* predicted = FindToggleVerdict(summary, toggle, row->predicted.shape);
+    const Range range = PredictedRange(*row, predicted);
+    Append(&out, "**Claim.** ", row->claim, "\n\n**Prediction.** ", FormatLimit(range.low), " to ",
+           FormatLimit(range.high), " at ", Code(row->predicted.shape), ". ", row->predicted.why,
+           " ", PredictionOutcome(*row, predicted), "\n\n**Prior.** ", row->prior.text, ".\n\n");
+  }
+  Table table({{"shape"},
+               {"against"},
+               {"ratio", Align::kRight},
+               {"adjusted interval", Align::kRight},
+               {"its confidence", Align::kRight},
+               {"gate", Align::kRight},
+               {"pairs", Align::kRight},
+               {"verdict"},
+               {"remark"}});
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
+    if (verdict == nullptr) continue;
+    std::string remark = verdict->reason;
+    if (verdict->verdict == "INCONCLUSIVE" && verdict->mde_ratio) {
+      AppendSentence(remark, Cat("smallest effect these samples could show: ",
+                                 FormatRatio(verdict->mde_ratio)));
+    }
+    table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
+                  FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
+                  verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
+                                               : std::string(kNone),
+                  FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
+                  Cat("**", verdict->verdict, "**"), remark.empty() ? std::string(kNone) : remark});
+  }
+  return out + table.ToMarkdown();
+}
+
+}  // namespace
+
+std::string LadderSection(const Summary& summary) {
+  std::string out = "## The ladder, shape by shape\n";
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    Append(&out, "\n### ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n",
+           LadderTable(summary, *shape), NotesOn(summary, *shape));
+  }
+  return out;
+}
+
+std::string CompactLadder(const Summary& summary, const Shape& shape) {
+  Table table({{"step"},
+               {"p50, µs", Align::kRight},
+               {"over the step before", Align::kRight},
+               {"over the first", Align::kRight},
+               {"verdict"}});
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    table.AddRow({StepLabel(*cell), FormatUs(cell->p50_us.value),
+                  StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+                  GainOverFirst(summary, *cell), VerdictCell(*cell, verdict)});
+  }
+  return table.ToMarkdown();
+}
+
+std::string PeerSection(const Summary& summary) {
+  std::string out = "## Peers\n\n";
+  if (summary.peers.empty()) return out + "The record holds no peer.\n";
+  out +=
+      "Peers run in a process of their own between ours, so their samples are not paired with "
+      "ours: "
+      "the ratio is one of medians, and its bounds are the worst that the two intervals allow. "
+      "Above "
+      "1× our last step is the faster one.\n";
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    Table table({{"peer"},
+                 {"version"},
+                 {"p50, µs", Align::kRight},
+                 {FormatPercent(summary.statistics.confidence) + " CI, µs", Align::kRight},
+                 {"ours over the peer", Align::kRight},
+                 {"correct"},
+                 {"remark"}});
+    const Cell* ours = summary.LastStep(shape->name);
+    for (const Peer& peer : summary.peers) {
+      if (peer.shape != shape->name) continue;
+      std::string ratio(kNone);
+      const bool comparable = ours != nullptr && peer.available && peer.correct != false;
+      if (comparable && peer.p50_us.value) {
+        ratio = FormatRatio(*peer.p50_us.value / *ours->p50_us.value);
+        if (peer.p50_us.low && peer.p50_us.high && ours->p50_us.low && ours->p50_us.high) {
+          Append(&ratio, " ",
+                 FormatRatioInterval(*peer.p50_us.low / *ours->p50_us.high,
+                                     *peer.p50_us.high / *ours->p50_us.low));
+        }
+      }
+      table.AddRow({PeerName(peer.name), peer.version.empty() ? std::string(kNone) : peer.version,
+                    FormatUs(peer.p50_us.value),
+                    FormatUsInterval(peer.p50_us.low, peer.p50_us.high), ratio,
+                    !peer.correct   ? "not checked"
+                    : *peer.correct ? "yes"
+                                    : "**no**",
+                    !peer.available && peer.reason.empty() ? "not available"
+                    : peer.reason.empty()                  ? std::string(kNone)
+                                                           : peer.reason});
+    }
+    if (table.empty()) continue;
+    Append(&out, "\n### Peers at ", Code(shape->name), "\n\n");
+    if (ours != nullptr) {
+      Append(&out, "Ours: ", Code(StepId(*ours)), ", ", FormatUs(ours->p50_us.value), " µs ",
+             FormatUsInterval(ours->p50_us.low, ours->p50_us.high), ".\n\n");
+    } else {
+      out += "No step of ours is ranked here.\n\n";
+    }
+    out += table.ToMarkdown();
+  }
+  return out;
+}
+
+std::string FloorSection(const Summary& summary) {
+  const std::optional<Rates> rates = ArithmeticRates(summary.gpu_slug, summary.provenance.sm_count,
+                                                     summary.provenance.max_sm_clock_mhz);
+  std::vector<Table::Column> columns = {{"shape"}, {"empty kernel, p50 µs", Align::kRight}};
+  if (rates) {
+    for (const char* title : {"tensor cores, µs", "DRAM, µs", "exponentials, µs",
+                              "largest of the three, µs", "last step / largest"}) {
+      columns.push_back({title, Align::kRight});
+    }
+  }
+  Table table(columns);
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Floor* empty = summary.FindFloor(shape->name);
+    std::vector<std::string> row = {Code(shape->name), std::string(kNone)};
+    if (empty != nullptr) {
+      row[1] = FormatUs(empty->p50_us.value);
+      if (empty->p50_us.low && empty->p50_us.high) {
+        Append(&row[1], " ", FormatUsInterval(empty->p50_us.low, empty->p50_us.high));
+      }
+    }
+    if (rates) {
+      const ArithmeticFloor floor = FloorOf(*shape, *rates);
+      const Cell* last = summary.LastStep(shape->name);
+      for (double us : {floor.tensor_us, floor.dram_us, floor.exp_us, floor.largest_us}) {
+        row.push_back(FormatSignificant(us, 2));
+      }
+      row.push_back(last == nullptr || floor.largest_us <= 0
+                        ? std::string(kNone)
+                        : FormatSignificant(*last->p50_us.value / floor.largest_us, 2) + "×");
+    }
+    table.AddRow(row);
+  }
+  std::string out = Cat(
+      "## Floors\n\nAn empty kernel timed the same way is what a launch alone costs. ",
+      rates ? "The other columns are arithmetic: operations, bytes and exponentials of the shape "
+              "over the GPU's rates. The DRAM time supposes that no input is in L2 yet"
+            : Cat("Arithmetic floors are left out: this build knows no rates for ",
+                  Code(summary.gpu_slug), ", or the record holds no clock"),
+      rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".", "\n\n",
+      table.ToMarkdown());
+  if (rates) Append(&out, "\n", rates->source, "\n");
+  return out;
+}
+
+std::string ControlSection(const Summary& summary) {
+  std::string out = "## Controls\n\n";
+  out +=
+      "The `aa` control times the base against itself under another name. A control whose samples "
+      "say anything but `NEUTRAL` or `INCONCLUSIVE` is a false verdict.";
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) Append(&out, " ", Code(row.id), ": ", row.claim);
+  }
+  Append(&out, "\n\n**", ControlSentence(summary), "**\n");
+  if (summary.controls.empty()) return out;
+  Table table({{"control"},
+               {"shape"},
+               {"ratio", Align::kRight},
+               {FormatPercent(summary.statistics.confidence) + " interval", Align::kRight},
+               {"what the samples say"},
+               {"verdict"},
+               {"false"}});
+  for (const Control& control : summary.controls) {
+    table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
+                  FormatRatioInterval(control.ratio.low, control.ratio.high),
+                  control.timing_verdict, Cat("**", control.verdict, "**"),
+                  control.false_verdict ? "**yes**" : "no"});
+  }
+  return Cat(out, "\n", table.ToMarkdown());
+}
+
+std::string ToggleSection(const Summary& summary) {
+  std::string out =
+      "## Toggle by toggle\n\nClaims and predictions stand in the registry "
+      "(`kernels/sdpa/toggles.def`); predictions were written down before the first run.\n";
+  for (const std::string& toggle : StepToggles(summary)) {
+    Append(&out, "\n", ToggleParagraph(summary, toggle));
+  }
+  return out;
+}
+
+std::string StatisticsSection(const Summary& summary) {
+  const Statistics& s = summary.statistics;
+  const Provenance& p = summary.provenance;
+  std::string out = Cat(
+      "## How the statistics were made\n\nEvery block times each arm once in random order; samples "
+      "of one process, shape and block are paired, and a verdict rests on the log-ratios of these "
+      "pairs. The run had ",
+      p.processes, p.processes == 1 ? " process of " : " processes of ",
+      Count(p.blocks_per_process, "block"), " per shape. Intervals are ",
+      s.interval.empty() ? "a cluster bootstrap over processes and blocks" : s.interval, ", from ",
+      s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
+      FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
+      " verdicts of the family ", Code(summary.family), " are adjusted by the method ",
+      Code(s.correction), ". `NEUTRAL` means that two one-sided tests put the effect within ±",
+      FormatPercent(s.neutral_delta), ".");
+  if (p.n_samples && p.throttled_samples) {
+    Append(&out, " Of ", *p.n_samples, " samples, ", *p.throttled_samples,
+           " were taken while the GPU was throttled; they are kept and flagged.");
+  }
+  if (p.sm_mhz_p50) {
+    Append(&out, " Clocks can't be locked here: the median SM clock was ",
+           FormatSignificant(*p.sm_mhz_p50, 4), " MHz");
+    if (p.max_sm_clock_mhz) {
+      Append(&out, " of at most ", FormatSignificant(*p.max_sm_clock_mhz, 4), " MHz");
+    }
+    out += ".";
+  }
+  return out + "\n";
+}
+
+std::string ProvenanceSection(const Summary& summary) {
+  Table table({{"field"}, {"value"}});
+  for (const auto& [key, value] : summary.provenance.rows) {
+    table.AddRow({Code(key), value.empty() ? std::string(kNone) : Code(value)});
+  }
+  return Cat("## Provenance\n\n", table.ToMarkdown());
+}
+
+}  // namespace warpledger::report

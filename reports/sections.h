@@ -1,0 +1,42 @@
+// The report's sections, one function each. Every function returns Markdown
+// that ends with a line end, computed from the summary and the registry alone.
+//
+//   std::string text = SummarySection(summary) + LadderSection(summary);
+
+#ifndef WARPLEDGER_REPORTS_SECTIONS_H_
+#define WARPLEDGER_REPORTS_SECTIONS_H_
+
+#include <string>
+#include <string_view>
+
+#include "reports/summary_view.h"
+
+namespace warpledger::report {
+
+// A quotation that warns when `kernel_source_sha256` or `registry_sha256` of
+// this build differ from the record's, or the record's tree was dirty; else "".
+std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
+                           std::string_view registry_sha256);
+
+// Findings in sentences, then ratio and verdict of every step at every shape.
+std::string SummarySection(const Summary& summary);
+// How much faster the ladder got at `shape`, and where the best peer stands.
+std::string ProgressSentence(const Summary& summary, const Shape& shape);
+// One list item per kind of verdict that occurs at `shape`, with its steps.
+std::string VerdictSentences(const Summary& summary, const Shape& shape);
+
+std::string HowToReadSection(const Summary& summary);
+std::string PictureSection(const Summary& summary, std::string_view picture_prefix);
+std::string LadderSection(const Summary& summary);
+// Step, time, speed-ups and verdict only, for the README.
+std::string CompactLadder(const Summary& summary, const Shape& shape);
+std::string PeerSection(const Summary& summary);
+std::string FloorSection(const Summary& summary);
+std::string ControlSection(const Summary& summary);
+std::string ToggleSection(const Summary& summary);
+std::string StatisticsSection(const Summary& summary);
+std::string ProvenanceSection(const Summary& summary);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_SECTIONS_H_

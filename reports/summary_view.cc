@@ -1,0 +1,452 @@
+#include "reports/summary_view.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "reports/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Reads fields by path and keeps the first error. After an error every getter
+// returns an empty value, so that the parsing code needs no branch per field;
+// the caller looks at status() once, at the end.
+class Reader {
+ public:
+  absl::Status status() const { return status_; }
+
+  void Fail(std::string_view path, std::string_view problem) {
+    if (!status_.ok()) return;
+    status_ = absl::InvalidArgumentError(
+        Cat("summary.json: ", path, " ", problem,
+            "; write the summary again with `warpledger judge` of this build"));
+  }
+
+  const Json& Object(const Json& in, std::string_view path, const char* key) {
+    return Typed(in, path, key, "an object", [](const Json& j) { return j.is_object(); });
+  }
+  const Json& Array(const Json& in, std::string_view path, const char* key) {
+    return Typed(in, path, key, "an array", [](const Json& j) { return j.is_array(); });
+  }
+  std::string String(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "a string", [](const Json& v) { return v.is_string(); });
+    return j.is_string() ? j.get<std::string>() : "";
+  }
+  // "" for null: the schema writes null where there is nothing to say.
+  std::string StringOrNull(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "a string or null",
+                          [](const Json& v) { return v.is_string() || v.is_null(); });
+    return j.is_string() ? j.get<std::string>() : "";
+  }
+  bool Bool(const Json& in, std::string_view path, const char* key) {
+    const Json& j =
+        Typed(in, path, key, "true or false", [](const Json& v) { return v.is_boolean(); });
+    return j.is_boolean() && j.get<bool>();
+  }
+  std::optional<bool> BoolOrNull(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "true, false or null",
+                          [](const Json& v) { return v.is_boolean() || v.is_null(); });
+    return j.is_boolean() ? std::optional<bool>(j.get<bool>()) : std::nullopt;
+  }
+  double Number(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "a number", [](const Json& v) { return v.is_number(); });
+    return j.is_number() ? j.get<double>() : 0;
+  }
+  std::optional<double> NumberOrNull(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "a number or null",
+                          [](const Json& v) { return v.is_number() || v.is_null(); });
+    return j.is_number() ? std::optional<double>(j.get<double>()) : std::nullopt;
+  }
+  int64_t Integer(const Json& in, std::string_view path, const char* key) {
+    const Json& j =
+        Typed(in, path, key, "an integer", [](const Json& v) { return v.is_number_integer(); });
+    return j.is_number_integer() ? j.get<int64_t>() : 0;
+  }
+  uint64_t Unsigned(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "an integer of at least 0", [](const Json& v) {
+      return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
+    });
+    return j.is_number_integer() ? j.get<uint64_t>() : 0;
+  }
+  std::optional<int64_t> IntegerOrNull(const Json& in, std::string_view path, const char* key) {
+    const Json& j = Typed(in, path, key, "an integer or null",
+                          [](const Json& v) { return v.is_number_integer() || v.is_null(); });
+    return j.is_number_integer() ? std::optional<int64_t>(j.get<int64_t>()) : std::nullopt;
+  }
+  // A time or ratio that must be above zero where it is given: logarithms and
+  // quotients are taken of it.
+  Estimate Positive(const Json& in, std::string_view path, const char* value, const char* low,
+                    const char* high) {
+    Estimate estimate = {.value = NumberOrNull(in, path, value),
+                         .low = NumberOrNull(in, path, low),
+                         .high = NumberOrNull(in, path, high)};
+    const std::pair<const char*, std::optional<double>> parts[] = {
+        {value, estimate.value}, {low, estimate.low}, {high, estimate.high}};
+    for (const auto& [key, part] : parts) {
+      if (part && *part <= 0) {
+        Fail(Join(path, key), Cat("must be above 0, but is ", *part));
+      }
+    }
+    return estimate;
+  }
+  std::string OneOf(const Json& in, std::string_view path, const char* key,
+                    absl::Span<const std::string_view> allowed) {
+    std::string value = String(in, path, key);
+    if (status_.ok() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+      Fail(Join(path, key), Cat("is \"", value, "\", which this build does not know"));
+    }
+    return value;
+  }
+
+  static std::string Join(std::string_view path, std::string_view key) {
+    return path.empty() ? std::string(key) : Cat(path, ".", key);
+  }
+
+ private:
+  template <typename Predicate>
+  const Json& Typed(const Json& in, std::string_view path, const char* key,
+                    std::string_view expected, Predicate holds) {
+    static const Json kNull;
+    if (!status_.ok()) return kNull;
+    if (!in.is_object()) {
+      Fail(path.empty() ? "the document" : path, Cat("must be an object, but is ", in.type_name()));
+      return kNull;
+    }
+    const auto found = in.find(key);
+    if (found == in.end()) {
+      Fail(Join(path, key), Cat("is missing; it must be ", expected));
+      return kNull;
+    }
+    if (!holds(*found)) {
+      Fail(Join(path, key), Cat("must be ", expected, ", but is ",
+                                found->is_number() ? found->dump() : found->type_name()));
+      return kNull;
+    }
+    return *found;
+  }
+
+  absl::Status status_;
+};
+
+std::string Element(std::string_view array, size_t index) { return Cat(array, "[", index, "]"); }
+
+// Calls `parse(element, path)` for each element of an array field.
+template <typename Parse>
+void ForEach(Reader& reader, const Json& json, const char* key, Parse parse) {
+  const Json& array = reader.Array(json, "", key);
+  for (size_t i = 0; i < array.size(); ++i) {
+    if (!reader.status().ok()) return;
+    parse(array[i], Element(key, i));
+  }
+}
+
+void Flatten(const std::string& prefix, const Json& json,
+             std::vector<std::pair<std::string, std::string>>& rows) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) Flatten(Reader::Join(prefix, key), value, rows);
+    return;
+  }
+  if (json.is_array()) {
+    std::string joined;
+    for (const Json& element : json) {
+      if (!joined.empty()) joined += ' ';
+      joined += element.is_string() ? element.get<std::string>() : element.dump();
+    }
+    rows.emplace_back(prefix, joined);
+    return;
+  }
+  rows.emplace_back(prefix, json.is_string() ? json.get<std::string>()
+                            : json.is_null() ? std::string(kNone)
+                                             : json.dump());
+}
+
+Provenance ParseProvenance(Reader& reader, const Json& json) {
+  Provenance out;
+  const Json& p = reader.Object(json, "", "provenance");
+  out.created_utc = reader.String(p, "provenance", "created_utc");
+  out.processes = reader.Integer(p, "provenance", "processes");
+  out.blocks_per_process = reader.Integer(p, "provenance", "blocks_per_process");
+  out.cache = reader.String(p, "provenance", "cache");
+  const Json& git = reader.Object(p, "provenance", "git");
+  out.git_sha = reader.String(git, "provenance.git", "sha");
+  out.git_dirty = reader.Bool(git, "provenance.git", "dirty");
+  out.registry_sha256 = reader.String(p, "provenance", "registry_sha256");
+  out.kernel_source_sha256 = reader.String(p, "provenance", "kernel_source_sha256");
+  const Json& gpu = reader.Object(p, "provenance", "gpu");
+  out.gpu_name = reader.String(gpu, "provenance.gpu", "name");
+  out.sm_count = reader.Integer(gpu, "provenance.gpu", "sm_count");
+  out.max_sm_clock_mhz = reader.NumberOrNull(gpu, "provenance.gpu", "max_sm_clock_mhz");
+  out.n_samples = reader.IntegerOrNull(p, "provenance", "n_samples");
+  out.throttled_samples = reader.IntegerOrNull(p, "provenance", "throttled_samples");
+  out.sm_mhz_p50 = reader.NumberOrNull(p, "provenance", "sm_mhz_p50");
+  if (p.is_object()) Flatten("", p, out.rows);
+  return out;
+}
+
+Statistics ParseStatistics(Reader& reader, const Json& json) {
+  const char* path = "statistics";
+  const Json& s = reader.Object(json, "", path);
+  Statistics out;
+  out.confidence = reader.Number(s, path, "confidence");
+  out.bootstrap_resamples = reader.Integer(s, path, "bootstrap_resamples");
+  out.bootstrap_seed = reader.Unsigned(s, path, "bootstrap_seed");
+  out.neutral_delta = reader.Number(s, path, "neutral_delta");
+  out.family_size = reader.Integer(s, path, "family_size");
+  out.correction = reader.String(s, path, "correction");
+  if (s.is_object() && s.contains("interval")) {
+    out.interval = reader.String(s, path, "interval");
+  }
+  if (out.confidence <= 0 || out.confidence >= 1) {
+    reader.Fail("statistics.confidence", Cat("must lie between 0 and 1, but is ", out.confidence));
+  }
+  return out;
+}
+
+Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
+  Shape out;
+  out.name = reader.String(j, path, "name");
+  out.batch = reader.Integer(j, path, "batch");
+  out.heads_q = reader.Integer(j, path, "heads_q");
+  out.heads_kv = reader.Integer(j, path, "heads_kv");
+  out.seq_q = reader.Integer(j, path, "seq_q");
+  out.seq_kv = reader.Integer(j, path, "seq_kv");
+  out.head_dim = reader.Integer(j, path, "head_dim");
+  out.causal = reader.Bool(j, path, "causal");
+  out.flops = reader.Number(j, path, "flops");
+  out.min_bytes = reader.Number(j, path, "min_bytes");
+  out.exponentials = reader.Number(j, path, "exponentials");
+  return out;
+}
+
+Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
+  Cell out;
+  out.variant = reader.String(j, path, "variant");
+  out.config = reader.String(j, path, "config");
+  out.role = reader.String(j, path, "role");
+  out.toggle = reader.StringOrNull(j, path, "toggle");
+  out.label = reader.StringOrNull(j, path, "label");
+  out.shape = reader.String(j, path, "shape");
+  out.correct = reader.BoolOrNull(j, path, "correct");
+  out.max_err = reader.NumberOrNull(j, path, "max_err");
+  // A figure (the limit) or a text (the rule with its limit), by the record's age.
+  if (j.is_object() && j.contains("max_err_rule") && j["max_err_rule"].is_number()) {
+    out.max_err_limit = FormatError(j["max_err_rule"].get<double>());
+  } else {
+    out.max_err_limit = reader.StringOrNull(j, path, "max_err_rule");
+  }
+  out.p50_us = reader.Positive(j, path, "p50_us", "ci_low_us", "ci_high_us");
+  out.tflops = reader.NumberOrNull(j, path, "tflops");
+  if (!j.is_object() || !j.contains("speedup_over_first") || !j["speedup_over_first"].is_null()) {
+    const std::string speedup_path = path + ".speedup_over_first";
+    out.speedup_over_first = reader.Positive(reader.Object(j, path, "speedup_over_first"),
+                                             speedup_path, "ratio", "ci_low", "ci_high");
+  }
+  out.registers = reader.IntegerOrNull(j, path, "registers");
+  out.smem_bytes = reader.IntegerOrNull(j, path, "smem_bytes");
+  out.spill_bytes = reader.IntegerOrNull(j, path, "spill_bytes");
+  out.ctas_per_sm = reader.IntegerOrNull(j, path, "ctas_per_sm");
+  out.reason = reader.StringOrNull(j, path, "reason");
+  return out;
+}
+
+Peer ParsePeer(Reader& reader, const Json& j, const std::string& path) {
+  Peer out;
+  out.name = reader.String(j, path, "name");
+  out.version = reader.StringOrNull(j, path, "version");
+  out.shape = reader.String(j, path, "shape");
+  out.available = reader.Bool(j, path, "available");
+  out.correct = reader.BoolOrNull(j, path, "correct");
+  out.reason = reader.StringOrNull(j, path, "reason");
+  out.p50_us = reader.Positive(j, path, "p50_us", "ci_low_us", "ci_high_us");
+  return out;
+}
+
+Floor ParseFloor(Reader& reader, const Json& j, const std::string& path) {
+  Floor out;
+  out.name = reader.String(j, path, "name");
+  out.shape = reader.String(j, path, "shape");
+  out.p50_us = reader.Positive(j, path, "p50_us", "ci_low_us", "ci_high_us");
+  return out;
+}
+
+Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
+  Verdict out;
+  out.toggle = reader.String(j, path, "toggle");
+  out.base = reader.String(j, path, "base");
+  out.candidate = reader.String(j, path, "candidate");
+  out.shape = reader.String(j, path, "shape");
+  out.n_pairs = reader.IntegerOrNull(j, path, "n_pairs");
+  out.ratio = reader.Positive(j, path, "ratio", "ci_low", "ci_high");
+  out.adjusted_confidence = reader.NumberOrNull(j, path, "adjusted_confidence");
+  out.gate = reader.Number(j, path, "gate");
+  out.verdict = reader.OneOf(j, path, "verdict", kVerdictNames);
+  out.reason = reader.StringOrNull(j, path, "reason");
+  out.mde_ratio = reader.NumberOrNull(j, path, "mde_ratio");
+  out.predicted_low = reader.NumberOrNull(j, path, "predicted_low");
+  out.predicted_high = reader.NumberOrNull(j, path, "predicted_high");
+  out.prediction_held = reader.BoolOrNull(j, path, "prediction_held");
+  return out;
+}
+
+Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
+  static constexpr std::string_view kKinds[] = {"aa", "null"};
+  Control out;
+  out.kind = reader.OneOf(j, path, "kind", kKinds);
+  out.shape = reader.String(j, path, "shape");
+  out.candidate = reader.String(j, path, "candidate");
+  out.ratio = reader.Positive(j, path, "ratio", "ci_low", "ci_high");
+  out.timing_verdict = reader.OneOf(j, path, "timing_verdict", kVerdictNames);
+  out.verdict = reader.OneOf(j, path, "verdict", kVerdictNames);
+  out.false_verdict = reader.Bool(j, path, "false_verdict");
+  return out;
+}
+
+// Each (name, shape) stands once, and the shape is one of the record's.
+class KeyCheck {
+ public:
+  KeyCheck(Reader& reader, const std::vector<Shape>& shapes) : reader_(reader) {
+    for (const Shape& shape : shapes) shapes_.insert(shape.name);
+  }
+  void Check(const std::string& path, const std::string& name, const std::string& shape) {
+    if (!reader_.status().ok()) return;
+    if (!shapes_.contains(shape)) {
+      reader_.Fail(path + ".shape", Cat("is \"", shape, "\", which is not in shapes[]"));
+    } else if (!seen_.emplace(name, shape).second) {
+      reader_.Fail(path, Cat("repeats ", name, " at ", shape));
+    }
+  }
+
+ private:
+  Reader& reader_;
+  std::set<std::string> shapes_;
+  std::set<std::pair<std::string, std::string>> seen_;
+};
+
+}  // namespace
+
+absl::StatusOr<Summary> ParseSummary(const Json& json) {
+  Reader reader;
+  const int64_t version = reader.Integer(json, "", "schema_version");
+  if (reader.status().ok() && version > kSummarySchemaVersion) {
+    return absl::InvalidArgumentError(
+        Cat("summary.json: schema_version is ", version, ", but this build knows versions up to ",
+            kSummarySchemaVersion, "; build a newer warpledger to read it"));
+  }
+  Summary out;
+  out.run_id = reader.String(json, "", "run_id");
+  out.gpu_slug = reader.String(json, "", "gpu");
+  out.design = reader.String(json, "", "design");
+  out.family = reader.String(json, "", "family");
+  out.provenance = ParseProvenance(reader, json);
+  out.statistics = ParseStatistics(reader, json);
+  ForEach(reader, json, "shapes", [&](const Json& j, const std::string& path) {
+    out.shapes.push_back(ParseShape(reader, j, path));
+  });
+  if (reader.status().ok() && out.shapes.empty()) reader.Fail("shapes", "must not be empty");
+  KeyCheck cells(reader, out.shapes);
+  ForEach(reader, json, "cells", [&](const Json& j, const std::string& path) {
+    out.cells.push_back(ParseCell(reader, j, path));
+    cells.Check(path, out.cells.back().variant, out.cells.back().shape);
+  });
+  KeyCheck peers(reader, out.shapes);
+  ForEach(reader, json, "peers", [&](const Json& j, const std::string& path) {
+    out.peers.push_back(ParsePeer(reader, j, path));
+    peers.Check(path, out.peers.back().name, out.peers.back().shape);
+  });
+  KeyCheck floors(reader, out.shapes);
+  ForEach(reader, json, "floors", [&](const Json& j, const std::string& path) {
+    out.floors.push_back(ParseFloor(reader, j, path));
+    floors.Check(path, out.floors.back().name, out.floors.back().shape);
+  });
+  KeyCheck verdicts(reader, out.shapes);
+  ForEach(reader, json, "verdicts", [&](const Json& j, const std::string& path) {
+    out.verdicts.push_back(ParseVerdict(reader, j, path));
+    verdicts.Check(path, out.verdicts.back().candidate, out.verdicts.back().shape);
+  });
+  KeyCheck controls(reader, out.shapes);
+  ForEach(reader, json, "controls", [&](const Json& j, const std::string& path) {
+    out.controls.push_back(ParseControl(reader, j, path));
+    controls.Check(path, out.controls.back().candidate, out.controls.back().shape);
+  });
+  const Json& controls_summary = reader.Object(json, "", "controls_summary");
+  out.control_trials = reader.Integer(controls_summary, "controls_summary", "trials");
+  out.control_false_verdicts =
+      reader.Integer(controls_summary, "controls_summary", "false_verdicts");
+  if (!reader.status().ok()) return reader.status();
+  return out;
+}
+
+std::vector<const Cell*> Summary::Ladder(std::string_view shape) const {
+  std::vector<const Cell*> out;
+  for (const Cell& cell : cells) {
+    if (cell.shape == shape && (cell.role == "base" || cell.role == "step")) out.push_back(&cell);
+  }
+  return out;
+}
+
+const Cell* Summary::FindCell(std::string_view variant, std::string_view shape) const {
+  for (const Cell& cell : cells) {
+    if (cell.variant == variant && cell.shape == shape) return &cell;
+  }
+  return nullptr;
+}
+
+const Verdict* Summary::FindVerdict(std::string_view candidate, std::string_view shape) const {
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.candidate == candidate && verdict.shape == shape) return &verdict;
+  }
+  return nullptr;
+}
+
+const Floor* Summary::FindFloor(std::string_view shape) const {
+  for (const Floor& floor : floors) {
+    if (floor.shape == shape) return &floor;
+  }
+  return nullptr;
+}
+
+const Shape& Summary::MainShape() const {
+  for (const Shape& shape : shapes) {
+    if (shape.name == "mission_b") return shape;
+  }
+  return shapes.back();
+}
+
+bool Summary::IsRanked(const Cell& cell) const {
+  if (cell.correct != true || !cell.p50_us.value) return false;
+  const Verdict* verdict = FindVerdict(cell.variant, cell.shape);
+  return verdict == nullptr || verdict->verdict != "INVALID";
+}
+
+const Cell* Summary::FastestStep(std::string_view shape) const {
+  const Cell* fastest = nullptr;
+  for (const Cell* cell : Ladder(shape)) {
+    if (!IsRanked(*cell)) continue;
+    if (fastest == nullptr || *cell->p50_us.value < *fastest->p50_us.value) fastest = cell;
+  }
+  return fastest;
+}
+
+const Cell* Summary::LastStep(std::string_view shape) const {
+  const Cell* last = nullptr;
+  for (const Cell* cell : Ladder(shape)) {
+    if (IsRanked(*cell)) last = cell;
+  }
+  return last;
+}
+
+const Peer* Summary::FastestPeer(std::string_view shape) const {
+  const Peer* fastest = nullptr;
+  for (const Peer& peer : peers) {
+    if (peer.shape != shape || !peer.available || peer.correct == false) continue;
+    if (!peer.p50_us.value) continue;
+    if (fastest == nullptr || *peer.p50_us.value < *fastest->p50_us.value) fastest = &peer;
+  }
+  return fastest;
+}
+
+}  // namespace warpledger::report

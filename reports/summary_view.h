@@ -1,0 +1,191 @@
+// summary.json as typed values, checked once at the door.
+//
+// Contract: ParseSummary() either returns a summary in which every field that
+// the report needs has the type that reports/RECORD.md gives it, every shape
+// that is mentioned exists and every verdict has a known name; or one error. A
+// JSON null, where the schema allows it, is an empty optional. Unknown fields
+// are ignored, so that records of later minor changes still render.
+//
+// Errors: InvalidArgument with the JSON path ("cells[3].p50_us"), what was
+// found there, and what to do.
+//
+//   absl::StatusOr<Summary> summary = ParseSummary(json);
+//   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
+
+#ifndef WARPLEDGER_REPORTS_SUMMARY_VIEW_H_
+#define WARPLEDGER_REPORTS_SUMMARY_VIEW_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace warpledger::report {
+
+inline constexpr int64_t kSummarySchemaVersion = 1;
+
+// In the order in which the report lists them.
+inline constexpr std::string_view kVerdictNames[] = {
+    "ADOPT",        "REAL_BELOW_GATE", "NEUTRAL", "REGRESSION",
+    "INCONCLUSIVE", "BROKEN",          "INVALID", "NOT_APPLICABLE",
+};
+
+// A figure and its confidence interval, in the unit of the field it belongs to.
+struct Estimate {
+  std::optional<double> value;
+  std::optional<double> low;
+  std::optional<double> high;
+};
+
+struct Shape {
+  std::string name;
+  int64_t batch = 0;
+  int64_t heads_q = 0;
+  int64_t heads_kv = 0;
+  int64_t seq_q = 0;
+  int64_t seq_kv = 0;
+  int64_t head_dim = 0;
+  bool causal = false;
+  double flops = 0;
+  double min_bytes = 0;
+  double exponentials = 0;
+};
+
+struct Cell {
+  std::string variant;  // the arm's name
+  std::string config;
+  std::string role;
+  std::string toggle;
+  std::string label;
+  std::string shape;
+  std::optional<bool> correct;  // empty: never checked on this shape
+  std::optional<double> max_err;
+  std::string max_err_limit;  // as text: the record may hold a figure or a rule
+  Estimate p50_us;
+  std::optional<double> tflops;
+  Estimate speedup_over_first;  // ratio
+  std::optional<int64_t> registers;
+  std::optional<int64_t> smem_bytes;
+  std::optional<int64_t> spill_bytes;
+  std::optional<int64_t> ctas_per_sm;
+  std::string reason;
+};
+
+struct Peer {
+  std::string name;
+  std::string version;
+  std::string shape;
+  bool available = false;
+  std::optional<bool> correct;
+  std::string reason;
+  Estimate p50_us;
+};
+
+struct Floor {
+  std::string name;
+  std::string shape;
+  Estimate p50_us;
+};
+
+struct Verdict {
+  std::string toggle;
+  std::string base;
+  std::string candidate;
+  std::string shape;
+  std::optional<int64_t> n_pairs;
+  Estimate ratio;  // time(base) / time(candidate)
+  std::optional<double> adjusted_confidence;
+  double gate = 0;
+  std::string verdict;
+  std::string reason;
+  std::optional<double> mde_ratio;
+  std::optional<double> predicted_low;
+  std::optional<double> predicted_high;
+  std::optional<bool> prediction_held;
+};
+
+struct Control {
+  std::string kind;
+  std::string shape;
+  std::string candidate;
+  Estimate ratio;
+  std::string timing_verdict;
+  std::string verdict;
+  bool false_verdict = false;
+};
+
+struct Statistics {
+  double confidence = 0;
+  int64_t bootstrap_resamples = 0;
+  uint64_t bootstrap_seed = 0;
+  double neutral_delta = 0;
+  int64_t family_size = 0;
+  std::string correction;
+  std::string interval;  // how intervals are made; empty in records that do not say
+};
+
+struct Provenance {
+  std::string created_utc;
+  int64_t processes = 0;
+  int64_t blocks_per_process = 0;
+  std::string cache;
+  std::string git_sha;
+  bool git_dirty = false;
+  std::string registry_sha256;
+  std::string kernel_source_sha256;
+  std::string gpu_name;
+  int64_t sm_count = 0;
+  std::optional<double> max_sm_clock_mhz;
+  std::optional<int64_t> n_samples;
+  std::optional<int64_t> throttled_samples;
+  std::optional<double> sm_mhz_p50;
+  // Everything the record says of its origin, flattened: {"gpu.name", "…"}.
+  std::vector<std::pair<std::string, std::string>> rows;
+};
+
+struct Summary {
+  std::string run_id;
+  std::string gpu_slug;
+  std::string design;
+  std::string family;
+  Provenance provenance;
+  Statistics statistics;
+  std::vector<Shape> shapes;
+  std::vector<Cell> cells;
+  std::vector<Peer> peers;
+  std::vector<Floor> floors;
+  std::vector<Verdict> verdicts;
+  std::vector<Control> controls;
+  int64_t control_trials = 0;
+  int64_t control_false_verdicts = 0;
+
+  // The ladder at a shape: the base and its steps, in ladder order.
+  std::vector<const Cell*> Ladder(std::string_view shape) const;
+  // Null where the record has none.
+  const Cell* FindCell(std::string_view variant, std::string_view shape) const;
+  const Verdict* FindVerdict(std::string_view candidate, std::string_view shape) const;
+  const Floor* FindFloor(std::string_view shape) const;
+
+  // mission_b where the record has it, else the record's last shape.
+  const Shape& MainShape() const;
+
+  // Whether a cell may be compared with others: it passed correctness, it was
+  // timed, and its verdict does not say that the timing means nothing.
+  bool IsRanked(const Cell& cell) const;
+  // Of the ranked cells of a shape's ladder; null when there is none.
+  const Cell* FastestStep(std::string_view shape) const;
+  const Cell* LastStep(std::string_view shape) const;
+  // Of the peers that ran and were not found wrong; null when there is none.
+  const Peer* FastestPeer(std::string_view shape) const;
+};
+
+absl::StatusOr<Summary> ParseSummary(const nlohmann::ordered_json& json);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_SUMMARY_VIEW_H_

@@ -1,0 +1,167 @@
+#include "ablations/analysis/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace warpledger::analysis {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Three processes of 24 pairs around `ratio`, spread a little within and between.
+ClusterMedian Around(double ratio, double spread = 0.001) {
+  std::vector<std::vector<double>> clusters(3);
+  for (int process = 0; process < 3; ++process) {
+    for (int block = 0; block < 24; ++block) {
+      const double within = spread * ((block % 5) - 2);
+      clusters[static_cast<size_t>(process)].push_back(std::log(ratio) + within +
+                                                       0.3 * spread * (process - 1));
+    }
+  }
+  return ClusterMedian(clusters, {.resamples = 2000, .seed = 1});
+}
+
+Judgement JudgeRatio(double ratio, double spread = 0.001) {
+  const ClusterMedian median = Around(ratio, spread);
+  Evidence evidence;
+  evidence.log_ratio = &median;
+  return Judge(evidence);
+}
+
+TEST(VerdictTest, ALowerBoundAtTheGateIsAdopted) {
+  const Judgement j = JudgeRatio(1.30);
+  EXPECT_EQ(j.verdict, Verdict::kAdopt);
+  EXPECT_NEAR(*j.ratio, 1.30, 1e-6);
+  EXPECT_GE(j.interval->low, 1.10);
+  EXPECT_THAT(j.reason, HasSubstr("gate 1.10x"));
+}
+
+TEST(VerdictTest, AGainShortOfTheGateIsRealButBelowIt) {
+  EXPECT_EQ(JudgeRatio(1.05).verdict, Verdict::kRealBelowGate);
+}
+
+TEST(VerdictTest, AnEstimateAboveTheGateWithALowerBoundBelowItIsNotAdopted) {
+  const Judgement j = JudgeRatio(1.102, 0.005);
+  EXPECT_GT(*j.ratio, 1.10);
+  EXPECT_EQ(j.verdict, Verdict::kRealBelowGate);
+}
+
+TEST(VerdictTest, ALossIsARegression) { EXPECT_EQ(JudgeRatio(0.8).verdict, Verdict::kRegression); }
+
+TEST(VerdictTest, ATightIntervalAroundOneIsNeutral) {
+  EXPECT_EQ(JudgeRatio(1.0).verdict, Verdict::kNeutral);
+}
+
+TEST(VerdictTest, AnEffectThatIsSurelyUnderOnePercentIsNeutralThoughItIsNotZero) {
+  const Judgement j = JudgeRatio(1.005, 0.0005);
+  EXPECT_GT(j.interval->low, 1);
+  EXPECT_EQ(j.verdict, Verdict::kNeutral);
+}
+
+TEST(VerdictTest, AWideIntervalIsInconclusiveAndSaysWhatItWouldHaveFound) {
+  const Judgement j = JudgeRatio(1.0, 0.05);
+  EXPECT_EQ(j.verdict, Verdict::kInconclusive);
+  ASSERT_TRUE(j.mde_ratio.has_value());
+  EXPECT_GT(*j.mde_ratio, j.interval->high);
+}
+
+TEST(VerdictTest, MinimumDetectableRatioFollowsFromTheStandardError) {
+  // Clusters of one value: medians -0.01, 0, 0.01, standard error 0.01/sqrt(3).
+  // t(0.975, 2) = 4.30265; t(0.80, 2) = 1.06066.
+  const ClusterMedian median({{-0.01}, {0}, {0.01}}, {.resamples = 2000, .seed = 1});
+  EXPECT_NEAR(std::log(*MinimumDetectableRatio(median, 0.05)),
+              (4.30265 + 1.06066) * 0.01 / std::sqrt(3.0), 1e-6);
+}
+
+TEST(VerdictTest, OneProcessIsNeverEnoughForAVerdict) {
+  const ClusterMedian median({{0.5, 0.5, 0.5}}, {.resamples = 500, .seed = 1});
+  Evidence evidence;
+  evidence.log_ratio = &median;
+  const Judgement j = Judge(evidence);
+  EXPECT_EQ(j.verdict, Verdict::kInconclusive);
+  EXPECT_THAT(j.reason, HasSubstr("one process"));
+  EXPECT_FALSE(j.mde_ratio.has_value());
+}
+
+TEST(VerdictTest, NoPairsAreInconclusive) {
+  const Judgement j = Judge(Evidence{});
+  EXPECT_EQ(j.verdict, Verdict::kInconclusive);
+  EXPECT_FALSE(j.ratio.has_value());
+  EXPECT_THAT(j.reason, HasSubstr("no paired samples"));
+}
+
+TEST(VerdictTest, TheFirstRuleThatAppliesDecides) {
+  const ClusterMedian median = Around(2.0);
+  Evidence evidence;
+  evidence.log_ratio = &median;
+  evidence.invalid = "same code";
+  EXPECT_EQ(Judge(evidence).verdict, Verdict::kInvalid);
+  evidence.broken = "wrong output";
+  EXPECT_EQ(Judge(evidence).verdict, Verdict::kBroken);
+  // Timed for the record all the same.
+  EXPECT_NEAR(*Judge(evidence).ratio, 2.0, 1e-6);
+  evidence.not_applicable = "head_dim";
+  EXPECT_EQ(Judge(evidence).verdict, Verdict::kNotApplicable);
+  EXPECT_EQ(Judge(evidence).reason, "head_dim");
+}
+
+TEST(VerdictTest, AStricterLevelCanTakeAVerdictBack) {
+  const ClusterMedian median = Around(1.13, 0.01);
+  Evidence evidence;
+  evidence.log_ratio = &median;
+  evidence.alpha = 0.05;
+  EXPECT_EQ(Judge(evidence).verdict, Verdict::kAdopt);
+  evidence.alpha = 0.05 / 35;
+  EXPECT_NE(Judge(evidence).verdict, Verdict::kAdopt);
+}
+
+TEST(VerdictTest, EquivalenceNeedsBothSides) {
+  EXPECT_TRUE(IsEquivalent(Around(1.0), 0.05, 0.01));
+  EXPECT_FALSE(IsEquivalent(Around(1.02), 0.05, 0.01));
+  EXPECT_FALSE(IsEquivalent(Around(0.98), 0.05, 0.01));
+  EXPECT_FALSE(IsEquivalent(Around(1.0, 0.02), 0.05, 0.01));
+}
+
+TEST(VerdictTest, SameMachineCodeIsInvalid) {
+  EXPECT_THAT(WhyCodeInvalid({"abc", "abc"}), HasSubstr("reaches no code"));
+  EXPECT_THAT(WhyCodeInvalid({"abc", "def"}), IsEmpty());
+}
+
+TEST(VerdictTest, UnknownMachineCodeIsInvalid) {
+  EXPECT_THAT(WhyCodeInvalid({"", "def"}), HasSubstr("no hash of the base"));
+  EXPECT_THAT(WhyCodeInvalid({"abc", ""}), HasSubstr("no hash of the candidate"));
+  EXPECT_THAT(WhyCodeInvalid({"", ""}), HasSubstr("no machine-code evidence"));
+}
+
+std::vector<Pair> Pairs(int count, int throttled, double base_mhz, double candidate_mhz) {
+  std::vector<Pair> pairs;
+  for (int i = 0; i < count; ++i) {
+    pairs.push_back({{.block = i, .us = 1, .sm_mhz = base_mhz, .throttled = i < throttled},
+                     {.block = i, .us = 1, .sm_mhz = candidate_mhz}});
+  }
+  return pairs;
+}
+
+TEST(VerdictTest, ThrottlingInMoreThanHalfOfThePairsIsInvalid) {
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 5, 1980, 1980)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 6, 1980, 1980)), HasSubstr("6 of 10 pairs"));
+}
+
+TEST(VerdictTest, ClocksMoreThanTwoPercentApartAreInvalid) {
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1970)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1900)), HasSubstr("2000 MHz"));
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 1900, 2000)), HasSubstr("the clocks differ"));
+}
+
+TEST(VerdictTest, UnreadClocksAreNoReason) {
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 0, 1900)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid({}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace warpledger::analysis

@@ -1,0 +1,219 @@
+#include "ablations/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/ablations/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(RecordTest, ARunSurvivesTheRoundTrip) {
+  const RunInfo run = ExampleRun();
+  const absl::StatusOr<Json> json = ParseJson(DumpFile(ToJson(run)));
+  ASSERT_TRUE(json.ok()) << json.status();
+  const absl::StatusOr<RunInfo> again = RunInfoFromJson(*json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, run);
+}
+
+TEST(RecordTest, UnknownGpuFactsAreNullAndComeBackEmpty) {
+  RunInfo run = ExampleRun();
+  run.gpu.ecc.reset();
+  run.gpu.power_limit_w.reset();
+  const Json json = ToJson(run);
+  EXPECT_TRUE(json["gpu"]["ecc"].is_null());
+  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, run);
+}
+
+TEST(RecordTest, ASampleIsOneLineWithTheFieldsInTheirOrder) {
+  Sample sample = ExampleSample(0, "mission_b", 3, 5, "ladder:wmma_qk", 9.731);
+  sample.seq = 12;
+  sample.of = 6;
+  EXPECT_EQ(DumpLine(ToJson(sample)),
+            R"({"seq":12,"process":0,"shape":"mission_b","block":3,"order":5,"of":6,)"
+            R"("arm":"ladder:wmma_qk","launches":64,"us":9.731,"sm_mhz":1980.0,"temp_c":41.0,)"
+            R"("power_w":310.5,"throttle":0,"cache":"warm"})");
+}
+
+TEST(RecordTest, TimesKeepEveryBit) {
+  for (const double us : {0.1, 1.0 / 3, 9.731, 1e-300, 123456789.123456789,
+                          std::nextafter(1.0, 2.0), std::numeric_limits<double>::max()}) {
+    Sample sample = ExampleSample(0, "small", 0, 0, "minimal_scalar", us);
+    const absl::StatusOr<Json> json = ParseJson(DumpLine(ToJson(sample)));
+    ASSERT_TRUE(json.ok()) << json.status();
+    const absl::StatusOr<Sample> again = SampleFromJson(*json);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(*again, sample) << us;
+  }
+}
+
+TEST(RecordTest, FiguresThatNvmlDoesNotGiveAreNull) {
+  Sample sample = ExampleSample(0, "small", 0, 0, "minimal_scalar", 1);
+  sample.sm_mhz.reset();
+  sample.throttle.reset();
+  const Json json = ToJson(sample);
+  EXPECT_TRUE(json["sm_mhz"].is_null());
+  const absl::StatusOr<Sample> again = SampleFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, sample);
+}
+
+TEST(RecordTest, AnErrorThatIsNoNumberIsNullAndComesBackAsNan) {
+  Check check = ExampleCheck("minimal_scalar", "small");
+  check.max_err = std::numeric_limits<double>::infinity();
+  check.lse_err = std::nan("");
+  const Json json = ToJson(check);
+  EXPECT_TRUE(json["max_err"].is_null());
+  const absl::StatusOr<Check> again = CheckFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(std::isnan(again->max_err));
+  EXPECT_TRUE(std::isnan(again->lse_err));
+  EXPECT_EQ(again->max_err_limit, check.max_err_limit);
+}
+
+TEST(RecordTest, AMissingFieldIsNamedWithItsPath) {
+  Json json = ToJson(ExampleRun());
+  json["arms"][2].erase("role");
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms[2].role: missing"));
+  json = ToJson(ExampleRun());
+  json["gpu"].erase("uuid");
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("gpu.uuid: missing"));
+}
+
+TEST(RecordTest, AFieldOfTheWrongTypeIsNamedWithWhatWasFound) {
+  Json json = ToJson(ExampleRun());
+  json["shapes"][1]["seq_q"] = "many";
+  EXPECT_THAT(
+      Message(RunInfoFromJson(json).status()),
+      AllOf(HasSubstr("shapes[1].seq_q: expected an integer"), HasSubstr("found \"many\"")));
+  json = ToJson(ExampleRun());
+  json["argv"][1] = 7;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("argv[1]: expected a string"));
+  json = ToJson(ExampleRun());
+  json["seed"] = -1;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("seed: expected an integer >= 0"));
+  json = ToJson(ExampleRun());
+  json["git"] = nullptr;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("git: expected an object"));
+  json = ToJson(ExampleRun());
+  json["arms"] = 3;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms: expected a list"));
+}
+
+TEST(RecordTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAround) {
+  Json json = ToJson(ExampleRun());
+  json["processes"] = int64_t{1} << 40;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("processes: expected a 32-bit"));
+  json = ToJson(ExampleRun());
+  json["gpu"]["l2_bytes"] = std::numeric_limits<uint64_t>::max();
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("gpu.l2_bytes"));
+  json = ToJson(ExampleRun());
+  json["processes"] = 2.5;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("processes: expected an integer"));
+}
+
+TEST(RecordTest, AnUnknownRoleIsAnError) {
+  Json json = ToJson(ExampleRun());
+  json["arms"][0]["role"] = "hero";
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms[0].role: expected one of"));
+}
+
+TEST(RecordTest, UnknownFieldsAreTolerated) {
+  Json json = ToJson(ExampleRun());
+  json["weather"] = "fine";
+  json["arms"][0]["colour"] = "blue";
+  EXPECT_TRUE(RunInfoFromJson(json).ok());
+}
+
+TEST(RecordTest, ANewerSchemaIsRefusedByName) {
+  Json json = ToJson(ExampleRun());
+  json["schema_version"] = kSchemaVersion + 1;
+  const absl::Status status = RunInfoFromJson(json).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(status), HasSubstr("this record has schema 2, this program reads up to 1"));
+}
+
+TEST(RecordTest, ATimeOfZeroIsNoSample) {
+  Json json = ToJson(ExampleSample(0, "small", 0, 0, "minimal_scalar", 1));
+  for (const Json& bad : {Json(0), Json(-1.5), Json(nullptr)}) {
+    json["us"] = bad;
+    EXPECT_THAT(Message(SampleFromJson(json).status()), HasSubstr("us: expected"));
+  }
+}
+
+TEST(RecordTest, APeersLineNeedsNoBlockSize) {
+  Json json = ToJson(ExampleSample(0, "small", 0, 0, "peer:cudnn", 1));
+  json.erase("of");
+  ASSERT_TRUE(SampleFromJson(json).ok());
+  EXPECT_EQ(SampleFromJson(json)->of, 0);
+}
+
+TEST(RecordTest, TextThatIsNotJsonSaysWhere) {
+  EXPECT_THAT(Message(ParseJson("{\"a\":1,}").status()), HasSubstr("column"));
+  EXPECT_FALSE(ParseJson("").ok());
+  EXPECT_FALSE(ParseJson("{} {}").ok());
+}
+
+TEST(RecordTest, BytesThatAreNotUtf8DoNotStopTheRecord) {
+  RunInfo run = ExampleRun();
+  run.argv = {"\xff\xfe"};
+  EXPECT_TRUE(ParseJson(DumpLine(ToJson(run))).ok());
+}
+
+TEST(RecordTest, FilesOfTheBuildSurviveTheRoundTrip) {
+  const std::vector<InstanceResources> resources = {{"kv_tiling", "sm_90", 40, 1024, 0, 8, 16}};
+  const auto resources_again = ResourcesFromJson(ToJson(resources));
+  ASSERT_TRUE(resources_again.ok()) << resources_again.status();
+  EXPECT_EQ(ToJson(*resources_again), ToJson(resources));
+
+  const Codegen codegen = {"nvdisasm 13.0",
+                           {{"kv_tiling", "sm_90", "c0", "d0", {{"HMMA.16816.F32", 32}}},
+                            {"minimal_scalar", "sm_90", "c1", "d1", {}}}};
+  const auto codegen_again = CodegenFromJson(ToJson(codegen));
+  ASSERT_TRUE(codegen_again.ok()) << codegen_again.status();
+  EXPECT_EQ(ToJson(*codegen_again), ToJson(codegen));
+  EXPECT_EQ(codegen_again->instances[0].opcodes.at("HMMA.16816.F32"), 32);
+
+  const std::vector<InstanceLaunch> launch = {{"kv_tiling", 2048, 1024, 40, 64, 12}};
+  const auto launch_again = LaunchFromJson(ToJson(launch));
+  ASSERT_TRUE(launch_again.ok()) << launch_again.status();
+  EXPECT_EQ(ToJson(*launch_again), ToJson(launch));
+
+  const std::vector<PeerInfo> peers = {
+      {"peer:cudnn", "torch 2.11.0", true, "", {{"small", true, 1e-5, 2e-5}}}};
+  const auto peers_again = PeersFromJson(ToJson(peers));
+  ASSERT_TRUE(peers_again.ok()) << peers_again.status();
+  EXPECT_EQ(ToJson(*peers_again), ToJson(peers));
+}
+
+TEST(RecordTest, EmptyListsStayLists) {
+  EXPECT_EQ(DumpLine(ToJson(std::vector<PeerInfo>{})), R"({"schema_version":1,"peers":[]})");
+  RunInfo run = ExampleRun();
+  run.argv.clear();
+  EXPECT_TRUE(ToJson(run)["argv"].is_array());
+  const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};
+  EXPECT_TRUE(ToJson(codegen)["instances"][0]["opcodes"].is_object());
+}
+
+TEST(RecordTest, TheComputeCapabilityNamesTheArchitecture) {
+  GpuInfo gpu;
+  gpu.compute_capability = "9.0";
+  EXPECT_EQ(ArchOf(gpu), "sm_90");
+  gpu.compute_capability = "10.3";
+  EXPECT_EQ(ArchOf(gpu), "sm_103");
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,491 @@
+#include "ablations/summarize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "ablations/analysis/random.h"
+#include "absl/strings/str_split.h"
+#include "tests/ablations/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+constexpr double kScalarUs = 100;
+constexpr double kTilingUs = 125;   // 0.80x
+constexpr double kWmmaUs = 78.125;  // 1.60x over tiling, 1.28x over scalar
+
+double TimeOf(const std::string& arm) {
+  if (arm == "minimal_scalar") return kScalarUs;
+  if (arm == "ladder:kv_tiling") return kTilingUs;
+  if (arm == "floor:empty_kernel") return 2.5;
+  return kWmmaUs;
+}
+
+// Three processes of eight blocks, with 0.2% of noise and a drift over blocks.
+Record ExampleRecord() {
+  Record record;
+  record.run = ExampleRun();
+  analysis::Random random(5);
+  for (int process = 0; process < 3; ++process) {
+    for (const ShapeInfo& shape : record.run.shapes) {
+      for (int block = 0; block < 8; ++block) {
+        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
+        for (Sample& sample : samples) {
+          const double drift = 1 + 0.01 * block;
+          sample.us = TimeOf(sample.arm) * drift * (1 + 0.004 * (random.Uniform() - 0.5));
+          sample.seq = static_cast<int64_t>(record.samples.size());
+          sample.of = static_cast<int>(samples.size());
+          record.samples.push_back(sample);
+        }
+      }
+    }
+  }
+  for (const Arm& arm : record.run.arms) {
+    for (const ShapeInfo& shape : record.run.shapes) {
+      if (arm.role != kRoleFloor) record.checks.push_back(ExampleCheck(arm.name, shape.name));
+    }
+  }
+  record.codegen = Codegen{"",
+                           {{"minimal_scalar", "sm_90", "hash0", "p0", {}},
+                            {"kv_tiling", "sm_90", "hash1", "p1", {}},
+                            {"kv_tiling+wmma_qk", "sm_90", "hash2", "p2", {}},
+                            {"kv_tiling+wmma_qk+null_toggle", "sm_90", "hash2", "p3", {}},
+                            {"kv_tiling", "sm_80", "hash9", "p9", {}}}};
+  record.resources = std::vector<InstanceResources>{{"minimal_scalar", "sm_90", 30, 512, 0, 0, 0},
+                                                    {"kv_tiling", "sm_90", 40, 1024, 16, 8, 4},
+                                                    {"kv_tiling", "sm_80", 99, 9, 9, 9, 9}};
+  record.launch = std::vector<InstanceLaunch>{{"kv_tiling", 2048, 1000, 42, 64, 12}};
+  return record;
+}
+
+Json SummaryOf(const Record& record) {
+  absl::StatusOr<Json> summary = Summarize(record);
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return summary.ok() ? *summary : Json::object();
+}
+
+// The item of a list whose fields have the given values.
+Json Find(const Json& list, const Json& wanted) {
+  for (const Json& item : list) {
+    bool matches = true;
+    for (const auto& [field, value] : wanted.items()) matches = matches && item[field] == value;
+    if (matches) return item;
+  }
+  ADD_FAILURE() << "no item like " << wanted.dump();
+  return Json::object();
+}
+
+Json VerdictOn(const Json& summary, const std::string& toggle, const std::string& shape) {
+  return Find(summary["verdicts"], {{"toggle", toggle}, {"shape", shape}});
+}
+
+std::string VerdictOf(const Record& record, const std::string& toggle,
+                      const std::string& shape = "mission_b") {
+  return VerdictOn(SummaryOf(record), toggle, shape)["verdict"].get<std::string>();
+}
+
+void ForSamples(Record& record, const std::string& arm, const std::string& shape,
+                const std::function<void(Sample&)>& change) {
+  for (Sample& sample : record.samples) {
+    if (sample.arm == arm && sample.shape == shape) change(sample);
+  }
+}
+
+std::vector<std::string> Keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  return keys;
+}
+
+TEST(SummarizeTest, TheSameRecordGivesTheSameBytes) {
+  EXPECT_EQ(DumpFile(SummaryOf(ExampleRecord())), DumpFile(SummaryOf(ExampleRecord())));
+}
+
+TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
+  const Json summary = SummaryOf(ExampleRecord());
+  for (const char* part :
+       {"schema_version", "run_id", "gpu", "design", "family", "provenance", "statistics", "shapes",
+        "cells", "peers", "floors", "verdicts", "controls", "controls_summary", "micro"}) {
+    EXPECT_TRUE(summary.contains(part)) << part;
+  }
+  EXPECT_EQ(Keys(summary["cells"][0]), (std::vector<std::string>{"variant",
+                                                                 "config",
+                                                                 "role",
+                                                                 "toggle",
+                                                                 "label",
+                                                                 "shape",
+                                                                 "correct",
+                                                                 "max_err",
+                                                                 "max_err_rule",
+                                                                 "n_checks",
+                                                                 "n_samples",
+                                                                 "n_processes",
+                                                                 "p50_us",
+                                                                 "ci_low_us",
+                                                                 "ci_high_us",
+                                                                 "tflops",
+                                                                 "speedup_over_first",
+                                                                 "registers",
+                                                                 "smem_bytes",
+                                                                 "spill_bytes",
+                                                                 "stack_bytes",
+                                                                 "threads",
+                                                                 "ctas_per_sm",
+                                                                 "code_sha256",
+                                                                 "sm_mhz_p50",
+                                                                 "reason"}));
+  EXPECT_EQ(Keys(summary["verdicts"][0]),
+            (std::vector<std::string>{
+                "toggle", "design", "base", "candidate", "shape", "n_pairs", "n_processes", "ratio",
+                "ci_low", "ci_high", "adjusted_confidence", "gate", "verdict", "reason",
+                "mde_ratio", "predicted_low", "predicted_high", "prediction_held"}));
+  EXPECT_EQ(Keys(summary["controls"][0]),
+            (std::vector<std::string>{"kind", "shape", "candidate", "ratio", "ci_low", "ci_high",
+                                      "timing_verdict", "verdict", "false_verdict"}));
+  EXPECT_EQ(Keys(summary["floors"][0]),
+            (std::vector<std::string>{"name", "shape", "n_samples", "p50_us", "ci_low_us",
+                                      "ci_high_us"}));
+}
+
+TEST(SummarizeTest, ACellHoldsTheMedianItsIntervalAndTheRate) {
+  const Json cell = Find(SummaryOf(ExampleRecord())["cells"],
+                         {{"variant", "ladder:kv_tiling"}, {"shape", "mission_b"}});
+  // Drift runs from 1.00 to 1.07, so its median is 1.035.
+  EXPECT_NEAR(cell["p50_us"].get<double>(), kTilingUs * 1.035, 0.5);
+  EXPECT_LT(cell["ci_low_us"], cell["p50_us"]);
+  EXPECT_GT(cell["ci_high_us"], cell["p50_us"]);
+  EXPECT_EQ(cell["n_samples"], 24);
+  EXPECT_EQ(cell["n_processes"], 3);
+  EXPECT_EQ(cell["correct"], true);
+  EXPECT_EQ(cell["max_err"], 3.1e-05);
+  EXPECT_EQ(cell["max_err_rule"], 1.2e-04);
+  // 4 * 8 * 512 * 512 * 64 operations.
+  EXPECT_NEAR(cell["tflops"].get<double>(), 536870912.0 / cell["p50_us"].get<double>() * 1e-6,
+              1e-4);
+  EXPECT_EQ(cell["label"], "K/V tiling, serial reductions");
+  EXPECT_EQ(cell["sm_mhz_p50"], 1980.0);
+}
+
+TEST(SummarizeTest, TheDriversFiguresGoBeforeThoseOfPtxas) {
+  const Json cells = SummaryOf(ExampleRecord())["cells"];
+  const Json tiling = Find(cells, {{"variant", "ladder:kv_tiling"}});
+  EXPECT_EQ(tiling["registers"], 42);
+  EXPECT_EQ(tiling["smem_bytes"], 3048);
+  EXPECT_EQ(tiling["spill_bytes"], 12);
+  EXPECT_EQ(tiling["stack_bytes"], 16);
+  EXPECT_EQ(tiling["ctas_per_sm"], 12);
+  const Json scalar = Find(cells, {{"variant", "minimal_scalar"}});
+  EXPECT_EQ(scalar["registers"], 30);
+  EXPECT_EQ(scalar["smem_bytes"], 512);
+  EXPECT_TRUE(scalar["threads"].is_null());
+  const Json wmma = Find(cells, {{"variant", "ladder:wmma_qk"}});
+  EXPECT_TRUE(wmma["registers"].is_null());
+}
+
+TEST(SummarizeTest, SpeedupOverTheFirstArmIsPaired) {
+  const Json cells = SummaryOf(ExampleRecord())["cells"];
+  const Json wmma = Find(cells, {{"variant", "ladder:wmma_qk"}})["speedup_over_first"];
+  EXPECT_NEAR(wmma["ratio"].get<double>(), 1.28, 0.003);
+  // The drift of 7% over the blocks cancels within pairs.
+  EXPECT_GT(wmma["ci_low"].get<double>(), 1.27);
+  EXPECT_LT(wmma["ci_high"].get<double>(), 1.29);
+  EXPECT_EQ(Find(cells, {{"variant", "minimal_scalar"}})["speedup_over_first"]["ratio"], 1.0);
+}
+
+TEST(SummarizeTest, AStepIsJudgedAgainstItsBaseArm) {
+  const Json summary = SummaryOf(ExampleRecord());
+  const Json wmma = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(wmma["base"], "ladder:kv_tiling");
+  EXPECT_EQ(wmma["verdict"], "ADOPT");
+  EXPECT_NEAR(wmma["ratio"].get<double>(), 1.6, 0.004);
+  EXPECT_EQ(wmma["n_pairs"], 24);
+  EXPECT_EQ(wmma["n_processes"], 3);
+  EXPECT_EQ(wmma["gate"], 1.10);
+  EXPECT_EQ(VerdictOn(summary, "kv_tiling", "small")["verdict"], "REGRESSION");
+}
+
+TEST(SummarizeTest, TheFamilyIsEveryStepOnEveryShapeAndHolmSetsTheLevels) {
+  const Json summary = SummaryOf(ExampleRecord());
+  EXPECT_EQ(summary["statistics"]["family_size"], 4);
+  EXPECT_EQ(summary["verdicts"].size(), 4u);
+  std::vector<double> confidences;
+  for (const Json& verdict : summary["verdicts"]) {
+    confidences.push_back(verdict["adjusted_confidence"].get<double>());
+  }
+  EXPECT_THAT(confidences, ::testing::UnorderedElementsAre(0.95, 0.975, 0.983333, 0.9875));
+}
+
+TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeOnly) {
+  Record record = ExampleRecord();
+  Json summary = SummaryOf(record);
+  const Json here = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(here["predicted_low"], 1.3);
+  EXPECT_EQ(here["predicted_high"], 2.0);
+  EXPECT_EQ(here["prediction_held"], true);
+  const Json elsewhere = VerdictOn(summary, "wmma_qk", "small");
+  EXPECT_TRUE(elsewhere["prediction_held"].is_null());
+  EXPECT_TRUE(elsewhere["predicted_low"].is_null());
+
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.us *= 1.5; });
+  EXPECT_EQ(VerdictOn(SummaryOf(record), "wmma_qk", "mission_b")["prediction_held"], false);
+}
+
+TEST(SummarizeTest, AFailedCheckBreaksTheVerdictsOnThatShapeAlone) {
+  Record record = ExampleRecord();
+  for (Check& check : record.checks) {
+    if (check.arm != "ladder:wmma_qk" || check.shape != "mission_b") continue;
+    check.correct = false;
+    check.max_err = std::nan("");
+    check.reason = "row 3 is NaN";
+  }
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("row 3 is NaN"));
+  // Timed for the record, and no evidence for the prediction.
+  EXPECT_TRUE(verdict["ratio"].is_number());
+  EXPECT_TRUE(verdict["prediction_held"].is_null());
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["verdict"], "ADOPT");
+
+  const Json cell = Find(summary["cells"], {{"variant", "ladder:wmma_qk"}, {"shape", "mission_b"}});
+  EXPECT_EQ(cell["correct"], false);
+  EXPECT_TRUE(cell["max_err"].is_null());
+  EXPECT_TRUE(cell["p50_us"].is_number());
+  EXPECT_TRUE(cell["speedup_over_first"].is_null());
+}
+
+TEST(SummarizeTest, ABrokenBaseBreaksTheStepOnTopOfIt) {
+  Record record = ExampleRecord();
+  for (Check& check : record.checks) {
+    if (check.arm == "ladder:kv_tiling") check.correct = false;
+  }
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "BROKEN");
+}
+
+TEST(SummarizeTest, OneFailureAmongManyChecksIsAFailure) {
+  Record record = ExampleRecord();
+  Check failed = ExampleCheck("ladder:wmma_qk", "mission_b");
+  failed.seed = 77;
+  failed.correct = false;
+  record.checks.push_back(failed);
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("seed 77"));
+}
+
+TEST(SummarizeTest, WhatWasNeverCheckedIsNeverRanked) {
+  Record record = ExampleRecord();
+  std::erase_if(record.checks, [](const Check& check) {
+    return check.arm == "ladder:wmma_qk" && check.shape == "mission_b";
+  });
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("never checked"));
+  const Json cell = Find(summary["cells"], {{"variant", "ladder:wmma_qk"}, {"shape", "mission_b"}});
+  EXPECT_TRUE(cell["correct"].is_null());
+  EXPECT_TRUE(cell["speedup_over_first"].is_null());
+}
+
+TEST(SummarizeTest, AToggleThatChangesNoCodeIsInvalidHoweverFastItLooks) {
+  Record record = ExampleRecord();
+  record.codegen->instances[2].code_sha256 = "hash1";
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("reaches no code"));
+}
+
+TEST(SummarizeTest, WithoutMachineCodeEvidenceAVerdictIsInvalid) {
+  Record record = ExampleRecord();
+  record.codegen.reset();
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+  record = ExampleRecord();
+  record.run.gpu.compute_capability = "8.9";
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID") << "hashes of another arch are no evidence";
+}
+
+TEST(SummarizeTest, ThrottledPairsMakeAVerdictInvalidAndIdleOnesDoNot) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x1; });
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "INVALID");
+  EXPECT_EQ(summary["provenance"]["throttled_samples"], 24);
+}
+
+TEST(SummarizeTest, UnequalClocksMakeAVerdictInvalid) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.sm_mhz = 1500; });
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+}
+
+TEST(SummarizeTest, AStepWithoutSamplesIsInconclusive) {
+  Record record = ExampleRecord();
+  std::erase_if(record.samples, [](const Sample& sample) {
+    return sample.arm == "ladder:wmma_qk" && sample.shape == "mission_b";
+  });
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INCONCLUSIVE");
+  EXPECT_EQ(verdict["n_pairs"], 0);
+  EXPECT_TRUE(verdict["ratio"].is_null());
+}
+
+TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
+  Record record = ExampleRecord();
+  record.run.shapes[1].problem.head_dim = 128;
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(summary["statistics"]["family_size"], 2);
+}
+
+TEST(SummarizeTest, ControlsSayWhatTheirTimesAloneWouldHaveSaid) {
+  const Json summary = SummaryOf(ExampleRecord());
+  ASSERT_EQ(summary["controls"].size(), 4u);
+  const Json aa = Find(summary["controls"], {{"kind", "aa"}, {"shape", "mission_b"}});
+  EXPECT_EQ(aa["timing_verdict"], "NEUTRAL");
+  EXPECT_EQ(aa["verdict"], "NEUTRAL");
+  const Json null = Find(summary["controls"], {{"kind", "null"}, {"shape", "mission_b"}});
+  EXPECT_EQ(null["timing_verdict"], "NEUTRAL");
+  EXPECT_EQ(null["verdict"], "INVALID");
+  EXPECT_EQ(null["false_verdict"], false);
+  EXPECT_EQ(summary["controls_summary"]["trials"], 4);
+  EXPECT_EQ(summary["controls_summary"]["false_verdicts"], 0);
+}
+
+TEST(SummarizeTest, AControlWhoseTimesDifferIsAFalseVerdict) {
+  Record record = ExampleRecord();
+  ForSamples(record, "control:null_toggle", "small", [](Sample& s) { s.us *= 1.1; });
+  const Json summary = SummaryOf(record);
+  const Json null = Find(summary["controls"], {{"kind", "null"}, {"shape", "small"}});
+  EXPECT_EQ(null["timing_verdict"], "REGRESSION");
+  EXPECT_EQ(null["verdict"], "INVALID");
+  EXPECT_EQ(null["false_verdict"], true);
+  EXPECT_EQ(summary["controls_summary"]["false_verdicts"], 1);
+}
+
+TEST(SummarizeTest, PeersAreListedOnEveryShapeWithTheReasonWhenTheyAreMissing) {
+  Record record = ExampleRecord();
+  record.peers = std::vector<PeerInfo>{
+      {"peer:cudnn", "torch 2.11.0", true, "", {{"mission_b", true, 1e-5, 2e-5}}},
+      {"peer:flash", "", false, "no PyTorch here", {}}};
+  for (int process = 0; process < 3; ++process) {
+    for (int block = 0; block < 4; ++block) {
+      record.samples.push_back(
+          ExampleSample(process, "mission_b", block, 0, "peer:cudnn", 8 + 0.01 * block));
+    }
+  }
+  const Json peers = SummaryOf(record)["peers"];
+  ASSERT_EQ(peers.size(), 4u);
+  const Json cudnn = Find(peers, {{"name", "peer:cudnn"}, {"shape", "mission_b"}});
+  EXPECT_EQ(cudnn["available"], true);
+  EXPECT_EQ(cudnn["correct"], true);
+  EXPECT_EQ(cudnn["p50_us"], 8.015);
+  EXPECT_EQ(cudnn["n_processes"], 3);
+  const Json untimed = Find(peers, {{"name", "peer:cudnn"}, {"shape", "small"}});
+  EXPECT_EQ(untimed["available"], false);
+  EXPECT_EQ(untimed["reason"], "not timed on this shape");
+  EXPECT_TRUE(untimed["p50_us"].is_null());
+  EXPECT_EQ(Find(peers, {{"name", "peer:flash"}})["reason"], "no PyTorch here");
+}
+
+TEST(SummarizeTest, FloorsStandApartFromTheCells) {
+  const Json summary = SummaryOf(ExampleRecord());
+  ASSERT_EQ(summary["floors"].size(), 2u);
+  EXPECT_NEAR(summary["floors"][0]["p50_us"].get<double>(), 2.5 * 1.035, 0.02);
+  for (const Json& cell : summary["cells"]) EXPECT_NE(cell["role"], "floor");
+  EXPECT_EQ(summary["cells"].size(), 10u);
+}
+
+TEST(SummarizeTest, ProvenanceIsTheRunWithoutItsShapesAndArms) {
+  const Json provenance = SummaryOf(ExampleRecord())["provenance"];
+  EXPECT_EQ(provenance["git"]["sha"], "0123abcd");
+  EXPECT_EQ(provenance["gpu"]["uuid"], "GPU-1");
+  EXPECT_FALSE(provenance.contains("arms"));
+  EXPECT_FALSE(provenance.contains("shapes"));
+  EXPECT_EQ(provenance["n_samples"], 288);
+  EXPECT_EQ(provenance["power_w_p50"], 310.5);
+}
+
+TEST(SummarizeTest, DerivedFiguresCarrySixSignificantDigits) {
+  const Json summary = SummaryOf(ExampleRecord());
+  for (const Json& cell : summary["cells"]) {
+    for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "tflops"}) {
+      char text[32];
+      std::snprintf(text, sizeof(text), "%.6g", cell[field].get<double>());
+      EXPECT_EQ(cell[field].get<double>(), std::strtod(text, nullptr)) << field;
+    }
+  }
+}
+
+TEST(SummarizeTest, AToggleThatTheRegistryDoesNotKnowIsAnErrorThatNamesIt) {
+  Record record = ExampleRecord();
+  record.run.arms[1].toggle = "removed_toggle";
+  const absl::Status status = Summarize(record).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'removed_toggle'"));
+}
+
+TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {
+  Record record = ExampleRecord();
+  record.samples[0].arm = "ladder:unheard_of";
+  EXPECT_THAT(std::string(Summarize(record).status().message()), HasSubstr("ladder:unheard_of"));
+}
+
+TEST(SummarizeTest, AnEmptyRecordHasCellsWithoutFigures) {
+  Record record;
+  record.run = ExampleRun();
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(summary["cells"].size(), 10u);
+  EXPECT_TRUE(summary["cells"][0]["p50_us"].is_null());
+  EXPECT_EQ(summary["verdicts"][0]["verdict"], "BROKEN");
+  EXPECT_TRUE(summary["controls"].empty());
+  EXPECT_TRUE(summary["provenance"]["sm_mhz_p50"].is_null());
+}
+
+TEST(VerdictTableTest, ShowsEveryVerdictAlignedWithin110Columns) {
+  const absl::StatusOr<std::string> table = VerdictTable(SummaryOf(ExampleRecord()));
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::string> lines = absl::StrSplit(*table, '\n', absl::SkipEmpty());
+  const size_t column = lines[0].find("verdict");
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 110u) << line;
+  }
+  EXPECT_THAT(*table, HasSubstr("wmma_qk"));
+  EXPECT_EQ(lines[1].substr(column), "REGRESSION") << lines[1];
+  EXPECT_THAT(*table, HasSubstr("(control) null"));
+  EXPECT_THAT(*table, HasSubstr("by its times alone: NEUTRAL"));
+}
+
+TEST(VerdictTableTest, LongNamesAndMissingFiguresKeepTheColumns) {
+  Json summary = SummaryOf(ExampleRecord());
+  Json& verdict = summary["verdicts"][0];
+  verdict["toggle"] = std::string(60, 't');
+  verdict["shape"] = std::string(60, 's');
+  verdict["ratio"] = nullptr;
+  verdict["ci_low"] = nullptr;
+  verdict["verdict"] = "REAL_BELOW_GATE";
+  const absl::StatusOr<std::string> table = VerdictTable(summary);
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::string> lines = absl::StrSplit(*table, '\n', absl::SkipEmpty());
+  EXPECT_LE(lines[1].size(), 110u);
+  EXPECT_EQ(lines[1].substr(lines[0].find("verdict")), "REAL_BELOW_GATE");
+}
+
+TEST(VerdictTableTest, SomethingElseThanASummaryIsAnErrorWithThePath) {
+  EXPECT_THAT(std::string(VerdictTable(Json::array()).status().message()), HasSubstr("verdicts"));
+  Json summary = SummaryOf(ExampleRecord());
+  summary["verdicts"][1].erase("gate");
+  EXPECT_THAT(std::string(VerdictTable(summary).status().message()), HasSubstr("verdicts[1].gate"));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,187 @@
+"""What must hold of the generated machine code, as functions that return failures.
+
+Each check returns a list of sentences, empty when all is well. A sentence names
+the instance and the architecture, what was found and what was expected.
+codegen_test.py applies the checks to a build.
+"""
+
+import dataclasses
+import json
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
+
+import collect_codegen  # pylint: disable=wrong-import-position
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """One kernel instance as compiled for one architecture."""
+
+    variant: str
+    arch: str
+    registers: int
+    static_smem_bytes: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    code_sha256: str
+    opcodes: dict
+    ptx: tuple  # lines, without comments
+
+    def __str__(self):
+        return f"{self.variant} on {self.arch}"
+
+    def ptx_count(self, pattern):
+        return sum(1 for line in self.ptx if re.search(pattern, line))
+
+    def sass_count(self, pattern):
+        return sum(count for opcode, count in self.opcodes.items() if re.search(pattern, opcode))
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A toggle, and the two variants whose difference it is."""
+
+    toggle: dict  # its row of registry.json
+    base: str
+    candidate: str
+
+    def __str__(self):
+        return f"{self.toggle['id']} ({self.base} -> {self.candidate})"
+
+
+def load_instances(codegen_dir, keep_root, instances_path):
+    """Returns ({variant: {arch: Instance}}, name of the disassembler or "")."""
+    folder = pathlib.Path(codegen_dir)
+    resources = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
+    codegen = json.loads((folder / "codegen.json").read_text(encoding="utf-8"))
+    code = {(row["variant"], row["arch"]): row for row in codegen["instances"]}
+    rows = {(row["variant"], row["arch"]): row for row in resources["instances"]}
+    if not rows or set(rows) != set(code):
+        raise collect_codegen.CodegenError(
+            f"{folder}: resources.json and codegen.json speak of different instances, or of none. "
+            "Rebuild.")
+    loaded = {}
+    for listed in collect_codegen.load_instances(instances_path):
+        variant = listed["variant"]
+        keep = collect_codegen.find_keep_folder(keep_root, listed["source"])
+        kernels = collect_codegen.parse_ptxas_log((keep / "ptxas.log").read_text(encoding="utf-8"))
+        for arch, cubin_path, _ in collect_codegen.match_archs(keep, kernels):
+            ptx = collect_codegen.ptx_of(cubin_path).read_text(encoding="utf-8")
+            if (variant, arch) not in rows:
+                raise collect_codegen.CodegenError(
+                    f"{folder} doesn't speak of {variant} on {arch}. Rebuild.")
+            loaded.setdefault(variant, {})[arch] = Instance(
+                **rows.pop((variant, arch)), code_sha256=code[variant, arch]["code_sha256"],
+                opcodes=code[variant, arch]["opcodes"],
+                ptx=tuple(collect_codegen.ptx_lines(ptx)))
+    if rows:
+        raise collect_codegen.CodegenError(
+            f"{folder} speaks of {sorted(rows)[0]}, which {instances_path} doesn't list. Rebuild.")
+    return loaded, codegen["disassembler"]
+
+
+def steps(registry, role):
+    """The distinct (toggle, base, candidate) of all designs' arms with `role`."""
+    toggles = {toggle["id"]: toggle for toggle in registry["toggles"]}
+    found = {}
+    for design in registry["designs"]:
+        config_of = {arm["name"]: arm["config"] for arm in design["arms"]}
+        for arm in design["arms"]:
+            if arm["role"] == role:
+                key = (arm["toggle"], config_of[arm["base"]], arm["config"])
+                found[key] = Step(toggles[arm["toggle"]], *key[1:])
+    return list(found.values())
+
+
+def load_waivers(path):
+    """Names in the file of spill waivers: {name: reason}; empty without a file."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        return {}
+    lines = (line.split(None, 1) for line in path.read_text(encoding="utf-8").splitlines()
+             if line.strip() and not line.lstrip().startswith("#"))
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+# --- Checks ------------------------------------------------------------------
+
+
+def _pairs(step, instances):
+    """(base, candidate) of each architecture; raises KeyError for an unknown variant."""
+    for arch, base in instances[step.base].items():
+        yield base, instances[step.candidate][arch]
+
+
+def reach_failures(step, instances):
+    """A technique's toggle must change the machine code."""
+    return [f"{step}: identical machine code on {base.arch}; the toggle reached nothing."
+            for base, candidate in _pairs(step, instances)
+            if base.code_sha256 == candidate.code_sha256]
+
+
+def control_failures(step, instances):
+    """A control must not change the machine code."""
+    return [f"{step}: the machine code differs on {base.arch}, but a control reaches no code."
+            for base, candidate in _pairs(step, instances)
+            if base.code_sha256 != candidate.code_sha256]
+
+
+def _change_failures(step, where, pattern, counted):
+    change = step.toggle["evidence"]["change"]
+    rules = {"appears": (lambda off, on: off == 0 < on, "none when off and at least one when on"),
+             "grows": (lambda off, on: off < on, "more when on than when off")}
+    if change not in rules:
+        return [f"{step}: its evidence promises '{change}'; a technique promises one of "
+                f"{', '.join(rules)}."]
+    holds, expected = rules[change]
+    return [f"{step}: {where} /{pattern}/ on {arch}: {off} when off, {on} when on; expected "
+            f"{expected}."
+            for arch, off, on in counted if not holds(off, on)]
+
+
+def ptx_failures(step, instances):
+    """The PTX evidence of the registry's row, on every architecture."""
+    pattern = step.toggle["evidence"]["ptx"]
+    if not pattern:
+        return []
+    return _change_failures(step, "PTX", pattern, [
+        (base.arch, base.ptx_count(pattern), candidate.ptx_count(pattern))
+        for base, candidate in _pairs(step, instances)])
+
+
+def sass_failures(step, instances):
+    """The SASS evidence of the registry's row, on every architecture."""
+    pattern = step.toggle["evidence"]["sass"]
+    if not pattern:
+        return []
+    return _change_failures(step, "SASS", pattern, [
+        (base.arch, base.sass_count(pattern), candidate.sass_count(pattern))
+        for base, candidate in _pairs(step, instances)])
+
+
+def local_memory_failures(instance):
+    """No stack, no spills, no local-memory instruction."""
+    failures = [f"{instance}: {key} is {getattr(instance, key)}, expected 0."
+                for key in ("stack_bytes", "spill_store_bytes", "spill_load_bytes")
+                if getattr(instance, key) != 0]
+    local = instance.sass_count(r"^(LDL|STL)\b")
+    if local:
+        failures.append(f"{instance}: {local} LDL/STL instructions, expected none.")
+    return failures
+
+
+def budget_failures(instance, dynamic_smem_bytes, max_registers, max_smem_bytes):
+    """Registers and shared memory, static and dynamic, within a budget, and no spills."""
+    failures = []
+    if instance.registers > max_registers:
+        failures.append(f"{instance}: {instance.registers} registers, at most {max_registers}.")
+    smem = instance.static_smem_bytes + dynamic_smem_bytes
+    if smem > max_smem_bytes:
+        failures.append(f"{instance}: {smem} B of shared memory, at most {max_smem_bytes}.")
+    if instance.spill_store_bytes or instance.spill_load_bytes:
+        failures.append(f"{instance}: it spills.")
+    return failures

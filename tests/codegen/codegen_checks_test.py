@@ -1,0 +1,119 @@
+"""The checks on generated code find what they are there to find."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import codegen_checks as checks  # pylint: disable=wrong-import-position
+
+
+def instance(variant="base", **changes):
+    fields = {"variant": variant, "arch": "sm_90", "registers": 100, "static_smem_bytes": 0,
+              "stack_bytes": 0, "spill_store_bytes": 0, "spill_load_bytes": 0,
+              "code_sha256": variant, "opcodes": {"HMMA.16816.F32": 8, "EXIT": 1},
+              "ptx": ("wmma.mma.sync.aligned.row.col;", "ret;")}
+    return checks.Instance(**{**fields, **changes})
+
+
+def step(change="grows", ptx=r"wmma\.mma\.sync", sass="HMMA"):
+    toggle = {"id": "wmma_pv", "evidence": {"change": change, "ptx": ptx, "sass": sass}}
+    return checks.Step(toggle, "base", "candidate")
+
+
+def compiled(base, candidate):
+    return {"base": {"sm_90": base}, "candidate": {"sm_90": candidate}}
+
+
+class EvidenceTest(unittest.TestCase):
+    def test_growth_needs_more_matches_than_before(self):
+        more = instance("candidate", opcodes={"HMMA.16816.F32": 8, "HMMA.1688.F16": 1})
+        self.assertEqual(checks.sass_failures(step(), compiled(instance(), more)), [])
+        same = instance("candidate")
+        self.assertRegex(checks.sass_failures(step(), compiled(instance(), same))[0],
+                         "8 when off, 8 when on; expected more")
+
+    def test_appearing_needs_none_before(self):
+        off = instance(ptx=("ret;",))
+        on = instance("candidate")
+        self.assertEqual(checks.ptx_failures(step("appears"), compiled(off, on)), [])
+        self.assertRegex(checks.ptx_failures(step("appears"), compiled(on, instance()))[0],
+                         "1 when off, 1 when on; expected none when off")
+        self.assertRegex(checks.ptx_failures(step("appears"), compiled(off, off))[0],
+                         "0 when off, 0 when on")
+
+    def test_an_empty_pattern_is_not_checked(self):
+        pair = compiled(instance(), instance("candidate"))
+        self.assertEqual(checks.sass_failures(step(sass=""), pair), [])
+        self.assertEqual(checks.ptx_failures(step(ptx=""), pair), [])
+
+    def test_a_technique_may_not_promise_that_nothing_changes(self):
+        pair = compiled(instance(), instance("candidate"))
+        self.assertRegex(checks.ptx_failures(step("none"), pair)[0], "promises 'none'")
+
+    def test_a_toggle_that_reached_nothing_is_found(self):
+        same = instance("candidate", code_sha256="base")
+        self.assertRegex(checks.reach_failures(step(), compiled(instance(), same))[0],
+                         "reached nothing")
+        differs = instance("candidate")
+        self.assertEqual(checks.reach_failures(step(), compiled(instance(), differs)), [])
+
+    def test_a_control_that_changes_the_code_is_found(self):
+        differs = instance("candidate")
+        self.assertRegex(checks.control_failures(step(), compiled(instance(), differs))[0],
+                         "differs on sm_90")
+        same = instance("candidate", code_sha256="base")
+        self.assertEqual(checks.control_failures(step(), compiled(instance(), same)), [])
+
+    def test_an_architecture_missing_from_the_candidate_is_an_error(self):
+        with self.assertRaises(KeyError):
+            checks.reach_failures(step(), {"base": {"sm_90": instance()}, "candidate": {}})
+
+    def test_steps_resolve_the_base_arm_to_its_configuration_and_drop_repeats(self):
+        arms = [{"name": "ladder:a", "config": "minimal_scalar", "role": "base", "toggle": "",
+                 "base": ""},
+                {"name": "ladder:b", "config": "wmma_pv", "role": "step", "toggle": "wmma_pv",
+                 "base": "ladder:a"}]
+        registry = {"toggles": [step().toggle],
+                    "designs": [{"name": "ladder", "arms": arms}, {"name": "again", "arms": arms}]}
+        self.assertEqual(checks.steps(registry, "step"),
+                         [checks.Step(step().toggle, "minimal_scalar", "wmma_pv")])
+        self.assertEqual(checks.steps(registry, "null"), [])
+
+
+class ResourcesTest(unittest.TestCase):
+    def test_stack_spills_and_local_memory_are_each_found(self):
+        self.assertEqual(checks.local_memory_failures(instance()), [])
+        for changes in ({"stack_bytes": 8}, {"spill_store_bytes": 4}, {"spill_load_bytes": 4},
+                        {"opcodes": {"LDL.64": 1}}, {"opcodes": {"STL": 1}}):
+            with self.subTest(changes=changes):
+                self.assertEqual(len(checks.local_memory_failures(instance(**changes))), 1)
+
+    def test_the_budget_counts_static_and_dynamic_shared_memory(self):
+        self.assertEqual(checks.budget_failures(instance(static_smem_bytes=24), 1000, 100, 1024),
+                         [])
+        self.assertRegex(
+            checks.budget_failures(instance(static_smem_bytes=25), 1000, 100, 1024)[0],
+            "1025 B of shared memory, at most 1024")
+
+    def test_the_budget_counts_registers_and_spills(self):
+        self.assertRegex(checks.budget_failures(instance(), 0, 99, 0)[0], "100 registers")
+        self.assertRegex(checks.budget_failures(instance(spill_load_bytes=4), 0, 100, 0)[0],
+                         "spills")
+
+
+class WaiversTest(unittest.TestCase):
+    def test_a_waiver_without_a_reason_waives_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "waivers.txt"
+            self.assertEqual(checks.load_waivers(path), {})
+            path.write_text("# name reason\n\nsdpa_a faster with four spilled bytes\nsdpa_b\n",
+                            encoding="utf-8")
+            self.assertEqual(checks.load_waivers(path),
+                             {"sdpa_a": "faster with four spilled bytes"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+"""Every toggle of the registry reached the machine code, and nothing spilled.
+
+Applies codegen_checks.py to a build: registry.json (`warpledger list
+--format=json`), resources.json and codegen.json (cmake/collect_codegen.py) and
+the keep folders of the very compile that was linked. Needs no GPU.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import codegen_checks as checks  # pylint: disable=wrong-import-position
+
+# The L4 notes' budget for their stage 2; the shared memory is what needs no opt-in.
+BUDGET_ARM = "ladder:wmma_pv"
+MAX_REGISTERS = 128
+MAX_SMEM_BYTES = 49152
+
+
+class CodegenTest(unittest.TestCase):
+    args = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.registry = json.loads(pathlib.Path(cls.args.registry).read_text(encoding="utf-8"))
+        cls.instances, cls.disassembler = checks.load_instances(
+            cls.args.codegen_dir, cls.args.keep_root, cls.args.instances)
+        cls.listed = {row["variant"]: row for row in
+                      checks.collect_codegen.load_instances(cls.args.instances)}
+        cls.waivers = checks.load_waivers(cls.args.waivers)
+
+    def check_steps(self, role, check):
+        steps = checks.steps(self.registry, role)
+        self.assertTrue(steps, f"registry.json holds no arm with role '{role}'")
+        for step in steps:
+            with self.subTest(step=str(step)):
+                self.assert_none(check(step, self.instances))
+
+    def assert_none(self, failures):
+        if failures:
+            self.fail("\n".join(failures))
+
+    def is_waived(self, variant):
+        row = self.listed[variant]
+        return bool({row["symbol"], pathlib.Path(row["source"]).stem} & set(self.waivers))
+
+    def test_each_variant_of_the_registry_is_compiled_for_every_architecture(self):
+        self.assertEqual(set(self.instances),
+                         {variant["config"] for variant in self.registry["variants"]})
+        archs = set(self.args.archs)
+        for variant, by_arch in self.instances.items():
+            with self.subTest(variant=variant):
+                self.assertEqual(set(by_arch), archs)
+
+    def test_each_step_changes_the_machine_code(self):
+        self.check_steps("step", checks.reach_failures)
+
+    def test_each_step_leaves_its_evidence_in_the_ptx(self):
+        self.check_steps("step", checks.ptx_failures)
+
+    def test_each_step_leaves_its_evidence_in_the_sass(self):
+        if not self.disassembler:
+            self.skipTest("codegen.json was made without nvdisasm, so it holds no opcodes")
+        self.check_steps("step", checks.sass_failures)
+
+    def test_a_control_leaves_the_machine_code_as_it_was(self):
+        self.check_steps("null", checks.control_failures)
+
+    def test_no_instance_uses_local_memory(self):
+        for variant, by_arch in self.instances.items():
+            if self.is_waived(variant):
+                continue
+            for instance in by_arch.values():
+                with self.subTest(instance=str(instance)):
+                    self.assert_none(checks.local_memory_failures(instance))
+
+    def test_wmma_for_p_v_stays_within_the_budget_of_the_notes(self):
+        config = next(arm["config"] for design in self.registry["designs"]
+                      for arm in design["arms"] if arm["name"] == BUDGET_ARM)
+        dynamic_smem_bytes = next(variant["smem_bytes"] for variant in self.registry["variants"]
+                                  if variant["config"] == config)
+        for instance in self.instances[config].values():
+            with self.subTest(instance=str(instance)):
+                self.assert_none(checks.budget_failures(
+                    instance, dynamic_smem_bytes, MAX_REGISTERS, MAX_SMEM_BYTES))
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--registry", required=True)
+    parser.add_argument("--codegen-dir", required=True)
+    parser.add_argument("--keep-root", required=True)
+    parser.add_argument("--instances", required=True)
+    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_89", "sm_90"])
+    parser.add_argument("--waivers", default=root / "kernels" / "sdpa" / "spill_waivers.txt")
+    CodegenTest.args, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The tree's own order: header guards and sizes, run bits, registered tests, one list of toggles."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+import house_tree
+
+MAX_HEADER_LINES = 600
+MAX_TOGGLES_NAMED = 2
+
+
+def guard_violations(root):
+    violations = []
+    for path in house_tree.files(root, (".h", ".cuh")):
+        guard = "WARPLEDGER_" + re.sub(r"[^A-Z0-9]", "_", path.as_posix().upper()) + "_"
+        text = (root / path).read_text(encoding="utf-8")
+        if f"#ifndef {guard}\n#define {guard}\n" not in text:
+            violations.append(f"{path}: its header guard should be {guard}")
+    return violations
+
+
+def long_headers(root):
+    return [
+        f"{path}: {lines} lines; a header has at most {MAX_HEADER_LINES}"
+        for path in house_tree.files(root, (".h", ".cuh"))
+        if (lines := (root / path).read_text(encoding="utf-8").count("\n")) > MAX_HEADER_LINES
+    ]
+
+
+def unregistered_tests(root):
+    """Test files that no CMakeLists.txt under tests/ names, so that nothing runs them."""
+    tests = root / "tests"
+    lists = [(tests / path).read_text(encoding="utf-8")
+             for path in house_tree.files(tests, ("CMakeLists.txt",))]
+    basenames = {pathlib.PurePosixPath(name).name
+                 for name in re.findall(r"[\w./-]+", "\n".join(lists))}
+    return [
+        f"tests/{path}: no CMakeLists.txt registers it"
+        for path in house_tree.files(tests, ("_test.cc", "_test.cu", "_test.py"))
+        if path.name not in basenames
+    ]
+
+
+def toggle_ids(root):
+    rows = (root / "kernels/sdpa/toggles.def").read_text(encoding="utf-8")
+    return re.findall(r"^WARPLEDGER_TOGGLE\(\s*(\w+),", rows, re.MULTILINE)
+
+
+def second_toggle_lists(root):
+    """Files that spell out several toggles as strings: the registry is their only list."""
+    ids = toggle_ids(root)
+    violations = []
+    for path in house_tree.files(root, house_tree.CPP_SUFFIXES + (".py", ".cmake", ".sh")):
+        if path.parts[0] == "tests":  # tests state what they expect
+            continue
+        text = (root / path).read_text(encoding="utf-8")
+        named = [name for name in ids if re.search(rf"[\"']{name}[\"']", text)]
+        if len(named) > MAX_TOGGLES_NAMED:
+            violations.append(f"{path}: names {', '.join(named)}; derive them from the registry")
+    return violations
+
+
+def scripts_without_run_bit(root):
+    """Files that open with #! but can't be run."""
+    violations = []
+    hidden = [pathlib.Path(".ci/run")] if (root / ".ci/run").exists() else []
+    for path in house_tree.files(root) + hidden:
+        with open(root / path, "rb") as file:
+            shebang = file.read(2) == b"#!"
+        if shebang and not (root / path).stat().st_mode & 0o100:
+            violations.append(f"{path}: opens with #! but has no run bit (chmod +x)")
+    return violations
+
+
+class TheTree(unittest.TestCase):
+    def test_has_header_guards_that_follow_the_path(self):
+        self.assertEqual(guard_violations(house_tree.ROOT), [])
+
+    def test_has_no_header_of_more_than_600_lines(self):
+        self.assertEqual(long_headers(house_tree.ROOT), [])
+
+    def test_registers_every_test_file(self):
+        self.assertEqual(unregistered_tests(house_tree.ROOT), [])
+
+    def test_lists_the_toggles_once(self):
+        self.assertGreater(len(toggle_ids(house_tree.ROOT)), 1)
+        self.assertEqual(second_toggle_lists(house_tree.ROOT), [])
+
+    def test_has_scripts_that_can_be_run(self):
+        self.assertEqual(scripts_without_run_bit(house_tree.ROOT), [])
+        for name in ("repro", "test", ".ci/run"):
+            self.assertTrue((house_tree.ROOT / name).stat().st_mode & 0o100, name)
+
+
+class TheChecks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_find_a_wrong_header_guard(self):
+        self.write("ablations/good.h", "#ifndef WARPLEDGER_ABLATIONS_GOOD_H_\n"
+                                       "#define WARPLEDGER_ABLATIONS_GOOD_H_\n")
+        self.write("ablations/bad.h", "#ifndef BAD_H\n#define BAD_H\n")
+        self.assertEqual(guard_violations(self.root), [
+            "ablations/bad.h: its header guard should be WARPLEDGER_ABLATIONS_BAD_H_"])
+
+    def test_find_a_long_header(self):
+        self.write("ablations/long.h", "\n" * (MAX_HEADER_LINES + 1))
+        self.assertEqual(len(long_headers(self.root)), 1)
+
+    def test_find_a_test_that_nothing_runs(self):
+        self.write("tests/a/CMakeLists.txt", "add(SOURCES a_test.cc)")
+        self.write("tests/a/a_test.cc", "")
+        self.write("tests/a/b_test.py", "")
+        self.assertEqual(unregistered_tests(self.root),
+                         ["tests/a/b_test.py: no CMakeLists.txt registers it"])
+
+    def test_find_a_second_list_of_toggles(self):
+        self.write("kernels/sdpa/toggles.def", "".join(
+            f"WARPLEDGER_TOGGLE(\n    {name},\n    .x = 1)\n" for name in ("aa", "bb", "cc")))
+        self.write("plots/one.py", "x = ['aa', 'bb']\n")
+        self.write("plots/two.py", "x = ['aa', \"bb\", 'cc']\n")
+        self.assertEqual(second_toggle_lists(self.root),
+                         ["plots/two.py: names aa, bb, cc; derive them from the registry"])
+
+    def test_find_a_script_without_run_bit(self):
+        self.write("good", "#!/bin/sh\n").chmod(0o755)
+        self.write("bad", "#!/bin/sh\n").chmod(0o644)
+        self.write("data", "no script\n").chmod(0o644)
+        self.assertEqual(scripts_without_run_bit(self.root),
+                         ["bad: opens with #! but has no run bit (chmod +x)"])
+
+
+if __name__ == "__main__":
+    unittest.main()

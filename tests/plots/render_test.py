@@ -1,0 +1,372 @@
+"""The figures of plots/: what they show, that they are readable, and how they fail."""
+
+import contextlib
+import copy
+import io
+import itertools
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+
+import make_summary  # noqa: E402
+from plots import effects, ladder, render, speedup, style  # noqa: E402
+from plots.summary import Summary, SummaryError, significant, times  # noqa: E402
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+SUMMARY = ROOT / "tests" / "reports" / "testdata" / "summary.json"
+
+# id, label, ratio, verdict, half width of the interval relative to the ratio.
+EXTREME_STEPS = [
+    ("xor_swizzle", "XOR swizzle of the shared-memory tiles of K, V and P", 40.0, "ADOPT", 0.05),
+    ("exp_poly", "Polynomial exp", 0.2, "REGRESSION", 0.08),
+    ("split_kv", "Split K/V", 1.0004, "NEUTRAL", 0.003),
+    ("warp_specialisation", "Warp specialisation, two producers", 1.3, "BROKEN", 0.01),
+    ("persistent", "Persistent CTAs", 1.1, "INCONCLUSIVE", 0.4),
+]
+
+
+def synthetic():
+    return make_summary.make_summary()
+
+
+def extreme():
+    """Twelve steps, ratios of 0.2 and 40, broken and missing cells, absent peers, a long GPU name."""
+    data = synthetic()
+    for shape in [shape["name"] for shape in data["shapes"]]:
+        at = max(i for i, cell in enumerate(data["cells"])
+                 if cell["shape"] == shape and cell["role"] == "step")
+        last_cell = data["cells"][at]
+        last_verdict = [v for v in data["verdicts"] if v["shape"] == shape][-1]
+        us, base = last_cell["p50_us"], last_cell["variant"]
+        for toggle, label, ratio, verdict, half in EXTREME_STEPS:
+            us /= ratio
+            at += 1
+            candidate = f"ladder:{toggle}"
+            data["cells"].insert(at, dict(
+                last_cell, variant=candidate, toggle=toggle, label=label, p50_us=us,
+                ci_low_us=us * (1 - half / 2), ci_high_us=us * (1 + half / 2),
+                correct=verdict != "BROKEN"))
+            data["verdicts"].append(dict(
+                last_verdict, toggle=toggle, base=base, candidate=candidate, ratio=ratio,
+                ci_low=ratio * (1 - half), ci_high=ratio * (1 + half), verdict=verdict))
+            base = candidate
+        if shape == "small":
+            data["cells"][at].update(p50_us=None, ci_low_us=None, ci_high_us=None)
+            data["verdicts"][-1].update(ratio=None, ci_low=None, ci_high=None,
+                                        verdict="NOT_APPLICABLE")
+    for peer in data["peers"]:
+        if peer["shape"] == "mission_b" and peer["name"] != "peer:flash":
+            peer.update(available=False, p50_us=None, ci_low_us=None, ci_high_us=None)
+        if peer["shape"] == "mission_a" and peer["name"] == "peer:flash":
+            peer["correct"] = False
+    data["peers"] = [peer for peer in data["peers"] if peer["shape"] != "long"]
+    data["provenance"]["gpu"]["name"] = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"
+    return data
+
+
+def only_shapes(data, names):
+    data = copy.deepcopy(data)
+    data["shapes"] = [shape for shape in data["shapes"] if shape["name"] in names]
+    for key in ("cells", "verdicts", "peers", "floors", "controls"):
+        data[key] = [element for element in data[key] if element["shape"] in names]
+    return data
+
+
+def many_shapes(data):
+    """The same figures under ten more shape names."""
+    data = copy.deepcopy(data)
+    for key in ("cells", "verdicts"):
+        data[key] += [dict(element, shape=f"ragged_{i}") for i in range(10)
+                      for element in data[key] if element["shape"] == "long"]
+    data["shapes"] += [dict(data["shapes"][-1], name=f"ragged_{i}") for i in range(10)]
+    return data
+
+
+def all_figures(data):
+    return {name: draw() for name, draw in render.figures(Summary(data)).items()}
+
+
+def drawn_texts(figure):
+    """Every text that the figure shows, with its extent in pixels."""
+    renderer = figure.canvas.get_renderer()
+    texts = list(figure.texts) + [text for legend in figure.legends for text in legend.get_texts()]
+    for axes in figure.axes:
+        texts += axes.texts + [axes.title, axes.xaxis.label]
+        if axes.get_legend() is not None:
+            texts += axes.get_legend().get_texts()
+        low, high = axes.get_xlim()
+        texts += [tick.label1 for tick in axes.xaxis.get_major_ticks()
+                  if low <= tick.get_loc() <= high]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts
+            if text.get_visible() and text.get_text().strip()]
+
+
+class ReadabilityTest(unittest.TestCase):
+    RECORDS = {
+        "usual": synthetic,
+        "extreme": extreme,
+        "one shape": lambda: only_shapes(synthetic(), ["mission_b"]),
+        "many shapes": lambda: many_shapes(synthetic()),
+    }
+
+    def setUp(self):
+        self.addCleanup(plt.close, "all")
+
+    def test_every_text_lies_inside_the_figure_and_touches_no_other(self):
+        for record, make in self.RECORDS.items():
+            for name, draw in render.figures(Summary(make())).items():
+                if record == "many shapes" and name.startswith("ladder_"):
+                    continue  # one per shape, the same as above
+                with self.subTest(record=record, figure=name):
+                    figure = draw()
+                    figure.canvas.draw()
+                    texts = drawn_texts(figure)
+                    self.assertGreater(len(texts), 10)
+                    box = figure.bbox
+                    for text, extent in texts:
+                        self.assertTrue(
+                            extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0
+                            and extent.y1 <= box.y1, f"{text!r} is cut off")
+                    for (text, extent), (other, other_extent) in itertools.combinations(texts, 2):
+                        # Extents include a pixel of air.
+                        wide = min(extent.x1, other_extent.x1) - max(extent.x0, other_extent.x0)
+                        high = min(extent.y1, other_extent.y1) - max(extent.y0, other_extent.y0)
+                        self.assertFalse(wide > 1 and high > 1, f"{text!r} overlaps {other!r}")
+                    plt.close(figure)
+
+    def test_every_step_is_labelled_in_every_figure(self):
+        for make in (synthetic, extreme):
+            data = make()
+            labels = {cell["label"] for cell in data["cells"]
+                      if cell["role"] == "step" and cell["shape"] == "mission_b"}
+            for name, figure in all_figures(data).items():
+                shown = {" ".join(text.split()) for text, _ in drawn_texts(figure)}
+                self.assertLessEqual(labels, shown, name)
+                plt.close(figure)
+
+    def test_no_text_is_smaller_than_eleven_points(self):
+        for name, figure in all_figures(synthetic()).items():
+            for text in figure.findobj(plt.Text):
+                if text.get_text().strip():
+                    self.assertGreaterEqual(text.get_fontsize(), 11, (name, text.get_text()))
+
+    def test_verdicts_differ_in_shape_and_in_colour(self):
+        marks = list(style.VERDICT_MARKS.values()) + [style.FIRST_STEP_MARK]
+        self.assertEqual(len({(marker, filled) for marker, _, filled in marks}), len(marks))
+        self.assertEqual(len({colour for _, colour, _ in marks}), len(marks))
+
+
+class FindingTest(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(plt.close, "all")
+
+    @staticmethod
+    def title(figure):
+        return next(text.get_text() for text in figure.texts if text.get_fontweight() == "bold")
+
+    def test_the_ladder_says_how_much_faster_it_got_and_where_the_best_peer_is(self):
+        figure = ladder.draw(Summary(synthetic()), "mission_b")
+        self.assertEqual(self.title(figure),
+                         "17.3× faster after 7 steps; cudnn is still 1.58× ahead")
+
+    def test_the_ladder_names_gpu_shape_cache_and_date(self):
+        figure = ladder.draw(Summary(synthetic()), "mission_b")
+        subtitle = " ".join(" ".join(text.get_text() for text in figure.texts).split())
+        self.assertIn("NVIDIA H200 · mission_b: batch 1, 8 heads, 512 queries × 512 keys, "
+                      "head_dim 64, fp16 · warm L2 · 2026-01-02", subtitle)
+
+    def test_the_ladder_says_so_when_it_beats_the_best_peer(self):
+        data = synthetic()
+        data["peers"] = [peer for peer in data["peers"] if peer["name"] == "peer:math"]
+        self.assertIn(", and 4.59× ahead of the best peer, math",
+                      self.title(ladder.draw(Summary(data), "mission_b")))
+
+    def test_a_broken_step_is_shown_and_never_ranked(self):
+        data = synthetic()
+        for cell in data["cells"]:
+            if cell["variant"] == "ladder:wmma_pv":
+                cell["correct"] = False
+        figure = ladder.draw(Summary(data), "mission_b")
+        self.assertTrue(self.title(figure).startswith("7.18× faster after 6 steps"))
+        shown = [text for text, _ in drawn_texts(figure)]
+        self.assertIn("BROKEN", shown)
+        self.assertIn("14.2", shown)
+        self.assertNotIn("2.41×", shown)
+
+    def test_a_wrong_peer_is_never_the_best_peer(self):
+        data = synthetic()
+        for peer in data["peers"]:
+            if peer["name"] == "peer:cudnn":
+                peer["correct"] = False
+        self.assertIn("flash is still", self.title(ladder.draw(Summary(data), "mission_b")))
+
+    def test_the_ladder_says_so_when_nothing_is_correct_or_faster(self):
+        data = synthetic()
+        for cell in data["cells"]:
+            cell["correct"] = False
+        self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
+                        .startswith("No step passed correctness"))
+        data = synthetic()
+        for cell in data["cells"]:
+            if cell["role"] == "step":
+                cell.update(p50_us=500, ci_low_us=499, ci_high_us=501)
+        self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
+                        .startswith("No step beats the first one"))
+
+    def test_effects_count_the_steps_that_pass_everywhere_and_nowhere(self):
+        self.assertEqual(self.title(effects.draw(Summary(synthetic()))),
+                         "4 of 7 steps pass their gate at every shape, 2 at none")
+
+    def test_the_overview_names_the_largest_and_the_smallest_gain(self):
+        self.assertEqual(self.title(speedup.draw(Summary(synthetic()))),
+                         "The whole ladder gains 23.0× at long, but 1.60× at small")
+
+    def test_the_overview_breaks_its_line_at_a_step_that_is_not_ranked(self):
+        data = synthetic()
+        for cell in data["cells"]:
+            if cell["variant"] == "ladder:vector_loads":
+                cell["correct"] = False
+        figure = speedup.draw(Summary(data))
+        lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 8]
+        self.assertEqual(len(lines), 5)
+        for line in lines:
+            self.assertEqual([math.isnan(x) for x in line.get_xdata()],
+                             [row == 4 for row in range(8)])
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(plt.close, "all")
+        self.folder = pathlib.Path(folder.name)
+
+    def run_on(self, content, *arguments):
+        path = self.folder / "summary.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+            code = render.main(["--summary", str(path), "--out", str(self.folder / "out"),
+                                *arguments])
+        return code, stderr.getvalue()
+
+    def written(self):
+        return {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+
+    def assert_fails(self, content, message, *arguments):
+        code, stderr = self.run_on(content, *arguments)
+        self.assertEqual(code, 2)
+        self.assertEqual(stderr.count("\n"), 1, stderr)
+        self.assertIn(message, stderr)
+        self.assertFalse((self.folder / "out").exists(), "a failed run leaves files behind")
+
+    def test_every_figure_is_written_as_svg_and_png_with_the_same_bytes_in_another_process(self):
+        code, stderr = self.run_on(synthetic())
+        self.assertEqual((code, stderr), (0, ""))
+        first = self.written()
+        names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects",
+                                                                       "speedup_overview"}
+        self.assertEqual(set(first), {f"{name}.{kind}" for name in names for kind in ("svg", "png")})
+        for name, content in first.items():
+            start = b"\x89PNG" if name.endswith("png") else b"<?xml"
+            self.assertTrue(content.startswith(start), name)
+        again = self.folder / "again"
+        subprocess.run([sys.executable, "-B", ROOT / "plots" / "render.py", "--summary", SUMMARY,
+                        "--out", again], check=True, capture_output=True, cwd=self.folder)
+        for name, content in first.items():
+            self.assertEqual((again / name).read_bytes(), content, name)
+
+    def test_the_pictures_hold_no_date_of_making_and_no_program_version(self):
+        self.run_on(synthetic(), "--figure", "effects")
+        for name, content in self.written().items():
+            self.assertNotIn(b"Matplotlib v", content, name)
+            self.assertNotIn(b"<dc:date>", content, name)
+            self.assertNotIn(b"Software", content, name)
+
+    def test_one_figure_can_be_chosen(self):
+        code, _ = self.run_on(synthetic(), "--figure", "ladder_mission_b")
+        self.assertEqual(code, 0)
+        self.assertEqual(set(self.written()), {"ladder_mission_b.svg", "ladder_mission_b.png"})
+
+    def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(self):
+        self.assert_fails(synthetic(), "no figure is called ladder_x; there are ladder_small",
+                          "--figure", "ladder_x")
+
+    def test_text_that_is_not_json_is_refused(self):
+        self.assert_fails("{", "not JSON")
+
+    def test_a_missing_file_is_refused(self):
+        stderr = io.StringIO()
+        with contextlib.redirect_stderr(stderr):
+            code = render.main(["--summary", str(self.folder / "none.json"), "--out", "out"])
+        self.assertEqual(code, 2)
+        self.assertIn("none.json: No such file or directory", stderr.getvalue())
+
+    def test_a_damaged_field_is_named_with_its_path(self):
+        damages = {
+            "cells[3].p50_us is missing": lambda d: d["cells"][3].pop("p50_us"),
+            "cells[3].p50_us must be a number or null, but is \"x\"":
+                lambda d: d["cells"][3].update(p50_us="x"),
+            "cells[3].p50_us must be above 0, but is 0": lambda d: d["cells"][3].update(p50_us=0),
+            "verdicts[0].verdict is \"GREAT\"": lambda d: d["verdicts"][0].update(verdict="GREAT"),
+            "peers[1].shape is \"x\"": lambda d: d["peers"][1].update(shape="x"),
+            "provenance.gpu.name is missing": lambda d: d["provenance"]["gpu"].pop("name"),
+            "shapes must be an array": lambda d: d.update(shapes=3),
+            "schema_version is 2": lambda d: d.update(schema_version=2),
+        }
+        for message, damage in damages.items():
+            with self.subTest(message):
+                data = synthetic()
+                damage(data)
+                self.assert_fails(data, message)
+
+    def test_without_data_there_is_no_figure(self):
+        for key, name, message in [
+                ("cells", "ladder_mission_b", "no step was timed at mission_b"),
+                ("verdicts", "effects", "the record holds no verdict"),
+                ("cells", "speedup_overview", "at no shape was the first step timed and correct"),
+                ("shapes", "effects", "shapes is empty")]:
+            with self.subTest(name):
+                data = synthetic()
+                data[key] = []
+                if key == "shapes":
+                    for other in ("cells", "verdicts", "peers", "floors"):
+                        data[other] = []
+                self.assert_fails(data, message, "--figure", name)
+
+
+class SummaryTest(unittest.TestCase):
+    def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
+        self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())
+
+    def test_numbers_keep_their_significant_digits(self):
+        self.assertEqual([significant(value, 3) for value in (246.04, 9.996, 0.5124, 3610)],
+                         ["246", "10.0", "0.512", "3610"])
+        self.assertEqual([times(ratio) for ratio in (0.2, 1.0187, 1.21, 9.996, 40.0, 123.4)],
+                         ["0.20×", "1.019×", "1.21×", "10.0×", "40.0×", "123×"])
+
+    def test_a_null_interval_is_no_error(self):
+        data = synthetic()
+        data["cells"][1].update(ci_low_us=None, ci_high_us=None)
+        data["verdicts"][0].update(ci_low=None, ci_high=None)
+        for figure in all_figures(data).values():
+            plt.close(figure)
+
+    def test_an_interval_with_swapped_ends_is_an_error(self):
+        data = synthetic()
+        data["cells"][1].update(ci_low_us=9, ci_high_us=1)
+        with self.assertRaisesRegex(SummaryError, r"cells\[1\]: the interval's ends are swapped"):
+            Summary(data)
+
+
+if __name__ == "__main__":
+    unittest.main()

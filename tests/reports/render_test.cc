@@ -1,0 +1,419 @@
+#include "reports/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "kernels/sdpa/config.h"
+#include "reports/floors.h"
+#include "reports/summary_view.h"
+
+namespace warpledger::report {
+namespace {
+
+using ::nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Invented figures; testdata/make_summary.py writes them.
+ordered_json Synthetic() {
+  std::ifstream file("tests/reports/testdata/summary.json");
+  EXPECT_TRUE(file) << "run the test from the repository's root";
+  return ordered_json::parse(file);
+}
+
+ordered_json& Find(ordered_json& array, const std::string& key, const std::string& value,
+                   const std::string& shape) {
+  for (ordered_json& element : array) {
+    if (element[key] == value && element["shape"] == shape) return element;
+  }
+  ADD_FAILURE() << "no " << value << " at " << shape;
+  return array[0];
+}
+
+std::string Render(const ordered_json& summary, const RenderOptions& options = {}) {
+  const absl::StatusOr<std::string> report = RenderReport(summary, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.value_or("");
+}
+
+// The part of the report from a heading to the next heading of its level.
+std::string Section(const std::string& report, const std::string& heading) {
+  const size_t begin = report.find(heading + "\n");
+  if (begin == std::string::npos) {
+    ADD_FAILURE() << "no heading " << heading;
+    return "";
+  }
+  const std::string level = heading.substr(0, heading.find(' ') + 1);
+  const size_t end = report.find("\n" + level, begin + 1);
+  return report.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+// The table row whose first cell contains `first`.
+std::string Row(const std::string& section, const std::string& first) {
+  size_t begin = 0;
+  while (begin < section.size()) {
+    size_t end = section.find('\n', begin);
+    if (end == std::string::npos) end = section.size();
+    const std::string line = section.substr(begin, end - begin);
+    if (line.starts_with("| ") && line.substr(0, line.find(" |", 2)).find(first) != line.npos) {
+      return line;
+    }
+    begin = end + 1;
+  }
+  ADD_FAILURE() << "no row " << first << " in\n" << section;
+  return "";
+}
+
+TEST(RenderReportTest, GivesTheSameBytesTwice) {
+  EXPECT_EQ(Render(Synthetic()), Render(Synthetic()));
+}
+
+TEST(RenderReportTest, NamesGpuAndDateOfTheRecordInItsTitle) {
+  EXPECT_THAT(Render(Synthetic()), ::testing::StartsWith("# Optimisation ladder on NVIDIA H200, "
+                                                         "2026-01-02\n"));
+}
+
+TEST(RenderReportTest, ShowsTheFiguresOfAStepInItsRow) {
+  const std::string row = Row(Section(Render(Synthetic()), "### `mission_b`"), "`wmma_pv`");
+  EXPECT_EQ(row,
+            "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | 17.3× | 37.8 "
+            "| 96 | 36.2 | 0 | 5 | yes (3.1e-05; limit 1.2e-04) | **ADOPT** | 656.0 |");
+}
+
+TEST(RenderReportTest, ComputesItsSentencesFromTheRecord) {
+  const std::string summary = Section(Render(Synthetic()), "## Summary");
+  EXPECT_THAT(summary, HasSubstr("the fastest step is `wmma_pv` at 14.22 µs, 17.3× [17.2, 17.4] "
+                                 "over the first step (246.0 µs)"));
+  EXPECT_THAT(summary, HasSubstr("The best peer, cudnn, takes 9.000 µs: it is 1.580× faster than "
+                                 "our fastest step."));
+  EXPECT_THAT(summary, HasSubstr("Of 7 predictions written down before the run, 6 held; "
+                                 "`vector_loads` missed high."));
+  EXPECT_THAT(summary, HasSubstr("0 false verdicts in 10 trials (0%)"));
+  EXPECT_THAT(summary, HasSubstr("- **REGRESSION** (slower), 1 step: `kv_tiling` (0.780×).\n"));
+}
+
+TEST(RenderReportTest, SaysThatOursIsFasterWhereItBeatsThePeer) {
+  ordered_json json = Synthetic();
+  for (ordered_json& peer : json["peers"]) peer["p50_us"] = 28.44;
+  EXPECT_THAT(Render(json), HasSubstr("our fastest step is 2.00× faster."));
+}
+
+TEST(RenderReportTest, ShowsTheNotesFiguresOnlyBesideMissionB) {
+  const std::string report = Render(Synthetic());
+  EXPECT_THAT(Section(report, "### `mission_b`"), HasSubstr("L4 notes, p50 µs on an L4"));
+  for (const char* shape : {"### `small`", "### `medium`", "### `mission_a`", "### `long`"}) {
+    EXPECT_THAT(Section(report, shape), Not(HasSubstr("L4"))) << shape;
+  }
+}
+
+TEST(RenderReportTest, GivesEveryToggleItsClaimPredictionAndPrior) {
+  const std::string report = Section(Render(Synthetic()), "## Toggle by toggle");
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) continue;
+    EXPECT_THAT(report, HasSubstr("**Claim.** " + std::string(row.claim))) << row.id;
+    EXPECT_THAT(report, HasSubstr(std::string(row.predicted.why))) << row.id;
+    EXPECT_THAT(report, HasSubstr("**Prior.** " + std::string(row.prior.text))) << row.id;
+  }
+}
+
+TEST(RenderReportTest, SaysByHowMuchAPredictionMissedLow) {
+  ordered_json json = Synthetic();
+  ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_qk", "mission_b");
+  verdict["ratio"] = 1.04;
+  verdict["ci_low"] = 1.03;
+  verdict["ci_high"] = 1.05;
+  verdict["prediction_held"] = false;
+  const std::string paragraph = Section(Render(json), "### WMMA for QK^T (`wmma_qk`)");
+  EXPECT_THAT(paragraph, HasSubstr("It **missed low**: 1.040× [1.030, 1.050] at `mission_b` is "
+                                   "1.250× short of the range's lower end."));
+}
+
+TEST(RenderReportTest, ShowsABrokenStepAndNeverRanksIt) {
+  ordered_json json = Synthetic();
+  ordered_json& cell = Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b");
+  cell["correct"] = false;
+  cell["max_err"] = 0.41;
+  ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
+  verdict["verdict"] = "BROKEN";
+  verdict["reason"] = "max_err 0.41 exceeds its limit";
+  verdict["prediction_held"] = true;
+  const std::string report = Render(json);
+  const std::string section = Section(report, "### `mission_b`");
+  EXPECT_EQ(Row(section, "`wmma_pv`"),
+            "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | – | – | – | 96 | 36.2 | 0 | 5 | "
+            "**no** (4.1e-01 against 1.2e-04) | **BROKEN** | 656.0 |");
+  EXPECT_THAT(section, HasSubstr("- `wmma_pv`: max_err 0.41 exceeds its limit\n"));
+  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(Section(report, "### Peers at `mission_b`"), HasSubstr("Ours: `cp_async_stages`"));
+  EXPECT_THAT(Section(report, "### WMMA for P V (`wmma_pv`)"),
+              HasSubstr("Not judged: the verdict at `mission_b` is `BROKEN`."));
+}
+
+TEST(RenderReportTest, NeverRanksAStepWhoseTimingIsInvalid) {
+  ordered_json json = Synthetic();
+  Find(json["verdicts"], "toggle", "wmma_pv", "mission_b")["verdict"] = "INVALID";
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(report, HasSubstr("**INVALID** (the timing is no evidence), 1 step: `wmma_pv`.\n"));
+}
+
+TEST(RenderReportTest, NeverRanksAStepThatWasNotChecked) {
+  ordered_json json = Synthetic();
+  Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b")["correct"] = nullptr;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(Row(Section(report, "### `mission_b`"), "`wmma_pv`"), HasSubstr("| not checked |"));
+}
+
+TEST(RenderReportTest, PrintsAnEnDashForEveryFigureThatIsNull) {
+  ordered_json json = Synthetic();
+  ordered_json& cell = Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b");
+  for (const char* key :
+       {"max_err", "max_err_rule", "p50_us", "ci_low_us", "ci_high_us", "tflops",
+        "speedup_over_first", "registers", "smem_bytes", "spill_bytes", "ctas_per_sm"}) {
+    cell[key] = nullptr;
+  }
+  ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
+  for (const char* key : {"ratio", "ci_low", "ci_high", "n_pairs", "adjusted_confidence"}) {
+    verdict[key] = nullptr;
+  }
+  verdict["verdict"] = "NOT_APPLICABLE";
+  EXPECT_EQ(Row(Section(Render(json), "### `mission_b`"), "`wmma_pv`"),
+            "| WMMA for P V `wmma_pv` | – | – | – | – | – | – | – | – | – | yes | "
+            "**NOT_APPLICABLE** | 656.0 |");
+}
+
+TEST(RenderReportTest, SaysSoWhenNothingPassedCorrectness) {
+  ordered_json json = Synthetic();
+  for (ordered_json& cell : json["cells"]) cell["correct"] = false;
+  for (ordered_json& verdict : json["verdicts"]) verdict["verdict"] = "BROKEN";
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("At `mission_b` no step passed correctness and was timed."));
+  EXPECT_THAT(report, HasSubstr("No step of ours is ranked here."));
+}
+
+TEST(RenderReportTest, RendersARecordWithoutPeersFloorsAndControls) {
+  ordered_json json = Synthetic();
+  json["peers"] = ordered_json::array();
+  json["floors"] = ordered_json::array();
+  json["controls"] = ordered_json::array();
+  json["controls_summary"]["trials"] = 0;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("The record holds no peer."));
+  EXPECT_THAT(report, HasSubstr("No control was timed, so nothing bounds the false verdicts."));
+  EXPECT_THAT(Row(Section(report, "## Floors"), "`long`"), HasSubstr("| `long` | – | 8.7 | "));
+}
+
+TEST(RenderReportTest, NeverRanksAPeerThatIsAbsentOrWrong) {
+  ordered_json json = Synthetic();
+  Find(json["peers"], "name", "peer:cudnn", "mission_b")["correct"] = false;
+  ordered_json& flash = Find(json["peers"], "name", "peer:flash", "mission_b");
+  flash["available"] = false;
+  flash["reason"] = "not built for this GPU";
+  for (const char* key : {"p50_us", "ci_low_us", "ci_high_us"}) flash[key] = nullptr;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("our fastest step is 4.59× faster."));
+  const std::string peers = Section(report, "### Peers at `mission_b`");
+  EXPECT_THAT(Row(peers, "flash"), HasSubstr("| – | – | – | yes | not built for this GPU |"));
+  EXPECT_THAT(Row(peers, "cudnn"), HasSubstr("[8.910, 9.090] | – | **no** |"));
+}
+
+TEST(RenderReportTest, WarnsWhenTheRecordIsOlderThanTheKernels) {
+  const ordered_json json = Synthetic();
+  const std::string hash = json["provenance"]["kernel_source_sha256"];
+  const std::string registry = json["provenance"]["registry_sha256"];
+  RenderOptions same;
+  same.kernel_source_sha256 = hash;
+  same.registry_sha256 = registry;
+  EXPECT_THAT(Render(json, same), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Render(json), Not(HasSubstr("Warning")));
+  RenderOptions other = same;
+  other.kernel_source_sha256 = "another";
+  const std::string report = Render(json, other);
+  EXPECT_THAT(report, HasSubstr("> **Warning: this record is older than the kernels.** Since it "
+                                "was made, the kernels' sources changed"));
+  EXPECT_LT(report.find("Warning"), report.find("## "));
+  other.registry_sha256 = "another";
+  EXPECT_THAT(Render(json, other),
+              HasSubstr("the kernels' sources and the registry of toggles changed"));
+  EXPECT_THAT(*RenderReadmeSection(json, other), ::testing::StartsWith("> **Warning"));
+}
+
+TEST(RenderReportTest, SaysThatARecordFromADirtyTreeIsNotReproducible) {
+  ordered_json json = Synthetic();
+  json["provenance"]["git"]["dirty"] = true;
+  EXPECT_THAT(Render(json), HasSubstr("uncommitted changes"));
+}
+
+TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
+  RenderOptions options;
+  options.picture_prefix = "plots/";
+  const std::string pictures = Section(Render(Synthetic(), options), "## Pictures");
+  EXPECT_THAT(pictures, HasSubstr("](plots/ladder_mission_b.svg)"));
+  EXPECT_THAT(pictures, HasSubstr("](plots/effects.svg)"));
+  EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
+}
+
+TEST(RenderReportTest, ListsTheWholeProvenance) {
+  const std::string provenance = Section(Render(Synthetic()), "## Provenance");
+  EXPECT_THAT(provenance, HasSubstr("| `gpu.driver` | `580.0` |"));
+  EXPECT_THAT(provenance, HasSubstr("| `toolchain.cuda_flags` | `-O3 -std=c++20` |"));
+  EXPECT_THAT(provenance, HasSubstr("| `argv` | `warpledger run --design=ladder` |"));
+}
+
+TEST(RenderReportTest, KeepsAToggleThatTheRegistryNoLongerHas) {
+  ordered_json json = Synthetic();
+  for (ordered_json& verdict : json["verdicts"]) {
+    if (verdict["toggle"] == "wmma_pv") verdict["toggle"] = "forgotten";
+  }
+  EXPECT_THAT(Section(Render(json), "### `forgotten` (`forgotten`)"),
+              HasSubstr("This build's registry has no such toggle"));
+}
+
+struct Damage {
+  const char* what;
+  std::function<void(ordered_json&)> apply;
+  const char* message;
+};
+
+TEST(RenderReportTest, NamesThePathOfADamagedField) {
+  const Damage damages[] = {
+      {"missing field", [](ordered_json& j) { j["cells"][3].erase("p50_us"); },
+       "cells[3].p50_us is missing; it must be a number or null"},
+      {"wrong type", [](ordered_json& j) { j["cells"][0]["registers"] = "many"; },
+       "cells[0].registers must be an integer or null, but is string"},
+      {"fraction", [](ordered_json& j) { j["cells"][0]["registers"] = 1.5; },
+       "cells[0].registers must be an integer or null, but is 1.5"},
+      {"nested", [](ordered_json& j) { j["cells"][1]["speedup_over_first"].erase("ci_low"); },
+       "cells[1].speedup_over_first.ci_low is missing"},
+      {"element is no object", [](ordered_json& j) { j["peers"][2] = 7; },
+       "peers[2] must be an object, but is number"},
+      {"array missing", [](ordered_json& j) { j.erase("verdicts"); }, "verdicts is missing"},
+      {"no object at all", [](ordered_json& j) { j = ordered_json::array(); },
+       "the document must be an object, but is array"},
+      {"deep provenance", [](ordered_json& j) { j["provenance"]["gpu"].erase("name"); },
+       "provenance.gpu.name is missing"},
+      {"zero time", [](ordered_json& j) { j["cells"][0]["p50_us"] = 0; },
+       "cells[0].p50_us must be above 0, but is 0"},
+      {"unknown verdict", [](ordered_json& j) { j["verdicts"][4]["verdict"] = "GREAT"; },
+       "verdicts[4].verdict is \"GREAT\", which this build does not know"},
+      {"unknown shape", [](ordered_json& j) { j["floors"][0]["shape"] = "nowhere"; },
+       "floors[0].shape is \"nowhere\", which is not in shapes[]"},
+      {"twice", [](ordered_json& j) { j["cells"][1] = j["cells"][0]; },
+       "cells[1] repeats minimal_scalar at small"},
+      {"no shapes", [](ordered_json& j) { j["shapes"] = ordered_json::array(); },
+       "shapes must not be empty"},
+      {"confidence", [](ordered_json& j) { j["statistics"]["confidence"] = 95; },
+       "statistics.confidence must lie between 0 and 1, but is 95"},
+      {"newer schema", [](ordered_json& j) { j["schema_version"] = 2; },
+       "schema_version is 2, but this build knows versions up to 1"},
+  };
+  for (const Damage& damage : damages) {
+    ordered_json json = Synthetic();
+    damage.apply(json);
+    for (const absl::StatusOr<std::string>& result :
+         {RenderReport(json, {}), RenderReadmeSection(json, {})}) {
+      ASSERT_FALSE(result.ok()) << damage.what;
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << damage.what;
+      EXPECT_THAT(std::string(result.status().message()), HasSubstr(damage.message)) << damage.what;
+    }
+  }
+}
+
+TEST(RenderReportTest, IgnoresFieldsItDoesNotKnow) {
+  ordered_json json = Synthetic();
+  json["cells"][0]["later"] = ordered_json::array();
+  json["later"] = 1;
+  EXPECT_EQ(Render(json), Render(Synthetic()));
+}
+
+TEST(RenderReadmeSectionTest, ShowsPictureLadderAndVerdictsOfTheMainShape) {
+  RenderOptions options;
+  options.picture_prefix = "reports/h200/plots/";
+  const absl::StatusOr<std::string> section = RenderReadmeSection(Synthetic(), options);
+  ASSERT_TRUE(section.ok()) << section.status();
+  EXPECT_THAT(*section, ::testing::StartsWith("![Ladder at mission_b on NVIDIA H200]("
+                                              "reports/h200/plots/ladder_mission_b.svg)\n"));
+  EXPECT_EQ(Row(*section, "WMMA for P V"),
+            "| WMMA for P V | 14.22 | 2.41× [2.39, 2.43] | 17.3× | **ADOPT** |");
+  EXPECT_THAT(*section, HasSubstr("**ADOPT** (met the gate), 5 steps: "));
+}
+
+TEST(RenderReadmeSectionTest, TakesTheLastShapeWhereMissionBWasNotRun) {
+  ordered_json json = Synthetic();
+  for (const char* array : {"cells", "peers", "floors", "verdicts", "controls"}) {
+    ordered_json kept = ordered_json::array();
+    for (const ordered_json& element : json[array]) {
+      if (element["shape"] != "mission_b") kept.push_back(element);
+    }
+    json[array] = kept;
+  }
+  json["shapes"].erase(3);
+  EXPECT_THAT(*RenderReadmeSection(json, {}), HasSubstr("At `long` the fastest step is"));
+}
+
+constexpr char kReadme[] =
+    "# Title\n<!-- generated:ladder begin -->\nold\nlines\n<!-- generated:ladder end -->\nrest\n";
+
+TEST(ReplaceGeneratedSectionTest, ReplacesWhatStandsBetweenTheMarkersAndNothingElse) {
+  const absl::StatusOr<std::string> once = ReplaceGeneratedSection(kReadme, "ladder", "new");
+  ASSERT_TRUE(once.ok()) << once.status();
+  EXPECT_EQ(*once,
+            "# Title\n<!-- generated:ladder begin -->\nnew\n<!-- generated:ladder end -->\nrest\n");
+  EXPECT_EQ(*ReplaceGeneratedSection(*once, "ladder", "new\n"), *once);
+}
+
+TEST(ReplaceGeneratedSectionTest, EmptiesTheSectionForAnEmptyBody) {
+  EXPECT_EQ(*ReplaceGeneratedSection(kReadme, "ladder", ""),
+            "# Title\n<!-- generated:ladder begin -->\n<!-- generated:ladder end -->\nrest\n");
+}
+
+TEST(ReplaceGeneratedSectionTest, RefusesMissingDoubledAndSwappedMarkers) {
+  const auto message = [](const std::string& text) {
+    const absl::StatusOr<std::string> result = ReplaceGeneratedSection(text, "ladder", "new");
+    EXPECT_FALSE(result.ok()) << text;
+    return std::string(result.status().message());
+  };
+  EXPECT_THAT(message("# Title\n"), HasSubstr("no line `<!-- generated:ladder begin -->`"));
+  EXPECT_THAT(message("<!-- generated:ladder begin -->\n"),
+              HasSubstr("no line `<!-- generated:ladder end -->`"));
+  EXPECT_THAT(message(std::string(kReadme) + kReadme), HasSubstr("2 line"));
+  EXPECT_THAT(message("<!-- generated:ladder end -->\n<!-- generated:ladder begin -->\n"),
+              HasSubstr("swap them"));
+  EXPECT_THAT(message("<!-- generated:peers begin -->\n<!-- generated:peers end -->\n"),
+              HasSubstr("no line"));
+}
+
+TEST(ReplaceGeneratedSectionTest, TakesAMarkerInsideALineOfProseForProse) {
+  const std::string text = std::string("Write `<!-- generated:ladder begin -->` once.\n") + kReadme;
+  EXPECT_TRUE(ReplaceGeneratedSection(text, "ladder", "new").ok());
+}
+
+TEST(FloorsTest, ComputesMissionBFromTheRatesOfTheH200) {
+  const std::optional<Rates> rates = ArithmeticRates("h200", 132, 1980);
+  ASSERT_TRUE(rates);
+  Shape shape;
+  shape.flops = 536870912;
+  shape.min_bytes = 2097152;
+  shape.exponentials = 2097152;
+  const ArithmeticFloor floor = FloorOf(shape, *rates);
+  EXPECT_NEAR(floor.tensor_us, 0.54284, 1e-5);
+  EXPECT_NEAR(floor.dram_us, 0.43691, 1e-5);
+  EXPECT_NEAR(floor.exp_us, 0.50150, 1e-5);
+  EXPECT_DOUBLE_EQ(floor.largest_us, floor.tensor_us);
+}
+
+TEST(FloorsTest, KnowsNoRatesForOtherGpusOrWithoutAClock) {
+  EXPECT_FALSE(ArithmeticRates("l4", 58, 2040));
+  EXPECT_FALSE(ArithmeticRates("h200", 132, std::nullopt));
+  ordered_json json = Synthetic();
+  json["provenance"]["gpu"]["max_sm_clock_mhz"] = nullptr;
+  EXPECT_THAT(Section(Render(json), "## Floors"), HasSubstr("Arithmetic floors are left out"));
+}
+
+}  // namespace
+}  // namespace warpledger::report

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Writes the synthetic summary that the tests of reports and plots read.
+
+Every figure here is INVENTED: it has the shape of a record and the spread of a
+plausible one, and says nothing about any GPU. Never copy it under reports/data.
+
+    python3 tests/reports/testdata/make_summary.py > tests/reports/testdata/summary.json
+"""
+
+import json
+import sys
+
+SHAPES = {  # name: (batch, heads, seq)
+    "small": (1, 1, 32),
+    "medium": (1, 4, 128),
+    "mission_a": (2, 8, 256),
+    "mission_b": (1, 8, 512),
+    "long": (1, 8, 2048),
+}
+HEAD_DIM = 64
+
+# id, label, gate, predicted range, ratio over the step before at each shape.
+STEPS = [
+    ("kv_tiling", "K/V tiling, serial reductions", 1.10, (0.60, 1.00), (0.55, 0.62, 0.71, 0.78, 0.84)),
+    ("tile_m32_warps4", "CTA tile 32 rows, 4 warps", 1.10, (1.00, 1.30), (1.002, 1.05, 1.12, 1.21, 1.31)),
+    ("warp_shuffle", "Warp-shuffle reductions", 1.10, (1.30, 2.00), (1.52, 1.66, 1.70, 1.74, 1.71)),
+    ("vector_loads", "16-byte vectorised loads", 1.10, (1.50, 2.50), (1.21, 1.48, 2.31, 2.86, 3.05)),
+    ("wmma_qk", "WMMA for QK^T", 1.10, (1.30, 2.00), (1.18, 1.33, 1.44, 1.49, 1.52)),
+    ("cp_async_stages", "Two-stage cp.async for K/V", 1.10, (1.00, 1.15), (0.97, 1.004, 1.013, 1.026, 1.034)),
+    ("wmma_pv", "WMMA for P V", 1.15, (1.50, 2.50), (1.38, 1.81, 2.20, 2.41, 2.55)),
+]
+FIRST_US = {"small": 9.8, "medium": 31.5, "mission_a": 141.0, "mission_b": 246.0, "long": 3610.0}
+PEERS_US = {
+    "peer:flash": {"small": 5.1, "medium": 5.25, "mission_a": 8.4, "mission_b": 10.2, "long": 39.4},
+    "peer:cudnn": {"small": 5.6, "medium": 5.7, "mission_a": 6.8, "mission_b": 9.0, "long": 23.7},
+    "peer:math": {"small": 27.0, "medium": 30.4, "mission_a": 47.3, "mission_b": 65.3, "long": 565.0},
+}
+RESOURCES = {  # variant: registers, shared bytes, CTAs per SM
+    "minimal_scalar": (32, 2304, 16),
+    "kv_tiling": (40, 14592, 14),
+    "tile_m32_warps4": (40, 18944, 12),
+    "warp_shuffle": (48, 18944, 10),
+    "vector_loads": (72, 18944, 6),
+    "wmma_qk": (86, 23040, 5),
+    "cp_async_stages": (88, 31232, 5),
+    "wmma_pv": (96, 37120, 5),
+}
+HALF_WIDTH = {"small": 0.012, "medium": 0.008, "mission_a": 0.005, "mission_b": 0.004, "long": 0.003}
+DELTA = 0.01
+
+
+def rounded(value):
+    return float(f"{value:.6g}")
+
+
+def arithmetic(name):
+    batch, heads, seq = SHAPES[name]
+    pairs = batch * heads * seq * seq
+    return {"flops": 4.0 * pairs * HEAD_DIM, "min_bytes": 8.0 * batch * heads * seq * HEAD_DIM,
+            "exponentials": float(pairs)}
+
+
+def judge(low, high, gate):
+    if low >= 1 / (1 + DELTA) and high <= 1 + DELTA:
+        return "NEUTRAL"
+    if low >= gate:
+        return "ADOPT"
+    if low > 1:
+        return "REAL_BELOW_GATE"
+    return "REGRESSION" if high < 1 else "INCONCLUSIVE"
+
+
+def cell(variant, config, role, toggle, label, shape, p50, first, resources, sha):
+    half = HALF_WIDTH[shape]
+    ratio = first / p50
+    speedup = {"ratio": rounded(ratio), "ci_low": rounded(ratio * (1 - half)),
+               "ci_high": rounded(ratio * (1 + half))}
+    registers, smem, ctas = resources
+    return {
+        "variant": variant, "config": config, "role": role, "toggle": toggle, "label": label,
+        "shape": shape, "correct": True, "max_err": 3.1e-05, "max_err_rule": 1.2e-04,
+        "n_checks": 15, "n_samples": 72, "n_processes": 3, "p50_us": rounded(p50),
+        "ci_low_us": rounded(p50 * (1 - half)), "ci_high_us": rounded(p50 * (1 + half)),
+        "tflops": rounded(arithmetic(shape)["flops"] / p50 / 1e6),
+        "speedup_over_first": None if role == "base" else speedup,
+        "registers": registers, "smem_bytes": smem, "spill_bytes": 0, "stack_bytes": 0,
+        "threads": 64 if role == "base" else 128, "ctas_per_sm": ctas,
+        "code_sha256": sha, "sm_mhz_p50": 1965.0, "reason": "",
+    }
+
+
+def make_summary():
+    cells, verdicts, controls, peers, floors = [], [], [], [], []
+    for at, shape in enumerate(SHAPES):
+        first = p50 = FIRST_US[shape]
+        half = HALF_WIDTH[shape]
+        base = "minimal_scalar"
+        config = base
+        cells.append(cell(base, config, "base", "", "Minimal scalar, one CTA per query row", shape,
+                          p50, first, RESOURCES[base], "0" * 64))
+        for index, (toggle, label, gate, predicted, ratios) in enumerate(STEPS):
+            ratio = ratios[at]
+            p50 /= ratio
+            candidate = f"ladder:{toggle}"
+            level = "=2" if toggle == "cp_async_stages" else ""
+            config = toggle + level if index == 0 else f"{config}+{toggle}{level}"
+            cells.append(cell(candidate, config, "step", toggle, label, shape, p50, first,
+                              RESOURCES[toggle], str(index + 1) * 64))
+            low, high = ratio * (1 - 1.6 * half), ratio * (1 + 1.6 * half)
+            verdict = judge(low, high, gate)
+            here = shape == "mission_b"
+            verdicts.append({
+                "toggle": toggle, "design": "ladder", "base": base, "candidate": candidate,
+                "shape": shape, "n_pairs": 72, "n_processes": 3, "ratio": rounded(ratio),
+                "ci_low": rounded(low), "ci_high": rounded(high), "adjusted_confidence": 0.99857,
+                "gate": gate, "verdict": verdict, "reason": "",
+                "mde_ratio": rounded(1 + 2.2 * half) if verdict == "INCONCLUSIVE" else None,
+                "predicted_low": predicted[0], "predicted_high": predicted[1],
+                "prediction_held": (high >= predicted[0] and low <= predicted[1]) if here else None,
+            })
+            base = candidate
+        for kind, name, ratio in (("aa", "control:aa", 0.9995), ("null", "control:null_toggle", 1.0007)):
+            cells.append(cell(name, config, kind, "null_toggle" if kind == "null" else "", name, shape,
+                              p50 / ratio, first, RESOURCES["wmma_pv"], "7" * 64))
+            low, high = ratio * (1 - 0.6 * half), ratio * (1 + 0.6 * half)
+            timing = judge(low, high, 1.10)
+            controls.append({
+                "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
+                "ci_low": rounded(low), "ci_high": rounded(high), "timing_verdict": timing,
+                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False})
+        for peer, times in PEERS_US.items():
+            peers.append({
+                "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
+                "correct": True, "reason": "", "n_samples": 72, "n_processes": 3,
+                "p50_us": times[shape], "ci_low_us": rounded(times[shape] * 0.99),
+                "ci_high_us": rounded(times[shape] * 1.01)})
+        floors.append({"name": "floor:empty_kernel", "shape": shape, "n_samples": 72, "p50_us": 0.512,
+                       "ci_low_us": 0.508, "ci_high_us": 0.517})
+    return {
+        "synthetic": "INVENTED FIGURES for the tests of reports and plots; no GPU was measured",
+        "schema_version": 1, "run_id": "synthetic-0001", "gpu": "h200", "design": "ladder",
+        "family": "ladder",
+        "provenance": {
+            "schema_version": 1, "run_id": "synthetic-0001", "created_utc": "2026-01-02T03:04:05Z",
+            "design": "ladder", "family": "ladder", "argv": ["warpledger", "run", "--design=ladder"],
+            "seed": 1, "processes": 3, "blocks_per_process": 24, "cache": "warm",
+            "git": {"sha": "c0ffee" + "0" * 34, "dirty": False},
+            "registry_sha256": "a" * 64, "kernel_source_sha256": "b" * 64,
+            "toolchain": {"nvcc": "13.0.0", "host_compiler": "g++ 12.2.0", "build_type": "Release",
+                          "cuda_flags": "-O3 -std=c++20", "architectures": "90"},
+            "gpu": {"name": "NVIDIA H200", "slug": "h200", "uuid": "GPU-synthetic",
+                    "compute_capability": "9.0", "sm_count": 132, "l2_bytes": 62914560,
+                    "memory_bytes": 150754820096, "driver": "580.0", "cuda_runtime": "13.0",
+                    "ecc": True, "max_sm_clock_mhz": 1980, "max_memory_clock_mhz": 3201,
+                    "power_limit_w": 700.0},
+            "n_samples": 3960, "throttled_samples": 0, "sm_mhz_p50": 1965.0, "temp_c_p50": 41.0,
+            "power_w_p50": 310.5},
+        "statistics": {"confidence": 0.95, "bootstrap_resamples": 20000, "bootstrap_seed": 20240601,
+                       "neutral_delta": DELTA, "family_size": len(STEPS) * len(SHAPES),
+                       "correction": "Holm",
+                       "interval": "the wider of two invented methods"},
+        "shapes": [{"name": name, "batch": b, "heads_q": h, "heads_kv": h, "seq_q": s, "seq_kv": s,
+                    "head_dim": HEAD_DIM, "causal": False, **arithmetic(name)}
+                   for name, (b, h, s) in SHAPES.items()],
+        "cells": cells, "peers": peers, "floors": floors, "verdicts": verdicts,
+        "controls": controls,
+        "controls_summary": {"trials": len(controls), "false_verdicts": 0},
+        "micro": [],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(make_summary(), sys.stdout, indent=1)
+    sys.stdout.write("\n")

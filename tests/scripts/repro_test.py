@@ -1,0 +1,167 @@
+"""./repro: when it measures, when it replays, and what it says of the comparison.
+
+Runs the real script in a tree of its own, with a stand-in for the build and
+for the program, so that nothing is compiled and no GPU is needed.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Configuring and building leave the program in build/bin.
+CMAKE = """#!/bin/bash
+echo "-- Warpledger 0.1.0, Release"
+[[ ! -e no_nvcc ]] || echo "--   no nvcc: left out are the kernels"
+echo "-- Configuring done"
+mkdir -p build/bin
+cp program build/bin/warpledger
+"""
+# Judging writes what the record holds in `judged`; a report is its summary.
+PROGRAM = """#!/bin/bash
+echo "$*" >>calls.log
+for argument; do
+  case $argument in
+    --record=*) record=${argument#*=} ;;
+    --out=*) out=${argument#*=} ;;
+  esac
+done
+case $1 in
+  run) mkdir -p "$out" && echo '{}' >"$out/run.json" && echo new >"$out/judged" ;;
+  judge) cp "$record/judged" "${out:-$record/summary.json}" ;;
+  report) mkdir -p "$out" && cp "$record/judged" "$out/ladder.md" ;;
+esac
+"""
+
+
+class Repro(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name) / "a tree"
+        (self.root / "cmake").mkdir(parents=True)
+        (self.root / "bin").mkdir()
+        shutil.copy(ROOT / "repro", self.root)
+        shutil.copy(ROOT / "cmake/setup.sh", self.root / "cmake")
+        self.program("bin/cmake", CMAKE)
+        self.program("program", PROGRAM)
+        self.gpu(False)
+
+    def program(self, name, text):
+        path = self.root / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def gpu(self, present):
+        self.program("bin/nvidia-smi",
+                     "#!/bin/bash\n" + ("echo 'GPU 0: some GPU'\n" if present else "exit 9\n"))
+
+    def record(self, name, created_utc, judged="as committed\n"):
+        folder = self.root / "reports/data" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"created_utc": created_utc}))
+        (folder / "judged").write_text(judged)
+        (folder / "summary.json").write_text("as committed\n")
+        return folder
+
+    def repro(self, *arguments):
+        return subprocess.run(
+            [self.root / "repro", *arguments], capture_output=True, text=True, check=False,
+            env={**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}",
+                 "WARPLEDGER_SKIP_SETUP": "1"})
+
+    def calls(self):
+        return (self.root / "calls.log").read_text(encoding="utf-8").splitlines()
+
+    def test_explains_itself(self):
+        result = self.repro("--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("--replay", result.stdout)
+
+    def test_refuses_an_unknown_argument(self):
+        result = self.repro("--rePlay")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--rePlay", result.stderr)
+
+    def test_replays_the_newest_record_where_there_is_no_gpu(self):
+        self.record("h100/zz", "2025-01-02T00:00:00Z")
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        result = self.repro()
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("the NVIDIA driver lists no GPU", result.stdout)
+        self.assertEqual(
+            self.calls()[0],
+            "judge --record=reports/data/h200/aa --out=out/replay/summary.json")
+        self.assertTrue(self.calls()[1].startswith("report --record=reports/data/h200/aa --out="))
+        self.assertIn("equals what is committed, byte by byte (1 files)", result.stdout)
+
+    def test_compares_the_report_with_the_committed_one_too(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        (self.root / "reports/h200").mkdir()
+        (self.root / "reports/h200/ladder.md").write_text("an older report\n")
+        result = self.repro()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("DIFFERS from what is committed: reports/h200/ladder.md\n", result.stdout)
+
+    def test_fails_when_the_verdicts_differ_from_the_committed_ones(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z", judged="otherwise\n")
+        result = self.repro()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("reports/data/h200/aa/summary.json", result.stdout)
+
+    def test_fails_where_there_is_neither_gpu_nor_record(self):
+        result = self.repro()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no recorded run", result.stderr)
+
+    def test_measures_judges_and_reports_where_there_is_a_gpu(self):
+        self.gpu(True)
+        result = self.repro("--shapes=small,long")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        run, judge, report = self.calls()
+        self.assertRegex(run, r"^run --design=ladder --out=out/ladder-\d{8}T\d{6}Z --python=\S+ "
+                              r"--shapes=small,long$")
+        self.assertRegex(judge, r"^judge --record=out/ladder-\d{8}T\d{6}Z$")
+        self.assertRegex(report, r"^report --record=(\S+) --out=\1 ")
+        self.assertRegex(result.stdout, r"Report: out/ladder-\w+/ladder.md")
+
+    def test_resumes_an_unfinished_run_unless_told_otherwise(self):
+        self.gpu(True)
+        unfinished = self.root / "out/ladder-20250101T000000Z"
+        unfinished.mkdir(parents=True)
+        (unfinished / "run.json").write_text("{}")
+        fresh = self.repro("--fresh")
+        self.assertEqual(fresh.returncode, 0, fresh.stdout + fresh.stderr)
+        self.assertNotIn("20250101T000000Z", self.calls()[0])
+        self.assertEqual(self.repro().returncode, 0)
+        self.assertIn("--out=out/ladder-20250101T000000Z", self.calls()[3])
+
+    def test_replays_on_demand_even_where_there_is_a_gpu(self):
+        self.gpu(True)
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.record("h200/bb", "2025-03-05T00:00:00Z")
+        result = self.repro("--replay", str(self.root / "reports/data/h200/aa"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("--record=reports/data/h200/aa", self.calls()[0])
+
+    def test_does_not_measure_without_nvcc(self):
+        self.gpu(True)
+        (self.root / "no_nvcc").touch()
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.assertIn("there is no nvcc here", self.repro().stdout)
+
+    def test_stops_when_a_step_fails(self):
+        self.gpu(True)
+        self.program("program", "#!/bin/bash\necho \"$*\" >>calls.log\n[[ $1 != run ]]\n")
+        result = self.repro()
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(len(self.calls()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

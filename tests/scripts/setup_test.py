@@ -1,0 +1,145 @@
+"""cmake/setup.sh: what it finds missing, how it installs, and what it says when it can't."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBRARIES = ["libabsl-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev",
+             "nlohmann-json3-dev"]
+PROGRAMS = ["g++", "cmake", "ninja", "git"]
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.bin = self.folder / "bin"
+        self.bin.mkdir()
+        # A machine of our own making: only these programs exist on PATH.
+        for name in ("bash", "cat", "sort", "head", "mkdir", "nproc", "env"):
+            (self.bin / name).symlink_to(f"/usr/bin/{name}")
+        for name in PROGRAMS:
+            self.fake(name, "exit 0")
+        self.installed(LIBRARIES)
+
+    def fake(self, name, body):
+        path = self.bin / name
+        path.write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def installed(self, packages):
+        """A dpkg-query that knows `packages` and remembers one removed package."""
+        self.fake("dpkg-query", 'case ${!#} in\n'
+                  + "".join(f"  {name}) printf installed ;;\n" for name in packages)
+                  + "  *) printf config-files ;;\nesac")
+
+    def bash(self, code, **environment):
+        return subprocess.run(
+            ["/bin/bash", "-c", f'set -euo pipefail; source "{ROOT}/cmake/setup.sh"; {code}'],
+            capture_output=True, text=True, check=False,
+            env={"PATH": str(self.bin), "HOME": str(self.folder), **environment})
+
+    def missing(self):
+        result = self.bash("system_python() { true; }; missing_packages")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.split()
+
+    def test_finds_nothing_missing_on_a_complete_machine(self):
+        self.assertEqual(self.missing(), [])
+
+    def test_names_each_missing_program_by_its_package(self):
+        for name in ("ninja", "cmake"):
+            (self.bin / name).unlink()
+        self.assertEqual(self.missing(), ["cmake", "ninja-build"])
+
+    def test_counts_a_removed_library_as_missing(self):
+        self.installed(LIBRARIES[1:])
+        self.assertEqual(self.missing(), ["libabsl-dev"])
+
+    def test_asks_for_python_where_none_can_make_an_environment(self):
+        result = self.bash("system_python() { false; }; missing_packages")
+        self.assertEqual(result.stdout.split(), ["python3", "python3-venv"])
+
+    def test_touches_apt_only_when_something_is_missing(self):
+        self.fake("apt-get", f'echo "$*" >>{self.folder}/apt.log')
+        code = "system_python() { true; }; install_system_packages"
+        self.assertEqual(self.bash(code, EUID_FOR_TEST="0").returncode, 0)
+        self.assertFalse((self.folder / "apt.log").exists())
+
+        self.installed(LIBRARIES[1:])
+        self.assertEqual(self.bash(code, EUID_FOR_TEST="0").returncode, 0)
+        log = (self.folder / "apt.log").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(log[0], "-qq update")
+        self.assertEqual(log[1].split()[-1], "libabsl-dev")
+
+    def test_says_what_to_install_where_it_is_not_root(self):
+        for why, sudo in {"no sudo": None, "sudo wants a password": "exit 1"}.items():
+            with self.subTest(why):
+                if sudo:
+                    self.fake("sudo", sudo)
+                result = self.bash("install_packages libabsl-dev ninja-build", EUID_FOR_TEST="1000")
+                self.assertEqual(result.returncode, 3)
+                self.assertIn("apt-get install --no-install-recommends libabsl-dev ninja-build",
+                              result.stderr)
+
+    def test_uses_sudo_that_needs_no_password(self):
+        self.fake("sudo", f'echo "$*" >>{self.folder}/sudo.log')
+        result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="1000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        log = (self.folder / "sudo.log").read_text(encoding="utf-8")
+        self.assertIn("-n apt-get -qq update", log)
+        self.assertIn("libabsl-dev", log.splitlines()[-1])
+
+    def test_fails_when_apt_fails(self):
+        self.fake("apt-get", '[[ $* == *update* ]]')
+        result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="0")
+        self.assertNotEqual(result.returncode, 0)
+
+    def test_names_missing_programs_where_there_is_no_apt(self):
+        (self.bin / "dpkg-query").unlink()
+        (self.bin / "cmake").unlink()
+        result = self.bash("install_system_packages")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("cmake", result.stderr)
+
+    def test_compares_versions_by_number(self):
+        for have, want, enough in (("3.25.1", "3.25", True), ("3.31.6", "3.25", True),
+                                   ("3.22.1", "3.25", False), ("4.0.0", "3.25", True),
+                                   ("3.9.0", "3.25", False)):
+            with self.subTest(have):
+                code = f"version_at_least {have} {want} && echo yes || echo no"
+                self.assertEqual(self.bash(code).stdout.strip(), "yes" if enough else "no")
+
+    def test_estimates_a_long_step_from_the_last_time(self):
+        (self.folder / "build").write_text("95\n", encoding="utf-8")
+        (self.folder / "configure").write_text("3\n", encoding="utf-8")
+        result = self.bash(f"TIMINGS_DIR={self.folder}; step build Building; step configure Conf")
+        self.assertIn("Building (about 95 s, as last time)", result.stdout)
+        self.assertNotIn("about 3 s", result.stdout)
+
+
+class Test(unittest.TestCase):
+    """./test as a program."""
+
+    def run_script(self, *arguments):
+        return subprocess.run([ROOT / "test", *arguments], capture_output=True, text=True,
+                              check=False, env={**os.environ, "WARPLEDGER_SKIP_SETUP": "1"})
+
+    def test_explains_itself(self):
+        result = self.run_script("--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("--label", result.stdout)
+
+    def test_refuses_an_unknown_argument_before_it_does_anything(self):
+        result = self.run_script("--lable=cpu")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--lable=cpu", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
