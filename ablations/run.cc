@@ -254,7 +254,7 @@ class Controller {
                                             {"seed", options_.seed},
                                             {"blocks", options_.blocks},
                                             {"input_sets", kInputSets},
-                                            {"target_replay_us", options_.replay_us},
+                                            {"target_replay_us", static_cast<int64_t>(options_.replay_us)},
                                             {"min_launches", kInputSets},
                                             {"max_launches", options_.max_launches},
                                             {"peers", kPeers}};

@@ -20,7 +20,7 @@ struct RunOptions {
   std::string design = "ladder";
   std::vector<sdpa::NamedShape> shapes;
   std::string out_dir;
-  int processes = 3;
+  int processes = 5;
   int blocks = 24;  // per process and shape
   uint64_t seed = 1;
   double replay_us = 1000;

@@ -40,6 +40,10 @@ function(warpledger_add_test)
                                             Threads::Threads)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                ${PROJECT_BINARY_DIR}/tests/bin)
+  if("gpu" IN_LIST arg_LABELS)
+    # They travel with the programs: tests/gpu_tests.sh runs them from there.
+    install(TARGETS ${arg_NAME} RUNTIME DESTINATION share/warpledger/gpu_tests)
+  endif()
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")

@@ -1,5 +1,7 @@
 """What each toggle did at each shape: ratios with their intervals, as a forest plot."""
 
+import math
+
 from matplotlib import pyplot as plt
 from matplotlib import ticker
 from matplotlib.lines import Line2D
@@ -9,6 +11,7 @@ from plots.summary import SummaryError, times
 
 _ROW_IN = 0.62
 _PANEL_GAP_IN = 0.22
+_TICK_GAP_IN = 0.12
 _MIN_PANEL_IN = 1.25  # with many shapes the figure grows wider than a slide
 _VALUE_PT = 11.5
 # In a row the value stands above its mark, so the mark sits below the middle.
@@ -45,13 +48,35 @@ def _limits(verdicts, width_in):
     return low / pad, high * pad
 
 
-def _ticks(low, high):
-    """At most five round ratios, 1 among them: the finest of these steps that fits the range."""
-    for step in (1.05, 1.1, 1.2, 1.5, 2, 4, 10):
-        ticks = [step ** power for power in range(-20, 21) if low <= step ** power <= high]
-        if len(ticks) <= 5:
-            return ticks
-    return [10 ** power for power in range(-9, 10, 2) if low <= 10 ** power <= high] + [1]
+def _tick_label(ratio):
+    return f"{ratio:.3g}"
+
+
+# Round ratios, finest first; each list reaches as far as it can be the one chosen.
+_TICKS = (
+    [0.9, 0.92, 0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06, 1.08, 1.1, 1.12, 1.14],
+    [0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3],
+    [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2],
+    [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8],
+    [2.0 ** power for power in range(-8, 9)],
+    [10.0 ** power for power in range(-9, 10)],
+    [100.0 ** power for power in range(-9, 10)],
+)
+
+
+def _ticks(figure, low, high, width_in):
+    """The finest round ratios, 1 among them, whose labels keep their distance."""
+    inches_per_log = width_in / math.log(high / low)
+
+    def room_in(tick):
+        return style.width_in(figure, _tick_label(tick), style.TICK_PT) / 2 + _TICK_GAP_IN / 2
+
+    for candidates in _TICKS:
+        ticks = [tick for tick in candidates if low <= tick <= high]
+        if all(math.log(right / left) * inches_per_log >= room_in(left) + room_in(right)
+               for left, right in zip(ticks, ticks[1:])):
+            break
+    return ticks
 
 
 def _backing(y):
@@ -77,8 +102,9 @@ def _draw_verdict(axes, y, verdict):
         style.draw_interval(axes, low, high, y, arguments["color"])
     axes.plot([value], [y], zorder=4, **arguments)
     axes.annotate(times(value), (value, y), xytext=(0, 10), textcoords="offset points",
-                  ha="center", va="bottom", fontsize=_VALUE_PT, zorder=5, bbox=_backing(y - _MARK_Y),
-                  color=style.INK if meaningful else style.MUTED_INK)
+                  ha="center", va="bottom", fontsize=_VALUE_PT, zorder=5,
+                  color=style.INK if meaningful else style.MUTED_INK,
+                  bbox=_backing(y - _MARK_Y))
 
 
 def draw(summary):
@@ -95,7 +121,8 @@ def draw(summary):
         figure, _finding(summary, toggles),
         f"{summary.gpu} · time before / time after each step, so right of 1 is faster · intervals "
         f"adjusted for all verdicts together · {summary.cache} L2 · {summary.date}")
-    rows = [style.wrap(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7) for toggle in toggles]
+    rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
+            for toggle in toggles]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
 
     legend_in, axis_in, header_in = 0.55, 0.75, 0.45
@@ -109,13 +136,13 @@ def draw(summary):
                            heading.height_in + header_in + axes_in + axis_in + legend_in)
     low, high = _limits(summary.verdicts, width)
     for index, (axes, shape) in enumerate(zip(panels[0], shapes)):
-        style.place(figure, axes, left + index * (width + _PANEL_GAP_IN), axis_in + legend_in, width,
-                    axes_in)
+        style.place(figure, axes, left + index * (width + _PANEL_GAP_IN), axis_in + legend_in,
+                    width, axes_in)
         axes.set_xscale("log")
         axes.set_xlim(low, high)
         axes.set_ylim(len(toggles) - 0.4, -0.6)
-        axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(low, high)))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.3g}"))
+        axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(figure, low, high, width)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _tick_label(value)))
         axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.spines["left"].set_visible(False)
         axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
@@ -134,7 +161,8 @@ def draw(summary):
     figure.text((left + panels_in / 2) / figure_width,
                 (legend_in + 0.16) / figure_height, "ratio (log scale)", ha="center", va="bottom")
 
-    present = {verdict["verdict"] for verdict in summary.verdicts if verdict["ratio"][0] is not None}
+    present = {verdict["verdict"] for verdict in summary.verdicts
+               if verdict["ratio"][0] is not None}
     handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
                for name in style.VERDICT_MARKS if name in present]
     handles.append(Line2D([], [], color=style.MUTED_INK, marker="|", markersize=13,

@@ -177,7 +177,8 @@ def draw(summary, shape):
     widths[-1] += _MARK_IN
     columns_in = sum(widths) + _COLUMN_GAP_IN * len(widths)
     label_limit = (style.WIDTH_IN - 2 * style.MARGIN_IN - columns_in - _AXES_IN - _LABEL_GAP_IN)
-    labels = {id(row): style.wrap(figure, row["label"], style.ROW_PT, label_limit) for row in rows}
+    labels = {id(row): style.wrap_evenly(figure, row["label"], style.ROW_PT, label_limit)
+              for row in rows}
     labels_in = max(widest(lines) for lines in labels.values())
 
     axes_in = _lay_out(groups, labels)

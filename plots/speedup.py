@@ -52,7 +52,7 @@ def draw(summary):
         figure, _finding(lines),
         f"{summary.gpu} · median time of the first step / median time after each step · "
         f"{summary.cache} L2 · {summary.date}")
-    rows = [style.wrap(figure, label, style.ROW_PT, 3.6) for label in labels]
+    rows = [style.wrap_evenly(figure, label, style.ROW_PT, 3.6) for label in labels]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for row in rows for line in row)
     axis_in = 0.85
     axes_in = len(rows) * _ROW_IN

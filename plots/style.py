@@ -95,8 +95,8 @@ def apply():
 
 
 def draw_interval(axes, low, high, y, colour):
-    axes.errorbar((low + high) / 2, y, xerr=(high - low) / 2, fmt="none", zorder=3, ecolor=colour,
-                  elinewidth=2, capsize=4, capthick=2)
+    # No caps: those of an interval about as wide as its mark look like a part of the mark.
+    axes.plot([low, high], [y, y], color=colour, linewidth=3, solid_capstyle="butt", zorder=3)
 
 
 def mark(verdict):
@@ -120,12 +120,19 @@ def spoken(verdict):
     return verdict.replace("_", " ")
 
 
+# Measuring a text costs a layout; the same labels come back in every figure, at one resolution.
+_WIDTHS_IN = {}
+
+
 def width_in(figure, text, size, weight="normal"):
     """The width of one line of text in inches."""
-    probe = figure.text(0, 0, text, fontsize=size, fontweight=weight)
-    extent = probe.get_window_extent(figure.canvas.get_renderer())
-    probe.remove()
-    return extent.width / figure.dpi
+    key = (text, size, weight)
+    if key not in _WIDTHS_IN:
+        probe = figure.text(0, 0, text, fontsize=size, fontweight=weight)
+        extent = probe.get_window_extent(figure.canvas.get_renderer())
+        probe.remove()
+        _WIDTHS_IN[key] = extent.width / figure.dpi
+    return _WIDTHS_IN[key]
 
 
 def wrap(figure, text, size, limit_in, weight="normal"):
@@ -137,6 +144,19 @@ def wrap(figure, text, size, limit_in, weight="normal"):
             lines[-1] = candidate
         else:
             lines.append(word)
+    return lines
+
+
+def wrap_evenly(figure, text, size, limit_in):
+    """As few lines as wrap() gives, but of about equal width, so that no word is left alone."""
+    lines = wrap(figure, text, size, limit_in)
+    while len(lines) > 1:
+        widest = max(width_in(figure, line, size) for line in lines)
+        narrower = wrap(figure, text, size, widest - 0.01)
+        if (len(narrower) > len(lines)
+                or max(width_in(figure, line, size) for line in narrower) >= widest):
+            break
+        lines = narrower
     return lines
 
 
@@ -153,7 +173,9 @@ class Heading:
     def __init__(self, figure, title, subtitle):
         limit = figure.get_size_inches()[0] - 2 * MARGIN_IN
         self._title = wrap(figure, title, TITLE_PT, limit, "bold")
-        self._subtitle = wrap(figure, subtitle, SUBTITLE_PT, limit)
+        # A line that ends in the dot between two parts would look unfinished.
+        self._subtitle = [line.removesuffix(" ·")
+                          for line in wrap(figure, subtitle, SUBTITLE_PT, limit)]
         self._title_in = lines_height_in(len(self._title), TITLE_PT)
         self.height_in = (MARGIN_IN + self._title_in + 0.08
                           + lines_height_in(len(self._subtitle), SUBTITLE_PT))

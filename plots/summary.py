@@ -7,6 +7,8 @@ failed correctness stay in the data, but `ranked` is false for them: they are dr
 import json
 import math
 
+from plots import style
+
 SCHEMA_VERSION = 1
 
 
@@ -61,7 +63,7 @@ def _positive(parent, path, key):
 def _estimate(parent, path, value, low, high):
     """(value, low, high); all None when there is no value, and no interval when half is missing.
 
-    An interval need not hold its value: a bootstrap's may lie beside a median that few samples give.
+    An interval need not hold its value: a bootstrap's may lie beside the median of few samples.
     """
     middle, low, high = (_positive(parent, path, key) for key in (value, low, high))
     if middle is None:
@@ -108,7 +110,6 @@ class Summary:
         return shape
 
     def _verdict(self, j, path):
-        from plots import style
         verdict = {key: _field(j, path, key, str)
                    for key in ("toggle", "base", "candidate", "shape", "verdict")}
         if verdict["verdict"] not in style.VERDICT_MARKS:
@@ -148,8 +149,8 @@ class Summary:
 
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():
-            raise SummaryError(f"summary.json: {path}.shape is \"{element['shape']}\", which is not "
-                               "in shapes")
+            raise SummaryError(f"summary.json: {path}.shape is \"{element['shape']}\", which is "
+                               "not in shapes")
         return element
 
     def shape_names(self):
@@ -159,7 +160,8 @@ class Summary:
         for shape in self.shapes:
             if shape["name"] == name:
                 return shape
-        raise SummaryError(f"the record has no shape {name}; it has {', '.join(self.shape_names())}")
+        raise SummaryError(f"the record has no shape {name}; it has "
+                           f"{', '.join(self.shape_names())}")
 
     def verdict(self, candidate, shape):
         for verdict in self.verdicts:

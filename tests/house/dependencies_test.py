@@ -103,6 +103,8 @@ def plot_violations(root):
 
 
 class TheTree(unittest.TestCase):
+    maxDiff = None
+
     def test_includes_only_what_each_folder_may_include(self):
         self.assertEqual(include_violations(house_tree.ROOT), [])
 

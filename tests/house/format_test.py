@@ -45,6 +45,8 @@ def unformatted(clang_format, root, paths):
 
 
 class Format(unittest.TestCase):
+    maxDiff = None
+
     def test_leaves_every_file_as_it_is(self):
         paths = house_tree.files(house_tree.ROOT, house_tree.CPP_SUFFIXES)
         self.assertGreater(len(paths), 10)

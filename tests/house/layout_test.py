@@ -75,6 +75,8 @@ def scripts_without_run_bit(root):
 
 
 class TheTree(unittest.TestCase):
+    maxDiff = None
+
     def test_has_header_guards_that_follow_the_path(self):
         self.assertEqual(guard_violations(house_tree.ROOT), [])
 

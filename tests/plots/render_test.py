@@ -39,7 +39,7 @@ def synthetic():
 
 
 def extreme():
-    """Twelve steps, ratios of 0.2 and 40, broken and missing cells, absent peers, a long GPU name."""
+    """Twelve steps, ratios of 0.2 and 40, broken and missing cells, no peers, a long GPU name."""
     data = synthetic()
     for shape in [shape["name"] for shape in data["shapes"]]:
         at = max(i for i, cell in enumerate(data["cells"])
@@ -275,7 +275,8 @@ class CommandTest(unittest.TestCase):
         first = self.written()
         names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects",
                                                                        "speedup_overview"}
-        self.assertEqual(set(first), {f"{name}.{kind}" for name in names for kind in ("svg", "png")})
+        self.assertEqual(set(first), {f"{name}.{kind}" for name in names
+                                      for kind in ("svg", "png")})
         for name, content in first.items():
             start = b"\x89PNG" if name.endswith("png") else b"<?xml"
             self.assertTrue(content.startswith(start), name)

@@ -87,48 +87,71 @@ __device__ void SoftmaxTileSerial(SoftmaxState<kConfig>& s, const Work& work, in
   for (int i = 0; i < kSmem.ld_rescale; ++i) s.rescale[row * kSmem.ld_rescale + i] = rescale;
 }
 
-// One warp per row, a butterfly of shuffles for the maximum and for the sum.
+// One warp per row, a butterfly of shuffles for the maximum and for the sum. A
+// warp works on all of its rows at once: the butterflies are chains of dependent
+// shuffles, and only other rows can fill their latency. (Row after row, this was
+// 1.02x over the serial form at mission_b on an H200.)
 template <Config kConfig>
 __device__ void SoftmaxTileShuffle(SoftmaxState<kConfig>& s, const Work& work, int first_key,
                                    float scale) {
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   constexpr int kPerLane = TileN(kConfig) / kWarpSize;
-  const int warp = threadIdx.x / kWarpSize;
+  constexpr int kRows = (TileM(kConfig) + Warps(kConfig) - 1) / Warps(kConfig);
+  static_assert(kRows == 1 || kRows * Warps(kConfig) == TileM(kConfig));
+  const int first_row = threadIdx.x / kWarpSize * kRows;
   const int lane = threadIdx.x % kWarpSize;
+  if (first_row >= TileM(kConfig)) return;
+
+  float prob[kRows][kPerLane];  // scores first
+  float old_max[kRows];
+  float new_max[kRows];
 #pragma unroll
-  for (int row = warp; row < TileM(kConfig); row += Warps(kConfig)) {
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + r;
     const int visible = work.VisibleKeys(row) - first_key;
-    float score[kPerLane];
-    const float old_max = s.row_max[row];
-    float new_max = old_max;
+    old_max[r] = s.row_max[row];
+    new_max[r] = old_max[r];
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
       const int col = i * kWarpSize + lane;
-      score[i] =
-          col < visible ? s.scores[row * kSmem.ld_scores + col] * scale : NegativeInfinity();
-      new_max = fmaxf(new_max, score[i]);
+      const float score = s.scores[row * kSmem.ld_scores + col] * scale;
+      prob[r][i] = col < visible ? score : NegativeInfinity();
+      new_max[r] = fmaxf(new_max[r], prob[r][i]);
     }
+  }
 #pragma unroll
-    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
-      new_max = fmaxf(new_max, __shfl_xor_sync(kFullWarp, new_max, mask));
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      new_max[r] = fmaxf(new_max[r], __shfl_xor_sync(kFullWarp, new_max[r], mask));
     }
-    const float subtract = SafeMax(new_max);
-    float sum = 0.0f;
+  }
+  float sum[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const float subtract = SafeMax(new_max[r]);
+    sum[r] = 0.0f;
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
-      const float p = expf(score[i] - subtract);
-      sum += p;
-      s.StoreProb(row, i * kWarpSize + lane, p);
+      prob[r][i] = expf(prob[r][i] - subtract);
+      sum[r] += prob[r][i];
     }
+  }
 #pragma unroll
-    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
-      sum += __shfl_xor_sync(kFullWarp, sum, mask);
-    }
-    const float rescale = expf(old_max - subtract);
-    // All lanes have read the old maximum: the shuffles above need its value.
+  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) sum[r] += __shfl_xor_sync(kFullWarp, sum[r], mask);
+  }
+  __syncwarp();  // every lane has read the old maxima
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + r;
+    const float rescale = expf(old_max[r] - SafeMax(new_max[r]));
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) s.StoreProb(row, i * kWarpSize + lane, prob[r][i]);
     if (lane == 0) {
-      s.row_max[row] = new_max;
-      s.row_sum[row] = s.row_sum[row] * rescale + sum;
+      s.row_max[row] = new_max[r];
+      s.row_sum[row] = s.row_sum[row] * rescale + sum[r];
     }
     if (lane < kSmem.ld_rescale) s.rescale[row * kSmem.ld_rescale + lane] = rescale;
   }

@@ -21,19 +21,26 @@ HEAD_DIM = 64
 
 # id, label, gate, predicted range, ratio over the step before at each shape.
 STEPS = [
-    ("kv_tiling", "K/V tiling, serial reductions", 1.10, (0.60, 1.00), (0.55, 0.62, 0.71, 0.78, 0.84)),
-    ("tile_m32_warps4", "CTA tile 32 rows, 4 warps", 1.10, (1.00, 1.30), (1.002, 1.05, 1.12, 1.21, 1.31)),
-    ("warp_shuffle", "Warp-shuffle reductions", 1.10, (1.30, 2.00), (1.52, 1.66, 1.70, 1.74, 1.71)),
-    ("vector_loads", "16-byte vectorised loads", 1.10, (1.50, 2.50), (1.21, 1.48, 2.31, 2.86, 3.05)),
-    ("wmma_qk", "WMMA for QK^T", 1.10, (1.30, 2.00), (1.18, 1.33, 1.44, 1.49, 1.52)),
-    ("cp_async_stages", "Two-stage cp.async for K/V", 1.10, (1.00, 1.15), (0.97, 1.004, 1.013, 1.026, 1.034)),
-    ("wmma_pv", "WMMA for P V", 1.15, (1.50, 2.50), (1.38, 1.81, 2.20, 2.41, 2.55)),
+    ("kv_tiling", "K/V tiling, serial reductions", 1.10, (0.60, 1.00),
+     (0.55, 0.62, 0.71, 0.78, 0.84)),
+    ("tile_m32_warps4", "CTA tile 32 rows, 4 warps", 1.10, (1.00, 1.30),
+     (1.002, 1.05, 1.12, 1.21, 1.31)),
+    ("warp_shuffle", "Warp-shuffle reductions", 1.10, (1.30, 2.00),
+     (1.52, 1.66, 1.70, 1.74, 1.71)),
+    ("vector_loads", "16-byte vectorised loads", 1.10, (1.50, 2.50),
+     (1.21, 1.48, 2.31, 2.86, 3.05)),
+    ("wmma_qk", "WMMA for QK^T", 1.10, (1.30, 2.00),
+     (1.18, 1.33, 1.44, 1.49, 1.52)),
+    ("cp_async_stages", "Two-stage cp.async for K/V", 1.10, (1.00, 1.15),
+     (0.97, 1.004, 1.013, 1.026, 1.034)),
+    ("wmma_pv", "WMMA for P V", 1.15, (1.50, 2.50),
+     (1.38, 1.81, 2.20, 2.41, 2.55)),
 ]
 FIRST_US = {"small": 9.8, "medium": 31.5, "mission_a": 141.0, "mission_b": 246.0, "long": 3610.0}
-PEERS_US = {
-    "peer:flash": {"small": 5.1, "medium": 5.25, "mission_a": 8.4, "mission_b": 10.2, "long": 39.4},
-    "peer:cudnn": {"small": 5.6, "medium": 5.7, "mission_a": 6.8, "mission_b": 9.0, "long": 23.7},
-    "peer:math": {"small": 27.0, "medium": 30.4, "mission_a": 47.3, "mission_b": 65.3, "long": 565.0},
+PEERS_US = {  # in the order of SHAPES
+    "peer:flash": (5.1, 5.25, 8.4, 10.2, 39.4),
+    "peer:cudnn": (5.6, 5.7, 6.8, 9.0, 23.7),
+    "peer:math": (27.0, 30.4, 47.3, 65.3, 565.0),
 }
 RESOURCES = {  # variant: registers, shared bytes, CTAs per SM
     "minimal_scalar": (32, 2304, 16),
@@ -45,7 +52,8 @@ RESOURCES = {  # variant: registers, shared bytes, CTAs per SM
     "cp_async_stages": (88, 31232, 5),
     "wmma_pv": (96, 37120, 5),
 }
-HALF_WIDTH = {"small": 0.012, "medium": 0.008, "mission_a": 0.005, "mission_b": 0.004, "long": 0.003}
+HALF_WIDTH = {"small": 0.012, "medium": 0.008, "mission_a": 0.005, "mission_b": 0.004,
+              "long": 0.003}
 DELTA = 0.01
 
 
@@ -119,9 +127,10 @@ def make_summary():
                 "prediction_held": (high >= predicted[0] and low <= predicted[1]) if here else None,
             })
             base = candidate
-        for kind, name, ratio in (("aa", "control:aa", 0.9995), ("null", "control:null_toggle", 1.0007)):
-            cells.append(cell(name, config, kind, "null_toggle" if kind == "null" else "", name, shape,
-                              p50 / ratio, first, RESOURCES["wmma_pv"], "7" * 64))
+        for kind, name, toggle, ratio in (("aa", "control:aa", "", 0.9995),
+                                          ("null", "control:null_toggle", "null_toggle", 1.0007)):
+            cells.append(cell(name, config, kind, toggle, name, shape, p50 / ratio,
+                              first, RESOURCES["wmma_pv"], "7" * 64))
             low, high = ratio * (1 - 0.6 * half), ratio * (1 + 0.6 * half)
             timing = judge(low, high, 1.10)
             controls.append({
@@ -132,17 +141,18 @@ def make_summary():
             peers.append({
                 "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
                 "correct": True, "reason": "", "n_samples": 72, "n_processes": 3,
-                "p50_us": times[shape], "ci_low_us": rounded(times[shape] * 0.99),
-                "ci_high_us": rounded(times[shape] * 1.01)})
-        floors.append({"name": "floor:empty_kernel", "shape": shape, "n_samples": 72, "p50_us": 0.512,
-                       "ci_low_us": 0.508, "ci_high_us": 0.517})
+                "p50_us": times[at], "ci_low_us": rounded(times[at] * 0.99),
+                "ci_high_us": rounded(times[at] * 1.01)})
+        floors.append({"name": "floor:empty_kernel", "shape": shape, "n_samples": 72,
+                       "p50_us": 0.512, "ci_low_us": 0.508, "ci_high_us": 0.517})
     return {
         "synthetic": "INVENTED FIGURES for the tests of reports and plots; no GPU was measured",
         "schema_version": 1, "run_id": "synthetic-0001", "gpu": "h200", "design": "ladder",
         "family": "ladder",
         "provenance": {
             "schema_version": 1, "run_id": "synthetic-0001", "created_utc": "2026-01-02T03:04:05Z",
-            "design": "ladder", "family": "ladder", "argv": ["warpledger", "run", "--design=ladder"],
+            "design": "ladder", "family": "ladder",
+            "argv": ["warpledger", "run", "--design=ladder"],
             "seed": 1, "processes": 3, "blocks_per_process": 24, "cache": "warm",
             "git": {"sha": "c0ffee" + "0" * 34, "dirty": False},
             "registry_sha256": "a" * 64, "kernel_source_sha256": "b" * 64,

@@ -1,0 +1,118 @@
+"""`warpledger exec` on random arrays gives what PyTorch's SDPA gives.
+
+The outside opinion is torch.nn.functional.scaled_dot_product_attention: in FP64
+on the CPU as the reference, and in fp16 by its math backend as the naive
+computation whose error sets the limit (the rule of FlashAttention's tests).
+
+    exec_gpu_test.py path/to/warpledger
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+except ImportError as error:
+    print(f"SKIPPED: needs PyTorch as the outside SDPA: {error}")
+    sys.exit(SKIPPED)
+
+PROGRAM = ""
+
+# batch, query heads, K/V heads, query length, key length, causal. PyTorch aligns
+# its causal mask to the top left, ours is at the bottom right: equal when square.
+CASES = [
+    (2, 3, 3, 100, 77, False),
+    (1, 8, 8, 512, 512, False),
+    (1, 4, 4, 129, 129, True),
+    (2, 8, 2, 65, 97, False),
+]
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, "exec", *arguments], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+class ExecTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def variants(self):
+        listed = subprocess.run([PROGRAM, "list", "--format=json"], capture_output=True, text=True,
+                                check=True)
+        return [variant["name"] for variant in json.loads(listed.stdout)["variants"]]
+
+    def compare(self, variant, case, seed):
+        batch, heads_q, heads_kv, seq_q, seq_kv, causal = case
+        rng = np.random.default_rng(seed)
+        q = rng.standard_normal((batch, heads_q, seq_q, 64)).astype(np.float16)
+        k = rng.standard_normal((batch, heads_kv, seq_kv, 64)).astype(np.float16)
+        v = rng.standard_normal((batch, heads_kv, seq_kv, 64)).astype(np.float16)
+        files = {name: str(self.path / f"{name}.npy") for name in ("q", "k", "v", "o", "lse")}
+        for name, array in (("q", q), ("k", k), ("v", v)):
+            np.save(files[name], array)
+        done = run(f"--variant={variant}", f"--q={files['q']}", f"--k={files['k']}",
+                   f"--v={files['v']}", f"--out={files['o']}", f"--lse={files['lse']}",
+                   *(["--causal"] if causal else []))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        out = np.load(files["o"])
+        self.assertEqual(out.dtype, np.float16)
+        self.assertEqual(out.shape, q.shape)
+        tensors = [torch.from_numpy(array) for array in (q, k, v)]
+        reference = F.scaled_dot_product_attention(
+            *[t.double() for t in tensors], is_causal=causal, enable_gqa=heads_q != heads_kv)
+        with sdpa_kernel(SDPBackend.MATH):
+            naive = F.scaled_dot_product_attention(
+                *[t.cuda() for t in tensors], is_causal=causal, enable_gqa=heads_q != heads_kv)
+        reference = reference.numpy()
+        error = np.abs(out.astype(np.float64) - reference).max()
+        naive_error = np.abs(naive.cpu().double().numpy() - reference).max()
+        half_ulp = np.spacing(np.float16(np.abs(reference).max())).astype(np.float64) / 2
+        self.assertLessEqual(error, 2 * naive_error + half_ulp, f"{variant}, {case}")
+
+        lse = np.load(files["lse"])
+        repeat = heads_q // heads_kv
+        scores = (tensors[0].double() @ tensors[1].double().repeat_interleave(
+            repeat, dim=1).transpose(-1, -2)) / 8.0
+        if causal:
+            mask = torch.ones(seq_q, seq_kv, dtype=torch.bool).tril()
+            scores = scores.masked_fill(~mask, float("-inf"))
+        np.testing.assert_allclose(lse, torch.logsumexp(scores, -1).numpy(), rtol=0, atol=1e-4)
+
+    def test_every_variant_agrees_with_pytorch_on_random_arrays(self):
+        variants = self.variants()
+        self.assertGreater(len(variants), 7)
+        for variant in variants:
+            for seed, case in enumerate(CASES):
+                with self.subTest(variant=variant, case=case):
+                    self.compare(variant, case, seed)
+
+    def test_a_wrong_dtype_writes_nothing(self):
+        files = {name: str(self.path / f"{name}.npy") for name in ("q", "k", "v", "o")}
+        for name in ("q", "k", "v"):
+            np.save(files[name], np.zeros((1, 1, 4, 64), np.float32))
+        done = run("--variant=minimal_scalar", f"--q={files['q']}", f"--k={files['k']}",
+                   f"--v={files['v']}", f"--out={files['o']}")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("float16", done.stderr)
+        self.assertFalse(pathlib.Path(files["o"]).exists())
+
+
+if __name__ == "__main__":
+    if not torch.cuda.is_available():
+        print("SKIPPED: PyTorch sees no GPU")
+        sys.exit(SKIPPED)
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the GPU tests from an install tree, on a machine that has a GPU but need
+# not have this build: after `cmake --install build --prefix PREFIX`, or from
+# the unpacked tarball. `./test` runs the same tests where the build is.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+tests/gpu_tests.sh PREFIX [PYTHON]
+
+Runs every program in PREFIX/share/warpledger/gpu_tests, then compares
+`warpledger exec` with PyTorch's SDPA (needs a PYTHON with torch; default python3).
+Exit code: 0 all passed, 1 a test failed, 2 wrong use, 3 no GPU test or no GPU found.
+TEXT
+}
+
+[[ ${1-} == --help || ${1-} == -h ]] && usage && exit 0
+(($# >= 1 && $# <= 2)) || { usage >&2; exit 2; }
+prefix=$1
+python=${2:-python3}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+shopt -s nullglob
+programs=("$prefix"/share/warpledger/gpu_tests/*)
+((${#programs[@]} > 0)) || { echo "no GPU test in $prefix/share/warpledger/gpu_tests" >&2; exit 3; }
+
+passed=0 failed=0
+run() {
+  local name=$1 status=0
+  shift
+  echo "== $name"
+  "$@" || status=$?
+  case $status in
+    0) passed=$((passed + 1)) ;;
+    77) echo "$name was skipped: see its reason above" >&2 && exit 3 ;;
+    *) failed=$((failed + 1)) && echo "FAILED: $name (exit code $status)" ;;
+  esac
+}
+for program in "${programs[@]}"; do
+  run "$(basename "$program")" timeout 500 "$program" --gtest_brief=1
+done
+run exec_gpu_test timeout 300 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
+echo "$passed passed, $failed failed"
+((failed == 0))

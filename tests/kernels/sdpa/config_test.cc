@@ -1,0 +1,415 @@
+#include "kernels/sdpa/config.h"
+
+#include <algorithm>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/variant.h"
+#include "tests/kernels/sdpa/all_configs.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+using Kind = InvalidReason::Kind;
+
+constexpr int kSmemWithoutOptIn = 48 * 1024;
+
+bool IsKnownShape(std::string_view name) {
+  return std::any_of(std::begin(kShapes), std::end(kShapes),
+                     [&](const NamedShape& shape) { return shape.name == name; });
+}
+
+// --- The registry's rows -------------------------------------------------------
+
+TEST(Registry, HasUniqueSnakeCaseIdsThatDoNotClashWithTheBaseline) {
+  const std::regex snake_case("[a-z][a-z0-9]*(_[a-z0-9]+)*");
+  std::set<std::string> ids = {std::string(kBaseline.id)};
+  std::set<std::string> labels = {std::string(kBaseline.label)};
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_TRUE(std::regex_match(std::string(row.id), snake_case)) << row.id;
+    EXPECT_TRUE(ids.insert(std::string(row.id)).second) << row.id << " stands twice";
+    EXPECT_FALSE(row.label.empty()) << row.id;
+    EXPECT_TRUE(labels.insert(std::string(row.label)).second) << row.label << " stands twice";
+  }
+}
+
+TEST(Registry, TiesEachIdToItsOwnField) {
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_EQ(ToggleId(row.field), row.id);
+    Config config;
+    config.*row.field = row.levels.values[1];
+    for (const ToggleRow& other : kToggles) {
+      EXPECT_EQ(config.*other.field != 0, other.id == row.id) << row.id << ", " << other.id;
+    }
+  }
+}
+
+TEST(Registry, HasOffAsTheFirstLevelAndAscendingDistinctLevels) {
+  for (const ToggleRow& row : kToggles) {
+    ASSERT_GE(row.levels.count, 2u) << row.id << " can't be switched on";
+    ASSERT_LE(row.levels.count, kMaxLevels) << row.id;
+    EXPECT_EQ(row.levels.values[0], 0) << row.id;
+    for (size_t i = 1; i < row.levels.count; ++i) {
+      EXPECT_LT(row.levels.values[i - 1], row.levels.values[i]) << row.id;
+    }
+  }
+}
+
+// Or the ladder, which adds toggles in registry order, would have illegal steps.
+TEST(Registry, NeedsOnlyToggleThatComeEarlierAndAreNoControls) {
+  std::set<std::string_view> earlier;
+  for (const ToggleRow& row : kToggles) {
+    for (const ToggleField need : row.needs) {
+      if (need == nullptr) continue;
+      EXPECT_TRUE(earlier.contains(ToggleId(need))) << row.id << " needs " << ToggleId(need);
+    }
+    if (!row.control) earlier.insert(row.id);
+  }
+}
+
+TEST(Registry, SaysOfEachToggleWhatItClaims) {
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_GT(row.claim.size(), 20u) << row.id;
+    EXPECT_TRUE(row.claim.ends_with('.')) << row.id << ": " << row.claim;
+    EXPECT_FALSE(row.prior.text.empty()) << row.id;
+  }
+}
+
+TEST(Registry, PredictsARangeAtAKnownShapeForEachToggle) {
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_TRUE(IsKnownShape(row.predicted.shape)) << row.id << ": " << row.predicted.shape;
+    EXPECT_GT(row.predicted.low, 0) << row.id;
+    EXPECT_LE(row.predicted.low, row.predicted.high) << row.id;
+    EXPECT_FALSE(row.predicted.why.empty()) << row.id;
+    // A factor of 10 either way would be a slip of the pen.
+    EXPECT_LT(row.predicted.high, 10) << row.id;
+    EXPECT_GT(row.predicted.low, 0.1) << row.id;
+  }
+}
+
+TEST(Registry, AdoptsNothingWithoutAGain) {
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_GT(row.gate, 1.0) << row.id;
+    EXPECT_LT(row.gate, 2.0) << row.id;
+  }
+}
+
+TEST(Registry, DemandsEvidenceOfEachTechniqueAndNoneOfAControl) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.control) {
+      EXPECT_EQ(row.evidence.change, EvidenceChange::kNone) << row.id;
+      EXPECT_TRUE(row.evidence.ptx.empty() && row.evidence.sass.empty()) << row.id;
+      EXPECT_EQ(row.predicted.low, 1.0) << row.id;
+      EXPECT_EQ(row.predicted.high, 1.0) << row.id;
+    } else {
+      EXPECT_NE(row.evidence.change, EvidenceChange::kNone) << row.id;
+      EXPECT_FALSE(row.evidence.ptx.empty()) << row.id << " is proved by nothing in the PTX";
+    }
+  }
+}
+
+TEST(Registry, HasEvidenceThatIsARegularExpression) {
+  for (const ToggleRow& row : kToggles) {
+    for (const std::string_view pattern : {row.evidence.ptx, row.evidence.sass}) {
+      EXPECT_NO_THROW(std::regex{std::string(pattern)}) << row.id << ": " << pattern;
+    }
+  }
+}
+
+TEST(Registry, HasAControlSoThatFalseVerdictsShow) {
+  EXPECT_TRUE(std::any_of(std::begin(kToggles), std::end(kToggles),
+                          [](const ToggleRow& row) { return row.control; }));
+}
+
+// Prior::ratio is time(before) / time(after): where the notes give both times,
+// it must be their quotient.
+TEST(Registry, GivesPriorRatiosThatAgreeWithThePriorTimes) {
+  double before_us = kBaseline.prior.p50_us;
+  int compared = 0;
+  for (const ToggleRow& row : kToggles) {
+    const double after_us = row.prior.p50_us;
+    if (after_us > 0 && row.prior.ratio > 0) {
+      EXPECT_NEAR(row.prior.ratio, before_us / after_us, 0.005 * row.prior.ratio + 0.005)
+          << row.id << ": " << before_us << " us before, " << after_us << " us after";
+      ++compared;
+    }
+    if (after_us > 0) before_us = after_us;
+  }
+  EXPECT_GE(compared, 3);
+}
+
+TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.prior.p50_us == 0) continue;
+    const std::string figure = std::to_string(static_cast<int>(row.prior.p50_us)) + " us";
+    EXPECT_THAT(std::string(row.prior.text), ::testing::HasSubstr(figure)) << row.id;
+  }
+  EXPECT_THAT(std::string(kBaseline.prior.text), ::testing::HasSubstr("2870 us"));
+}
+
+// --- WhyInvalid ----------------------------------------------------------------
+
+TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
+  Config config;
+  EXPECT_FALSE(WhyInvalid(config));
+  for (const ToggleRow& row : kToggles) {
+    config.*row.field = row.levels.values[1];
+    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+  }
+}
+
+TEST(WhyInvalid, NamesTheToggleOfALevelThatDoesNotExist) {
+  for (const ToggleRow& row : kToggles) {
+    for (const int level : {-1, 1000}) {
+      Config config = LastStep();
+      config.*row.field = level;
+      const InvalidReason reason = WhyInvalid(config);
+      EXPECT_EQ(reason.kind, Kind::kUnknownLevel) << row.id;
+      EXPECT_EQ(reason.toggle, row.id);
+      EXPECT_EQ(reason.missing, "");
+    }
+  }
+}
+
+TEST(WhyInvalid, RefusesASingleStageOfCpAsync) {
+  EXPECT_EQ(
+      WhyInvalid({.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 1}).kind,
+      Kind::kUnknownLevel);
+}
+
+TEST(WhyInvalid, NamesTheToggleAndWhatItLacks) {
+  const InvalidReason tile = WhyInvalid({.tile_m32_warps4 = 1});
+  EXPECT_EQ(tile.kind, Kind::kMissingRequirement);
+  EXPECT_EQ(tile.toggle, "tile_m32_warps4");
+  EXPECT_EQ(tile.missing, "kv_tiling");
+
+  const InvalidReason copies = WhyInvalid({.kv_tiling = 1, .cp_async_stages = 2});
+  EXPECT_EQ(copies.kind, Kind::kMissingRequirement);
+  EXPECT_EQ(copies.toggle, "cp_async_stages");
+  EXPECT_EQ(copies.missing, "vector_loads");
+}
+
+TEST(WhyInvalid, HoldsEachNeedOfEachRow) {
+  int needs = 0;
+  for (const ToggleRow& row : kToggles) {
+    for (const ToggleField need : row.needs) {
+      if (need == nullptr) continue;
+      ++needs;
+      Config config = LastStep();
+      for (const ToggleRow& other : kToggles) {  // nothing else may object first
+        if (other.field != row.field && other.field != need) config.*other.field = 0;
+      }
+      for (const ToggleField other : row.needs) {
+        if (other != nullptr && other != need) config.*other = 1;
+      }
+      config.*need = 0;
+      config.*row.field = row.levels.values[1];
+      const InvalidReason reason = WhyInvalid(config);
+      EXPECT_EQ(reason.kind, Kind::kMissingRequirement) << ConfigName(config);
+      EXPECT_EQ(reason.missing, ToggleId(need)) << ConfigName(config);
+    }
+  }
+  EXPECT_GT(needs, 0);
+}
+
+TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
+  int legal = 0;
+  for (const Config& config : AllConfigs()) {
+    bool expected = true;
+    for (const ToggleRow& row : kToggles) {
+      for (const ToggleField need : row.needs) {
+        if (need != nullptr && config.*row.field != 0 && config.*need == 0) expected = false;
+      }
+    }
+    EXPECT_EQ(!WhyInvalid(config), expected) << ConfigName(config);
+    legal += expected ? 1 : 0;
+  }
+  EXPECT_GT(legal, 10);
+}
+
+TEST(WhyInvalid, IsAConstantExpression) {
+  static_assert(!WhyInvalid(Config{}));
+  static_assert(WhyInvalid(Config{.wmma_pv = 1}));
+}
+
+// --- Geometry --------------------------------------------------------------------
+
+TEST(Geometry, OfTheBaselineIsOneRowPerCta) {
+  constexpr Config kOff;
+  EXPECT_EQ(TileM(kOff), 1);
+  EXPECT_EQ(TileN(kOff), 64);
+  EXPECT_EQ(Threads(kOff), 64);
+  EXPECT_EQ(Stages(kOff), 1);
+  EXPECT_FALSE(UsesTensorCores(kOff));
+}
+
+TEST(Geometry, FollowsTheTogglesOneByOne) {
+  constexpr Config kTiled = {.kv_tiling = 1};
+  EXPECT_EQ(TileM(kTiled), 16);
+  EXPECT_EQ(TileN(kTiled), 32);
+  EXPECT_EQ(Threads(kTiled), 64);
+  constexpr Config kTall = {.kv_tiling = 1, .tile_m32_warps4 = 1};
+  EXPECT_EQ(TileM(kTall), 32);
+  EXPECT_EQ(TileN(kTall), 32);
+  EXPECT_EQ(Warps(kTall), 4);
+  EXPECT_EQ(Threads(kTall), 128);
+  EXPECT_EQ(Stages(LastStep()), 2);
+  EXPECT_TRUE(UsesTensorCores(Config{.wmma_qk = 1}));
+  EXPECT_TRUE(UsesTensorCores(Config{.wmma_pv = 1}));
+  EXPECT_FALSE(UsesTensorCores(kTall));
+}
+
+TEST(Geometry, IsTheSameWithAndWithoutTheNullToggle) {
+  for (const Config& config : LegalConfigs()) {
+    Config planted = config;
+    planted.null_toggle = 1 - config.null_toggle;
+    EXPECT_EQ(TileM(config), TileM(planted));
+    EXPECT_EQ(TileN(config), TileN(planted));
+    EXPECT_EQ(Threads(config), Threads(planted));
+    EXPECT_EQ(SmemBytes(config), SmemBytes(planted));
+  }
+}
+
+TEST(Geometry, LeavesEachThreadItsRegistersOnAnSm) {
+  constexpr int kRegistersPerSm = 65536;
+  for (const Config& config : LegalConfigs()) {
+    EXPECT_LE(Threads(config), 1024) << ConfigName(config);
+    EXPECT_EQ(Threads(config) % kWarpSize, 0) << ConfigName(config);
+    ASSERT_GE(MinCtasPerSm(config), 1) << ConfigName(config);
+    EXPECT_EQ(kRegistersPerSm / (MinCtasPerSm(config) * Threads(config)), 128)
+        << ConfigName(config);
+  }
+}
+
+// --- Shared memory -----------------------------------------------------------------
+
+struct Region {
+  const char* name;
+  int begin;
+  int end;
+};
+
+// The regions that live at the same time, with sizes worked out here anew.
+std::vector<Region> Regions(const Config& c) {
+  const SmemLayout s = MakeSmemLayout(c);
+  const auto at = [](const char* name, int begin, int bytes) {
+    return Region{name, begin, begin + bytes};
+  };
+  const int rows = TileM(c);
+  std::vector<Region> regions = {at("q", s.q, rows * s.ld_tile * 2),
+                                 at("scores", s.scores, rows * s.ld_scores * 4),
+                                 at("rescale", s.rescale, rows * s.ld_rescale * 4),
+                                 at("row_max", s.row_max, rows * 4),
+                                 at("row_sum", s.row_sum, rows * 4)};
+  if (c.kv_tiling) {
+    const int tile_bytes = Stages(c) * TileN(c) * s.ld_tile * 2;
+    regions.push_back(at("k", s.k, tile_bytes));
+    regions.push_back(at("v", s.v, tile_bytes));
+  }
+  if (c.wmma_pv) regions.push_back(at("probs", s.probs, rows * s.ld_probs * 2));
+  return regions;
+}
+
+TEST(SmemLayout, HasNoTwoRegionsThatOverlapAndNoneThatSticksOut) {
+  for (const Config& config : LegalConfigs()) {
+    std::vector<Region> regions = Regions(config);
+    std::sort(regions.begin(), regions.end(),
+              [](const Region& a, const Region& b) { return a.begin < b.begin; });
+    int end = 0;
+    const char* previous = "the start";
+    for (const Region& region : regions) {
+      EXPECT_GE(region.begin, end) << ConfigName(config) << ": " << region.name << " begins inside "
+                                   << previous;
+      end = region.end;
+      previous = region.name;
+    }
+    EXPECT_LE(end, SmemBytes(config)) << ConfigName(config);
+  }
+}
+
+// The epilogue stages O where K and V were, while it still reads the row sums.
+TEST(SmemLayout, StagesTheOutputOverKAndVAlone) {
+  int staged = 0;
+  for (const Config& config : LegalConfigs()) {
+    if (!config.wmma_pv) continue;
+    ++staged;
+    const SmemLayout s = MakeSmemLayout(config);
+    const Region out = {"out", s.out, s.out + TileM(config) * s.ld_out * 4};
+    EXPECT_LE(out.end, s.bytes) << ConfigName(config);
+    for (const Region& region : Regions(config)) {
+      const std::string name = region.name;
+      if (name == "k" || name == "v") continue;
+      EXPECT_TRUE(out.end <= region.begin || region.end <= out.begin)
+          << ConfigName(config) << ": the output lies over " << name;
+    }
+  }
+  EXPECT_GT(staged, 0);
+}
+
+// wmma::load_matrix_sync wants 32-byte fragment rows and leading dimensions of
+// whole 16 bytes; 16-byte copies want aligned rows.
+TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
+  constexpr int kFragmentRows = 16;
+  for (const Config& config : LegalConfigs()) {
+    const SmemLayout s = MakeSmemLayout(config);
+    for (const int offset :
+         {s.q, s.k, s.v, s.scores, s.probs, s.rescale, s.row_max, s.row_sum, s.out}) {
+      EXPECT_EQ(offset % 32, 0) << ConfigName(config);
+    }
+    EXPECT_EQ(s.bytes % 32, 0) << ConfigName(config);
+    EXPECT_EQ(s.ld_tile * 2 % 16, 0);
+    EXPECT_EQ(s.ld_tile * 2 * kFragmentRows % 32, 0);
+    EXPECT_EQ(s.ld_scores * 4 % 16, 0);
+    EXPECT_EQ(s.ld_scores * 4 * kFragmentRows % 32, 0);
+    EXPECT_EQ(s.ld_probs * 2 % 16, 0);
+    EXPECT_EQ(s.ld_out * 4 % 16, 0);
+    if (config.wmma_pv) {
+      EXPECT_EQ(s.ld_rescale, kRescaleColumns);
+      EXPECT_EQ(s.ld_rescale * 4 % 16, 0);
+    }
+  }
+}
+
+TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
+  for (const Config& config : LegalConfigs()) {
+    const SmemLayout s = MakeSmemLayout(config);
+    EXPECT_GE(s.ld_tile, kHeadDim);
+    EXPECT_GE(s.ld_out, kHeadDim);
+    EXPECT_GE(s.ld_scores, TileN(config));
+    EXPECT_GE(s.ld_probs, TileN(config));
+  }
+}
+
+// Eight neighbouring rows start in eight different 16-byte bank groups.
+TEST(SmemLayout, PadsRowsAgainstBankConflictsOf16ByteAccesses) {
+  for (const int row_bytes : {MakeSmemLayout(LastStep()).ld_tile * 2,
+                              MakeSmemLayout(LastStep()).ld_scores * 4,
+                              MakeSmemLayout(LastStep()).ld_out * 4}) {
+    std::set<int> groups;
+    for (int row = 0; row < 8; ++row) groups.insert(row * row_bytes % 128 / 16);
+    EXPECT_EQ(groups.size(), 8u) << row_bytes;
+  }
+}
+
+TEST(SmemLayout, FitsInWhatEachCtaMayHaveWithoutOptingIn) {
+  for (const Config& config : LegalConfigs()) {
+    EXPECT_LE(SmemBytes(config), kSmemWithoutOptIn) << ConfigName(config);
+  }
+  EXPECT_EQ(Stages(LastStep()), 2) << "the last step is the one with the most stages";
+}
+
+TEST(SmemLayout, DoublesKAndVWithTheSecondStage) {
+  constexpr Config kOne = {.kv_tiling = 1, .vector_loads = 1};
+  constexpr Config kTwo = {.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 2};
+  // Two more tiles of 32 rows of 72 fp16.
+  EXPECT_EQ(SmemBytes(kTwo) - SmemBytes(kOne), 2 * 32 * 72 * 2);
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa

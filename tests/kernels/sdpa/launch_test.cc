@@ -1,0 +1,64 @@
+// What is refused before a launch; no GPU needed.
+
+#include "kernels/sdpa/launch.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/sdpa/smem_layout.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+using testing::HasSubstr;
+
+const Problem kProblem = {1, 8, 8, 512, 512, 64, false};
+
+DeviceFacts Gpu(int max_smem_optin_bytes) {
+  DeviceFacts device;
+  device.name = "Test GPU";
+  device.max_smem_optin_bytes = max_smem_optin_bytes;
+  return device;
+}
+
+TEST(CheckLaunchable, AcceptsEveryInstanceOnAnOrdinaryGpu) {
+  ASSERT_FALSE(AllInstances().empty());
+  for (const KernelInstance* instance : AllInstances()) {
+    EXPECT_TRUE(CheckLaunchable(instance->config, kProblem, Gpu(99 * 1024)).ok());
+  }
+}
+
+TEST(CheckLaunchable, NamesTheSharedMemoryThatIsMissing) {
+  const Config config = AllInstances().back()->config;
+  const absl::Status status = CheckLaunchable(config, kProblem, Gpu(SmemBytes(config) - 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Test GPU allows"));
+}
+
+TEST(CheckLaunchable, RefusesMoreCtasThanAGridHolds) {
+  const absl::Status status =
+      CheckLaunchable(Config{}, {65536, 65536, 1, 1, 1, 64, false}, Gpu(99 * 1024));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Split the batch"));
+}
+
+TEST(CheckProblem, RefusesHeadDimsHeadRatiosAndEmptySizes) {
+  EXPECT_TRUE(CheckProblem(kProblem).ok());
+  EXPECT_THAT(std::string(CheckProblem({1, 8, 8, 512, 512, 80, false}).message()),
+              HasSubstr("head_dim 80"));
+  EXPECT_THAT(std::string(CheckProblem({1, 8, 3, 512, 512, 64, false}).message()),
+              HasSubstr("multiple"));
+  EXPECT_THAT(std::string(CheckProblem({1, 8, 8, 0, 512, 64, false}).message()),
+              HasSubstr("at least 1"));
+}
+
+TEST(FindInstance, KnowsWhatWasCompiledAndNothingElse) {
+  for (const KernelInstance* instance : AllInstances()) {
+    EXPECT_EQ(FindInstance(instance->config), instance);
+  }
+  Config unknown;
+  unknown.kv_tiling = 7;
+  EXPECT_EQ(FindInstance(unknown), nullptr);
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa
