@@ -54,10 +54,11 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
     return result;
   }
   double max_reference = 0;
-  for (const double value : reference.out) max_reference = std::max(max_reference, std::fabs(value));
+  for (const double value : reference.out)
+    max_reference = std::max(max_reference, std::fabs(value));
 
-  const Error naive = Against(reference.out, out.size(),
-                              [&](size_t i) { return double{reference.naive_out[i]}; });
+  const Error naive =
+      Against(reference.out, out.size(), [&](size_t i) { return double{reference.naive_out[i]}; });
   const Error ours = Against(reference.out, out.size(),
                              [&](size_t i) { return double{sdpa::Fp16ToFloat(out[i])}; });
   result.max_err = ours.max;
@@ -65,13 +66,13 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
   result.max_err_limit = 2 * naive.max + HalfFp16Ulp(max_reference);
   result.mean_err_limit = 1.5 * naive.mean;
   if (!(result.max_err <= result.max_err_limit)) {
-    result.reason = absl::StrFormat(
-        "element %d is %g, the reference %g: error %g over the limit %g", ours.worst,
-        sdpa::Fp16ToFloat(out[ours.worst]), reference.out[ours.worst], ours.max,
-        result.max_err_limit);
+    result.reason =
+        absl::StrFormat("element %d is %g, the reference %g: error %g over the limit %g",
+                        ours.worst, sdpa::Fp16ToFloat(out[ours.worst]), reference.out[ours.worst],
+                        ours.max, result.max_err_limit);
   } else if (!(result.mean_err <= result.mean_err_limit)) {
-    result.reason = absl::StrFormat("mean error %g over the limit %g", result.mean_err,
-                                    result.mean_err_limit);
+    result.reason =
+        absl::StrFormat("mean error %g over the limit %g", result.mean_err, result.mean_err_limit);
   }
 
   if (!lse.empty()) {
@@ -85,9 +86,9 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
       const bool same_infinity = std::isinf(reference.lse[i]) && lse[i] == reference.lse[i];
       const double error = same_infinity ? 0 : std::fabs(lse[i] - reference.lse[i]);
       if (!(error <= result.lse_limit) && result.reason.empty()) {
-        result.reason =
-            absl::StrFormat("log-sum-exp of row %d is %g, the reference %g: error over the limit %g",
-                            i, lse[i], reference.lse[i], result.lse_limit);
+        result.reason = absl::StrFormat(
+            "log-sum-exp of row %d is %g, the reference %g: error over the limit %g", i, lse[i],
+            reference.lse[i], result.lse_limit);
       }
       if (!(error <= result.lse_err)) result.lse_err = error;
       if (std::isnan(error)) break;

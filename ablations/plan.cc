@@ -28,16 +28,17 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
     return absl::InvalidArgumentError(
         absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "variant '", Text(name), "': ", Text(reason.toggle), " needs ", Text(reason.missing),
-      ", which is off; add '", Text(reason.missing), "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",
+                   Text(reason.missing), ", which is off; add '", Text(reason.missing), "'"));
 }
 
 absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
   sdpa::Config config;
   if (name == sdpa::kBaseline.id) return config;
   for (const absl::string_view part : absl::StrSplit(Text(name), '+')) {
-    const std::pair<std::string, std::string> fields = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const std::pair<std::string, std::string> fields =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
     const auto& [id, level_text] = fields;
     const auto row = std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
                                   [&id = id](const auto& toggle) { return toggle.id == id; });
@@ -72,7 +73,8 @@ auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
     result.push_back(*row);
   }
   if (result.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("no ", Text(kind), " named; 'all' takes every one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no ", Text(kind), " named; 'all' takes every one"));
   }
   return result;
 }

@@ -43,8 +43,8 @@ void Progress::Step(std::string_view detail) {
   const bool last = done_ == total_;
   if (!last && now - last_print_ < (terminal_ ? kTerminalInterval : kPlainInterval)) return;
   last_print_ = now;
-  const std::string line = absl::StrFormat("%s: %d of %d (%s)%s", what_, done_, total_, detail,
-                                           last ? "" : TimeLeft());
+  const std::string line =
+      absl::StrFormat("%s: %d of %d (%s)%s", what_, done_, total_, detail, last ? "" : TimeLeft());
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s", line.c_str());
     line_open_ = true;

@@ -73,14 +73,13 @@ class Controller {
     RETURN_IF_ERROR(WriteBuildFacts());
 
     const int64_t groups = options_.peers ? 2 : 1;
-    const int64_t total =
-        groups * options_.processes * static_cast<int64_t>(options_.shapes.size()) *
-        options_.blocks;
+    const int64_t total = groups * options_.processes *
+                          static_cast<int64_t>(options_.shapes.size()) * options_.blocks;
     Progress progress("blocks", total, static_cast<int64_t>(writer_->CompletedBlocks().size()));
     progress_ = &progress;
     if (writer_->dropped().Any()) {
-      progress.Note(absl::StrCat("cut off an unfinished block of ",
-                                 writer_->dropped().sample_lines, " samples; measuring it again"));
+      progress.Note(absl::StrCat("cut off an unfinished block of ", writer_->dropped().sample_lines,
+                                 " samples; measuring it again"));
     }
     for (int process = 0; process < options_.processes; ++process) {
       RETURN_IF_ERROR(RunOurs(process));
@@ -107,8 +106,7 @@ class Controller {
       run.shapes.push_back({std::string(shape.name), shape.problem});
     }
     for (const DesignArm& arm : design_.arms) {
-      run.arms.push_back(
-          {arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
+      run.arms.push_back({arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
     }
     run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
     if (options_.peers) {
@@ -160,11 +158,9 @@ class Controller {
   }
 
   absl::Status Append(std::vector<Sample> samples) {
-    const std::string where = absl::StrCat("process ", samples[0].process + 1, " of ",
-                                           options_.processes, ", ", samples[0].shape,
-                                           absl::StartsWith(samples[0].arm, kPeerPrefix)
-                                               ? ", peers"
-                                               : "");
+    const std::string where = absl::StrCat(
+        "process ", samples[0].process + 1, " of ", options_.processes, ", ", samples[0].shape,
+        absl::StartsWith(samples[0].arm, kPeerPrefix) ? ", peers" : "");
     RETURN_IF_ERROR(writer_->AppendBlock(std::move(samples)));
     progress_->Step(where);
     return absl::OkStatus();
@@ -207,8 +203,8 @@ class Controller {
       return writer_->AppendCheck(*check);
     }
     if (!json->contains("block")) {
-      return absl::InternalError(
-          absl::StrCat("a worker printed what is neither a check nor a block: ", std::string(line)));
+      return absl::InternalError(absl::StrCat(
+          "a worker printed what is neither a check nor a block: ", std::string(line)));
     }
     std::vector<Sample> samples;
     for (const auto& entry : (*json)["block"]) {
@@ -249,15 +245,16 @@ class Controller {
     for (nlohmann::ordered_json& shape : shapes) {
       for (const char* derived : {"flops", "min_bytes", "exponentials"}) shape.erase(derived);
     }
-    const nlohmann::ordered_json request = {{"shapes", shapes},
-                                            {"process", process},
-                                            {"seed", options_.seed},
-                                            {"blocks", options_.blocks},
-                                            {"input_sets", kInputSets},
-                                            {"target_replay_us", static_cast<int64_t>(options_.replay_us)},
-                                            {"min_launches", kInputSets},
-                                            {"max_launches", options_.max_launches},
-                                            {"peers", kPeers}};
+    const nlohmann::ordered_json request = {
+        {"shapes", shapes},
+        {"process", process},
+        {"seed", options_.seed},
+        {"blocks", options_.blocks},
+        {"input_sets", kInputSets},
+        {"target_replay_us", static_cast<int64_t>(options_.replay_us)},
+        {"min_launches", kInputSets},
+        {"max_launches", options_.max_launches},
+        {"peers", kPeers}};
     std::vector<Sample> block;
     const auto flush = [&]() -> absl::Status {
       if (block.empty()) return absl::OkStatus();

@@ -17,8 +17,7 @@ constexpr size_t kAlignment = 256;
 size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 absl::StatusOr<DeviceBuffer> Upload(const std::vector<sdpa::Fp16>& values) {
-  absl::StatusOr<DeviceBuffer> buffer =
-      DeviceBuffer::Allocate(values.size() * sizeof(sdpa::Fp16));
+  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(values.size() * sizeof(sdpa::Fp16));
   if (!buffer.ok()) return buffer.status();
   RETURN_IF_ERROR(buffer->CopyFromHost(
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()), buffer->bytes())));

@@ -103,8 +103,8 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
       return absl::DeadlineExceededError(
           absl::StrCat("said nothing for ", absl::FormatDuration(silence_limit), "; stopped"));
     }
-    const int timeout_ms = static_cast<int>(
-        std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60'000));
+    const int timeout_ms =
+        static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60'000));
     const int ready = poll(fds, child.in >= 0 ? 2 : 1, timeout_ms);
     if (ready < 0 && errno != EINTR) return Errno("waiting for a process");
     if (ready <= 0) continue;
@@ -117,8 +117,7 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
       last_line = absl::Now();
-      const absl::Status status =
-          on_line(std::string_view(pending).substr(begin, end - begin));
+      const absl::Status status = on_line(std::string_view(pending).substr(begin, end - begin));
       if (!status.ok()) return status;
     }
     pending.erase(0, begin);
@@ -140,11 +139,11 @@ absl::Status RunLines(const std::vector<std::string>& argv, std::string_view inp
   int exit_status = 0;
   while (waitpid(child.pid, &exit_status, 0) < 0 && errno == EINTR) {
   }
-  if (!status.ok()) return absl::Status(status.code(), absl::StrCat(argv[0], ": ", status.message()));
+  if (!status.ok())
+    return absl::Status(status.code(), absl::StrCat(argv[0], ": ", status.message()));
   if (WIFSIGNALED(exit_status)) {
-    return absl::AbortedError(
-        absl::StrCat(argv[0], " was ended by signal ", WTERMSIG(exit_status), " (",
-                     strsignal(WTERMSIG(exit_status)), ")"));
+    return absl::AbortedError(absl::StrCat(argv[0], " was ended by signal ", WTERMSIG(exit_status),
+                                           " (", strsignal(WTERMSIG(exit_status)), ")"));
   }
   if (WEXITSTATUS(exit_status) == kExecFailed) {
     return absl::NotFoundError(absl::StrCat("can't start ", argv[0]));

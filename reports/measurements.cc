@@ -105,6 +105,7 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
     Append(&out, "**Claim.** ", row->claim, "\n\n**Prediction.** ", FormatLimit(range.low), " to ",
            FormatLimit(range.high), " at ", Code(row->predicted.shape), ". ", row->predicted.why,
            " ", PredictionOutcome(*row, predicted), "\n\n**Prior.** ", row->prior.text, ".\n\n");
+    if (!row->lesson.empty()) Append(&out, "**Lesson.** ", row->lesson, ".\n\n");
   }
   Table table({{"shape"},
                {"against"},

@@ -106,10 +106,10 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
     }
     if (!is_known(name)) {
       const std::vector<std::string> near = ablations::NearestNames(name, known);
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", std::string(command.name), "' has no flag --", name,
-          near.empty() ? "" : absl::StrCat("; did you mean --", near[0], "?"),
-          " `warpledger help ", std::string(command.name), "` shows its flags"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", std::string(command.name), "' has no flag --", name,
+                       near.empty() ? "" : absl::StrCat("; did you mean --", near[0], "?"),
+                       " `warpledger help ", std::string(command.name), "` shows its flags"));
     }
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (!has_value && flag->IsOfType<bool>()) {
@@ -223,8 +223,8 @@ int Main(int argc, char** argv) {
     std::printf("warpledger %s\n", build_info::kVersion);
     return kExitOk;
   }
-  const bool wants_help = arguments[0] == "help" ||
-                          std::any_of(arguments.begin() + 1, arguments.end(), is_help);
+  const bool wants_help =
+      arguments[0] == "help" || std::any_of(arguments.begin() + 1, arguments.end(), is_help);
   const std::string& name = arguments[0] == "help" ? arguments[1] : arguments[0];
   const Command* command = FindCommand(name);
   if (command == nullptr) {
@@ -242,8 +242,8 @@ int Main(int argc, char** argv) {
       ParseFlags(*command, absl::MakeConstSpan(arguments).subspan(1));
   if (!positional.ok()) return Fail(positional.status());
   if (!positional->empty() && command->name != "list") {
-    return Fail(absl::InvalidArgumentError(absl::StrCat("'", name, "' takes no argument '",
-                                                        (*positional)[0], "'; flags start with --")));
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "'", name, "' takes no argument '", (*positional)[0], "'; flags start with --")));
   }
   const absl::StatusOr<int> result = command->run(*positional);
   return result.ok() ? *result : Fail(result.status());

@@ -15,9 +15,10 @@ ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
 ABSL_FLAG(std::string, design, "ladder", "the design to measure");
 ABSL_FLAG(std::string, out, "", "where the output goes");
 ABSL_FLAG(std::string, record, "", "the record's directory");
-ABSL_FLAG(int, processes, 5,
-          "worker processes, one after another; with 5 the intervals of verdicts are about a third as "
-          "wide as with 3 (reports/decisions/0002)");
+ABSL_FLAG(
+    int, processes, 5,
+    "worker processes, one after another; with 5 the intervals of verdicts are about a third as "
+    "wide as with 3 (reports/decisions/0002)");
 ABSL_FLAG(int, blocks, 24, "blocks per process and shape; a block times every arm once");
 ABSL_FLAG(uint64_t, seed, 1, "seed of inputs and orders");
 ABSL_FLAG(double, replay_us, 1000, "wanted length of one graph replay, in microseconds");

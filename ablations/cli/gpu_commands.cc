@@ -42,8 +42,8 @@ struct CheckCounts {
 };
 
 absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKind& kind,
-                        uint64_t seed, absl::Span<const NamedVariant> variants,
-                        CheckCounts& counts, ablations::Progress& progress) {
+                        uint64_t seed, absl::Span<const NamedVariant> variants, CheckCounts& counts,
+                        ablations::Progress& progress) {
   const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
   const sdpa::Reference reference = sdpa::ComputeReference(shape.problem, inputs);
   absl::StatusOr<ablations::SdpaRunner> runner =
@@ -199,8 +199,7 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   problem.heads_kv = static_cast<int>(k.npy.shape[1]);
   problem.seq_kv = static_cast<int>(k.npy.shape[2]);
   problem.causal = absl::GetFlag(FLAGS_causal);
-  RETURN_IF_ERROR(
-      ablations::CheckNpy(q.path, q.npy, ablations::NpyType::kFloat16, q.npy.shape));
+  RETURN_IF_ERROR(ablations::CheckNpy(q.path, q.npy, ablations::NpyType::kFloat16, q.npy.shape));
   // K and V must agree with Q and with each other.
   const std::vector<int64_t> kv_shape = {problem.batch, problem.heads_kv, problem.seq_kv,
                                          problem.head_dim};
@@ -219,8 +218,9 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   const absl::StatusOr<ablations::RunOutput> output = runner->Run(**instance, 0);
   if (!output.ok()) return output.status();
   if (!output->guards_intact) {
-    return absl::InternalError(absl::StrCat(variant->name, " wrote outside its output; nothing is "
-                                                           "written. Please report the shape."));
+    return absl::InternalError(absl::StrCat(variant->name,
+                                            " wrote outside its output; nothing is "
+                                            "written. Please report the shape."));
   }
   const std::string lse = absl::GetFlag(FLAGS_lse);
   if (!lse.empty()) {

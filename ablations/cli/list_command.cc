@@ -93,8 +93,8 @@ Json RegistryJson() {
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-    shapes.push_back(ablations::ToJson(
-        ablations::ShapeInfo{std::string(shape.name), shape.problem}));
+    shapes.push_back(
+        ablations::ToJson(ablations::ShapeInfo{std::string(shape.name), shape.problem}));
   }
   Json inputs = Json::array();
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);
@@ -109,7 +109,8 @@ void PrintToggles() {
   std::printf("Toggles (in ladder order; each is off by default)\n");
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     std::string needs;
-    for (const std::string& need : Needs(row)) absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
+    for (const std::string& need : Needs(row))
+      absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
     std::printf("\n  %s: %s\n    claim:     %s\n", std::string(row.id).c_str(),
                 std::string(row.label).c_str(), std::string(row.claim).c_str());
     std::printf("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
@@ -172,8 +173,7 @@ constexpr Section kSections[] = {{"toggles", &PrintToggles},
 absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments) {
   const std::string format = absl::GetFlag(FLAGS_format);
   if (format != "text" && format != "json") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--format=", format, ": it is text or json"));
+    return absl::InvalidArgumentError(absl::StrCat("--format=", format, ": it is text or json"));
   }
   std::vector<std::string> known;
   for (const Section& section : kSections) known.emplace_back(section.name);
@@ -195,9 +195,8 @@ absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments) {
   }
   bool first = true;
   for (const Section& section : kSections) {
-    const bool wanted = arguments.empty() ||
-                        std::find(arguments.begin(), arguments.end(), section.name) !=
-                            arguments.end();
+    const bool wanted = arguments.empty() || std::find(arguments.begin(), arguments.end(),
+                                                       section.name) != arguments.end();
     if (!wanted) continue;
     if (!first) std::printf("\n");
     first = false;

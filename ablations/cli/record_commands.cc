@@ -39,12 +39,12 @@ absl::Status DrawPlots(const std::string& summary_file, const std::string& out) 
   const absl::StatusOr<std::string> script = ablations::FindProgramFile("plots/render.py");
   if (!script.ok()) return script.status();
   const std::string python = PythonInterpreter();
-  const absl::Status status = ablations::RunLines(
-      {python, *script, "--summary", summary_file, "--out", out}, "", kPlotSilenceLimit,
-      [](std::string_view line) {
-        std::printf("%s\n", std::string(line).c_str());
-        return absl::OkStatus();
-      });
+  const absl::Status status =
+      ablations::RunLines({python, *script, "--summary", summary_file, "--out", out}, "",
+                          kPlotSilenceLimit, [](std::string_view line) {
+                            std::printf("%s\n", std::string(line).c_str());
+                            return absl::OkStatus();
+                          });
   if (status.ok()) return status;
   return absl::UnavailableError(absl::StrCat(
       "the report is written, the plots are not: ", status.message(),
@@ -104,8 +104,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     // The figures are drawn from what was just computed, not from a summary.json
     // that may be older than the record.
     const std::string summary_file = absl::StrCat(out, "/.summary.json");
-    RETURN_IF_ERROR(
-        ablations::WriteFileAtomically(summary_file, ablations::DumpFile(*summary)));
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(*summary)));
     const absl::Status drawn = DrawPlots(summary_file, out);
     std::remove(summary_file.c_str());
     RETURN_IF_ERROR(drawn);

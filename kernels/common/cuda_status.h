@@ -20,15 +20,16 @@ namespace warpledger {
 // where there is no driver or device, ResourceExhausted for memory, else Internal.
 inline absl::Status CudaStatus(cudaError_t error, std::string_view doing) {
   if (error == cudaSuccess) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat(Text(doing), ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+  const std::string text = absl::StrCat(Text(doing), ": ", cudaGetErrorString(error), " (",
+                                        cudaGetErrorName(error), ")");
   switch (error) {
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorSystemNotReady:
       return absl::UnavailableError(
-          absl::StrCat(text, ". This command needs an NVIDIA GPU and its driver; list, judge and "
-                             "report work without."));
+          absl::StrCat(text,
+                       ". This command needs an NVIDIA GPU and its driver; list, judge and "
+                       "report work without."));
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(text);
     default:

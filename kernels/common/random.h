@@ -29,9 +29,7 @@ class SplitMix64 {
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
   // Uniform in [0, n), n > 0. The bias, below n / 2^64, does not matter here.
-  uint64_t Below(uint64_t n) {
-    return Next() % n;
-  }
+  uint64_t Below(uint64_t n) { return Next() % n; }
 
   // N(0, 1) by Box and Muller, one of the pair.
   double Normal() {

@@ -80,15 +80,16 @@ struct ToggleRow {
   std::string_view id;
   ToggleField field = nullptr;
   std::string_view label;
-  LevelList levels = {0, 1};                    // first = off
+  LevelList levels = {0, 1};                   // first = off
   std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
-  bool control = false;                         // planted, no technique
-  std::string_view claim;                       // mechanism, one sentence
+  bool control = false;                        // planted, no technique
+  std::string_view claim;                      // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
   std::string_view micro;  // the microbenchmark that isolates it; empty: none yet
   Prior prior;
+  std::string_view lesson = {};  // what the measurements taught, with no figure in it; may be empty
 };
 
 inline constexpr ToggleRow kToggles[] = {
@@ -107,8 +108,9 @@ struct BaselineRow {
 inline constexpr BaselineRow kBaseline = {
     .id = "minimal_scalar",
     .label = "Minimal scalar, one CTA per query row",
-    .claim = "The simplest correct kernel: one CTA per query row, K/V read from global memory "
-             "element by element, one thread reduces.",
+    .claim =
+        "The simplest correct kernel: one CTA per query row, K/V read from global memory "
+        "element by element, one thread reduces.",
     .prior = {.text = "L4 notes: 2870 us, their first correct kernel", .p50_us = 2870},
 };
 

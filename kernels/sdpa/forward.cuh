@@ -34,8 +34,7 @@ template <Config kConfig>
 __device__ void SdpaForward(const ForwardParams& params) {
   static_assert(!WhyInvalid(kConfig), "an illegal combination of toggles; see WhyInvalid");
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
-  using Output =
-      std::conditional_t<kConfig.wmma_pv != 0, OutputWmma<kConfig>, OutputSimt<kConfig>>;
+  using Output = std::conditional_t<kConfig.wmma_pv != 0, OutputWmma<kConfig>, OutputSimt<kConfig>>;
 
   extern __shared__ __align__(32) unsigned char smem[];
   half* q = reinterpret_cast<half*>(smem + kSmem.q);  // (tile_m, head_dim) fp16

@@ -20,8 +20,8 @@ inline float Fp16ToFloat(Fp16 h) {
     const float value = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
   }
-  const uint32_t bits = exponent == 31 ? 0x7f800000u | (mantissa << 13)
-                                       : ((exponent + 112) << 23) | (mantissa << 13);
+  const uint32_t bits =
+      exponent == 31 ? 0x7f800000u | (mantissa << 13) : ((exponent + 112) << 23) | (mantissa << 13);
   return std::bit_cast<float>(bits | sign);
 }
 

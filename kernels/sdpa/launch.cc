@@ -35,14 +35,13 @@ absl::Status CheckProblem(const Problem& p) {
                      " Hq=", p.heads_q, " Hkv=", p.heads_kv, " Sq=", p.seq_q, " Skv=", p.seq_kv));
   }
   if (p.heads_q % p.heads_kv != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("query heads (", p.heads_q,
-                                                   ") must be a multiple of key/value heads (",
-                                                   p.heads_kv, ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "query heads (", p.heads_q, ") must be a multiple of key/value heads (", p.heads_kv, ")"));
   }
   if (p.head_dim != kHeadDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("head_dim ", p.head_dim, " has no kernel; these variants do head_dim ",
-                     kHeadDim, ". Pad the arrays to it with zeros."));
+    return absl::InvalidArgumentError(absl::StrCat("head_dim ", p.head_dim,
+                                                   " has no kernel; these variants do head_dim ",
+                                                   kHeadDim, ". Pad the arrays to it with zeros."));
   }
   return absl::OkStatus();
 }
@@ -51,10 +50,9 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device) {
   if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
   if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(ConfigName(config), " needs ", Ctas(config, problem),
-                     " CTAs for this shape; a grid holds ", std::numeric_limits<int>::max(),
-                     ". Split the batch."));
+    return absl::InvalidArgumentError(absl::StrCat(
+        ConfigName(config), " needs ", Ctas(config, problem), " CTAs for this shape; a grid holds ",
+        std::numeric_limits<int>::max(), ". Split the batch."));
   }
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(

@@ -27,9 +27,7 @@ struct Problem {
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
 
-constexpr int64_t QueryRows(const Problem& p) {
-  return int64_t{p.batch} * p.heads_q * p.seq_q;
-}
+constexpr int64_t QueryRows(const Problem& p) { return int64_t{p.batch} * p.heads_q * p.seq_q; }
 constexpr int64_t QueryElements(const Problem& p) { return QueryRows(p) * p.head_dim; }
 constexpr int64_t KeyElements(const Problem& p) {
   return int64_t{p.batch} * p.heads_kv * p.seq_kv * p.head_dim;
@@ -53,8 +51,8 @@ constexpr double Flops(const Problem& p) {
 
 // Each input read once, each output written once (O in fp16; LSE not counted).
 constexpr double MinBytes(const Problem& p) {
-  return 2.0 * (2.0 * static_cast<double>(QueryElements(p)) +
-                2.0 * static_cast<double>(KeyElements(p)));
+  return 2.0 *
+         (2.0 * static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p)));
 }
 
 // One exponential per visible pair.
@@ -73,9 +71,13 @@ inline constexpr NamedShape kShapes[] = {
     {"small", {1, 1, 1, 32, 32, 64, false}, true, "the L4 notes' quick check"},
     {"tiny_multi", {2, 2, 2, 64, 64, 64, false}, false, "the L4 notes' multi-batch check"},
     {"medium", {1, 4, 4, 128, 128, 64, false}, true, "the L4 notes"},
-    {"mission_a", {2, 8, 8, 256, 256, 64, false}, true,
+    {"mission_a",
+     {2, 8, 8, 256, 256, 64, false},
+     true,
      "the L4 notes' mission shape in their later tables"},
-    {"mission_b", {1, 8, 8, 512, 512, 64, false}, true,
+    {"mission_b",
+     {1, 8, 8, 512, 512, 64, false},
+     true,
      "the L4 notes' mission shape in their harness"},
     {"long", {1, 8, 8, 2048, 2048, 64, false}, true, "the L4 notes"},
     {"mission_b_causal", {1, 8, 8, 512, 512, 64, true}, false, "mission_b under the causal mask"},
@@ -85,7 +87,9 @@ inline constexpr NamedShape kShapes[] = {
     {"ragged_799x3", {1, 2, 2, 799, 3, 64, false}, false, "FlashAttention's ragged shape"},
     {"ragged_33x65_causal", {2, 3, 3, 33, 65, 64, true}, false, "ragged, keys longer"},
     {"ragged_113x203_causal", {1, 2, 2, 113, 203, 64, true}, false, "ragged, keys longer"},
-    {"ragged_799x3_causal", {1, 2, 2, 799, 3, 64, true}, false,
+    {"ragged_799x3_causal",
+     {1, 2, 2, 799, 3, 64, true},
+     false,
      "796 of 799 rows see no key at all"},
     {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
 };

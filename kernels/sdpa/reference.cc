@@ -59,8 +59,7 @@ class HeadWorker {
   // Query rows [begin, end) of one query head, counted over the batch.
   void Run(int64_t head, int begin, int end) {
     const int64_t batch = head / p_.heads_q;
-    const int64_t kv_head =
-        batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
+    const int64_t kv_head = batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
     const Head<double> exact(p_, &inputs_.k[offset], &inputs_.v[offset]);
     const Head<float> naive(p_, &inputs_.k[offset], &inputs_.v[offset]);

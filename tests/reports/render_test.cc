@@ -117,6 +117,7 @@ TEST(RenderReportTest, GivesEveryToggleItsClaimPredictionAndPrior) {
     EXPECT_THAT(report, HasSubstr("**Claim.** " + std::string(row.claim))) << row.id;
     EXPECT_THAT(report, HasSubstr(std::string(row.predicted.why))) << row.id;
     EXPECT_THAT(report, HasSubstr("**Prior.** " + std::string(row.prior.text))) << row.id;
+    EXPECT_THAT(report, HasSubstr(std::string(row.lesson))) << row.id;
   }
 }
 

@@ -31,7 +31,8 @@ class OutputSimt {
     const half* v = kv.v + Column();
     if constexpr (kVec == 1) {
       // Staged tiles are zero-filled past seq_kv; global memory ends there.
-      const int keys = kConfig.kv_tiling ? TileN(kConfig) : min(TileN(kConfig), seq_kv - kv.first_key);
+      const int keys =
+          kConfig.kv_tiling ? TileN(kConfig) : min(TileN(kConfig), seq_kv - kv.first_key);
 #pragma unroll 8
       for (int key = 0; key < keys; ++key) {
         const float value = __half2float(v[key * kv.ld]);

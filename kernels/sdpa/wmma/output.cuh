@@ -90,8 +90,7 @@ class OutputWmma {
   static_assert(kBlocksPerWarp > 0 && kColumnBlocks % kBlocksPerWarp == 0,
                 "a warp's blocks share one block row, so P and the factors are loaded once");
 
-  using Accumulator =
-      nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
+  using Accumulator = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
 
   __device__ static int FirstBlock() { return threadIdx.x / kWarpSize * kBlocksPerWarp; }
   __device__ static int Row() { return FirstBlock() / kColumnBlocks * kWmma; }

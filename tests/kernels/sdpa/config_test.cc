@@ -5,6 +5,8 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -62,7 +64,7 @@ TEST(Registry, HasOffAsTheFirstLevelAndAscendingDistinctLevels) {
 }
 
 // Or the ladder, which adds toggles in registry order, would have illegal steps.
-TEST(Registry, NeedsOnlyToggleThatComeEarlierAndAreNoControls) {
+TEST(Registry, NeedsOnlyTogglesThatComeEarlierAndAreNoControls) {
   std::set<std::string_view> earlier;
   for (const ToggleRow& row : kToggles) {
     for (const ToggleField need : row.needs) {
@@ -178,9 +180,8 @@ TEST(WhyInvalid, NamesTheToggleOfALevelThatDoesNotExist) {
 }
 
 TEST(WhyInvalid, RefusesASingleStageOfCpAsync) {
-  EXPECT_EQ(
-      WhyInvalid({.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 1}).kind,
-      Kind::kUnknownLevel);
+  EXPECT_EQ(WhyInvalid({.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 1}).kind,
+            Kind::kUnknownLevel);
 }
 
 TEST(WhyInvalid, NamesTheToggleAndWhatItLacks) {
@@ -302,11 +303,10 @@ std::vector<Region> Regions(const Config& c) {
     return Region{name, begin, begin + bytes};
   };
   const int rows = TileM(c);
-  std::vector<Region> regions = {at("q", s.q, rows * s.ld_tile * 2),
-                                 at("scores", s.scores, rows * s.ld_scores * 4),
-                                 at("rescale", s.rescale, rows * s.ld_rescale * 4),
-                                 at("row_max", s.row_max, rows * 4),
-                                 at("row_sum", s.row_sum, rows * 4)};
+  std::vector<Region> regions = {
+      at("q", s.q, rows * s.ld_tile * 2), at("scores", s.scores, rows * s.ld_scores * 4),
+      at("rescale", s.rescale, rows * s.ld_rescale * 4), at("row_max", s.row_max, rows * 4),
+      at("row_sum", s.row_sum, rows * 4)};
   if (c.kv_tiling) {
     const int tile_bytes = Stages(c) * TileN(c) * s.ld_tile * 2;
     regions.push_back(at("k", s.k, tile_bytes));
@@ -324,8 +324,8 @@ TEST(SmemLayout, HasNoTwoRegionsThatOverlapAndNoneThatSticksOut) {
     int end = 0;
     const char* previous = "the start";
     for (const Region& region : regions) {
-      EXPECT_GE(region.begin, end) << ConfigName(config) << ": " << region.name << " begins inside "
-                                   << previous;
+      EXPECT_GE(region.begin, end)
+          << ConfigName(config) << ": " << region.name << " begins inside " << previous;
       end = region.end;
       previous = region.name;
     }
@@ -388,9 +388,9 @@ TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
 
 // Eight neighbouring rows start in eight different 16-byte bank groups.
 TEST(SmemLayout, PadsRowsAgainstBankConflictsOf16ByteAccesses) {
-  for (const int row_bytes : {MakeSmemLayout(LastStep()).ld_tile * 2,
-                              MakeSmemLayout(LastStep()).ld_scores * 4,
-                              MakeSmemLayout(LastStep()).ld_out * 4}) {
+  for (const int row_bytes :
+       {MakeSmemLayout(LastStep()).ld_tile * 2, MakeSmemLayout(LastStep()).ld_scores * 4,
+        MakeSmemLayout(LastStep()).ld_out * 4}) {
     std::set<int> groups;
     for (int row = 0; row < 8; ++row) groups.insert(row * row_bytes % 128 / 16);
     EXPECT_EQ(groups.size(), 8u) << row_bytes;

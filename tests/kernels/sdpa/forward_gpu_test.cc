@@ -39,8 +39,8 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
       }
     }
   }
-  EXPECT_EQ(checks, static_cast<int>(AllInstances().size() * std::size(kInputKinds) *
-                                     std::size(kSeeds)));
+  EXPECT_EQ(checks,
+            static_cast<int>(AllInstances().size() * std::size(kInputKinds) * std::size(kSeeds)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, EveryVariant, testing::ValuesIn(kShapes),

@@ -1,8 +1,10 @@
 #include "kernels/sdpa/problem.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/config.h"
@@ -55,8 +57,8 @@ TEST(Work, OfMissionBIsWhatOneWorksOutByHand) {
   EXPECT_EQ(QueryRows(p), 8 * 512);
   EXPECT_EQ(QueryElements(p), 262144);
   EXPECT_EQ(KeyElements(p), 262144);
-  EXPECT_EQ(Flops(p), 536870912.0);      // 2 products x 2 x 8 x 512 x 512 x 64
-  EXPECT_EQ(MinBytes(p), 2097152.0);     // 4 tensors of 512 KiB
+  EXPECT_EQ(Flops(p), 536870912.0);       // 2 products x 2 x 8 x 512 x 512 x 64
+  EXPECT_EQ(MinBytes(p), 2097152.0);      // 4 tensors of 512 KiB
   EXPECT_EQ(Exponentials(p), 2097152.0);  // 8 x 512 x 512
 }
 

@@ -58,8 +58,8 @@ TEST(GraphTimer, RotatesOverTheIndicesInOrder) {
 TEST(GraphTimer, PassesOnALaunchThatFailsAndStaysUsable) {
   absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
   ASSERT_TRUE(timer.ok()) << timer.status();
-  const absl::StatusOr<TimedGraph> failed = timer->Capture(
-      3, [](int, cudaStream_t) { return absl::InternalError("this launch fails"); });
+  const absl::StatusOr<TimedGraph> failed =
+      timer->Capture(3, [](int, cudaStream_t) { return absl::InternalError("this launch fails"); });
   EXPECT_EQ(failed.status().message(), "this launch fails");
   EXPECT_TRUE(timer->Capture(3, LaunchEmpty).ok());
 }

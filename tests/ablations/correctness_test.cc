@@ -1,0 +1,235 @@
+#include "ablations/correctness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/sdpa/inputs.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A problem with its reference, and what an ideal kernel would return: the
+// exact result rounded once.
+struct Case {
+  sdpa::Problem problem;
+  sdpa::Inputs inputs;
+  sdpa::Reference reference;
+  std::vector<sdpa::Fp16> out;
+  std::vector<float> lse;
+
+  explicit Case(const sdpa::Problem& p, sdpa::InputKind kind = sdpa::InputKind::kNormal,
+                uint64_t seed = 1)
+      : problem(p), inputs(sdpa::MakeInputs(p, kind, seed)) {
+    reference = sdpa::ComputeReference(p, inputs);
+    for (const double x : reference.out) out.push_back(sdpa::FloatToFp16(static_cast<float>(x)));
+    for (const double x : reference.lse) lse.push_back(static_cast<float>(x));
+  }
+
+  Accuracy Judge() const { return JudgeAccuracy(reference, out, lse); }
+};
+
+constexpr sdpa::Problem kRagged = {
+    .batch = 1, .heads_q = 2, .heads_kv = 2, .seq_q = 33, .seq_kv = 65};
+// The first 30 rows see no key.
+constexpr sdpa::Problem kMasked = {.seq_q = 40, .seq_kv = 10, .causal = true};
+constexpr sdpa::Problem kManyKeys = {.seq_q = 8, .seq_kv = 4096};
+
+TEST(JudgeAccuracy, PassesTheExactResultRoundedOnceOnAllKindsOfInputs) {
+  for (const sdpa::Problem& problem :
+       {kRagged, kMasked, kManyKeys, sdpa::Problem{.seq_q = 1, .seq_kv = 1},
+        sdpa::Problem{.seq_q = 32, .seq_kv = 32}}) {
+    for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+      const Accuracy accuracy = Case(problem, kind.kind).Judge();
+      EXPECT_TRUE(accuracy.correct) << kind.name << ", " << problem.seq_q << " x " << problem.seq_kv
+                                    << ": " << accuracy.reason;
+      EXPECT_EQ(accuracy.reason, "");
+      EXPECT_LE(accuracy.max_err, accuracy.max_err_limit);
+      EXPECT_LE(accuracy.mean_err, accuracy.mean_err_limit);
+      EXPECT_LE(accuracy.lse_err, accuracy.lse_limit);
+    }
+  }
+}
+
+TEST(JudgeAccuracy, PassesTheNaiveComputationItself) {
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    Case c(kRagged, kind.kind);
+    std::transform(c.reference.naive_out.begin(), c.reference.naive_out.end(), c.out.begin(),
+                   sdpa::FloatToFp16);
+    EXPECT_TRUE(c.Judge().correct) << kind.name << ": " << c.Judge().reason;
+  }
+}
+
+// max|naive - ref| = 0.01 and mean 0.005, against a reference of at most 1.
+TEST(JudgeAccuracy, HasTheLimitsThatItsRuleSays) {
+  sdpa::Reference reference;
+  reference.out = {1.0, -0.5};
+  reference.naive_out = {1.0f, -0.49f};
+  const std::vector<sdpa::Fp16> out = {sdpa::FloatToFp16(1.0f), sdpa::FloatToFp16(-0.5f)};
+  const Accuracy accuracy = JudgeAccuracy(reference, out, {});
+  EXPECT_TRUE(accuracy.correct) << accuracy.reason;
+  EXPECT_EQ(accuracy.max_err, 0);
+  EXPECT_NEAR(accuracy.max_err_limit, 2 * 0.01 + std::ldexp(1, -11), 1e-7);
+  EXPECT_NEAR(accuracy.mean_err_limit, 1.5 * 0.005, 1e-7);
+}
+
+TEST(JudgeAccuracy, FailsOneNanOrInfinityAnywhere) {
+  const Case good(kRagged);
+  for (const size_t at : {size_t{0}, good.out.size() / 2, good.out.size() - 1}) {
+    for (const float poison : {kNan, kInfinity, -kInfinity}) {
+      Case c = good;
+      c.out[at] = sdpa::FloatToFp16(poison);
+      const Accuracy accuracy = c.Judge();
+      EXPECT_FALSE(accuracy.correct) << poison << " at " << at;
+      EXPECT_THAT(accuracy.reason, HasSubstr("element " + std::to_string(at))) << poison;
+      EXPECT_FALSE(std::isfinite(accuracy.max_err)) << poison;
+    }
+  }
+}
+
+TEST(JudgeAccuracy, FailsOneElementThatIsOffByThreeTimesTheLimitAndNamesIt) {
+  Case c(kRagged);
+  const double limit = c.Judge().max_err_limit;
+  for (const double sign : {-1.0, 1.0}) {
+    Case off = c;
+    off.out[1234] = sdpa::FloatToFp16(static_cast<float>(c.reference.out[1234] + sign * 3 * limit));
+    const Accuracy accuracy = off.Judge();
+    EXPECT_FALSE(accuracy.correct);
+    EXPECT_THAT(accuracy.reason, HasSubstr("element 1234 "));
+    EXPECT_NEAR(accuracy.max_err, 3 * limit, 0.5 * limit);
+  }
+}
+
+// Each error is within the limit of the largest; only their mean gives it away.
+TEST(JudgeAccuracy, FailsAnErrorOfTheMeanAlone) {
+  Case c(kRagged);
+  const double shift = 0.5 * c.Judge().max_err_limit;
+  for (size_t i = 0; i < c.out.size(); ++i) {
+    c.out[i] = sdpa::FloatToFp16(static_cast<float>(c.reference.out[i] + shift));
+  }
+  const Accuracy accuracy = c.Judge();
+  EXPECT_LE(accuracy.max_err, accuracy.max_err_limit);
+  EXPECT_GT(accuracy.mean_err, accuracy.mean_err_limit);
+  EXPECT_FALSE(accuracy.correct);
+  EXPECT_THAT(accuracy.reason, HasSubstr("mean error"));
+}
+
+// What fixed tolerances of 1e-2 let through: with many keys the outputs are all
+// small, so that even nonsense is near them.
+TEST(JudgeAccuracy, FailsAllZerosOnManyKeys) {
+  Case c(kManyKeys);
+  std::fill(c.out.begin(), c.out.end(), sdpa::Fp16{0});
+  EXPECT_FALSE(c.Judge().correct);
+}
+
+TEST(JudgeAccuracy, FailsPlainAveragingOfVOnManyKeys) {
+  Case c(kManyKeys);
+  for (int d = 0; d < 64; ++d) {
+    double sum = 0;
+    for (int j = 0; j < 4096; ++j) sum += sdpa::Fp16ToFloat(c.inputs.v[j * 64 + d]);
+    for (int i = 0; i < 8; ++i)
+      c.out[i * 64 + d] = sdpa::FloatToFp16(static_cast<float>(sum / 4096));
+  }
+  const Accuracy accuracy = c.Judge();
+  EXPECT_FALSE(accuracy.correct);
+  EXPECT_LT(accuracy.max_err, 0.2) << "no longer the subtle error that this test is about";
+}
+
+TEST(JudgeAccuracy, FailsAWrongSoftmaxScale) {
+  Case c(kRagged);
+  sdpa::Inputs scaled = c.inputs;
+  for (sdpa::Fp16& x : scaled.q) x = sdpa::FloatToFp16(sdpa::Fp16ToFloat(x) * 1.02f);
+  const sdpa::Reference wrong = sdpa::ComputeReference(kRagged, scaled);
+  for (size_t i = 0; i < c.out.size(); ++i) {
+    c.out[i] = sdpa::FloatToFp16(static_cast<float>(wrong.out[i]));
+  }
+  EXPECT_FALSE(JudgeAccuracy(c.reference, c.out, {}).correct);
+}
+
+TEST(JudgeAccuracy, FailsAMissingLastKey) {
+  Case c(kRagged);
+  sdpa::Inputs without = c.inputs;  // a score of about 0 and a value of 0 in its place
+  for (int head = 0; head < 2; ++head) {
+    for (int d = 0; d < 64; ++d) without.v[(head * 65 + 64) * 64 + d] = 0;
+  }
+  const sdpa::Reference wrong = sdpa::ComputeReference(kRagged, without);
+  for (size_t i = 0; i < c.out.size(); ++i) {
+    c.out[i] = sdpa::FloatToFp16(static_cast<float>(wrong.out[i]));
+  }
+  EXPECT_FALSE(JudgeAccuracy(c.reference, c.out, {}).correct);
+}
+
+TEST(JudgeAccuracy, FailsALogSumExpThatIsOffByAHundredth) {
+  for (const float error : {1e-2f, -1e-2f}) {
+    Case c(kRagged);
+    c.lse[17] += error;
+    const Accuracy accuracy = c.Judge();
+    EXPECT_FALSE(accuracy.correct);
+    EXPECT_NEAR(accuracy.lse_err, 1e-2, 1e-5);
+    EXPECT_THAT(accuracy.reason, HasSubstr("log-sum-exp of row 17 "));
+  }
+}
+
+// A base-2 log-sum-exp is the classic slip.
+TEST(JudgeAccuracy, FailsALogSumExpInUnitsOfLog2) {
+  Case c(kRagged);
+  for (float& x : c.lse) x *= 1.442695f;
+  EXPECT_FALSE(c.Judge().correct);
+}
+
+TEST(JudgeAccuracy, WantsMinusInfinityExactlyWhereNoKeyIsSeen) {
+  const Case good(kMasked);
+  ASSERT_EQ(good.lse[0], -kInfinity);
+  ASSERT_TRUE(std::isfinite(good.lse[39]));
+  EXPECT_TRUE(good.Judge().correct) << good.Judge().reason;
+  for (const float wrong : {0.0f, -1e30f, kInfinity, kNan}) {
+    Case c = good;
+    c.lse[0] = wrong;
+    EXPECT_FALSE(c.Judge().correct) << wrong << " where no key is seen";
+  }
+  for (const float wrong : {-kInfinity, kInfinity, kNan}) {
+    Case c = good;
+    c.lse[39] = wrong;
+    EXPECT_FALSE(c.Judge().correct) << wrong << " where keys are seen";
+  }
+}
+
+TEST(JudgeAccuracy, WantsZerosWhereNoKeyIsSeen) {
+  Case c(kMasked);
+  ASSERT_EQ(c.out[0], 0);
+  c.out[0] = sdpa::FloatToFp16(0.5f);
+  EXPECT_FALSE(c.Judge().correct);
+  c.out[0] = sdpa::FloatToFp16(kNan);  // 0 / 0
+  EXPECT_FALSE(c.Judge().correct);
+}
+
+TEST(JudgeAccuracy, LeavesTheLogSumExpAloneWhereNoneIsGiven) {
+  const Case c(kRagged);
+  const Accuracy accuracy = JudgeAccuracy(c.reference, c.out, {});
+  EXPECT_TRUE(accuracy.correct) << accuracy.reason;
+  EXPECT_TRUE(std::isnan(accuracy.lse_err));
+}
+
+TEST(JudgeAccuracy, FailsOutputsOfAnotherSize) {
+  const Case good(kRagged);
+  Case c = good;
+  c.out.pop_back();
+  EXPECT_FALSE(c.Judge().correct);
+  EXPECT_THAT(c.Judge().reason, HasSubstr(std::to_string(good.out.size())));
+  c = good;
+  c.lse.push_back(0);
+  EXPECT_FALSE(c.Judge().correct);
+  EXPECT_FALSE(JudgeAccuracy(good.reference, {}, {}).correct);
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

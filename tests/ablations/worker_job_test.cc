@@ -1,0 +1,94 @@
+#include <limits>
+#include <string>
+
+#include "ablations/worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+
+WorkerJob Example() {
+  WorkerJob job;
+  job.design = "ladder";
+  job.shapes = {"small", "mission_b"};
+  job.process = 2;
+  job.seed = std::numeric_limits<uint64_t>::max();
+  job.blocks = 24;
+  job.replay_us = 0.1;
+  job.max_launches = 256;
+  job.done = {{"mission_b", 3}, {"small", 0}, {"small", 1}};
+  return job;
+}
+
+std::string Replaced(std::string text, const std::string& what, const std::string& with) {
+  const size_t at = text.find(what);
+  if (at == std::string::npos) {
+    ADD_FAILURE() << what << " is not in " << text;
+    return text;
+  }
+  return text.replace(at, what.size(), with);
+}
+
+TEST(WorkerJob, SurvivesTheWayThroughAPipeInEveryField) {
+  const WorkerJob job = Example();
+  const absl::StatusOr<WorkerJob> read = WorkerJob::FromJson(job.ToJson());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->design, job.design);
+  EXPECT_EQ(read->shapes, job.shapes);
+  EXPECT_EQ(read->process, job.process);
+  EXPECT_EQ(read->seed, job.seed);
+  EXPECT_EQ(read->blocks, job.blocks);
+  EXPECT_EQ(read->replay_us, job.replay_us);
+  EXPECT_EQ(read->max_launches, job.max_launches);
+  EXPECT_EQ(read->done, job.done);
+}
+
+// One pair of a string and a number must not turn into an object.
+TEST(WorkerJob, SurvivesWithNothingDoneAndWithOneBlockDone) {
+  WorkerJob job = Example();
+  job.done.clear();
+  job.shapes = {"small"};
+  EXPECT_TRUE(WorkerJob::FromJson(job.ToJson())->done.empty());
+  job.done = {{"small", 7}};
+  EXPECT_EQ(WorkerJob::FromJson(job.ToJson())->done, job.done);
+  EXPECT_EQ(WorkerJob::FromJson(job.ToJson())->shapes, job.shapes);
+}
+
+TEST(WorkerJob, IsOneLine) { EXPECT_EQ(Example().ToJson().find('\n'), std::string::npos); }
+
+TEST(WorkerJob, RefusesTextThatIsNoJob) {
+  for (const char* text : {"", "{", "[]", "null", "\"job\"", "{}"}) {
+    EXPECT_EQ(WorkerJob::FromJson(text).status().code(), absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
+TEST(WorkerJob, RefusesAJobWithoutOneOfItsFieldsAndNamesTheField) {
+  for (const std::string field :
+       {"design", "shapes", "process", "seed", "blocks", "replay_us", "max_launches", "done"}) {
+    const std::string text = Replaced(Example().ToJson(), '"' + field + '"', "\"other\"");
+    const absl::Status status = WorkerJob::FromJson(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(field));
+  }
+}
+
+TEST(WorkerJob, RefusesAFieldOfAnotherType) {
+  const std::string text = Example().ToJson();
+  for (const auto& [what, with] :
+       std::vector<std::pair<std::string, std::string>>{{"\"ladder\"", "7"},
+                                                        {"[\"small\",\"mission_b\"]", "\"small\""},
+                                                        {"\"blocks\":24", "\"blocks\":\"many\""},
+                                                        {"[\"mission_b\",3]", "[\"mission_b\"]"},
+                                                        {"[\"mission_b\",3]", "\"mission_b\""}}) {
+    EXPECT_EQ(WorkerJob::FromJson(Replaced(text, what, with)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << what;
+  }
+}
+
+}  // namespace
+}  // namespace warpledger::ablations
