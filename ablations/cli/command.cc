@@ -167,7 +167,7 @@ absl::Span<const Command> AllCommands() {
        .arguments = "--record=DIR --out=DIR [flags]",
        .summary = "Turns a record into a Markdown report and plots",
        .details = "",
-       .flags = {"record", "out", "plots", "python", "readme"},
+       .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
       {.name = "exec",
        .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",

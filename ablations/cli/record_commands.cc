@@ -54,8 +54,8 @@ absl::Status DrawPlots(const std::string& summary_file, const std::string& out) 
 
 // The section of the README, with the pictures' path as seen from there.
 absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
-                         const std::string& readme, const std::string& out) {
-  options.picture_prefix = absl::StrCat(out, "/");
+                         const std::string& readme, const std::string& pictures) {
+  options.picture_prefix = absl::StrCat(pictures, "/");
   absl::StatusOr<std::string> section = report::RenderReadmeSection(summary, options);
   if (!section.ok()) return section.status();
   absl::StatusOr<std::string> text = ablations::ReadFile(readme);
@@ -97,7 +97,9 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
-    RETURN_IF_ERROR(RenewReadme(*summary, options, readme, out));
+    std::string pictures = absl::GetFlag(FLAGS_readme_pictures);
+    if (pictures.empty()) pictures = out;
+    RETURN_IF_ERROR(RenewReadme(*summary, options, readme, pictures));
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
   if (absl::GetFlag(FLAGS_plots)) {

@@ -95,6 +95,14 @@ TEST(RunLines, SurvivesAChildThatDoesNotReadItsInput) {
   EXPECT_THAT(outcome.lines, ElementsAre("done"));
 }
 
+// Or both would wait for each other: `cat` for the end of its input.
+TEST(RunLines, EndsTheInputOfAChildThatClosedItsOutput) {
+  const Outcome outcome = RunProgram({"sh", "-c", "exec >&-; exec timeout 10 cat >/dev/null"},
+                                     std::string(1 << 20, 'z'));
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_LT(outcome.took, absl::Seconds(9));
+}
+
 TEST(RunLines, ReportsANonZeroExitAfterTheLinesBeforeIt) {
   const Outcome outcome = RunShell("echo partial; exit 3");
   EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted);
@@ -138,6 +146,19 @@ TEST(RunLines, LetsAChildLiveThatSpeaksNowAndThen) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.lines.size(), 5u);
   EXPECT_GT(outcome.took, absl::Seconds(1));
+}
+
+// fsync of a slow disk is no silence of the child.
+TEST(RunLines, DoesNotCountTheTimeThatALineTakesToHandle) {
+  int lines = 0;
+  const absl::Status status = RunLines({"sh", "-c", "echo 1; sleep 0.1; echo 2"}, "",
+                                       absl::Milliseconds(500), [&](std::string_view) {
+                                         absl::SleepFor(absl::Milliseconds(700));
+                                         ++lines;
+                                         return absl::OkStatus();
+                                       });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(lines, 2);
 }
 
 TEST(RunLines, HoldsTheSilenceLimitAfterTheChildClosedItsOutput) {
