@@ -36,6 +36,7 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
 absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
   sdpa::Config config;
   if (name == sdpa::kBaseline.id) return config;
+  std::vector<std::string> seen;
   for (const absl::string_view part : absl::StrSplit(Text(name), '+')) {
     const std::pair<std::string, std::string> fields =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
@@ -46,8 +47,18 @@ absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
       std::vector<std::string> known;
       for (const sdpa::ToggleRow& toggle : sdpa::kToggles) known.emplace_back(toggle.id);
       for (const NamedVariant& variant : AllVariants()) known.push_back(variant.name);
+      if (id == sdpa::kBaseline.id) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("variant '", Text(name), "': ", id,
+                         " is every toggle off; name the toggles that are on alone"));
+      }
       return UnknownName("variant", std::string(part), known);
     }
+    if (std::find(seen.begin(), seen.end(), id) != seen.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variant '", Text(name), "' names ", id, " twice"));
+    }
+    seen.push_back(id);
     int level = FirstOnLevel(*row);
     if (!level_text.empty() && !absl::SimpleAtoi(level_text, &level)) {
       return absl::InvalidArgumentError(
@@ -113,7 +124,7 @@ absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
   if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {
     return InvalidConfig(name, reason);
   }
-  return NamedVariant{std::string(name), *config};
+  return NamedVariant{sdpa::ConfigName(*config), *config};
 }
 
 absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
@@ -142,7 +153,7 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
 }
 
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {
-  return ParseRows("input kind", list, sdpa::kInputKinds);
+  return ParseRows("input", list, sdpa::kInputKinds);
 }
 
 }  // namespace warpledger::ablations

@@ -295,7 +295,10 @@ absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const std::string& dir, cons
 }
 
 absl::Status InFile(const char* file, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(file, ": ", std::string(status.message())));
+  // A file that says the wrong thing is damaged; one of a later schema is not.
+  const absl::StatusCode code =
+      absl::IsInvalidArgument(status) ? absl::StatusCode::kDataLoss : status.code();
+  return absl::Status(code, absl::StrCat(file, ": ", std::string(status.message())));
 }
 
 absl::StatusOr<RunInfo> ReadRun(const std::string& dir) {

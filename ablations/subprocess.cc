@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -30,8 +31,12 @@ struct Child {
   int out = -1;  // its standard output
 
   ~Child() {
-    if (in >= 0) close(in);
+    CloseInput();
     if (out >= 0) close(out);
+  }
+  void CloseInput() {
+    if (in >= 0) close(in);
+    in = -1;
   }
 };
 
@@ -55,6 +60,8 @@ absl::Status Start(const std::vector<std::string>& argv, Child& child) {
     if (getppid() != parent) _exit(kExecFailed);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
+    // What is ignored stays ignored across exec.
+    signal(SIGPIPE, SIG_DFL);
     execvp(args[0], args.data());
     _exit(kExecFailed);
   }
@@ -70,24 +77,31 @@ void Feed(Child& child, std::string_view& input) {
   const ssize_t written = write(child.in, input.data(), input.size());
   if (written > 0) input.remove_prefix(static_cast<size_t>(written));
   const bool failed = written < 0 && errno != EAGAIN && errno != EINTR;
-  if (input.empty() || failed) {
-    close(child.in);
-    child.in = -1;
+  if (input.empty() || failed) child.CloseInput();
+}
+
+// Waits for the child to exit, `limit` at most; leaves it to be reaped.
+bool ExitsWithin(const Child& child, absl::Duration limit) {
+  const absl::Time deadline = absl::Now() + limit;
+  while (true) {
+    siginfo_t info = {};
+    if (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == child.pid) {
+      return true;
+    }
+    if (absl::Now() >= deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
   }
 }
 
 void Stop(const Child& child) {
   kill(child.pid, SIGTERM);
-  const absl::Time deadline = absl::Now() + kTermGrace;
-  while (absl::Now() < deadline) {
-    siginfo_t info = {};
-    if (waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        info.si_pid == child.pid) {
-      return;
-    }
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  kill(child.pid, SIGKILL);
+  if (!ExitsWithin(child, kTermGrace)) kill(child.pid, SIGKILL);
+}
+
+absl::Status Silent(absl::Duration limit) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("said nothing for ", absl::FormatDuration(limit), "; stopped"));
 }
 
 absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_limit,
@@ -99,10 +113,7 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
   while (true) {
     pollfd fds[2] = {{child.out, POLLIN, 0}, {child.in, POLLOUT, 0}};
     const absl::Duration left = last_line + silence_limit - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("said nothing for ", absl::FormatDuration(silence_limit), "; stopped"));
-    }
+    if (left <= absl::ZeroDuration()) return Silent(silence_limit);
     const int timeout_ms =
         static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60'000));
     const int ready = poll(fds, child.in >= 0 ? 2 : 1, timeout_ms);
@@ -116,9 +127,9 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
     pending.append(buffer, static_cast<size_t>(n));
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      last_line = absl::Now();
       const absl::Status status = on_line(std::string_view(pending).substr(begin, end - begin));
       if (!status.ok()) return status;
+      last_line = absl::Now();  // after on_line, whose time is none of the child's
     }
     pending.erase(0, begin);
   }
@@ -135,6 +146,8 @@ absl::Status RunLines(const std::vector<std::string>& argv, std::string_view inp
   absl::Status status = Start(argv, child);
   if (!status.ok()) return status;
   status = Pump(child, input, silence_limit, on_line);
+  child.CloseInput();
+  if (status.ok() && !ExitsWithin(child, silence_limit)) status = Silent(silence_limit);
   if (!status.ok()) Stop(child);
   int exit_status = 0;
   while (waitpid(child.pid, &exit_status, 0) < 0 && errno == EINTR) {

@@ -7,6 +7,7 @@
 #include "ablations/nearest.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "warpledger_build_info.h"
@@ -29,7 +30,7 @@ Commands:
 constexpr char kExitCodes[] = R"(
 Exit codes: 0 fine; 1 the command worked and found something wrong (a variant that
 fails its check); 2 wrong use or bad input; 3 something is missing here (GPU, driver,
-CUDA build, Python); 4 the record is damaged or in use; 5 anything else.
+CUDA build, Python) or another process writes to the record; 4 the record is damaged; 5 anything else.
 
 Example: warpledger run --out=out/mine && warpledger report --record=out/mine --out=out/mine
 )";
@@ -115,7 +116,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
     if (!has_value && flag->IsOfType<bool>()) {
       value = "true";
     } else if (!has_value) {
-      if (i + 1 == arguments.size()) {
+      if (i + 1 == arguments.size() || absl::StartsWith(arguments[i + 1], "--")) {
         return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
       }
       value = arguments[++i];

@@ -17,8 +17,8 @@ namespace warpledger::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFinding = 1;  // the command worked and found something wrong
 inline constexpr int kExitUsage = 2;    // unknown names, bad flags, bad input files
-inline constexpr int kExitMissing = 3;  // no GPU, driver, CUDA build or Python here
-inline constexpr int kExitDamaged = 4;  // the record is damaged, or another process writes to it
+inline constexpr int kExitMissing = 3;  // no GPU, driver, CUDA build or Python; record in use
+inline constexpr int kExitDamaged = 4;  // the record is damaged
 inline constexpr int kExitFailed = 5;   // anything else
 
 struct Command {

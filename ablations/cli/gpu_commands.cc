@@ -222,6 +222,10 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
                                             " wrote outside its output; nothing is "
                                             "written. Please report the shape."));
   }
+  RETURN_IF_ERROR(ablations::WriteNpy(
+      out, q.npy.shape, ablations::NpyType::kFloat16,
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->out.data()),
+                          output->out.size() * sizeof(sdpa::Fp16))));
   const std::string lse = absl::GetFlag(FLAGS_lse);
   if (!lse.empty()) {
     RETURN_IF_ERROR(ablations::WriteNpy(
@@ -229,10 +233,6 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->lse.data()),
                             output->lse.size() * sizeof(float))));
   }
-  RETURN_IF_ERROR(ablations::WriteNpy(
-      out, q.npy.shape, ablations::NpyType::kFloat16,
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->out.data()),
-                          output->out.size() * sizeof(sdpa::Fp16))));
   std::printf("Wrote %s%s%s\n", out.c_str(), lse.empty() ? "" : " and ", lse.c_str());
   return kExitOk;
 }

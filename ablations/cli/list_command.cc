@@ -179,7 +179,11 @@ absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments) {
   for (const Section& section : kSections) known.emplace_back(section.name);
   for (const std::string& argument : arguments) {
     if (std::find(known.begin(), known.end(), argument) == known.end()) {
-      return ablations::UnknownName("section", argument, known);
+      const std::vector<std::string> near = ablations::NearestNames(argument, known);
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown section '", argument, "'; ",
+                       near.empty() ? "" : absl::StrCat("did you mean '", near[0], "'? "),
+                       "`warpledger help list` names them"));
     }
   }
   if (format == "json") {

@@ -172,5 +172,17 @@ TEST(ParseInputKinds, SuggestsTheNearestNameAndACommandThatExists) {
                     HasSubstr("`warpledger list inputs`")));
 }
 
+TEST(FindVariant, RefusesAToggleNamedTwiceAndTheBaselineAsAToggle) {
+  EXPECT_THAT(std::string(FindVariant("kv_tiling+kv_tiling").status().message()),
+              HasSubstr("names kv_tiling twice"));
+  EXPECT_THAT(std::string(FindVariant("minimal_scalar+kv_tiling").status().message()),
+              HasSubstr("minimal_scalar is every toggle off"));
+}
+
+TEST(FindVariant, GivesTheCanonicalNameWhateverTheOrder) {
+  EXPECT_EQ(FindVariant("warp_shuffle+kv_tiling")->name, "kv_tiling+warp_shuffle");
+  EXPECT_EQ(FindVariant("kv_tiling=0")->name, "minimal_scalar");
+}
+
 }  // namespace
 }  // namespace warpledger::ablations
