@@ -3,7 +3,7 @@
 import math
 
 from matplotlib import pyplot as plt
-from matplotlib import ticker
+from matplotlib import ticker, transforms
 from matplotlib.lines import Line2D
 
 from plots import style
@@ -17,30 +17,58 @@ _VALUE_PT = 11.5
 # In a row the value stands above its mark, so the mark sits below the middle.
 _MARK_Y = 0.16
 _VALUE_IN = 0.38  # half a value's width, and some air
+_EDGE_PT = 9  # a mark at the axis's end stands this far inside
+_LEFT, _RIGHT = "←", "→"
+# An axis that reached a lone ratio of 13 would press all others onto the line at 1. What lies this
+# many times the middle half's width outside of it is drawn at the axis's end, with an arrow; ratios
+# from 1/2 to 2 always have their true place.
+_FENCE = 3
+_ALWAYS_SHOWN = (0.5, 2.0)
 
 
 def _finding(summary, toggles):
+    """How many steps pass their gate at every shape, at some, and at none."""
     shapes = summary.shape_names()
-    everywhere = nowhere = 0
+    counts = {"every": 0, "some": 0, "no": 0}
     for toggle in toggles:
         adopted = {v["shape"] for v in summary.verdicts
                    if v["toggle"] == toggle and v["verdict"] == "ADOPT"}
-        everywhere += len(adopted) == len(shapes)
-        nowhere += not adopted
+        counts["every" if len(adopted) == len(shapes) else "some" if adopted else "no"] += 1
     count = len(toggles)
-    gate = "its gate" if everywhere == 1 else "their gate"
-    of_steps = f"{everywhere} of {count} step{'' if count == 1 else 's'}"
-    if len(shapes) == 1:
-        return f"{of_steps} pass{'es' if everywhere == 1 else ''} {gate} at {shapes[0]}"
-    return (f"{of_steps} pass{'es' if everywhere == 1 else ''} {gate} at every shape, "
-            f"{nowhere} at none")
+    where = "at every shape" if len(shapes) > 1 else f"at {shapes[0]}"
+    if count == 1 and not counts["some"]:
+        return f"The one step {'passes' if counts['every'] else 'misses'} its gate {where}"
+    if counts["every"] == count:
+        return f"All {count} steps pass their gates {where}"
+    if counts["no"] == count:
+        return f"No step passes its gate{'' if len(shapes) > 1 else ' ' + where}"
+    passed = counts["every"]
+    finding = (f"{passed} of {count} steps pass{'es its gate' if passed == 1 else ' their gates'} "
+               f"{where}" if passed else f"No step passes its gate {where}")
+    rest = [f"{number} {at}" for number, at in ((counts["some"], "only at some"),
+                                                (counts["no"], "at none")) if number]
+    return finding if len(shapes) == 1 else f"{finding}, {' and '.join(rest)}"
 
 
-def _limits(verdicts, width_in):
-    """A ratio range that holds every interval, 1 and every gate, and the values above the marks."""
+def _cut(verdicts):
+    """The lowest and the highest ratio that are drawn at their place."""
+    logs = sorted(math.log(v["ratio"][0]) for v in verdicts if v["ratio"][0] is not None)
+    if not logs:
+        return _ALWAYS_SHOWN
+    lower, upper = (logs[round(share * (len(logs) - 1))] for share in (0.25, 0.75))
+    reach = _FENCE * (upper - lower)
+    return (min(_ALWAYS_SHOWN[0], math.exp(lower - reach)),
+            max(_ALWAYS_SHOWN[1], math.exp(upper + reach)))
+
+
+def _limits(verdicts, cut, width_in):
+    """A ratio range that holds 1, every gate, every ratio inside the cut with its interval, and the
+    values above the marks."""
     values = [1.0]
     for verdict in verdicts:
-        values += [value for value in verdict["ratio"] if value is not None]
+        ratio = verdict["ratio"]
+        if ratio[0] is not None and cut[0] <= ratio[0] <= cut[1]:
+            values += [value for value in ratio if value is not None]
         if verdict["gate"]:
             values.append(verdict["gate"])
     low, high = min(values), max(values)
@@ -58,10 +86,11 @@ _TICKS = (
     [0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3],
     [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2],
     [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8],
-    [2.0 ** power for power in range(-8, 9)],
-    [10.0 ** power for power in range(-9, 10)],
-    [100.0 ** power for power in range(-9, 10)],
 )
+# Where none of these fits: the roundest go first, and each takes a place that is still free.
+_DECADES = [10.0 ** power for power in range(-9, 10)]
+_COARSE_TICKS = ([1.0] + sorted(_DECADES, key=lambda tick: abs(math.log(tick)))
+                 + [2 * tick for tick in _DECADES] + [5 * tick for tick in _DECADES] + [1.5])
 
 
 def _ticks(figure, low, high, width_in):
@@ -71,12 +100,35 @@ def _ticks(figure, low, high, width_in):
     def room_in(tick):
         return style.width_in(figure, _tick_label(tick), style.TICK_PT) / 2 + _TICK_GAP_IN / 2
 
+    def apart(left, right):
+        return abs(math.log(right / left)) * inches_per_log >= room_in(left) + room_in(right)
+
     for candidates in _TICKS:
         ticks = [tick for tick in candidates if low <= tick <= high]
-        if all(math.log(right / left) * inches_per_log >= room_in(left) + room_in(right)
-               for left, right in zip(ticks, ticks[1:])):
-            break
-    return ticks
+        # A list that ends inside the range would leave a part of the axis without a label.
+        reaches = candidates[0] <= low * 2 and candidates[-1] * 2 >= high
+        if reaches and all(apart(left, right) for left, right in zip(ticks, ticks[1:])):
+            return ticks
+    ticks = []
+    for tick in _COARSE_TICKS:
+        if low <= tick <= high and all(apart(tick, other) for other in ticks):
+            ticks.append(tick)
+    return sorted(ticks)
+
+
+def _unlabelled_ticks(low, high):
+    """Every whole multiple of a power of ten in the range, where that tells a log scale apart."""
+    if high / low < 4:
+        return []
+    return [digit * decade for decade in _DECADES for digit in range(1, 10)
+            if low <= digit * decade <= high]
+
+
+def _axis_title(verdicts, low, high):
+    ratios = [v["ratio"][0] for v in verdicts if v["ratio"][0] is not None]
+    arrows = [arrow for arrow, beyond in ((_LEFT, min(ratios, default=1) < low),
+                                          (_RIGHT, max(ratios, default=1) > high)) if beyond]
+    return "ratio (log scale" + (f"; {' and '.join(arrows)}: beyond it)" if arrows else ")")
 
 
 def _backing(y):
@@ -98,11 +150,18 @@ def _draw_verdict(axes, y, verdict):
     if verdict["gate"]:
         axes.plot([verdict["gate"]] * 2, [y - 0.2, y + 0.2], color=style.MUTED_INK, linewidth=1.6,
                   zorder=2)
-    if low is not None:
+    first, last = axes.get_xlim()
+    place, text, align, shift = value, times(value), "center", 0
+    if value < first:
+        place, text, align, shift = first, f"{_LEFT} {text}", "left", _EDGE_PT
+    elif value > last:
+        place, text, align, shift = last, f"{text} {_RIGHT}", "right", -_EDGE_PT
+    elif low is not None:
         style.draw_interval(axes, low, high, y, arguments["color"])
-    axes.plot([value], [y], zorder=4, **arguments)
-    axes.annotate(times(value), (value, y), xytext=(0, 10), textcoords="offset points",
-                  ha="center", va="bottom", fontsize=_VALUE_PT, zorder=5,
+    offset = transforms.ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans)
+    axes.plot([place], [y], zorder=4, transform=axes.transData + offset, **arguments)
+    axes.annotate(text, (place, y), xytext=(0, 10), textcoords="offset points",
+                  ha=align, va="bottom", fontsize=_VALUE_PT, zorder=5,
                   color=style.INK if meaningful else style.MUTED_INK,
                   bbox=_backing(y - _MARK_Y))
 
@@ -134,7 +193,8 @@ def draw(summary):
     panels_in = width * len(shapes) + gaps_in
     figure.set_size_inches(left + panels_in + style.MARGIN_IN,
                            heading.height_in + header_in + axes_in + axis_in + legend_in)
-    low, high = _limits(summary.verdicts, width)
+    cut = _cut(summary.verdicts)
+    low, high = _limits(summary.verdicts, cut, width)
     for index, (axes, shape) in enumerate(zip(panels[0], shapes)):
         style.place(figure, axes, left + index * (width + _PANEL_GAP_IN), axis_in + legend_in,
                     width, axes_in)
@@ -143,7 +203,8 @@ def draw(summary):
         axes.set_ylim(len(toggles) - 0.4, -0.6)
         axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(figure, low, high, width)))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _tick_label(value)))
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.xaxis.set_minor_locator(ticker.FixedLocator(_unlabelled_ticks(low, high)))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
         axes.spines["left"].set_visible(False)
         axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
         for y in range(0, len(toggles), 2):
@@ -159,7 +220,8 @@ def draw(summary):
                           transform=panels[0][0].get_yaxis_transform(),
                           linespacing=style.LINE_SPACING, gid=f"label:{toggles[y]}")
     figure.text((left + panels_in / 2) / figure_width,
-                (legend_in + 0.16) / figure_height, "ratio (log scale)", ha="center", va="bottom")
+                (legend_in + 0.16) / figure_height, _axis_title(summary.verdicts, low, high),
+                ha="center", va="bottom")
 
     present = {verdict["verdict"] for verdict in summary.verdicts
                if verdict["ratio"][0] is not None}

@@ -99,6 +99,8 @@ def _interval_cell(row):
     if low is None:
         return ""
     percent = max(value - low, high - value) / value * 100
+    if percent < 0.05:  # would read as no error at all
+        return "<0.05%"
     return f"±{percent:.1f}%" if percent < 9.95 else f"±{percent:.0f}%"
 
 

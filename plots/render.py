@@ -16,13 +16,22 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import effects, ladder, speedup  # noqa: E402
+from plots import effects, ladder, speedup, waterfall  # noqa: E402
 from plots.summary import SummaryError, load  # noqa: E402
 
 
 def figures(summary):
     """{name: function without arguments that returns the figure}, in drawing order."""
     out = {}
+    if summary.attribution:
+        # Where a cell is wrong there are no shares, and the report says so.
+        for shape in summary.shape_names():
+            if any(row["shape"] == shape and row["log"] is not None
+                   for row in summary.attribution):
+                out[f"factorial_{shape}"] = lambda shape=shape: waterfall.draw(summary, shape)
+        return out
+    if summary.design != "ladder":
+        return {f"{summary.design}_effects": lambda: effects.draw(summary)}
     for shape in summary.shape_names():
         out[f"ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     out["effects"] = lambda: effects.draw(summary)

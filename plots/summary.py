@@ -83,6 +83,7 @@ class Summary:
         if version > SCHEMA_VERSION:
             raise SummaryError(f"summary.json: schema_version is {version}, but these plots know "
                                f"versions up to {SCHEMA_VERSION}")
+        self.design = _field(data, "", "design", str)
         provenance = _field(data, "", "provenance", dict)
         gpu = _field(provenance, "provenance", "gpu", dict)
         self.gpu = _field(gpu, "provenance.gpu", "name", str)
@@ -95,6 +96,10 @@ class Summary:
         self.cells = [self._cell(j, path) for j, path in self._elements(data, "cells")]
         self.peers = [self._peer(j, path) for j, path in self._elements(data, "peers")]
         self.floors = [self._floor(j, path) for j, path in self._elements(data, "floors")]
+        # Only a factorial has shares.
+        self.attribution = ([self._attribution(j, path)
+                             for j, path in self._elements(data, "attribution")]
+                            if "attribution" in data else [])
         if not self.shapes:
             raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
 
@@ -147,6 +152,16 @@ class Summary:
                  "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
         return self._known_shape(floor, path)
 
+    def _attribution(self, j, path):
+        """A toggle's Shapley share at a shape; `log` and its interval are natural logarithms."""
+        row = {key: _field(j, path, key, str) for key in ("toggle", "shape")}
+        for name, key in (("share", "shapley_share"), ("log", "shapley_log"),
+                          ("low", "shapley_log_low"), ("high", "shapley_log_high"),
+                          ("total", "total_log")):
+            row[name] = _field(j, path, key, _NUMBER, nullable=True)
+        row["label"] = self.step_labels().get(row["toggle"], row["toggle"])
+        return self._known_shape(row, path)
+
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():
             raise SummaryError(f"summary.json: {path}.shape is \"{element['shape']}\", which is "
@@ -176,7 +191,8 @@ class Summary:
 
     def step_labels(self):
         """{toggle: label} in ladder order."""
-        return {cell["toggle"]: cell["label"] for cell in self.cells if cell["role"] == "step"}
+        return {cell["toggle"]: cell["label"] for cell in self.cells
+                if cell["role"] in ("step", "without")}
 
 
 def describe(shape):

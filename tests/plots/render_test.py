@@ -224,7 +224,55 @@ class FindingTest(unittest.TestCase):
 
     def test_effects_count_the_steps_that_pass_everywhere_and_nowhere(self):
         self.assertEqual(self.title(effects.draw(Summary(synthetic()))),
-                         "4 of 7 steps pass their gate at every shape, 2 at none")
+                         "4 of 7 steps pass their gates at every shape, "
+                         "1 only at some and 2 at none")
+
+    def test_effects_say_in_words_what_all_or_none_of_the_steps_do(self):
+        usual = synthetic()
+        for verdicts, names, title in [
+                ({"ADOPT"}, None, "All 7 steps pass their gates at every shape"),
+                ({"ADOPT"}, ["long"], "All 7 steps pass their gates at long"),
+                ({"NEUTRAL"}, None, "No step passes its gate"),
+                ({"NEUTRAL"}, ["long"], "No step passes its gate at long")]:
+            with self.subTest(title):
+                data = only_shapes(usual, names) if names else copy.deepcopy(usual)
+                for verdict in data["verdicts"]:
+                    verdict["verdict"], = verdicts
+                self.assertEqual(self.title(effects.draw(Summary(data))), title)
+
+    def test_effects_show_a_lone_large_ratio_at_the_edge_so_that_the_others_stay_apart(self):
+        data = only_shapes(synthetic(), ["long", "mission_b"])
+        values = itertools.cycle([1.02, 1.1, 1.2, 1.3, 1.6])
+        for verdict in data["verdicts"]:
+            ratio = next(values)
+            verdict.update(ratio=ratio, ci_low=ratio * 0.999, ci_high=ratio * 1.001)
+        data["verdicts"][0].update(ratio=40.0, ci_low=39.0, ci_high=41.0)
+        data["verdicts"][1].update(ratio=0.02, ci_low=0.019, ci_high=0.021)
+        figure = effects.draw(Summary(data))
+        low, high = figure.axes[0].get_xlim()
+        self.assertGreater(low, 0.4)
+        self.assertLess(high, 4)
+        shown = [text for text, _ in drawn_texts(figure)]
+        self.assertIn("40.0× →", shown)
+        self.assertIn("← 0.02×", shown)
+        self.assertIn("ratio (log scale; ← and →: beyond it)", shown)
+        self.assertEqual(sum("→" in text or "←" in text for text in shown), 3)
+
+    def test_effects_label_more_of_the_axis_than_its_decades(self):
+        for make in (synthetic, extreme):
+            for axes in effects.draw(Summary(make())).axes:
+                low, high = axes.get_xlim()
+                ticks = axes.get_xticks()
+                self.assertIn(1, ticks)
+                self.assertGreaterEqual(sum(low <= tick <= high for tick in ticks), 3)
+
+    def test_the_ladder_never_calls_an_interval_zero(self):
+        data = synthetic()
+        for cell in data["cells"]:
+            cell.update(ci_low_us=cell["p50_us"] * 0.9999, ci_high_us=cell["p50_us"] * 1.0001)
+        shown = [text for text, _ in drawn_texts(ladder.draw(Summary(data), "mission_b"))]
+        self.assertEqual(shown.count("<0.05%"), 8)
+        self.assertFalse([text for text in shown if "±0.0" in text])
 
     def test_the_overview_names_the_largest_and_the_smallest_gain(self):
         self.assertEqual(self.title(speedup.draw(Summary(synthetic()))),
