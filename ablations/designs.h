@@ -1,13 +1,22 @@
 // The experimental designs: which arms are timed together and what each one is
 // compared with. All of them derive from the registry.
 //
+//   ladder         each toggle on top of all before it
+//   one_on         each toggle alone, with the toggles that it needs
+//   leave_one_out  everything on, without one toggle and what needs it
+//   factorial      every legal combination of some toggles on a fixed background
+//   hopper         each toggle of the wgmma family on top of all before it
+//
 // Standard library only: the instance generator compiles a kernel for every
-// configuration that some design names.
+// configuration that AllDesigns() names.
 
 #ifndef WARPLEDGER_ABLATIONS_DESIGNS_H_
 #define WARPLEDGER_ABLATIONS_DESIGNS_H_
 
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/sdpa/config.h"
@@ -19,23 +28,65 @@ namespace warpledger::ablations {
 struct DesignArm {
   std::string name;
   sdpa::Config config;
-  std::string role;    // base, step, aa or null
-  std::string toggle;  // what a step or a null control adds
+  std::string role;    // base, step, without, aa or null
+  std::string toggle;  // what a step or a null control adds, what a `without` leaves out
   std::string base;    // the arm that it is judged against
+};
+
+// A combination that a factorial spans and the kernels can't have.
+struct InfeasibleCell {
+  std::string name;
+  std::string toggle;   // on there
+  std::string missing;  // which it needs, and which is off there
 };
 
 struct Design {
   std::string name;
   std::string label;
   std::vector<DesignArm> arms;
+  std::vector<InfeasibleCell> infeasible = {};
 };
 
 // The first level of a toggle that is not off.
 constexpr int FirstOnLevel(const sdpa::ToggleRow& row) { return row.levels.values[1]; }
 
+// The techniques that one kernel can have all at once, in registry order: one
+// that is illegal beside those before it belongs to another kernel.
+inline std::vector<const sdpa::ToggleRow*> LadderToggles() {
+  std::vector<const sdpa::ToggleRow*> rows;
+  sdpa::Config config;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) continue;
+    sdpa::Config more = config;
+    more.*row.field = FirstOnLevel(row);
+    if (sdpa::WhyInvalid(more)) continue;
+    config = more;
+    rows.push_back(&row);
+  }
+  return rows;
+}
+
+// The two controls on top of the arm `base`, named `<prefix>:aa` and so on: the
+// same instance under a second name (A/A), and the null toggle, whose machine
+// code is the same in a second instance.
+inline void PlantControls(const std::string& prefix, const std::string& base,
+                          const sdpa::Config& config, Design* design) {
+  design->arms.push_back(
+      {.name = prefix + ":aa", .config = config, .role = "aa", .toggle = "", .base = base});
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.control) continue;
+    sdpa::Config planted = config;
+    planted.*row.field = FirstOnLevel(row);
+    design->arms.push_back({.name = prefix + ":" + std::string(row.id),
+                            .config = planted,
+                            .role = "null",
+                            .toggle = std::string(row.id),
+                            .base = base});
+  }
+}
+
 // Every technique in registry order, each on top of all before it; then the two
-// controls on top of the last step: the same instance under a second name (A/A)
-// and the null toggle, whose machine code is the same in a second instance.
+// controls on top of the last step.
 inline Design LadderDesign() {
   Design design = {.name = "ladder",
                    .label = "cumulative ladder: each toggle on top of all before it",
@@ -44,10 +95,227 @@ inline Design LadderDesign() {
   std::string previous(sdpa::kBaseline.id);
   design.arms.push_back(
       {.name = previous, .config = config, .role = "base", .toggle = "", .base = ""});
+  for (const sdpa::ToggleRow* row : LadderToggles()) {
+    config.*row->field = FirstOnLevel(*row);
+    std::string name = "ladder:" + std::string(row->id);
+    design.arms.push_back({.name = name,
+                           .config = config,
+                           .role = "step",
+                           .toggle = std::string(row->id),
+                           .base = previous});
+    previous = std::move(name);
+  }
+  PlantControls("control", previous, config, &design);
+  return design;
+}
+
+// --- Requirements ---------------------------------------------------------------
+
+// Turns on what `toggle` needs, and what that needs, but not `toggle` itself.
+constexpr void AddNeeds(sdpa::ToggleField toggle, sdpa::Config* config) {
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control) continue;
+    if (row.field != toggle) continue;
+    for (const sdpa::ToggleField need : row.needs) {
+      if (need == nullptr) continue;
+      AddNeeds(need, config);
+      for (const sdpa::ToggleRow& needed : sdpa::kToggles) {
+        if (needed.field == need && config->*need == 0) config->*need = FirstOnLevel(needed);
+      }
+    }
+  }
+}
+
+// Turns off every toggle that lacks what it needs, until none does.
+constexpr void DropDependents(sdpa::Config* config) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (config->*row.field == 0) continue;
+      for (const sdpa::ToggleField need : row.needs) {
+        if (need == nullptr || config->*need != 0) continue;
+        config->*row.field = 0;
+        changed = true;
+        break;
+      }
+    }
+  }
+}
+
+// Every technique of the ladder at its first level: its last step.
+inline sdpa::Config EverythingOn() {
+  sdpa::Config config;
+  for (const sdpa::ToggleRow* row : LadderToggles()) config.*row->field = FirstOnLevel(*row);
+  return config;
+}
+
+// --- The designs beyond the ladder ----------------------------------------------
+
+// Each toggle on the smallest configuration that allows it, against the same
+// configuration without it. Where that is an arm already, it is timed once.
+inline Design OneOnDesign() {
+  Design design = {.name = "one_on",
+                   .label = "each toggle alone, with the toggles that it needs",
+                   .arms = {{.name = std::string(sdpa::kBaseline.id),
+                             .config = {},
+                             .role = "base",
+                             .toggle = "",
+                             .base = ""}}};
+  for (const sdpa::ToggleRow* row : LadderToggles()) {
+    sdpa::Config config;
+    AddNeeds(row->field, &config);
+    const auto same = std::find_if(design.arms.begin(), design.arms.end(),
+                                   [&](const DesignArm& arm) { return arm.config == config; });
+    std::string base = "one_on:needs_of_" + std::string(row->id);
+    if (same != design.arms.end()) {
+      base = same->name;
+    } else {
+      design.arms.push_back(
+          {.name = base, .config = config, .role = "base", .toggle = "", .base = ""});
+    }
+    config.*row->field = FirstOnLevel(*row);
+    design.arms.push_back({.name = "one_on:" + std::string(row->id),
+                           .config = config,
+                           .role = "step",
+                           .toggle = std::string(row->id),
+                           .base = base});
+  }
+  const DesignArm last = design.arms.back();
+  PlantControls("one_on", last.name, last.config, &design);
+  return design;
+}
+
+// The full configuration, and for each toggle what is left of it without the
+// toggle and without those that need it. The full arm is timed once and judged
+// against each of the others, so a `without` arm is the base of its verdict.
+inline Design LeaveOneOutDesign() {
+  const std::string full = "leave_one_out:full";
+  Design design = {
+      .name = "leave_one_out",
+      .label = "everything on, against the same without one toggle and those that need it",
+      .arms = {{.name = full, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""}}};
+  for (const sdpa::ToggleRow* row : LadderToggles()) {
+    sdpa::Config alone = EverythingOn();
+    alone.*row->field = 0;
+    sdpa::Config config = alone;
+    DropDependents(&config);
+    design.arms.push_back(
+        {.name = "without:" + std::string(row->id) + (config == alone ? "" : "(+dependents)"),
+         .config = config,
+         .role = "without",
+         .toggle = std::string(row->id),
+         .base = full});
+  }
+  PlantControls("leave_one_out", full, EverythingOn(), &design);
+  return design;
+}
+
+// The most toggles of one factorial: 128 combinations.
+inline constexpr std::size_t kMaxFactors = 7;
+
+// Every legal combination of `factors` (in registry order, at most kMaxFactors, no
+// control) on top of `background` and of all that the factors need beyond
+// themselves. A combination is judged against the same one without its last
+// toggle in registry order that can be taken away, so that each is one step
+// from another; the rest is for analysis/attribution.h. Illegal combinations
+// are declared in `infeasible`.
+inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleField>& factors,
+                              const sdpa::Config& background) {
+  const auto level_of = [](sdpa::ToggleField field) {
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.field == field) return FirstOnLevel(row);
+    }
+    return 0;
+  };
+  sdpa::Config fixed = background;
+  for (const sdpa::ToggleField factor : factors) AddNeeds(factor, &fixed);
+  std::string ids;
+  for (const sdpa::ToggleField factor : factors) {
+    fixed.*factor = 0;
+    ids += ids.empty() ? "" : ", ";
+    ids += sdpa::ToggleId(factor);
+  }
+  Design design = {
+      .name = std::move(name),
+      .label = "every legal combination of " + ids + " on top of " + sdpa::ConfigName(fixed),
+      .arms = {}};
+  const unsigned combinations = 1u << factors.size();
+  const auto config_of = [&](unsigned mask) {
+    sdpa::Config config = fixed;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      if (mask >> i & 1u) config.*factors[i] = level_of(factors[i]);
+    }
+    return config;
+  };
+  const auto name_of = [&](unsigned mask) {
+    std::string name = "cell:";
+    if (mask == 0) name += "none";
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      if (!(mask >> i & 1u)) continue;
+      name += name.back() == ':' ? "" : "+";
+      name += sdpa::ToggleId(factors[i]);
+    }
+    return name;
+  };
+  for (unsigned mask = 0; mask < combinations; ++mask) {
+    const sdpa::Config config = config_of(mask);
+    if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
+      design.infeasible.push_back(
+          {name_of(mask), std::string(reason.toggle), std::string(reason.missing)});
+      continue;
+    }
+    DesignArm arm = {
+        .name = name_of(mask), .config = config, .role = "base", .toggle = "", .base = ""};
+    for (std::size_t i = factors.size(); i-- > 0;) {
+      const unsigned without = mask & ~(1u << i);
+      if (without == mask || sdpa::WhyInvalid(config_of(without))) continue;
+      arm.role = "step";
+      arm.toggle = std::string(sdpa::ToggleId(factors[i]));
+      arm.base = name_of(without);
+      break;
+    }
+    design.arms.push_back(std::move(arm));
+  }
+  const DesignArm last = design.arms.back();
+  PlantControls("factorial", last.name, last.config, &design);
+  return design;
+}
+
+// The factorial that every build holds: the five toggles whose order in the
+// ladder is a choice, on the tile that all of them share.
+inline Design DeclaredFactorialDesign() {
+  using sdpa::Config;
+  return FactorialDesign("factorial",
+                         {&Config::warp_shuffle, &Config::vector_loads, &Config::wmma_qk,
+                          &Config::cp_async_stages, &Config::wmma_pv},
+                         {.kv_tiling = 1, .tile_m32_warps4 = 1});
+}
+
+// The designs whose order of toggles the registry's predictions speak of.
+constexpr bool IsCumulative(std::string_view design) {
+  return design == "ladder" || design == "hopper";
+}
+
+// "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
+constexpr bool IsFactorial(std::string_view design) {
+  return design == "factorial" || design.substr(0, 10) == "factorial:";
+}
+
+// The toggles of the wgmma family, each on top of all before it; the first is judged
+// against the whole of the smem family's ladder.
+inline Design HopperDesign() {
+  Design design = {.name = "hopper",
+                   .label =
+                       "the Hopper kernel: each toggle of the wgmma family on top of all before "
+                       "it, from the end of the ladder",
+                   .arms = {}};
+  std::string previous = "hopper:ladder_end";
+  design.arms.push_back(
+      {.name = previous, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""});
+  sdpa::Config config;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.family != sdpa::Family::kWgmma) continue;
     config.*row.field = FirstOnLevel(row);
-    std::string name = "ladder:" + std::string(row.id);
+    std::string name = "hopper:" + std::string(row.id);
     design.arms.push_back({.name = name,
                            .config = config,
                            .role = "step",
@@ -55,22 +323,15 @@ inline Design LadderDesign() {
                            .base = previous});
     previous = std::move(name);
   }
-  design.arms.push_back(
-      {.name = "control:aa", .config = config, .role = "aa", .toggle = "", .base = previous});
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) continue;
-    sdpa::Config planted = config;
-    planted.*row.field = FirstOnLevel(row);
-    design.arms.push_back({.name = "control:" + std::string(row.id),
-                           .config = planted,
-                           .role = "null",
-                           .toggle = std::string(row.id),
-                           .base = previous});
-  }
+  PlantControls("hopper_control", previous, config, &design);
   return design;
 }
 
-inline std::vector<Design> AllDesigns() { return {LadderDesign()}; }
+// The designs whose instances every build holds.
+inline std::vector<Design> AllDesigns() {
+  return {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(), DeclaredFactorialDesign(),
+          HopperDesign()};
+}
 
 }  // namespace warpledger::ablations
 

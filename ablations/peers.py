@@ -27,6 +27,7 @@ the check, is reported and not timed.
 Errors: without PyTorch or a GPU, one line says so with available=false, and the
 exit code is 0: peers are optional. A malformed request exits with 2.
 
+  python3 ablations/peers.py --list      # the backends, one per line
   echo '{"shapes":[...]}' | python3 ablations/peers.py --process 0 --seed 1 --blocks 24
 """
 
@@ -38,6 +39,7 @@ import math
 import random
 import re
 import sys
+import time
 import warnings
 
 # Our name of a backend: torch.nn.attention.SDPBackend's name, and the words
@@ -62,9 +64,9 @@ DEFAULTS = {
 
 SHAPE_SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
 
-# Replays before the first sample: past the first-launch costs and the ramp of
-# the clocks.
-WARM_UP_REPLAYS = 5
+# Replays of all arms in turn before the first sample: the clocks of an idle GPU
+# are low. As long as in our own worker (kWarmUp in ablations/worker.cc).
+WARM_UP_S = 0.3
 MAX_REASON_CHARS = 200
 
 
@@ -277,17 +279,20 @@ def time_blocks(request, shape_name, arms, read_sensors, emit):
     """Each block times each arm once, in its own random order."""
     if not arms:
         return
-    for arm in arms.values():
-        for _ in range(WARM_UP_REPLAYS):
+    end = time.monotonic() + WARM_UP_S
+    while time.monotonic() < end:
+        for arm in arms.values():
             arm.time()
     for block in range(request["blocks"]):
         order = block_order(request["seed"], request["process"], shape_name, block, arms)
-        times = [arms[name].time() for name in order]
-        # After the samples, so that the GPU's clocks are those of the work.
-        reading = read_sensors()
-        for place, (name, us) in enumerate(zip(order, times)):
-            emit(sample_line(request["process"], shape_name, block, place, name,
-                             arms[name].launches, us, reading))
+        lines = []
+        for place, name in enumerate(order):
+            us = arms[name].time()
+            # Right after the sample, so that the GPU's clocks are those of its work.
+            lines.append(sample_line(request["process"], shape_name, block, place, name,
+                                     arms[name].launches, us, read_sensors()))
+        for line in lines:
+            emit(line)
 
 
 # --- The GPU -----------------------------------------------------------------
@@ -530,7 +535,11 @@ def main(argv=None, stdin=None, make_bench=open_bench):
     parser.add_argument("--seed", type=int, help="overrides the request's")
     parser.add_argument("--blocks", type=int, help="overrides the request's")
     parser.add_argument("--out", default="-", metavar="FILE", help="where lines go; -: stdout")
+    parser.add_argument("--list", action="store_true", help="print the backends, and no more")
     args = parser.parse_args(argv)
+    if args.list:
+        print("\n".join(BACKENDS))
+        return 0
     try:
         if args.shapes_json == "-":
             text = (stdin or sys.stdin).read()

@@ -4,6 +4,7 @@
 
 #include "ablations/nearest.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -27,6 +28,11 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
   if (reason.kind == sdpa::InvalidReason::Kind::kUnknownLevel) {
     return absl::InvalidArgumentError(
         absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
+  }
+  if (reason.kind == sdpa::InvalidReason::Kind::kExcluded) {
+    return absl::InvalidArgumentError(absl::StrCat("variant '", Text(name),
+                                                   "': ", Text(reason.toggle), " can't go with ",
+                                                   Text(reason.missing), "; drop one of them"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",
@@ -60,7 +66,8 @@ absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
     }
     seen.push_back(id);
     int level = FirstOnLevel(*row);
-    if (!level_text.empty() && !absl::SimpleAtoi(level_text, &level)) {
+    // "kv_tiling" is its first level; "kv_tiling=" is a level left out.
+    if (absl::StrContains(part, '=') && !absl::SimpleAtoi(level_text, &level)) {
       return absl::InvalidArgumentError(
           absl::StrCat("variant '", Text(name), "': '", level_text, "' is no level of ", id));
     }
@@ -90,9 +97,59 @@ auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
   return result;
 }
 
+absl::StatusOr<std::vector<sdpa::ToggleField>> ParseTechniques(std::string_view list) {
+  std::vector<std::string> known;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.control) known.emplace_back(row.id);
+  }
+  std::vector<std::string> names = SplitNames(list);
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return UnknownName("toggle", name, known);
+    }
+  }
+  std::vector<sdpa::ToggleField> fields;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (std::find(names.begin(), names.end(), row.id) != names.end()) fields.push_back(row.field);
+  }
+  return fields;
+}
+
+absl::StatusOr<Design> ParseFactorial(std::string_view name) {
+  const auto refuse = [&](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("design '", Text(name), "': ", why...));
+  };
+  std::string_view list = name.substr(name.find(':') + 1);
+  const size_t at = list.find('@');
+  const std::string_view background_list =
+      at == std::string_view::npos ? std::string_view() : list.substr(at + 1);
+  const auto factors = ParseTechniques(list.substr(0, at));
+  if (!factors.ok()) return factors.status();
+  const auto fixed = ParseTechniques(background_list);
+  if (!fixed.ok()) return fixed.status();
+  if (factors->empty() || factors->size() > kMaxFactors) {
+    return refuse("it spans ", factors->size(), " toggles; name 1 to ", kMaxFactors);
+  }
+  sdpa::Config background;
+  for (const sdpa::ToggleField field : *fixed) {
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.field == field) background.*field = FirstOnLevel(row);
+    }
+    AddNeeds(field, &background);
+  }
+  for (const sdpa::ToggleField factor : *factors) {
+    if (background.*factor == 0) continue;
+    const std::string id(sdpa::ToggleId(factor));
+    return refuse(id, " is switched, but its background names it or needs it; drop it from one ",
+                  "side of '@'");
+  }
+  return FactorialDesign(std::string(name), *factors, background);
+}
+
 }  // namespace
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
+  if (IsFactorial(name) && name.find(':') != std::string_view::npos) return ParseFactorial(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
     if (design.name == name) return std::move(design);

@@ -21,6 +21,11 @@ struct NamedVariant {
   sdpa::Config config;
 };
 
+// A design of AllDesigns() by its name, or a factorial of one's own:
+// "factorial:a,b" spans the toggles a and b on top of what they need,
+// "factorial:a,b@c,d" with c and d on in every cell too. InvalidArgument for a
+// toggle that does not exist or is a control, for none of them or more than
+// kMaxFactors, and for a background that needs a toggle which the cells switch.
 absl::StatusOr<Design> FindDesign(std::string_view name);
 
 // A variant by a design's arm ("ladder:wmma_pv") or by its printed configuration

@@ -233,9 +233,10 @@ absl::StatusOr<Arm> ReadArm(const Json& json, const std::string& path) {
       .Get("role", &arm.role)
       .Get("toggle", &arm.toggle)
       .Get("base", &arm.base);
-  fields.Require(arm.role == kRoleBase || arm.role == kRoleStep || arm.role == kRoleAa ||
-                     arm.role == kRoleNull || arm.role == kRolePeer || arm.role == kRoleFloor,
-                 "role", "one of base, step, aa, null, peer, floor");
+  fields.Require(arm.role == kRoleBase || arm.role == kRoleStep || arm.role == kRoleWithout ||
+                     arm.role == kRoleAa || arm.role == kRoleNull || arm.role == kRolePeer ||
+                     arm.role == kRoleFloor,
+                 "role", "one of base, step, without, aa, null, peer, floor");
   return fields.Result(std::move(arm));
 }
 
@@ -411,6 +412,7 @@ Json ToJson(const RunInfo& run) {
   json["git"] = Json{{"sha", run.git.sha}, {"dirty", run.git.dirty}};
   json["registry_sha256"] = run.registry_sha256;
   json["kernel_source_sha256"] = run.kernel_source_sha256;
+  if (!run.protocol_sha256.empty()) json["protocol_sha256"] = run.protocol_sha256;
   json["toolchain"] = Json{{"nvcc", run.toolchain.nvcc},
                            {"host_compiler", run.toolchain.host_compiler},
                            {"build_type", run.toolchain.build_type},
@@ -539,6 +541,7 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const Json& json) {
       .GetObject("git", &run.git, ReadGit)
       .Get("registry_sha256", &run.registry_sha256)
       .Get("kernel_source_sha256", &run.kernel_source_sha256)
+      .GetIfPresent("protocol_sha256", &run.protocol_sha256)
       .GetObject("toolchain", &run.toolchain, ReadToolchain)
       .GetObject("gpu", &run.gpu, ReadGpu);
   return fields.Result(std::move(run));

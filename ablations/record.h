@@ -38,6 +38,7 @@ inline constexpr int kSchemaVersion = 1;
 // Roles of an arm; reports/RECORD.md says what each one is.
 inline constexpr char kRoleBase[] = "base";
 inline constexpr char kRoleStep[] = "step";
+inline constexpr char kRoleWithout[] = "without";
 inline constexpr char kRoleAa[] = "aa";
 inline constexpr char kRoleNull[] = "null";
 inline constexpr char kRolePeer[] = "peer";
@@ -114,6 +115,7 @@ struct RunInfo {
   GitInfo git;
   std::string registry_sha256;
   std::string kernel_source_sha256;
+  std::string protocol_sha256;  // of what times the samples; empty in older records
   Toolchain toolchain;
   GpuInfo gpu;
 

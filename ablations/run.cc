@@ -1,10 +1,10 @@
 #include "ablations/run.h"
 
-#include <map>
 #include <set>
 
 #include "ablations/designs.h"
 #include "ablations/paths.h"
+#include "ablations/peers_merge.h"
 #include "ablations/plan.h"
 #include "ablations/progress.h"
 #include "ablations/record.h"
@@ -25,8 +25,6 @@
 
 namespace warpledger::ablations {
 namespace {
-
-constexpr const char* kPeers[] = {"flash", "cudnn", "efficient", "math"};
 
 std::string CudaVersion(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
@@ -70,6 +68,9 @@ class Controller {
         RecordWriter::Open(options_.out_dir, DescribeRun(*device));
     if (!writer.ok()) return writer.status();
     writer_ = *std::move(writer);
+    absl::StatusOr<PeerFindings> peers = LoadPeerFindings(options_.out_dir);
+    if (!peers.ok()) return peers.status();
+    peers_ = *std::move(peers);
     RETURN_IF_ERROR(WriteBuildFacts());
 
     const int64_t groups = options_.peers ? 2 : 1;
@@ -83,9 +84,9 @@ class Controller {
     }
     for (int process = 0; process < options_.processes; ++process) {
       RETURN_IF_ERROR(RunOurs(process));
-      if (options_.peers) RunPeers(process);
+      if (options_.peers) RETURN_IF_ERROR(RunPeers(process));
     }
-    return WritePeers();
+    return absl::OkStatus();
   }
 
  private:
@@ -117,6 +118,7 @@ class Controller {
     run.git = {kGitSha, kGitDirty};
     run.registry_sha256 = kRegistrySha256;
     run.kernel_source_sha256 = kKernelSourceSha256;
+    run.protocol_sha256 = kProtocolSha256;
     run.toolchain = {build_info::kNvcc, build_info::kHostCompiler, build_info::kBuildType,
                      build_info::kCudaFlags, build_info::kCudaArchitectures};
     return run;
@@ -218,18 +220,15 @@ class Controller {
 
   // Peers are optional: what goes wrong with them is noted, and our own
   // measurements go on.
-  void RunPeers(int process) {
+  absl::Status RunPeers(int process) {
     const absl::StatusOr<std::string> script = FindProgramFile("ablations/peers.py");
     absl::Status status = script.status();
     if (script.ok()) status = RunPeersScript(*script, process);
     if (!status.ok()) {
-      const std::string reason = absl::StrCat("not measured: ", status.message());
-      progress_->Note(absl::StrCat("peers ", reason));
-      for (const char* peer : kPeers) {
-        PeerInfo& info = peers_[absl::StrCat(kPeerPrefix, peer)];
-        if (!info.available) info.reason = reason;
-      }
+      progress_->Note(absl::StrCat("peers not measured: ", status.message()));
+      peers_.NotMeasured(std::string(status.message()));
     }
+    return WritePeers();
   }
 
   absl::Status RunPeersScript(const std::string& script, int process) {
@@ -281,40 +280,26 @@ class Controller {
     return flush();
   }
 
-  // One backend on one shape; see the head of peers.py for how they merge.
+  // A peer's check is on disk before its first sample is: after a kill, blocks
+  // that are done are not asked for again, and neither is their check.
   absl::Status TakePeer(const nlohmann::ordered_json& json) {
     absl::StatusOr<PeerInfo> peer = PeerInfoFromJson(json);
     if (!peer.ok()) return peer.status();
-    PeerInfo& known = peers_[peer->name];
-    known.name = peer->name;
-    if (!peer->version.empty()) known.version = peer->version;
-    known.available = known.available || peer->available;
-    if (!peer->reason.empty() && !absl::StrContains(known.reason, peer->reason)) {
-      absl::StrAppend(&known.reason, known.reason.empty() ? "" : "; ", peer->reason);
-    }
-    known.checks.insert(known.checks.end(), peer->checks.begin(), peer->checks.end());
-    return absl::OkStatus();
+    peers_.Take(*peer);
+    return WritePeers();
   }
 
   absl::Status WritePeers() {
-    // A resumed run that had nothing left to measure keeps what it knew.
-    if (!options_.peers || peers_.empty()) return absl::OkStatus();
-    std::vector<PeerInfo> peers;
-    for (const char* peer : kPeers) {
-      const std::string name = absl::StrCat(kPeerPrefix, peer);
-      const auto found = peers_.find(name);
-      if (found == peers_.end()) continue;
-      found->second.name = name;
-      peers.push_back(found->second);
-    }
-    return WriteFileAtomically(InRecord(kPeersFile), DumpFile(ablations::ToJson(peers)));
+    // A run that had nothing to ask the peers for leaves the file alone.
+    if (peers_.empty()) return absl::OkStatus();
+    return WriteFileAtomically(InRecord(kPeersFile), DumpFile(ablations::ToJson(peers_.All())));
   }
 
   const RunOptions& options_;
   Design design_;
   std::unique_ptr<RecordWriter> writer_;
   Progress* progress_ = nullptr;
-  std::map<std::string, PeerInfo> peers_;
+  PeerFindings peers_;
 };
 
 }  // namespace

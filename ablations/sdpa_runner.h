@@ -1,8 +1,9 @@
 // One problem on the GPU: input sets, guarded outputs, launches, checks.
 //
-// O and LSE lie between guard bands. Before each checked run, outputs and bands
-// are poisoned with NaN: an element that a kernel does not write fails, and so
-// does a write outside.
+// O and LSE lie between guard bands, and so does each of Q, K and V. Before each
+// checked run, outputs and their bands are poisoned with NaN: an element that a
+// kernel does not write fails, and so does a write outside. The inputs' bands are
+// NaN throughout: a value read outside of them poisons what is computed from it.
 
 #ifndef WARPLEDGER_ABLATIONS_SDPA_RUNNER_H_
 #define WARPLEDGER_ABLATIONS_SDPA_RUNNER_H_
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ablations/correctness.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/common/device.h"
@@ -27,6 +29,9 @@ struct RunOutput {
   std::vector<float> lse;
   bool guards_intact = false;
 };
+
+// Whether O and LSE are equal bit by bit.
+bool SameBits(const RunOutput& a, const RunOutput& b);
 
 struct CheckOutcome {
   Accuracy accuracy;
@@ -47,18 +52,29 @@ class SdpaRunner {
   absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream) const;
   // Poisons, launches, waits and reads back.
   absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set);
+  // The parts of Run, for work that another launches: Poison waits until the
+  // GPU is idle; ReadBack takes what the outputs hold now.
+  absl::Status Poison(int set);
+  absl::StatusOr<RunOutput> ReadBack(int set) const;
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
                                      const sdpa::Reference& reference);
+
+  // Holds what `replay` leaves in every set's outputs against an eager run of the
+  // same kernel, bit by bit; outputs are poisoned before. `replay` must wait until
+  // its work is done. The outcome's errors are the largest differences from the
+  // eager run, their limits 0.
+  absl::StatusOr<CheckOutcome> CheckReplay(const sdpa::KernelInstance& instance,
+                                           absl::FunctionRef<absl::Status()> replay);
 
   int sets() const { return static_cast<int>(sets_.size()); }
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
   struct DeviceSet {
-    DeviceBuffer q, k, v;
-    DeviceBuffer out;  // guard, O, guard, LSE, guard
+    DeviceBuffer q, k, v;  // each: guard, values, guard
+    DeviceBuffer out;      // guard, O, guard, LSE, guard
   };
 
   SdpaRunner() = default;

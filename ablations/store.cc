@@ -21,6 +21,9 @@ namespace {
 absl::Status OsError(const std::string& path, const char* action) {
   const int error = errno;
   const std::string message = absl::StrCat(path, ": cannot ", action, ": ", std::strerror(error));
+  if (error == ENOTDIR) {  // a file was named where a folder is needed
+    return absl::InvalidArgumentError(absl::StrCat(message, "; name a folder"));
+  }
   return error == ENOENT ? absl::NotFoundError(message) : absl::InternalError(message);
 }
 
@@ -175,7 +178,8 @@ absl::StatusOr<Names> NamesOf(const RunInfo& run) {
     }
   }
   for (const Arm& arm : run.arms) {
-    const bool judged = arm.role == kRoleStep || arm.role == kRoleAa || arm.role == kRoleNull;
+    const bool judged = arm.role == kRoleStep || arm.role == kRoleWithout || arm.role == kRoleAa ||
+                        arm.role == kRoleNull;
     if ((judged || !arm.base.empty()) && !names.arms.contains(arm.base)) {
       return absl::InvalidArgumentError(absl::StrCat("arms: '", arm.name, "' is judged against '",
                                                      arm.base, "', which is no arm of this run"));
@@ -320,10 +324,11 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
     return before == after ? std::string()
                            : absl::StrCat(field, " was '", before, "', now is '", after, "'");
   };
-  const nlohmann::ordered_json before = ToJson(on_disk);
-  const nlohmann::ordered_json after = ToJson(now);
-  for (const char* field : {"design", "family", "seed", "processes", "blocks_per_process", "cache",
-                            "registry_sha256", "kernel_source_sha256", "toolchain"}) {
+  nlohmann::ordered_json before = ToJson(on_disk);
+  nlohmann::ordered_json after = ToJson(now);
+  for (const char* field :
+       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "registry_sha256",
+        "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
     std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
     if (!why.empty()) return why;
   }
@@ -542,6 +547,19 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
   return status;
 }
 
+namespace {
+
+// A file that run.json promises: both are made with the record, so one that is
+// gone is damage and no wrong path.
+absl::StatusOr<std::string> ReadLines(const std::string& dir, const char* file) {
+  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+  if (!absl::IsNotFound(text.status())) return text;
+  return absl::DataLossError(absl::StrCat(dir, ": has a ", kRunFile, " but no ", file,
+                                          "; the record is not whole. Copy it again."));
+}
+
+}  // namespace
+
 absl::StatusOr<Record> LoadRecord(const std::string& dir) {
   absl::StatusOr<RunInfo> run = ReadRun(dir);
   if (!run.ok()) return run.status();
@@ -550,13 +568,13 @@ absl::StatusOr<Record> LoadRecord(const std::string& dir) {
   Record record;
   record.run = *std::move(run);
 
-  absl::StatusOr<std::string> text = ReadFile(Join(dir, kSamplesFile));
+  absl::StatusOr<std::string> text = ReadLines(dir, kSamplesFile);
   if (!text.ok()) return text.status();
   absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kStrict);
   if (!samples.ok()) return samples.status();
   record.samples = std::move(samples->samples);
 
-  text = ReadFile(Join(dir, kChecksFile));
+  text = ReadLines(dir, kChecksFile);
   if (!text.ok()) return text.status();
   absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
   if (!checks.ok()) return checks.status();

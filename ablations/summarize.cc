@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
@@ -16,6 +14,9 @@
 #include "ablations/analysis/quantile.h"
 #include "ablations/analysis/random.h"
 #include "ablations/analysis/verdict.h"
+#include "ablations/attribute.h"
+#include "ablations/designs.h"
+#include "ablations/rounded.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/nvml.h"
@@ -29,17 +30,6 @@ using analysis::ClusterMedian;
 using analysis::Interval;
 using analysis::Pair;
 using analysis::Timing;
-
-// Six significant digits: what is below depends on the machine's libm, and the
-// bytes must not.
-Json Rounded(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", value);
-  return std::strtod(text, nullptr);
-}
-
-Json Rounded(const std::optional<double>& value) { return value ? Rounded(*value) : Json(nullptr); }
 
 Json MedianOrNull(std::vector<double> values) {
   return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
@@ -80,6 +70,12 @@ class Summarizer {
       : record_(record), run_(record.run), options_(options), arch_(ArchOf(record.run.gpu)) {}
 
   absl::StatusOr<Json> Run() {
+    if (record_.samples.empty()) {
+      return absl::DataLossError(
+          absl::StrCat(kSamplesFile,
+                       ": holds no sample, so there is nothing to judge. `warpledger run` on the "
+                       "record's folder measures what is missing."));
+    }
     if (absl::Status status = Index(); !status.ok()) return status;
     Json cells = Json::array();
     Json floors = Json::array();
@@ -92,8 +88,10 @@ class Summarizer {
       }
     }
     int false_verdicts = 0;
+    int intervals_holding_one = 0;
     for (const Json& control : controls) {
       if (control["false_verdict"].get<bool>()) ++false_verdicts;
+      if (control["holds_one"].get<bool>()) ++intervals_holding_one;
     }
     int family_size = 0;
     Json verdicts = Verdicts(&family_size);
@@ -121,9 +119,14 @@ class Summarizer {
     summary["peers"] = Peers();
     summary["floors"] = std::move(floors);
     summary["verdicts"] = std::move(verdicts);
-    summary["controls_summary"] = {{"trials", controls.size()}, {"false_verdicts", false_verdicts}};
+    summary["controls_summary"] = {{"trials", controls.size()},
+                                   {"false_verdicts", false_verdicts},
+                                   {"intervals_holding_one", intervals_holding_one}};
     summary["controls"] = std::move(controls);
     summary["micro"] = Json::array();
+    if (IsFactorial(run_.design)) {
+      if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
+    }
     return summary;
   }
 
@@ -173,12 +176,13 @@ class Summarizer {
     return absl::OkStatus();
   }
 
-  static const sdpa::ToggleRow* Row(const Arm& arm) {
+  static const sdpa::ToggleRow* Row(const std::string& toggle) {
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      if (row.id == arm.toggle) return &row;
+      if (row.id == toggle) return &row;
     }
     return nullptr;
   }
+  static const sdpa::ToggleRow* Row(const Arm& arm) { return Row(arm.toggle); }
 
   const std::vector<Timing>& Timings(const std::string& arm, const std::string& shape) const {
     static const std::vector<Timing> kNone;
@@ -250,14 +254,31 @@ class Summarizer {
     return found;
   }
 
+  const InstanceCodegen* Code(const Arm& arm) const {
+    return record_.codegen ? ForThisGpu(record_.codegen->instances, arm.config) : nullptr;
+  }
+
   std::string CodeHash(const Arm& arm) const {
-    if (!record_.codegen) return "";
-    const InstanceCodegen* instance = ForThisGpu(record_.codegen->instances, arm.config);
+    const InstanceCodegen* instance = Code(arm);
     return instance == nullptr ? "" : instance->code_sha256;
+  }
+
+  std::string WhyCodeInvalid(const Arm& base, const Arm& candidate,
+                             const std::string& toggle) const {
+    const InstanceCodegen* base_code = Code(base);
+    const InstanceCodegen* candidate_code = Code(candidate);
+    const sdpa::ToggleRow* row = Row(toggle);
+    return analysis::WhyCodeInvalid(
+        {.base = CodeHash(base),
+         .candidate = CodeHash(candidate),
+         .base_opcodes = base_code ? &base_code->opcodes : nullptr,
+         .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
+         .sass = row == nullptr ? "" : std::string(row->evidence.sass)});
   }
 
   static std::string Label(const Arm& arm) {
     if (arm.role == kRoleAa) return "Same kernel again (A/A control)";
+    if (arm.role == kRoleWithout) return absl::StrCat("Without: ", std::string(Row(arm)->label));
     if (const sdpa::ToggleRow* row = Row(arm)) return std::string(row->label);
     if (arm.config == sdpa::kBaseline.id) return std::string(sdpa::kBaseline.label);
     return arm.name;
@@ -350,8 +371,8 @@ class Summarizer {
                         shape.problem.head_dim);
   }
 
-  std::string WhyBroken(const Arm& arm, const ShapeInfo& shape) const {
-    for (const std::string& name : {arm.base, arm.name}) {
+  std::string WhyBroken(std::initializer_list<std::string> arms, const ShapeInfo& shape) const {
+    for (const std::string& name : arms) {
       const CheckFacts checks = Checks(name, shape.name);
       if (checks.count == 0) {
         return absl::StrCat(name, " was never checked on this shape");
@@ -381,7 +402,7 @@ class Summarizer {
                                    .neutral_delta = options_.neutral_delta};
     const analysis::Judgement timing = Judge(evidence);
     if (arm.role == kRoleNull) {
-      evidence.invalid = analysis::WhyCodeInvalid({CodeHash(*arms_.at(arm.base)), CodeHash(arm)});
+      evidence.invalid = WhyCodeInvalid(*arms_.at(arm.base), arm, arm.toggle);
     }
     const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
                                timing.verdict != analysis::Verdict::kInconclusive;
@@ -391,13 +412,17 @@ class Summarizer {
                          {"ratio", Rounded(timing.ratio)},
                          {"ci_low", Bound(timing.interval, &Interval::low)},
                          {"ci_high", Bound(timing.interval, &Interval::high)},
+                         {"holds_one", timing.interval->low <= 1 && timing.interval->high >= 1},
                          {"timing_verdict", VerdictName(timing.verdict)},
                          {"verdict", VerdictName(Judge(evidence).verdict)},
                          {"false_verdict", false_verdict}});
   }
 
+  // What a verdict is about: `arm` names the toggle, base and candidate the times.
   struct Claim {
     const Arm* arm = nullptr;
+    std::string base;
+    std::string candidate;
     const ShapeInfo* shape = nullptr;
     std::vector<Pair> pairs;
     std::unique_ptr<ClusterMedian> log_ratio;
@@ -411,17 +436,23 @@ class Summarizer {
     std::vector<Claim> claims;
     std::vector<double> p_values;
     for (const Arm& arm : run_.arms) {
-      if (arm.role != kRoleStep) continue;
+      if (arm.role != kRoleStep && arm.role != kRoleWithout) continue;
+      // A `without` arm lacks the toggle, and the arm it names has it.
+      const bool adds = arm.role == kRoleStep;
+      const std::string& base = adds ? arm.base : arm.name;
+      const std::string& candidate = adds ? arm.name : arm.base;
       for (const ShapeInfo& shape : run_.shapes) {
         Claim claim = {.arm = &arm,
+                       .base = base,
+                       .candidate = candidate,
                        .shape = &shape,
-                       .pairs = Pairs(arm.base, arm.name, shape.name),
+                       .pairs = Pairs(base, candidate, shape.name),
                        .log_ratio = nullptr,
                        .not_applicable = WhyNotApplicable(shape)};
         if (!claim.pairs.empty()) {
           claim.log_ratio = std::make_unique<ClusterMedian>(
               analysis::LogRatiosByProcess(claim.pairs),
-              Bootstrap("verdict", absl::StrCat(arm.toggle, ":", arm.base), shape.name));
+              Bootstrap("verdict", absl::StrCat(arm.toggle, ":", base), shape.name));
         }
         if (claim.not_applicable.empty()) {
           const bool testable = claim.log_ratio != nullptr &&
@@ -447,11 +478,13 @@ class Summarizer {
     const Arm& arm = *claim.arm;
     const sdpa::ToggleRow& row = *Row(arm);
     const bool in_family = claim.not_applicable.empty();
-    std::string invalid = analysis::WhyCodeInvalid({CodeHash(*arms_.at(arm.base)), CodeHash(arm)});
+    const Arm& base = *arms_.at(claim.base);
+    const Arm& candidate = *arms_.at(claim.candidate);
+    std::string invalid = WhyCodeInvalid(base, candidate, arm.toggle);
     if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
     const analysis::Judgement judgement =
         analysis::Judge({.not_applicable = claim.not_applicable,
-                         .broken = WhyBroken(arm, *claim.shape),
+                         .broken = WhyBroken({claim.base, claim.candidate}, *claim.shape),
                          .invalid = invalid,
                          .log_ratio = in_family ? claim.log_ratio.get() : nullptr,
                          .alpha = alpha,
@@ -460,8 +493,10 @@ class Summarizer {
     std::set<int> processes;
     for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
 
-    // A prediction speaks of one shape, and only sound evidence can test it.
-    const bool predicted_here = row.predicted.shape == claim.shape->name;
+    // A prediction speaks of one shape and of its ladder's order, and only sound
+    // evidence can test it.
+    const bool predicted_here =
+        IsCumulative(run_.design) && row.predicted.shape == claim.shape->name;
     const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                        judgement.verdict != analysis::Verdict::kInvalid &&
                        static_cast<int>(processes.size()) >= analysis::kMinProcesses;
@@ -472,8 +507,8 @@ class Summarizer {
     }
     return {{"toggle", arm.toggle},
             {"design", run_.design},
-            {"base", arm.base},
-            {"candidate", arm.name},
+            {"base", claim.base},
+            {"candidate", claim.candidate},
             {"shape", claim.shape->name},
             {"n_pairs", claim.pairs.size()},
             {"n_processes", processes.size()},
@@ -488,6 +523,41 @@ class Summarizer {
             {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
             {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
             {"prediction_held", std::move(held)}};
+  }
+
+  // Why a cell of a factorial tells nothing on a shape; empty when it does. A
+  // step that reached no code or ran under other conditions than its base would
+  // put that into the toggle's share.
+  std::string WhyUnusable(const Arm& arm, const ShapeInfo& shape) const {
+    std::string why = WhyNotApplicable(shape);
+    if (why.empty()) why = WhyBroken({arm.name}, shape);
+    if (why.empty() && arm.role == kRoleStep) {
+      why = WhyCodeInvalid(*arms_.at(arm.base), arm, arm.toggle);
+      if (why.empty()) {
+        why = analysis::WhyConditionsInvalid(Pairs(arm.base, arm.name, shape.name));
+      }
+    }
+    return why;
+  }
+
+  absl::Status AddFactorial(Json* summary) const {
+    const absl::StatusOr<Factorial> factorial = FindFactorial(run_);
+    if (!factorial.ok()) return factorial.status();
+    (*summary)["attribution"] = Json::array();
+    (*summary)["interactions"] = Json::array();
+    for (const ShapeInfo& shape : run_.shapes) {
+      std::vector<CellData> cells;
+      for (const Arm* arm : factorial->arms) {
+        cells.push_back(
+            {.timings = Timings(arm->name, shape.name), .why_unusable = WhyUnusable(*arm, shape)});
+      }
+      AddAttribution(*factorial, run_.design, shape.name, cells,
+                     {.confidence = options_.confidence,
+                      .bootstrap = Bootstrap("attribution", run_.design, shape.name)},
+                     summary);
+    }
+    (*summary)["infeasible"] = InfeasibleCells(*factorial);
+    return absl::OkStatus();
   }
 
   Json Peers() const {
@@ -527,22 +597,73 @@ class Summarizer {
     return peers;
   }
 
+  // Whether peers were to be timed on a shape. Which of them exist shows only when
+  // they run, so a shape that all of them refused counts for nothing.
+  bool PlansPeers(const ShapeInfo& shape) const {
+    const bool asked = std::any_of(run_.arms.begin(), run_.arms.end(),
+                                   [](const Arm& arm) { return arm.role == kRolePeer; });
+    if (!asked) return false;
+    if (!record_.peers) return true;
+    for (const PeerInfo& info : *record_.peers) {
+      for (const PeerCheck& check : info.checks) {
+        if (check.shape == shape.name && check.correct) return true;
+      }
+    }
+    return false;
+  }
+
+  // What run.json plans against what is there: an interrupted run shows here.
+  void AddCompleteness(Json* provenance) const {
+    std::set<int> processes;
+    std::set<BlockKey> found;
+    std::set<std::string> with_peers;
+    for (const Sample& sample : record_.samples) {
+      const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
+      if (peer) with_peers.insert(sample.shape);
+      if (!peer) processes.insert(sample.process);
+      found.insert({sample.process, sample.shape, sample.block, peer});
+    }
+    int64_t planned[2] = {0, 0};  // ours, the peers'
+    int64_t missing[2] = {0, 0};
+    for (const ShapeInfo& shape : run_.shapes) {
+      for (const bool peers : {false, true}) {
+        if (peers && !with_peers.contains(shape.name) && !PlansPeers(shape)) continue;
+        for (int process = 0; process < run_.processes; ++process) {
+          for (int block = 0; block < run_.blocks_per_process; ++block) {
+            ++planned[peers];
+            if (!found.contains({process, shape.name, block, peers})) ++missing[peers];
+          }
+        }
+      }
+    }
+    (*provenance)["processes_found"] = processes.size();
+    (*provenance)["blocks_planned"] = planned[false];
+    (*provenance)["blocks_missing"] = missing[false];
+    (*provenance)["peer_blocks_planned"] = planned[true];
+    (*provenance)["peer_blocks_missing"] = missing[true];
+  }
+
   Json Provenance() const {
     Json provenance = ToJson(run_);
     provenance.erase("shapes");
     provenance.erase("arms");
+    AddCompleteness(&provenance);
     std::vector<double> sm_mhz;
     std::vector<double> temp_c;
     std::vector<double> power_w;
     int throttled = 0;
+    int unknown_throttle = 0;
     for (const Sample& sample : record_.samples) {
       if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
       if (sample.temp_c) temp_c.push_back(*sample.temp_c);
       if (sample.power_w) power_w.push_back(*sample.power_w);
+      if (!sample.throttle) ++unknown_throttle;
       if (sample.throttle && IsThrottled(*sample.throttle)) ++throttled;
     }
+    const bool none_readable = unknown_throttle == static_cast<int>(record_.samples.size());
     provenance["n_samples"] = record_.samples.size();
-    provenance["throttled_samples"] = throttled;
+    provenance["throttled_samples"] = none_readable ? Json(nullptr) : Json(throttled);
+    provenance["unknown_throttle_samples"] = unknown_throttle;
     provenance["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
     provenance["temp_c_p50"] = MedianOrNull(std::move(temp_c));
     provenance["power_w_p50"] = MedianOrNull(std::move(power_w));
@@ -621,7 +742,7 @@ absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& opt
 }
 
 absl::StatusOr<std::string> VerdictTable(const Json& summary) {
-  absl::Status status = Require(summary, "verdicts", {"toggle", "shape", "verdict"},
+  absl::Status status = Require(summary, "verdicts", {"toggle", "base", "shape", "verdict"},
                                 {"ratio", "ci_low", "ci_high", "gate"});
   if (status.ok()) {
     status = Require(summary, "controls", {"kind", "shape", "verdict", "timing_verdict"},
@@ -629,12 +750,20 @@ absl::StatusOr<std::string> VerdictTable(const Json& summary) {
   }
   if (!status.ok()) return status;
   std::string table = Row("toggle", "shape", "ratio", "interval", "gate", "verdict");
+  std::map<std::pair<std::string, std::string>, int> times_judged;
+  for (const Json& v : summary["verdicts"]) {
+    ++times_judged[{v["toggle"].get<std::string>(), v["shape"].get<std::string>()}];
+  }
   for (const Json& v : summary["verdicts"]) {
     const std::string gate =
         v["gate"].is_number() ? absl::StrFormat("%.2f", v["gate"].get<double>()) : "-";
     absl::StrAppend(
         &table, Row(v["toggle"].get<std::string>(), v["shape"].get<std::string>(),
                     Number(v["ratio"]), IntervalText(v), gate, v["verdict"].get<std::string>()));
+    // A factorial judges a toggle in several places.
+    if (times_judged[{v["toggle"].get<std::string>(), v["shape"].get<std::string>()}] > 1) {
+      absl::StrAppend(&table, "    on ", v["base"].get<std::string>(), "\n");
+    }
   }
   for (const Json& c : summary["controls"]) {
     const std::string verdict = c["verdict"].get<std::string>();

@@ -184,7 +184,7 @@ def normalise_ptx(text, symbol):
     return "\n".join(ptx_lines(text.replace(inner, "KERNEL")))
 
 
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Za-z0-9_.]*)")
 
 
 def parse_disassembly(text):
@@ -197,6 +197,23 @@ def parse_disassembly(text):
         raise CodegenError("the disassembly holds no instruction; nvdisasm's format may have "
                            "changed.")
     return dict(sorted(opcodes.items()))
+
+
+_CODE_HEADER = re.compile(r"^\s*\.section\s+\.text\.([^\s,]+)")
+
+
+def parse_disassembly_by_kernel(text):
+    """The instructions of each kernel in program order: {symbol: [(opcode, rest of line)]}."""
+    kernels, instructions = {}, None
+    for line in text.splitlines():
+        if match := _CODE_HEADER.match(line):
+            instructions = kernels.setdefault(match.group(1), [])
+        elif instructions is not None and (match := _INSTRUCTION.match(line)):
+            instructions.append((match.group(1), line[match.end():].strip()))
+    if not any(kernels.values()):
+        raise CodegenError("the disassembly holds no instruction under a .text section; "
+                           "nvdisasm's format may have changed.")
+    return kernels
 
 
 def find_nvdisasm():
@@ -236,6 +253,12 @@ class Disassembler:
         if not self._path:
             return {}
         return parse_disassembly(self._run("--print-code", str(cubin_path)))
+
+    def kernels(self, cubin_path):
+        """As parse_disassembly_by_kernel(); {} without a disassembler."""
+        if not self._path:
+            return {}
+        return parse_disassembly_by_kernel(self._run("--print-code", str(cubin_path)))
 
     def _run(self, *args):
         try:
@@ -357,15 +380,17 @@ def collect_instance(instance, keep, disassembler):
 
 def collect(instances, keep_root, disassembler):
     """Returns (resources.json, codegen.json) as values, instances in the generator's order."""
+    # Instances of one family are compiled for the same architectures.
     resources, codegen, archs_of = [], [], {}
     for instance in instances:
         rows = collect_instance(instance, find_keep_folder(keep_root, instance["source"]),
                                 disassembler)
         resources += rows[0]
         codegen += rows[1]
-        archs_of.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
-    if len(archs_of) > 1:
-        told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in archs_of.items())
+        family = archs_of.setdefault(instance.get("family", ""), {})
+        family.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
+    for family in (f for f in archs_of.values() if len(f) > 1):
+        told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in family.items())
         raise CodegenError(f"instances were compiled for different architectures ({told}). "
                            "Rebuild in a clean folder.")
     return ({"schema_version": SCHEMA_VERSION, "instances": resources},

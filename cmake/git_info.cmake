@@ -4,8 +4,13 @@
 
 execute_process(COMMAND git rev-parse HEAD WORKING_DIRECTORY ${SOURCE_DIR} OUTPUT_VARIABLE sha
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+# Sources unpacked inside another repository are at none of its commits.
+execute_process(COMMAND git rev-parse --show-toplevel WORKING_DIRECTORY ${SOURCE_DIR}
+                OUTPUT_VARIABLE top OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+get_filename_component(top "${top}" REALPATH)
+get_filename_component(sources "${SOURCE_DIR}" REALPATH)
 set(dirty false)
-if(failed)
+if(failed OR NOT top STREQUAL sources)
   set(sha "unknown")
 else()
   # Reports and documents don't change what is measured.

@@ -66,7 +66,7 @@ def _peer_row(peer, ours):
         row["us"] = (None, None, None)
         row["remark"] = "not available"
     elif not peer["ranked"]:
-        row["remark"] = "wrong, not ranked"
+        row["remark"] = ("not checked" if peer["correct"] is None else "wrong") + ", not ranked"
     elif ours is not None:
         ratio = ours / peer["us"][0]
         row["remark"] = (f"{spoken_times(ratio)} faster" if ratio >= 1

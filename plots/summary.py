@@ -11,6 +11,9 @@ from plots import style
 
 SCHEMA_VERSION = 1
 
+# Where a backend's name leaves open which implementation it is.
+PEER_LABELS = {"flash": "flash (FA2)"}
+
 
 class SummaryError(Exception):
     """The summary can't be drawn; the message is one line that says what and why."""
@@ -138,11 +141,11 @@ class Summary:
 
     def _peer(self, j, path):
         name = _field(j, path, "name", str).removeprefix("peer:")
-        peer = {"name": name, "shape": _field(j, path, "shape", str),
+        peer = {"name": PEER_LABELS.get(name, name), "shape": _field(j, path, "shape", str),
                 "available": _field(j, path, "available", bool),
                 "correct": _field(j, path, "correct", bool, nullable=True),
                 "us": _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")}
-        peer["ranked"] = (peer["available"] and peer["correct"] is not False
+        peer["ranked"] = (peer["available"] and peer["correct"] is True
                           and peer["us"][0] is not None)
         return self._known_shape(peer, path)
 
@@ -191,7 +194,7 @@ class Summary:
 
     def step_labels(self):
         """{toggle: label} in ladder order."""
-        return {cell["toggle"]: cell["label"] for cell in self.cells
+        return {cell["toggle"]: cell["label"].removeprefix("Without: ") for cell in self.cells
                 if cell["role"] in ("step", "without")}
 
 

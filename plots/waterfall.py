@@ -16,12 +16,8 @@ _STEPS = (1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 def _finding(rows, total, shape):
     first = rows[0]
-    text = (f"{first['label']} earns {first['share']:.0%} of the {spoken_times(math.exp(total))} "
+    return (f"{first['label']} earns {first['share']:.0%} of the {spoken_times(math.exp(total))} "
             f"at {shape}")
-    last = rows[-1]
-    if len(rows) > 1:
-        text += f", {last['label']} {last['share']:.0%}"
-    return text
 
 
 def _ticks(figure, low, high, width_in):

@@ -20,6 +20,8 @@ std::string PeerName(std::string_view name) {
   return std::string(name);
 }
 
+std::string Processes(int64_t n) { return Cat(n, n == 1 ? " process" : " processes"); }
+
 std::string_view StepId(const Cell& cell) {
   return cell.toggle.empty() ? std::string_view(cell.variant) : std::string_view(cell.toggle);
 }
@@ -126,7 +128,7 @@ std::string PredictionOutcome(const sdpa::ToggleRow& row, const Verdict* verdict
           "It **missed high**: ", measured, " at ", shape, " is ",
           FormatRatio(*verdict->ratio.value / range.high),
           " past the range's upper end. The mechanism bought more than the reason above says: it "
-          "also removed a limit that the reason does not name.");
+          "may have removed a limit that the reason does not name.");
     case Miss::kUnknown:
       break;
   }
@@ -177,7 +179,10 @@ std::string ControlSentence(const Summary& summary) {
              Count(summary.control_trials, "trial"), " (",
              FormatPercent(static_cast<double>(summary.control_false_verdicts) /
                            static_cast<double>(summary.control_trials)),
-             ").");
+             "); ", summary.control_intervals_holding_one, " of their ", summary.control_trials,
+             summary.control_trials == 1 ? " interval" : " intervals",
+             summary.control_intervals_holding_one == 1 ? " holds 1; " : " hold 1; ",
+             FormatPercent(summary.statistics.confidence), " should.");
 }
 
 }  // namespace warpledger::report

@@ -21,6 +21,9 @@ namespace warpledger::report {
 
 const sdpa::ToggleRow* FindToggle(std::string_view id);
 
+// "1 process", "2 processes".
+std::string Processes(int64_t n);
+
 std::string Code(std::string_view text);      // `text`
 std::string PeerName(std::string_view name);  // without its prefix
 // The toggle that a step adds, or the base's own name.

@@ -114,11 +114,27 @@ std::string WarningSection(const Summary& summary, std::string_view kernel_sourc
     changed.push_back("the registry of toggles");
   }
   std::string out;
+  const Provenance& p = summary.provenance;
+  const auto unfinished = [](int64_t missing, int64_t planned) {
+    return Cat(planned - missing, " of ", Count(planned, "block"));
+  };
+  if (p.blocks_missing > 0 || p.peer_blocks_missing > 0) {
+    Append(&out, "> **Warning: this record is unfinished: ",
+           unfinished(p.blocks_missing, p.blocks_planned), "** (", p.processes_found, " of ",
+           Processes(p.processes), ")");
+    if (p.peer_blocks_missing > 0) {
+      Append(&out, ", and of the peers ", unfinished(p.peer_blocks_missing, p.peer_blocks_planned));
+    }
+    out +=
+        ". The same call of `warpledger run` measures what is missing; until then intervals are "
+        "wider than planned, and what was not measured has no verdict.\n";
+  }
   if (!changed.empty()) {
-    Append(&out, "> **Warning: this record is older than the kernels.** Since it was made, ",
+    Append(&out, out.empty() ? "" : ">\n",
+           "> **Warning: this record is older than the kernels.** Since it was made, ",
            JoinWords(changed),
-           " changed, so its figures speak of other code than this tree's. Run the ladder "
-           "again to renew them.\n");
+           " changed, so its figures speak of other code than this tree's. Run the ",
+           summary.design == "ladder" ? "ladder" : "design", " again to renew them.\n");
   }
   if (summary.provenance.git_dirty) {
     Append(&out, out.empty() ? "" : ">\n",

@@ -1,6 +1,7 @@
 // The sections that hold the measurements: ladder, peers, floors, controls,
 // toggles, and how and where they were made.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,7 +81,8 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   std::string out = table.ToMarkdown();
   if (has_prior) {
     out +=
-        "\nThe last column is the L4 notes' own: another GPU (an L4), another code and the notes' "
+        "\nThe last column is the L4 notes' own (an earlier attempt at this ladder, quoted in "
+        "`reports/decisions/0000-l4-notes.md`): another GPU (an L4), another code and the notes' "
         "mission shape. It shows which way each step went there, and is not a time to compare with "
         "ours.\n";
   }
@@ -168,7 +170,13 @@ std::string PeerSection(const Summary& summary) {
       "ours: "
       "the ratio is one of medians, and its bounds are the worst that the two intervals allow. "
       "Above "
-      "1× our last step is the faster one.\n";
+      "1× our last step is the faster one.";
+  const bool has_flash = std::any_of(summary.peers.begin(), summary.peers.end(),
+                                     [](const Peer& p) { return PeerName(p.name) == "flash"; });
+  if (has_flash) {
+    out += " `flash` is the FlashAttention-2 that PyTorch carries, not FlashAttention-3.";
+  }
+  out += "\n";
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Table table({{"peer"},
                  {"version"},
@@ -181,7 +189,7 @@ std::string PeerSection(const Summary& summary) {
     for (const Peer& peer : summary.peers) {
       if (peer.shape != shape->name) continue;
       std::string ratio(kNone);
-      const bool comparable = ours != nullptr && peer.available && peer.correct != false;
+      const bool comparable = ours != nullptr && peer.available && peer.correct == true;
       if (comparable && peer.p50_us.value) {
         ratio = FormatRatio(*peer.p50_us.value / *ours->p50_us.value);
         if (peer.p50_us.low && peer.p50_us.high && ours->p50_us.low && ours->p50_us.high) {
@@ -271,14 +279,15 @@ std::string ControlSection(const Summary& summary) {
                {"shape"},
                {"ratio", Align::kRight},
                {FormatPercent(summary.statistics.confidence) + " interval", Align::kRight},
+               {"holds 1"},
                {"what the samples say"},
                {"verdict"},
                {"false"}});
   for (const Control& control : summary.controls) {
     table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
                   FormatRatioInterval(control.ratio.low, control.ratio.high),
-                  control.timing_verdict, Cat("**", control.verdict, "**"),
-                  control.false_verdict ? "**yes**" : "no"});
+                  control.holds_one ? "yes" : "**no**", control.timing_verdict,
+                  Cat("**", control.verdict, "**"), control.false_verdict ? "**yes**" : "no"});
   }
   return Cat(out, "\n", table.ToMarkdown());
 }
@@ -299,9 +308,13 @@ std::string StatisticsSection(const Summary& summary) {
   std::string out = Cat(
       "## How the statistics were made\n\nEvery block times each arm once in random order; samples "
       "of one process, shape and block are paired, and a verdict rests on the log-ratios of these "
-      "pairs. The run had ",
-      p.processes, p.processes == 1 ? " process of " : " processes of ",
-      Count(p.blocks_per_process, "block"), " per shape. Intervals are ",
+      "pairs. ",
+      p.blocks_missing > 0 ? "Planned were " : "The run had ", Processes(p.processes), " of ",
+      Count(p.blocks_per_process, "block"), " per shape",
+      p.blocks_missing > 0 ? Cat("; ", p.blocks_planned - p.blocks_missing, " of ",
+                                 Count(p.blocks_planned, "block"), " are there")
+                           : "",
+      ". Intervals are ",
       s.interval.empty() ? "a cluster bootstrap over processes and blocks" : s.interval, ", from ",
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
       FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
@@ -309,8 +322,17 @@ std::string StatisticsSection(const Summary& summary) {
       Code(s.correction), ". `NEUTRAL` means that two one-sided tests put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
   if (p.n_samples && p.throttled_samples) {
-    Append(&out, " Of ", *p.n_samples, " samples, ", *p.throttled_samples,
+    const int64_t readable = *p.n_samples - p.unknown_throttle_samples;
+    Append(&out, " Of ", readable, " samples",
+           p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "", ", ",
+           *p.throttled_samples,
            " were taken while the GPU was throttled; they are kept and flagged.");
+    if (p.unknown_throttle_samples > 0) {
+      Append(&out, " Of ", p.unknown_throttle_samples, " more they were not readable.");
+    }
+  } else if (p.unknown_throttle_samples > 0) {
+    out +=
+        " Throttle reasons were not readable on this machine, so nothing is known of throttling.";
   }
   if (p.sm_mhz_p50) {
     Append(&out, " Clocks can't be locked here: the median SM clock was ",

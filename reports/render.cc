@@ -8,6 +8,8 @@
 namespace warpledger::report {
 namespace {
 
+constexpr std::string_view kLadder = "ladder";
+
 std::string Date(const Summary& summary) { return summary.provenance.created_utc.substr(0, 10); }
 
 std::string_view Trimmed(std::string_view line) {
@@ -48,13 +50,22 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
                                          const RenderOptions& options) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   if (!summary.ok()) return summary.status();
+  const bool ladder = summary->design == kLadder;
   std::string out =
-      Cat("# Optimisation ladder on ", summary->provenance.gpu_name, ", ", Date(*summary),
-          "\n\nWritten from the record `", summary->run_id, "` (design `", summary->design,
+      Cat("# ", ladder ? "Optimisation ladder" : DesignTitle(*summary), " on ",
+          summary->provenance.gpu_name, ", ", Date(*summary), "\n\nWritten from the record `",
+          summary->run_id, "` (design `", summary->design,
           "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
   const std::string warning =
       WarningSection(*summary, options.kernel_source_sha256, options.registry_sha256);
   if (!warning.empty()) Append(&out, warning, "\n");
+  if (!ladder) {
+    for (const std::string& section : {DesignSections(*summary, options.picture_prefix),
+                                       ControlSection(*summary), StatisticsSection(*summary)}) {
+      Append(&out, section, "\n");
+    }
+    return out + ProvenanceSection(*summary);
+  }
   for (const std::string& section :
        {SummarySection(*summary), HowToReadSection(*summary),
         PictureSection(*summary, options.picture_prefix), LadderSection(*summary),
@@ -65,10 +76,24 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   return out + ProvenanceSection(*summary);
 }
 
+std::string ReportFileName(std::string_view design) {
+  std::string name(design);
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    if (!plain) c = '-';
+  }
+  return Cat(name, ".md");
+}
+
 absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& json,
                                                 const RenderOptions& options) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   if (!summary.ok()) return summary.status();
+  if (summary->design != kLadder) {
+    return absl::InvalidArgumentError(
+        Cat("the README shows a ladder, and this record is of design `", summary->design,
+            "`; leave --readme out"));
+  }
   const Shape& main = summary->MainShape();
   const std::string warning =
       WarningSection(*summary, options.kernel_source_sha256, options.registry_sha256);

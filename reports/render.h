@@ -1,5 +1,5 @@
-// Renders summary.json as Markdown: the full report of a ladder record, and the
-// short section that the README shows.
+// Renders summary.json as Markdown: the full report of a record, and the short
+// section that the README shows of a ladder.
 //
 // Contract: the only inputs are the summary (schema in reports/RECORD.md), the
 // registry's prose (kernels/sdpa/config.h) and the options. The same inputs give
@@ -34,12 +34,17 @@ struct RenderOptions {
   std::string picture_prefix = "";
 };
 
-// The whole report, `ladder.md`.
+// The whole report: that of a ladder, or of another design.
 absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& summary,
                                          const RenderOptions& options);
 
-// The main picture, the ladder at the main shape and a sentence per verdict.
-// The text has no markers; ReplaceGeneratedSection() keeps those of the README.
+// What the report's file is called: the design's name and ".md", with what a
+// file name can't hold replaced.
+std::string ReportFileName(std::string_view design);
+
+// InvalidArgument for a record that is no ladder. The main picture, the ladder at the main shape
+// and a sentence per verdict. The text has no markers; ReplaceGeneratedSection() keeps those of the
+// README.
 absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& summary,
                                                 const RenderOptions& options);
 

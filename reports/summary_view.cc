@@ -170,6 +170,11 @@ Provenance ParseProvenance(Reader& reader, const Json& json) {
   out.created_utc = reader.String(p, "provenance", "created_utc");
   out.processes = reader.Integer(p, "provenance", "processes");
   out.blocks_per_process = reader.Integer(p, "provenance", "blocks_per_process");
+  out.processes_found = reader.Integer(p, "provenance", "processes_found");
+  out.blocks_planned = reader.Integer(p, "provenance", "blocks_planned");
+  out.blocks_missing = reader.Integer(p, "provenance", "blocks_missing");
+  out.peer_blocks_planned = reader.Integer(p, "provenance", "peer_blocks_planned");
+  out.peer_blocks_missing = reader.Integer(p, "provenance", "peer_blocks_missing");
   out.cache = reader.String(p, "provenance", "cache");
   const Json& git = reader.Object(p, "provenance", "git");
   out.git_sha = reader.String(git, "provenance.git", "sha");
@@ -182,6 +187,7 @@ Provenance ParseProvenance(Reader& reader, const Json& json) {
   out.max_sm_clock_mhz = reader.NumberOrNull(gpu, "provenance.gpu", "max_sm_clock_mhz");
   out.n_samples = reader.IntegerOrNull(p, "provenance", "n_samples");
   out.throttled_samples = reader.IntegerOrNull(p, "provenance", "throttled_samples");
+  out.unknown_throttle_samples = reader.Integer(p, "provenance", "unknown_throttle_samples");
   out.sm_mhz_p50 = reader.NumberOrNull(p, "provenance", "sm_mhz_p50");
   if (p.is_object()) Flatten("", p, out.rows);
   return out;
@@ -299,10 +305,51 @@ Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
   out.shape = reader.String(j, path, "shape");
   out.candidate = reader.String(j, path, "candidate");
   out.ratio = reader.Positive(j, path, "ratio", "ci_low", "ci_high");
+  out.holds_one = reader.Bool(j, path, "holds_one");
   out.timing_verdict = reader.OneOf(j, path, "timing_verdict", kVerdictNames);
   out.verdict = reader.OneOf(j, path, "verdict", kVerdictNames);
   out.false_verdict = reader.Bool(j, path, "false_verdict");
   return out;
+}
+
+Attribution ParseAttribution(Reader& reader, const Json& j, const std::string& path) {
+  Attribution out;
+  out.shape = reader.String(j, path, "shape");
+  out.toggle = reader.String(j, path, "toggle");
+  out.n_pairs = reader.Integer(j, path, "n_pairs");
+  out.main_effect = reader.Positive(j, path, "main_effect_ratio", "ci_low", "ci_high");
+  out.shapley_share = reader.NumberOrNull(j, path, "shapley_share");
+  out.shapley_log = reader.NumberOrNull(j, path, "shapley_log");
+  out.shapley_log_low = reader.NumberOrNull(j, path, "shapley_log_low");
+  out.shapley_log_high = reader.NumberOrNull(j, path, "shapley_log_high");
+  out.total_log = reader.NumberOrNull(j, path, "total_log");
+  out.first_base = reader.StringOrNull(j, path, "first_base");
+  out.first = reader.Positive(j, path, "first_ratio", "first_low", "first_high");
+  out.last_base = reader.StringOrNull(j, path, "last_base");
+  out.last = reader.Positive(j, path, "last_ratio", "last_low", "last_high");
+  out.reason = reader.StringOrNull(j, path, "reason");
+  return out;
+}
+
+Interaction ParseInteraction(Reader& reader, const Json& j, const std::string& path) {
+  Interaction out;
+  out.shape = reader.String(j, path, "shape");
+  out.a = reader.String(j, path, "a");
+  out.b = reader.String(j, path, "b");
+  out.n_quadruples = reader.Integer(j, path, "n_quadruples");
+  out.ratio = reader.Positive(j, path, "interaction_ratio", "ci_low", "ci_high");
+  out.a_without_b = reader.NumberOrNull(j, path, "a_without_b");
+  out.a_with_b = reader.NumberOrNull(j, path, "a_with_b");
+  out.b_without_a = reader.NumberOrNull(j, path, "b_without_a");
+  out.b_with_a = reader.NumberOrNull(j, path, "b_with_a");
+  out.reason = reader.StringOrNull(j, path, "reason");
+  return out;
+}
+
+InfeasibleCell ParseInfeasible(Reader& reader, const Json& j, const std::string& path) {
+  return {.variant = reader.String(j, path, "variant"),
+          .toggle = reader.StringOrNull(j, path, "toggle"),
+          .missing = reader.StringOrNull(j, path, "missing")};
 }
 
 // Each (name, shape) stands once, and the shape is one of the record's.
@@ -365,17 +412,38 @@ absl::StatusOr<Summary> ParseSummary(const Json& json) {
   KeyCheck verdicts(reader, out.shapes);
   ForEach(reader, json, "verdicts", [&](const Json& j, const std::string& path) {
     out.verdicts.push_back(ParseVerdict(reader, j, path));
-    verdicts.Check(path, out.verdicts.back().candidate, out.verdicts.back().shape);
+    // One candidate may be judged against several bases.
+    verdicts.Check(path, Cat(out.verdicts.back().candidate, " against ", out.verdicts.back().base),
+                   out.verdicts.back().shape);
   });
   KeyCheck controls(reader, out.shapes);
   ForEach(reader, json, "controls", [&](const Json& j, const std::string& path) {
     out.controls.push_back(ParseControl(reader, j, path));
     controls.Check(path, out.controls.back().candidate, out.controls.back().shape);
   });
+  // Only a factorial has these.
+  if (json.is_object() && json.contains("attribution")) {
+    KeyCheck attribution(reader, out.shapes);
+    ForEach(reader, json, "attribution", [&](const Json& j, const std::string& path) {
+      out.attribution.push_back(ParseAttribution(reader, j, path));
+      attribution.Check(path, out.attribution.back().toggle, out.attribution.back().shape);
+    });
+    KeyCheck interactions(reader, out.shapes);
+    ForEach(reader, json, "interactions", [&](const Json& j, const std::string& path) {
+      out.interactions.push_back(ParseInteraction(reader, j, path));
+      const Interaction& last = out.interactions.back();
+      interactions.Check(path, Cat(last.a, " with ", last.b), last.shape);
+    });
+    ForEach(reader, json, "infeasible", [&](const Json& j, const std::string& path) {
+      out.infeasible.push_back(ParseInfeasible(reader, j, path));
+    });
+  }
   const Json& controls_summary = reader.Object(json, "", "controls_summary");
   out.control_trials = reader.Integer(controls_summary, "controls_summary", "trials");
   out.control_false_verdicts =
       reader.Integer(controls_summary, "controls_summary", "false_verdicts");
+  out.control_intervals_holding_one =
+      reader.Integer(controls_summary, "controls_summary", "intervals_holding_one");
   if (!reader.status().ok()) return reader.status();
   return out;
 }
@@ -442,7 +510,7 @@ const Cell* Summary::LastStep(std::string_view shape) const {
 const Peer* Summary::FastestPeer(std::string_view shape) const {
   const Peer* fastest = nullptr;
   for (const Peer& peer : peers) {
-    if (peer.shape != shape || !peer.available || peer.correct == false) continue;
+    if (peer.shape != shape || !peer.available || peer.correct != true) continue;
     if (!peer.p50_us.value) continue;
     if (fastest == nullptr || *peer.p50_us.value < *fastest->p50_us.value) fastest = &peer;
   }

@@ -114,9 +114,49 @@ struct Control {
   std::string shape;
   std::string candidate;
   Estimate ratio;
+  bool holds_one = false;  // whether the interval contains 1
   std::string timing_verdict;
   std::string verdict;
   bool false_verdict = false;
+};
+
+// What one toggle of a factorial contributes on one shape; RECORD.md has the
+// definitions. Values are ratios but for the Shapley logs.
+struct Attribution {
+  std::string shape;
+  std::string toggle;
+  int64_t n_pairs = 0;
+  Estimate main_effect;
+  std::optional<double> shapley_share;  // of the whole gain; can be below 0 or above 1
+  std::optional<double> shapley_log;
+  std::optional<double> shapley_log_low;
+  std::optional<double> shapley_log_high;
+  std::optional<double> total_log;
+  std::string first_base;  // the cell that `first` adds the toggle to
+  Estimate first;
+  std::string last_base;
+  Estimate last;
+  std::string reason;
+};
+
+struct Interaction {
+  std::string shape;
+  std::string a;
+  std::string b;
+  int64_t n_quadruples = 0;
+  Estimate ratio;
+  std::optional<double> a_without_b;
+  std::optional<double> a_with_b;
+  std::optional<double> b_without_a;
+  std::optional<double> b_with_a;
+  std::string reason;
+};
+
+// A combination that the rules forbid: `toggle` needs `missing`.
+struct InfeasibleCell {
+  std::string variant;
+  std::string toggle;
+  std::string missing;
 };
 
 struct Statistics {
@@ -133,6 +173,12 @@ struct Provenance {
   std::string created_utc;
   int64_t processes = 0;
   int64_t blocks_per_process = 0;
+  // What of the plan is there; a block counts once per process and shape.
+  int64_t processes_found = 0;
+  int64_t blocks_planned = 0;
+  int64_t blocks_missing = 0;
+  int64_t peer_blocks_planned = 0;
+  int64_t peer_blocks_missing = 0;
   std::string cache;
   std::string git_sha;
   bool git_dirty = false;
@@ -142,7 +188,8 @@ struct Provenance {
   int64_t sm_count = 0;
   std::optional<double> max_sm_clock_mhz;
   std::optional<int64_t> n_samples;
-  std::optional<int64_t> throttled_samples;
+  std::optional<int64_t> throttled_samples;  // empty: no sample says
+  int64_t unknown_throttle_samples = 0;
   std::optional<double> sm_mhz_p50;
   // Everything the record says of its origin, flattened: {"gpu.name", "…"}.
   std::vector<std::pair<std::string, std::string>> rows;
@@ -161,8 +208,13 @@ struct Summary {
   std::vector<Floor> floors;
   std::vector<Verdict> verdicts;
   std::vector<Control> controls;
+  // Of a factorial; empty for other designs.
+  std::vector<Attribution> attribution;
+  std::vector<Interaction> interactions;
+  std::vector<InfeasibleCell> infeasible;
   int64_t control_trials = 0;
   int64_t control_false_verdicts = 0;
+  int64_t control_intervals_holding_one = 0;
 
   // The ladder at a shape: the base and its steps, in ladder order.
   std::vector<const Cell*> Ladder(std::string_view shape) const;
@@ -180,7 +232,7 @@ struct Summary {
   // Of the ranked cells of a shape's ladder; null when there is none.
   const Cell* FastestStep(std::string_view shape) const;
   const Cell* LastStep(std::string_view shape) const;
-  // Of the peers that ran and were not found wrong; null when there is none.
+  // Of the peers that ran and were found right; null when there is none.
   const Peer* FastestPeer(std::string_view shape) const;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <regex>
 #include <vector>
 
 #include "ablations/analysis/quantile.h"
@@ -32,27 +34,66 @@ const char* VerdictName(Verdict verdict) {
   return "";
 }
 
-std::string WhyCodeInvalid(const CodeHashes& hashes) {
-  // Without a hash nothing shows that the toggle got into the binary.
-  if (hashes.base.empty() || hashes.candidate.empty()) {
-    return absl::StrFormat("no machine-code evidence: codegen.json has no hash of the %s",
-                           hashes.base.empty() ? "base" : "candidate");
+namespace {
+
+int64_t Count(const Opcodes& opcodes, const std::regex& pattern) {
+  int64_t count = 0;
+  for (const auto& [opcode, times] : opcodes) {
+    if (std::regex_search(opcode, pattern)) count += times;
   }
-  if (hashes.base == hashes.candidate) {
+  return count;
+}
+
+bool Differ(double a, double b) { return std::fabs(a - b) > kMaxClockDifference * std::min(a, b); }
+
+// Of one process: `mhz` holds its clocks in the order of the blocks.
+std::string WhyDrifting(int process, absl::Span<const double> mhz) {
+  const size_t third = mhz.size() / 3;
+  if (third == 0) return "";
+  const double first = Median({mhz.begin(), mhz.begin() + static_cast<int64_t>(third)});
+  const double last = Median({mhz.end() - static_cast<int64_t>(third), mhz.end()});
+  if (!Differ(first, last)) return "";
+  return absl::StrFormat(
+      "the clocks drift: process %d began at %.0f MHz and ended at %.0f MHz (medians of the first "
+      "and the last third of its blocks)",
+      process, first, last);
+}
+
+}  // namespace
+
+std::string WhyCodeInvalid(const CodeEvidence& code) {
+  // Without a hash nothing shows that the toggle got into the binary.
+  if (code.base.empty() || code.candidate.empty()) {
+    return absl::StrFormat("no machine-code evidence: codegen.json has no hash of the %s",
+                           code.base.empty() ? "base" : "candidate");
+  }
+  if (code.base == code.candidate) {
     return "the toggle reaches no code: base and candidate are the same machine code";
   }
-  return "";
+  // Other code is not yet the toggle's code.
+  const auto known = [](const Opcodes* opcodes) { return opcodes != nullptr && !opcodes->empty(); };
+  if (code.sass.empty() || !known(code.base_opcodes) || !known(code.candidate_opcodes)) return "";
+  const std::regex pattern(code.sass);
+  const int64_t base = Count(*code.base_opcodes, pattern);
+  const int64_t candidate = Count(*code.candidate_opcodes, pattern);
+  if (candidate > base) return "";
+  return absl::StrFormat(
+      "the toggle's instructions are not in the machine code: %d that match /%s/ in the base, %d "
+      "in the candidate",
+      base, code.sass, candidate);
 }
 
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   size_t throttled = 0;
   std::vector<double> base_mhz;
   std::vector<double> candidate_mhz;
+  std::map<int, std::vector<double>> by_process;
   for (const Pair& pair : pairs) {
     if (pair.base.throttled || pair.candidate.throttled) ++throttled;
     if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
       base_mhz.push_back(pair.base.sm_mhz);
       candidate_mhz.push_back(pair.candidate.sm_mhz);
+      by_process[pair.base.process].push_back((pair.base.sm_mhz + pair.candidate.sm_mhz) / 2);
     }
   }
   if (2 * throttled > pairs.size()) {
@@ -61,10 +102,13 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   if (!base_mhz.empty()) {
     const double base = Median(base_mhz);
     const double candidate = Median(candidate_mhz);
-    if (std::fabs(candidate - base) > kMaxClockDifference * std::min(base, candidate)) {
+    if (Differ(base, candidate)) {
       return absl::StrFormat("the clocks differ: base ran at %.0f MHz, candidate at %.0f MHz", base,
                              candidate);
     }
+  }
+  for (const auto& [process, mhz] : by_process) {
+    if (std::string why = WhyDrifting(process, mhz); !why.empty()) return why;
   }
   return "";
 }

@@ -3,7 +3,8 @@
 // The first rule that applies decides:
 //   NOT_APPLICABLE   the caller gives a reason
 //   BROKEN           base or candidate failed a check on this shape, or had none
-//   INVALID          same machine code or none known; throttled; unequal clocks
+//   INVALID          same machine code, none known, or none of the toggle's
+//                    instructions in it; throttled; clocks unequal or drifting
 //   INCONCLUSIVE     no pairs, or fewer than two processes
 //   NEUTRAL          inside 1 ± delta by two one-sided tests
 //   ADOPT            lower bound >= gate
@@ -20,6 +21,7 @@
 #define WARPLEDGER_ABLATIONS_ANALYSIS_VERDICT_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -42,17 +44,29 @@ enum class Verdict {
 
 const char* VerdictName(Verdict verdict);
 
+// Between base and candidate, and between the first and the last third of a
+// process's blocks.
 inline constexpr double kMaxClockDifference = 0.02;
 inline constexpr int kMinProcesses = 2;
 inline constexpr double kPower = 0.80;  // of the minimum detectable effect
 
-struct CodeHashes {
-  std::string base;  // empty: unknown
+using Opcodes = std::map<std::string, int64_t>;
+
+// What codegen.json says of the two instances, and the registry of the toggle.
+struct CodeEvidence {
+  std::string base;  // hashes; empty: unknown
   std::string candidate;
+  // Histograms; null or empty without a disassembler.
+  const Opcodes* base_opcodes = nullptr;
+  const Opcodes* candidate_opcodes = nullptr;
+  std::string sass = "";  // regex of the opcodes that the toggle brings; empty: none named
 };
 
-// Why timings can't speak for the toggle; empty when they can.
-std::string WhyCodeInvalid(const CodeHashes& hashes);
+// Why timings can't speak for the toggle; empty when they can. An instruction
+// that appears and one that grows are judged alike, by more of it in the
+// candidate: outside the ladder, other toggles may have brought it already.
+std::string WhyCodeInvalid(const CodeEvidence& code);
+// `pairs` are ordered by process, then block, as PairUp gives them.
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs);
 
 struct Evidence {

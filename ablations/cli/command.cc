@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "ablations/cli/flags.h"
+#include "ablations/gate.h"
 #include "ablations/nearest.h"
+#include "ablations/ratchet.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
@@ -31,6 +33,7 @@ constexpr char kExitCodes[] = R"(
 Exit codes: 0 fine; 1 the command worked and found something wrong (a variant that
 fails its check); 2 wrong use or bad input; 3 something is missing here (GPU, driver,
 CUDA build, Python) or another process writes to the record; 4 the record is damaged; 5 anything else.
+`gate` and `ratchet` have codes of their own, which their help explains.
 
 Example: warpledger run --out=out/mine && warpledger report --record=out/mine --out=out/mine
 )";
@@ -109,7 +112,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
       const std::vector<std::string> near = ablations::NearestNames(name, known);
       return absl::InvalidArgumentError(
           absl::StrCat("'", std::string(command.name), "' has no flag --", name,
-                       near.empty() ? "" : absl::StrCat("; did you mean --", near[0], "?"),
+                       near.empty() ? ";" : absl::StrCat("; did you mean --", near[0], "?"),
                        " `warpledger help ", std::string(command.name), "` shows its flags"));
     }
     absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
@@ -129,9 +132,10 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
   return positional;
 }
 
-int Fail(const absl::Status& status) {
+int Fail(const absl::Status& status, const Command* command = nullptr) {
   std::fprintf(stderr, "warpledger: %s\n", std::string(status.message()).c_str());
-  return ExitCode(status);
+  const bool has_own = command != nullptr && command->exit_on_failure != 0;
+  return has_own ? command->exit_on_failure : ExitCode(status);
 }
 
 }  // namespace
@@ -156,7 +160,7 @@ absl::Span<const Command> AllCommands() {
        .summary = "Measures a design on shapes and writes a record (needs a GPU)",
        .details = "The same call on the same directory resumes a run that was stopped.",
        .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
-                 "max_launches", "peers", "python", "silence_limit_s"},
+                 "max_launches", "peers", "python", "silence_limit_s", "dry_run"},
        .run = &RunCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",
@@ -170,6 +174,36 @@ absl::Span<const Command> AllCommands() {
        .details = "",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
+      {.name = "compare",
+       .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
+       .summary = "Holds two records against each other: times, resources, verdicts",
+       .details =
+           "Samples of two records are never paired, so its intervals are wider than a record's "
+           "own.\n--out also writes the comparison as Markdown.",
+       .flags = {"a", "b", "format", "out"},
+       .run = &CompareCommand},
+      {.name = "gate",
+       .arguments = "--record=DIR --baseline=DIR [flags]",
+       .summary = "Fails when a record is slower than a baseline by more than a tolerance",
+       .details = "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
+                  "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
+                  "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
+                  "could not run at all. A regression that was shown goes first, then 3, then 2.",
+       .flags = {"record", "baseline", "tolerance", "allow_other_gpu", "junit", "markdown",
+                 "format"},
+       .exit_on_failure = ablations::kGateNotCompared,
+       .run = &GateCommand},
+      {.name = "ratchet",
+       .arguments = "--baseline=DIR|resources.json [--waivers=FILE] [--format=json]",
+       .summary = "Fails when this build's kernels need more resources than a baseline's",
+       .details =
+           "Registers, spills, stack and shared memory, per variant and architecture; needs "
+           "no GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG "
+           "ARCH RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 "
+           "a kernel of the baseline is gone, or it could not run at all.",
+       .flags = {"baseline", "waivers", "format"},
+       .exit_on_failure = ablations::kRatchetNotCompared,
+       .run = &RatchetCommand},
       {.name = "exec",
        .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
        .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
@@ -232,7 +266,7 @@ int Main(int argc, char** argv) {
     const std::vector<std::string> near = ablations::NearestNames(name, CommandNames());
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("unknown command '", name, "'",
-                     near.empty() ? "" : absl::StrCat("; did you mean '", near[0], "'?"),
+                     near.empty() ? ";" : absl::StrCat("; did you mean '", near[0], "'?"),
                      " `warpledger --help` shows all")));
   }
   if (wants_help) {
@@ -241,13 +275,15 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<std::vector<std::string>> positional =
       ParseFlags(*command, absl::MakeConstSpan(arguments).subspan(1));
-  if (!positional.ok()) return Fail(positional.status());
+  if (!positional.ok()) return Fail(positional.status(), command);
   if (!positional->empty() && command->name != "list") {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
-        "'", name, "' takes no argument '", (*positional)[0], "'; flags start with --")));
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat("'", name, "' takes no argument '",
+                                                (*positional)[0], "'; flags start with --")),
+        command);
   }
   const absl::StatusOr<int> result = command->run(*positional);
-  return result.ok() ? *result : Fail(result.status());
+  return result.ok() ? *result : Fail(result.status(), command);
 }
 
 }  // namespace warpledger::cli

@@ -28,6 +28,9 @@ struct Command {
   std::string_view details;    // what `warpledger help NAME` adds
   std::vector<std::string_view> flags;
   bool hidden = false;
+  // The one exit code of whatever fails, flags included, for commands whose other
+  // codes have meanings of their own. 0: as ExitCode says.
+  int exit_on_failure = 0;
   // Positional arguments after the command's name; returns the exit code.
   absl::StatusOr<int> (*run)(absl::Span<const std::string> arguments);
 };
@@ -48,6 +51,9 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> RunCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ReportCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> CompareCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> RatchetCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> arguments);
 

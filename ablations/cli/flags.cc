@@ -12,9 +12,22 @@ ABSL_FLAG(std::string, shapes, "ladder",
 ABSL_FLAG(std::string, inputs, "all",
           "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
 ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
-ABSL_FLAG(std::string, design, "ladder", "the design to measure");
+ABSL_FLAG(
+    std::string, design, "ladder",
+    "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and B, "
+    "with C and D always on");
 ABSL_FLAG(std::string, out, "", "where the output goes");
 ABSL_FLAG(std::string, record, "", "the record's directory");
+ABSL_FLAG(std::string, a, "", "the first record's directory: the base of every ratio");
+ABSL_FLAG(std::string, b, "", "the second record's directory");
+ABSL_FLAG(std::string, baseline, "",
+          "what to hold against: a record's directory; for ratchet also a resources.json");
+ABSL_FLAG(double, tolerance, 0.02, "largest slow-down that is let through, as a fraction");
+ABSL_FLAG(bool, allow_other_gpu, false,
+          "compare records of different GPUs; their difference then counts as the kernels'");
+ABSL_FLAG(std::string, junit, "", "also write JUnit XML here, one test case per variant and shape");
+ABSL_FLAG(std::string, markdown, "", "also write a summary for a pull request here");
+ABSL_FLAG(std::string, waivers, "", "file of growths that are let through, each with its reason");
 ABSL_FLAG(
     int, processes, 5,
     "worker processes, one after another; with 5 the intervals of verdicts are about a third as "
@@ -23,6 +36,8 @@ ABSL_FLAG(int, blocks, 24, "blocks per process and shape; a block times every ar
 ABSL_FLAG(uint64_t, seed, 1, "seed of inputs and orders");
 ABSL_FLAG(double, replay_us, 1000, "wanted length of one graph replay, in microseconds");
 ABSL_FLAG(int, max_launches, 256, "most launches in one graph replay");
+ABSL_FLAG(bool, dry_run, false,
+          "only say how many samples the run takes, about how long, and what the record holds");
 ABSL_FLAG(std::string, peers, "auto",
           "auto: time PyTorch's SDPA backends too where PyTorch is found; off: don't");
 ABSL_FLAG(std::string, python, "",

@@ -1,11 +1,13 @@
 // `warpledger check`, `run`, `exec` and the worker that `run` starts.
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <iterator>
 
 #include "ablations/cli/command.h"
+#include "ablations/cli/dry_run.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/npy.h"
@@ -66,6 +68,23 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
   return absl::OkStatus();
 }
 
+bool IsCompiled(const sdpa::Config& config) { return sdpa::FindInstance(config) != nullptr; }
+
+absl::Status CheckCompiled(const ablations::Design& design) {
+  int missing = 0;
+  std::string first;
+  for (const ablations::DesignArm& arm : design.arms) {
+    if (IsCompiled(arm.config)) continue;
+    if (missing++ == 0) first = sdpa::ConfigName(arm.config);
+  }
+  if (missing == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "design '", design.name, "': this build holds no kernel for ", missing, " of its arms, ",
+      first,
+      " among them; `warpledger run --dry_run` names all. Add the design to AllDesigns() in "
+      "ablations/designs.h and build again"));
+}
+
 }  // namespace
 
 absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
@@ -99,6 +118,7 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
 }
 
 absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
+  if (absl::GetFlag(FLAGS_dry_run)) return DryRun(&IsCompiled);
   if (std::strcmp(build_info::kBuildType, "Release") != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("this is a ", build_info::kBuildType,
@@ -106,9 +126,9 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   }
   ablations::RunOptions options;
   options.design = absl::GetFlag(FLAGS_design);
-  if (const auto design = ablations::FindDesign(options.design); !design.ok()) {
-    return design.status();
-  }
+  const auto design = ablations::FindDesign(options.design);
+  if (!design.ok()) return design.status();
+  RETURN_IF_ERROR(CheckCompiled(*design));
   auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
   if (!shapes.ok()) return shapes.status();
   options.shapes = *std::move(shapes);
@@ -121,11 +141,14 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   options.seed = absl::GetFlag(FLAGS_seed);
   options.replay_us = absl::GetFlag(FLAGS_replay_us);
   options.max_launches = absl::GetFlag(FLAGS_max_launches);
-  if (options.processes < 1 || options.blocks < 1 || options.replay_us <= 0 ||
-      options.max_launches < ablations::kInputSets) {
+  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  // Written so that NaN is refused too.
+  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
+      options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--processes, --blocks and --replay_us must be positive, --max_launches at "
-                     "least ",
+        absl::StrCat("--processes, --blocks, --replay_us and --silence_limit_s must be positive, "
+                     "--max_launches at least ",
                      ablations::kInputSets));
   }
   const std::string peers = absl::GetFlag(FLAGS_peers);
@@ -134,7 +157,6 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   }
   options.peers = peers == "auto";
   options.python = PythonInterpreter();
-  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
   const absl::Span<const std::string> line = CommandLine();
   options.argv.assign(line.begin(), line.end());
   RETURN_IF_ERROR(ablations::RunDesign(options));

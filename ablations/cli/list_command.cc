@@ -83,13 +83,15 @@ Json RegistryJson() {
   }
   Json variants = Json::array();
   for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
-    variants.push_back({{"name", variant.name},
-                        {"config", sdpa::ConfigName(variant.config)},
-                        {"tile_m", sdpa::TileM(variant.config)},
-                        {"tile_n", sdpa::TileN(variant.config)},
-                        {"threads", sdpa::Threads(variant.config)},
-                        {"stages", sdpa::Stages(variant.config)},
-                        {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+    variants.push_back(
+        {{"name", variant.name},
+         {"config", sdpa::ConfigName(variant.config)},
+         {"family", sdpa::FamilyOf(variant.config) == sdpa::Family::kWgmma ? "wgmma" : "smem"},
+         {"tile_m", sdpa::TileM(variant.config)},
+         {"tile_n", sdpa::TileN(variant.config)},
+         {"threads", sdpa::Threads(variant.config)},
+         {"stages", sdpa::Stages(variant.config)},
+         {"smem_bytes", sdpa::SmemBytes(variant.config)}});
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {

@@ -1,6 +1,9 @@
 // The commands that launch kernels, in a build without CUDA.
 
 #include "ablations/cli/command.h"
+#include "ablations/cli/dry_run.h"
+#include "ablations/cli/flags.h"
+#include "absl/flags/flag.h"
 
 namespace warpledger::cli {
 namespace {
@@ -15,7 +18,10 @@ absl::Status NoCuda() {
 }  // namespace
 
 absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
-absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
+absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
+  if (absl::GetFlag(FLAGS_dry_run)) return DryRun(nullptr);
+  return NoCuda();
+}
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
 absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
@@ -20,7 +21,6 @@
 namespace warpledger::cli {
 namespace {
 
-constexpr char kReportFile[] = "ladder.md";
 constexpr char kReadmeSection[] = "ladder";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
@@ -33,6 +33,22 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
   if (!record.ok()) return record.status();
   return ablations::Summarize(*record);
+}
+
+// Verdicts of a part of the plan are verdicts, but nobody should take them for
+// those of the whole.
+void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
+  const nlohmann::ordered_json& p = summary["provenance"];
+  for (const auto& [what, prefix] : {std::pair{"", ""}, std::pair{" of the peers", "peer_"}}) {
+    const int64_t planned = p[absl::StrCat(prefix, "blocks_planned")].get<int64_t>();
+    const int64_t missing = p[absl::StrCat(prefix, "blocks_missing")].get<int64_t>();
+    if (missing == 0) continue;
+    std::fprintf(
+        stderr,
+        "warpledger: this record is unfinished: %lld of %lld blocks%s; the same `warpledger "
+        "run` measures the rest\n",
+        static_cast<long long>(planned - missing), static_cast<long long>(planned), what);
+  }
 }
 
 absl::Status DrawPlots(const std::string& summary_file, const std::string& out) {
@@ -77,6 +93,7 @@ absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> /*arguments*/) {
   absl::StatusOr<std::string> table = ablations::VerdictTable(*summary);
   if (!table.ok()) return table.status();
   std::printf("%s\nSummary: %s\n", table->c_str(), out.c_str());
+  WarnIfUnfinished(*summary);
   return kExitOk;
 }
 
@@ -93,7 +110,8 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   absl::StatusOr<std::string> text = report::RenderReport(*summary, options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
-  const std::string file = absl::StrCat(out, "/", kReportFile);
+  const std::string file =
+      absl::StrCat(out, "/", report::ReportFileName((*summary)["design"].get<std::string>()));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {

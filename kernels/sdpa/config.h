@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/wgmma/shape.h"
+
 namespace warpledger::sdpa {
 
 // One int per toggle: its level; 0 is off.
@@ -28,6 +30,12 @@ struct Config {
 };
 
 using ToggleField = int Config::*;
+
+// Which kernel a toggle belongs to. A configuration is of one family.
+enum class Family {
+  kSmem,   // simt and wmma: S and P pass through shared memory
+  kWgmma,  // Hopper: wgmma, copy engine, warp specialisation
+};
 
 // What a toggle must do to the machine code, compared with the same
 // configuration without it.
@@ -79,6 +87,7 @@ struct LevelList {
 struct ToggleRow {
   std::string_view id;
   ToggleField field = nullptr;
+  Family family = Family::kSmem;
   std::string_view label;
   LevelList levels = {0, 1};                   // first = off
   std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
@@ -116,10 +125,10 @@ inline constexpr BaselineRow kBaseline = {
 
 // Why a configuration can't exist. Converts to true when there is a reason.
 struct InvalidReason {
-  enum class Kind { kValid, kUnknownLevel, kMissingRequirement };
+  enum class Kind { kValid, kUnknownLevel, kMissingRequirement, kExcluded };
   Kind kind = Kind::kValid;
   std::string_view toggle;
-  std::string_view missing;
+  std::string_view missing;  // or, for kExcluded, the toggle that it can't go with
   constexpr explicit operator bool() const { return kind != Kind::kValid; }
 };
 
@@ -133,18 +142,26 @@ constexpr std::string_view ToggleId(ToggleField field) {
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
-    const int level = config.*row.field;
-    if (!row.levels.Contains(level)) {
+    if (!row.levels.Contains(config.*row.field)) {
       return {InvalidReason::Kind::kUnknownLevel, row.id, ""};
     }
-    if (level == row.levels.values[0]) continue;
+  }
+  for (const ToggleRow& row : kToggles) {
+    if (config.*row.field == row.levels.values[0]) continue;
     for (const ToggleField need : row.needs) {
       if (need != nullptr && config.*need == 0) {
         return {InvalidReason::Kind::kMissingRequirement, row.id, ToggleId(need)};
       }
     }
+    if (row.family == Family::kSmem && !row.control && config.wgmma != 0) {
+      return {InvalidReason::Kind::kExcluded, row.id, "wgmma"};
+    }
   }
   return {};
+}
+
+constexpr Family FamilyOf(const Config& config) {
+  return config.wgmma ? Family::kWgmma : Family::kSmem;
 }
 
 // --- What a configuration means for the kernel's geometry -------------------
@@ -152,19 +169,45 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
 inline constexpr int kHeadDim = 64;
 inline constexpr int kWarpSize = 32;
 
+// The wgmma family's own geometry.
+constexpr WgmmaShape ShapeOf(const Config& c) {
+  WgmmaShape s;
+  s.head_dim = kHeadDim;
+  s.consumers = c.consumer_warpgroups > 0 ? c.consumer_warpgroups : 1;
+  // Three consumers have 160 registers a thread: at 128 keys the scores, the
+  // probabilities and O leave too few, and ptxas spills.
+  s.tile_n = s.consumers == 3 ? 112 : 128;
+  s.stages = c.kv_ring_stages > 0 ? c.kv_ring_stages : 1;
+  s.overlap = c.softmax_overlap != 0;
+  s.ping_pong = c.ping_pong != 0;
+  s.dynamic_schedule = c.dynamic_schedule != 0;
+  return s;
+}
+
 // Query rows per CTA.
-constexpr int TileM(const Config& c) { return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16; }
+constexpr int TileM(const Config& c) {
+  if (c.wgmma) return TileM(ShapeOf(c));
+  return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
+}
 // Keys per step of the K/V loop.
-constexpr int TileN(const Config& c) { return c.kv_tiling ? 32 : 64; }
-constexpr int Warps(const Config& c) { return c.tile_m32_warps4 ? 4 : 2; }
-constexpr int Threads(const Config& c) { return Warps(c) * kWarpSize; }
+constexpr int TileN(const Config& c) {
+  if (c.wgmma) return ShapeOf(c).tile_n;
+  return c.kv_tiling ? 32 : 64;
+}
+constexpr int Threads(const Config& c) {
+  if (c.wgmma) return Threads(ShapeOf(c));
+  return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
+}
+constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
 // K/V tiles resident in shared memory.
-constexpr int Stages(const Config& c) { return c.cp_async_stages > 0 ? c.cp_async_stages : 1; }
-// Keeps every instance within the 128 registers per thread of the L4 notes'
-// budget. Without a bound ptxas aims for more CTAs per SM and spills in two of
-// the ladder's steps on sm_80 and sm_90.
+constexpr int Stages(const Config& c) {
+  if (c.wgmma) return ShapeOf(c).stages;
+  return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
+}
+// Keeps every instance of the smem family within the 128 registers per thread of
+// the L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills
+// in two of the ladder's steps on sm_80 and sm_90.
 constexpr int MinCtasPerSm(const Config& c) { return 65536 / (128 * Threads(c)); }
-constexpr bool UsesTensorCores(const Config& c) { return c.wmma_qk || c.wmma_pv; }
 
 }  // namespace warpledger::sdpa
 

@@ -12,6 +12,7 @@ struct ForwardParams {
   const void* v = nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16
   void* o = nullptr;        // (batch, heads_q, seq_q, head_dim) fp16
   float* lse = nullptr;     // (batch, heads_q, seq_q) fp32, or null
+  int batch = 1;
   int heads_q = 1;
   int heads_kv = 1;
   int seq_q = 1;

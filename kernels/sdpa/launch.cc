@@ -54,6 +54,11 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
         ConfigName(config), " needs ", Ctas(config, problem), " CTAs for this shape; a grid holds ",
         std::numeric_limits<int>::max(), ". Split the batch."));
   }
+  if (FamilyOf(config) == Family::kWgmma && device.compute_major != 9) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        ConfigName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
+        device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
+  }
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(ConfigName(config), " needs ", SmemBytes(config),
@@ -73,6 +78,7 @@ absl::Status PrepareInstance(const KernelInstance& instance) {
 
 ForwardParams MakeParams(const Config& config, const Problem& problem) {
   ForwardParams params;
+  params.batch = problem.batch;
   params.heads_q = problem.heads_q;
   params.heads_kv = problem.heads_kv;
   params.seq_q = problem.seq_q;

@@ -91,6 +91,10 @@ inline constexpr NamedShape kShapes[] = {
      {1, 2, 2, 799, 3, 64, true},
      false,
      "796 of 799 rows see no key at all"},
+    {"fa3_d64_s512_full", {32, 32, 32, 512, 512, 64, false}, false, "the FlashAttention-3 grid"},
+    {"fa3_d64_s512_causal", {32, 32, 32, 512, 512, 64, true}, false, "the FlashAttention-3 grid"},
+    {"fa3_d64_s2048_full", {8, 32, 32, 2048, 2048, 64, false}, false, "the FlashAttention-3 grid"},
+    {"fa3_d64_s2048_causal", {8, 32, 32, 2048, 2048, 64, true}, false, "the FlashAttention-3 grid"},
     {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
 };
 

@@ -69,7 +69,15 @@ constexpr SmemLayout MakeSmemLayout(const Config& c) {
   return s;
 }
 
-constexpr int SmemBytes(const Config& c) { return MakeSmemLayout(c).bytes; }
+// O is staged while the row sums, which lie behind the scores, are still read:
+// it must end before the scores begin.
+constexpr bool OutputFitsBelowScores(const SmemLayout& s, int tile_m) {
+  return s.out + tile_m * s.ld_out * static_cast<int>(sizeof(float)) <= s.scores;
+}
+
+constexpr int SmemBytes(const Config& c) {
+  return c.wgmma ? MakeSmem(ShapeOf(c)).bytes : MakeSmemLayout(c).bytes;
+}
 
 }  // namespace warpledger::sdpa
 

@@ -22,7 +22,7 @@ HAS_KERNELS = False
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 
-COMMANDS = ("list", "check", "run", "judge", "report", "exec")
+COMMANDS = ("list", "check", "run", "judge", "report", "exec", "compare", "gate", "ratchet")
 PROCESSES = 3
 BLOCKS = 6
 ARMS = (
@@ -175,7 +175,7 @@ class Help(CliTest):
 class WrongUse(CliTest):
     def test_an_unknown_command_is_refused_with_the_nearest(self):
         self.assertIn("did you mean 'judge'?", self.refused(USAGE, "jugde"))
-        self.assertIn("`warpledger --help`", self.refused(USAGE, "xyzzy"))
+        self.assertIn("'xyzzy'; `warpledger --help`", self.refused(USAGE, "xyzzy"))
 
     def test_an_unknown_flag_is_refused_with_the_nearest(self):
         error = self.refused(USAGE, "judge", "--recrod=x")
@@ -226,13 +226,14 @@ class WrongUse(CliTest):
 
     def test_a_legal_variant_without_a_kernel_is_refused_with_where_to_look(self):
         self.needs_kernels()
-        error = self.refused(USAGE, "check", "--variants=kv_tiling+wmma_pv")
+        error = self.refused(USAGE, "check", "--variants=kv_tiling+warp_shuffle+wmma_qk")
         self.assertIn("`warpledger list variants`", error)
 
     def test_numbers_out_of_range_are_refused(self):
         self.needs_kernels()
         self.assertIn("--seeds", self.refused(USAGE, "check", "--seeds=0"))
-        for flag in ("--processes=0", "--blocks=-1", "--replay_us=0", "--max_launches=1"):
+        for flag in ("--processes=0", "--blocks=-1", "--replay_us=0", "--replay_us=nan",
+                     "--replay_us=inf", "--silence_limit_s=0", "--max_launches=1"):
             self.assertIn("must be positive", self.refused(USAGE, "run", "--out=o", flag))
 
     def test_a_run_without_a_place_for_its_record_is_refused(self):
@@ -244,7 +245,7 @@ class WrongUse(CliTest):
         if HAS_KERNELS:
             wrong += [["check", "--variants=xyzzy"], ["check", "--shapes=xyzzy"],
                       ["check", "--inputs=xyzzy"], ["run", "--out=o", "--design=xyzzy"],
-                      ["exec"], ["check", "--variants=kv_tiling+wmma_pv"]]
+                      ["exec"], ["check", "--variants=kv_tiling+warp_shuffle+wmma_qk"]]
         for arguments in wrong:
             error = self.refused(USAGE, *arguments)
             suggested = re.findall(r"`warpledger ([^`]*)`", error)
@@ -417,6 +418,26 @@ class Judge(RecordTest):
         self.assertIn("nowhere: no record here", self.refused(USAGE, "judge", "--record=nowhere"))
         (self.path / "empty").mkdir()
         self.assertIn("no record here", self.refused(USAGE, "judge", "--record=empty"))
+
+    def test_of_a_file_wants_a_folder(self):
+        self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
+
+    def test_of_a_record_that_lost_its_samples_or_has_none_is_refused_as_damage(self):
+        self.write(run_json(), [], check_lines())
+        self.assertIn("samples.jsonl: holds no sample", self.damaged())
+        (self.record / "samples.jsonl").unlink()
+        self.assertIn("no samples.jsonl", self.damaged())
+
+    def test_of_an_unfinished_record_says_so_on_stderr(self):
+        whole = self.run_program("judge", "--record=record")
+        self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
+        lines = sample_lines()[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
+        self.write(run_json(), lines, check_lines())
+        part = self.run_program("judge", "--record=record")
+        self.assertEqual(part.returncode, OK)
+        self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
+        provenance = json.loads((self.record / "summary.json").read_text())["provenance"]
+        self.assertEqual((provenance["processes_found"], provenance["blocks_missing"]), (2, 10))
 
     def test_names_file_and_line_of_a_line_that_is_no_json(self):
         samples = sample_lines()

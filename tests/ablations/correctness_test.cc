@@ -179,6 +179,19 @@ TEST(JudgeAccuracy, FailsALogSumExpThatIsOffByAHundredth) {
   }
 }
 
+TEST(JudgeAccuracy, FailsALogSumExpAtTwiceItsLimitAndPassesAtHalf) {
+  const Case good(kRagged);
+  const double limit = good.Judge().lse_limit;
+  ASSERT_GT(limit, 0);
+  for (const double times : {0.5, 2.0}) {
+    Case c = good;
+    c.lse[17] = static_cast<float>(c.reference.lse[17] + times * limit);
+    const Accuracy accuracy = c.Judge();
+    EXPECT_EQ(accuracy.correct, times < 1) << times << ": " << accuracy.reason;
+    EXPECT_NEAR(accuracy.lse_err, times * limit, 0.2 * limit);
+  }
+}
+
 // A base-2 log-sum-exp is the classic slip.
 TEST(JudgeAccuracy, FailsALogSumExpInUnitsOfLog2) {
   Case c(kRagged);

@@ -59,8 +59,25 @@ TEST(LadderDesign, AddsInEachStepExactlyItsToggleToTheStepBefore) {
     EXPECT_TRUE(added.insert(arm.toggle).second) << arm.name;
     previous = arm.name;
   }
+  std::set<std::string> ladder;
+  for (const sdpa::ToggleRow* row : LadderToggles()) ladder.insert(std::string(row->id));
+  EXPECT_EQ(added, ladder);
+}
+
+TEST(LadderToggles, AreAsManyTechniquesAsGoTogether) {
+  sdpa::Config config;
+  for (const sdpa::ToggleRow* row : LadderToggles()) {
+    EXPECT_FALSE(row->control) << row->id;
+    config.*row->field = FirstOnLevel(*row);
+    EXPECT_FALSE(sdpa::WhyInvalid(config)) << row->id;
+  }
+  EXPECT_EQ(config, EverythingOn());
+  // A technique that is left out can't be added.
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    EXPECT_EQ(added.contains(std::string(row.id)), !row.control) << row.id;
+    if (row.control || config.*row.field != 0) continue;
+    sdpa::Config more = config;
+    more.*row.field = FirstOnLevel(row);
+    EXPECT_TRUE(sdpa::WhyInvalid(more)) << row.id;
   }
 }
 
@@ -82,6 +99,103 @@ TEST(LadderDesign, PlantsControlsOnTheLastStep) {
   EXPECT_EQ(null.base, "ladder:wmma_pv");
   EXPECT_EQ(Differences(null.config, Arm(design, null.base).config),
             std::set<std::string>{"null_toggle"});
+}
+
+TEST(OneOnDesign, AddsEachToggleToExactlyWhatItNeeds) {
+  const Design design = OneOnDesign();
+  std::set<std::string> added;
+  for (const DesignArm& arm : design.arms) {
+    if (arm.role != "step") continue;
+    EXPECT_EQ(arm.name, "one_on:" + arm.toggle);
+    const DesignArm& base = Arm(design, arm.base);
+    EXPECT_EQ(Differences(arm.config, base.config), std::set<std::string>{arm.toggle}) << arm.name;
+    EXPECT_TRUE(added.insert(arm.toggle).second) << arm.name;
+    // Nothing in the base could be spared: without it the toggle would be illegal.
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (base.config.*row.field == 0) continue;
+      sdpa::Config spared = arm.config;
+      spared.*row.field = 0;
+      EXPECT_TRUE(sdpa::WhyInvalid(spared)) << arm.name << " does without " << row.id;
+    }
+  }
+  std::set<std::string> ladder;
+  for (const sdpa::ToggleRow* row : LadderToggles()) ladder.insert(std::string(row->id));
+  EXPECT_EQ(added, ladder);
+}
+
+TEST(OneOnDesign, TimesNoConfigurationTwiceButForTheControl) {
+  const Design design = OneOnDesign();
+  std::set<std::string> configs;
+  for (const DesignArm& arm : design.arms) {
+    if (arm.role == "aa") continue;
+    EXPECT_TRUE(configs.insert(sdpa::ConfigName(arm.config)).second) << arm.name;
+  }
+  EXPECT_EQ(Arm(design, "one_on:cp_async_stages").base, "one_on:vector_loads");
+  EXPECT_EQ(Arm(design, "one_on:warp_shuffle").base, "minimal_scalar");
+}
+
+TEST(LeaveOneOutDesign, DropsTheToggleAndItsDependentsAndNothingElse) {
+  const Design design = LeaveOneOutDesign();
+  const DesignArm& full = design.arms.front();
+  EXPECT_EQ(full.name, "leave_one_out:full");
+  EXPECT_EQ(full.config, EverythingOn());
+  std::map<std::string, std::set<std::string>> dropped;
+  for (const DesignArm& arm : design.arms) {
+    if (arm.role != "without") continue;
+    EXPECT_EQ(arm.base, full.name);
+    dropped[arm.name] = Differences(arm.config, full.config);
+    EXPECT_TRUE(dropped[arm.name].contains(arm.toggle)) << arm.name;
+    // Every other toggle that was dropped can't come back without it.
+    for (const std::string& id : dropped[arm.name]) {
+      if (id == arm.toggle) continue;
+      for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+        if (row.id != id) continue;
+        sdpa::Config back = arm.config;
+        back.*row.field = FirstOnLevel(row);
+        EXPECT_TRUE(sdpa::WhyInvalid(back)) << arm.name << " drops " << id;
+      }
+    }
+  }
+  EXPECT_EQ(dropped.size(), 7u);
+  EXPECT_EQ(dropped["without:wmma_pv"], std::set<std::string>{"wmma_pv"});
+  EXPECT_EQ(dropped["without:vector_loads(+dependents)"],
+            (std::set<std::string>{"vector_loads", "cp_async_stages"}));
+  EXPECT_EQ(dropped["without:kv_tiling(+dependents)"].size(), 6u);
+}
+
+TEST(FactorialDesign, HoldsEveryLegalCombinationAndDeclaresTheOthers) {
+  const Design design = DeclaredFactorialDesign();
+  std::set<std::string> configs;
+  int steps = 0;
+  for (const DesignArm& arm : design.arms) {
+    if (arm.role != "base" && arm.role != "step") continue;
+    EXPECT_TRUE(configs.insert(sdpa::ConfigName(arm.config)).second) << arm.name;
+    EXPECT_EQ(arm.config.kv_tiling, 1) << arm.name;
+    EXPECT_EQ(arm.config.tile_m32_warps4, 1) << arm.name;
+    if (arm.role != "step") continue;
+    ++steps;
+    EXPECT_EQ(Differences(arm.config, Arm(design, arm.base).config),
+              std::set<std::string>{arm.toggle})
+        << arm.name;
+  }
+  // cp.async needs vector loads: 8 of 32 combinations have one without the other.
+  EXPECT_EQ(configs.size(), 24u);
+  EXPECT_EQ(steps, 23);
+  ASSERT_EQ(design.infeasible.size(), 8u);
+  for (const InfeasibleCell& cell : design.infeasible) {
+    EXPECT_EQ(cell.toggle, "cp_async_stages") << cell.name;
+    EXPECT_EQ(cell.missing, "vector_loads") << cell.name;
+  }
+}
+
+TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
+  using sdpa::Config;
+  const Design design =
+      FactorialDesign("factorial:x", {&Config::cp_async_stages, &Config::wmma_pv}, {});
+  EXPECT_EQ(Arm(design, "cell:none").config, (Config{.kv_tiling = 1, .vector_loads = 1}));
+  EXPECT_EQ(Arm(design, "cell:cp_async_stages+wmma_pv").config,
+            (Config{.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 2, .wmma_pv = 1}));
+  EXPECT_TRUE(design.infeasible.empty());
 }
 
 TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {

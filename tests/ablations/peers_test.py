@@ -197,7 +197,7 @@ class Event:
         return (end.at_us - self.at_us) / 1000.0
 
 
-def run_on(torch, wanted):
+def run_on(torch, wanted, warm_up_s=0.0):
     """The lines of a run on a fake PyTorch: (peer objects, samples)."""
     attention = types.SimpleNamespace(
         sdpa_kernel=torch.sdpa_kernel,
@@ -208,7 +208,8 @@ def run_on(torch, wanted):
         with mock.patch.object(peers.ctypes, "CDLL", side_effect=OSError):
             bench, reason = peers.open_bench(wanted)
         assert bench is not None, reason
-        peers.run(wanted, bench, lines.append)
+        with mock.patch.object(peers, "WARM_UP_S", warm_up_s):
+            peers.run(wanted, bench, lines.append)
     return ([line["peer"] for line in lines if "peer" in line],
             [line for line in lines if "peer" not in line])
 
@@ -287,6 +288,46 @@ class RunTest(unittest.TestCase):
             return found[0]["checks"][0]
         self.assertEqual(errors(0), errors(0))
         self.assertNotEqual(errors(0), errors(1))
+
+
+class ProtocolTest(unittest.TestCase):
+    """What peers must have in common with ablations/worker.cc."""
+
+    def setUp(self):
+        self.events = []
+        self.now_s = 0.0
+
+    def arm(self, name):
+        def time_once():
+            self.events.append(name)
+            self.now_s += 0.04
+            return 1.0
+        return types.SimpleNamespace(time=time_once, launches=4)
+
+    def time_blocks(self, blocks):
+        def read():
+            self.events.append("sensors")
+            return dict(NO_READING, sm_mhz=len(self.events))
+        arms = {name: self.arm(name) for name in ("flash", "math")}
+        lines = []
+        with mock.patch.object(peers.time, "monotonic", lambda: self.now_s):
+            peers.time_blocks(request(blocks=blocks), "tiny", arms, read, lines.append)
+        return lines
+
+    def test_all_arms_warm_up_in_turn_for_as_long_as_ours(self):
+        self.time_blocks(1)
+        warm_up = self.events[:self.events.index("sensors") - 1]
+        # 300 ms of 40 ms replays: the round that is begun is finished.
+        self.assertEqual(warm_up, ["flash", "math"] * 4)
+        worker = (Path(peers.__file__).parent / "worker.cc").read_text(encoding="utf-8")
+        self.assertIn(f"kWarmUp = absl::Milliseconds({round(1000 * peers.WARM_UP_S)})", worker)
+
+    def test_sensors_are_read_after_each_sample(self):
+        lines = self.time_blocks(3)
+        samples = self.events[-4 * 3:]
+        self.assertEqual(samples[1::2], ["sensors"] * 6)
+        self.assertNotIn("sensors", samples[::2])
+        self.assertEqual(len({line["sm_mhz"] for line in lines}), 6)
 
 
 class LaunchesTest(unittest.TestCase):
@@ -501,6 +542,11 @@ class MainTest(unittest.TestCase):
         line, = self.lines_without(torch)
         self.assertEqual(line["peer"]["reason"], "torch 2.11.0 sees no CUDA GPU")
         self.assertEqual(line["peer"]["checks"], [])
+
+    def test_the_backends_are_listed_one_per_line(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(peers.main(["--list"], io.StringIO("")), 0)
+        self.assertEqual(out.getvalue().split("\n"), [*peers.BACKENDS, ""])
 
     def test_a_bad_request_exits_with_2_and_says_why(self):
         with contextlib.redirect_stderr(io.StringIO()) as errors:

@@ -33,6 +33,15 @@ std::string Refusal(const absl::StatusOr<T>& result) {
   return std::string(result.status().message());
 }
 
+TEST(FindDesign, FindsEachDesignOfTheBuild) {
+  for (const char* name : {"ladder", "one_on", "leave_one_out", "factorial"}) {
+    const absl::StatusOr<Design> design = FindDesign(name);
+    ASSERT_TRUE(design.ok()) << design.status();
+    EXPECT_EQ(design->name, name);
+    EXPECT_EQ(IsFactorial(name), std::string(name) == "factorial");
+  }
+}
+
 TEST(FindDesign, FindsTheLadder) {
   const absl::StatusOr<Design> design = FindDesign("ladder");
   ASSERT_TRUE(design.ok()) << design.status();
@@ -44,6 +53,37 @@ TEST(FindDesign, SuggestsTheNearestName) {
   EXPECT_THAT(Refusal(FindDesign("lader")),
               AllOf(HasSubstr("unknown design 'lader'"), HasSubstr("did you mean 'ladder'?"),
                     HasSubstr("`warpledger list designs`")));
+}
+
+TEST(FindDesign, MakesAFactorialOfNamedToggles) {
+  const absl::StatusOr<Design> design =
+      FindDesign("factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
+  ASSERT_TRUE(design.ok()) << design.status();
+  // What the toggles need is always on; they stand in the registry's order.
+  EXPECT_EQ(sdpa::ConfigName(design->arms.front().config),
+            "kv_tiling+tile_m32_warps4+vector_loads");
+  EXPECT_EQ(design->arms[1].name, "cell:cp_async_stages");
+  EXPECT_EQ(design->arms.size(), 4u + 2u);  // and two controls
+  EXPECT_EQ(design->name, "factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
+  EXPECT_TRUE(IsFactorial(design->name));
+}
+
+TEST(FindDesign, DeclaresTheCellsThatAnOwnFactorialCanNotHave) {
+  const absl::StatusOr<Design> design = FindDesign("factorial:kv_tiling,wmma_pv");
+  ASSERT_TRUE(design.ok()) << design.status();
+  ASSERT_EQ(design->infeasible.size(), 1u);
+  EXPECT_EQ(design->infeasible[0].name, "cell:wmma_pv");
+  EXPECT_EQ(design->infeasible[0].missing, "kv_tiling");
+}
+
+TEST(FindDesign, RefusesAFactorialThatMakesNoSense) {
+  EXPECT_THAT(Refusal(FindDesign("factorial:")), HasSubstr("spans 0 toggles; name 1 to 7"));
+  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_pw")),
+              AllOf(HasSubstr("unknown toggle 'wmma_pw'"), HasSubstr("'wmma_pv'")));
+  EXPECT_THAT(Refusal(FindDesign("factorial:null_toggle")), HasSubstr("unknown toggle"));
+  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_pv@nonesuch")), HasSubstr("'nonesuch'"));
+  EXPECT_THAT(Refusal(FindDesign("factorial:kv_tiling@wmma_pv")),
+              HasSubstr("kv_tiling is switched, but its background names it or needs it"));
 }
 
 TEST(AllVariants, HoldsEachConfigurationOnceUnderItsFirstName) {
@@ -110,6 +150,7 @@ TEST(FindVariant, RefusesLevelsThatAToggleDoesNotHave) {
               AllOf(HasSubstr("cp_async_stages"), HasSubstr("no such level")));
   EXPECT_THAT(Refusal(FindVariant("kv_tiling=two")),
               AllOf(HasSubstr("'two'"), HasSubstr("no level of kv_tiling")));
+  EXPECT_THAT(Refusal(FindVariant("kv_tiling=")), HasSubstr("'' is no level of kv_tiling"));
   EXPECT_THAT(Refusal(FindVariant("kv_tiling=99999999999")), HasSubstr("no level of kv_tiling"));
 }
 

@@ -56,6 +56,7 @@ inline RunInfo ExampleRun() {
   run.git = {"0123abcd", true};
   run.registry_sha256 = "aa";
   run.kernel_source_sha256 = "bb";
+  run.protocol_sha256 = "cc";
   run.toolchain = {"13.0.0", "g++ 12.2.0", "Release", "-O3", "90"};
   run.gpu = {"NVIDIA H200", "h200", "GPU-1", "9.0", 132,  62914560, 150754820096,
              "580.0",       "13.0", true,    1980,  3201, 700.0};

@@ -26,6 +26,16 @@ TEST(RecordTest, ARunSurvivesTheRoundTrip) {
   EXPECT_EQ(*again, run);
 }
 
+// Records from before the field was written stay as they are.
+TEST(RecordTest, ARunWithoutAProtocolHashLoadsAndStaysWithoutOne) {
+  Json json = ToJson(ExampleRun());
+  json.erase("protocol_sha256");
+  const absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->protocol_sha256, "");
+  EXPECT_EQ(ToJson(*run), json);
+}
+
 TEST(RecordTest, UnknownGpuFactsAreNullAndComeBackEmpty) {
   RunInfo run = ExampleRun();
   run.gpu.ecc.reset();

@@ -113,6 +113,10 @@ TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
   EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
               HasSubstr("kernel_source_sha256"));
   other = ExampleRun();
+  other.protocol_sha256 = "changed";
+  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+              HasSubstr("protocol_sha256 was '\"cc\"', now is '\"changed\"'"));
+  other = ExampleRun();
   other.gpu.uuid = "GPU-2";
   EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
 }
@@ -286,6 +290,24 @@ TEST_F(StoreTest, AMissingRecordSaysWhatToName) {
   EXPECT_THAT(Message(status), HasSubstr("no run.json"));
   EXPECT_FALSE(HasRecord(dir()));
   EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, ARecordThatLostAFileOfLinesIsDamaged) {
+  for (const char* file : {kSamplesFile, kChecksFile}) {
+    std::filesystem::remove_all(dir());
+    MakeRecord(1);
+    std::filesystem::remove(File(file));
+    const absl::Status status = LoadRecord(dir()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(Message(status), HasSubstr(file));
+  }
+}
+
+TEST_F(StoreTest, AFileIsNoRecord) {
+  MakeRecord(1);
+  const absl::Status status = LoadRecord(File(kSamplesFile)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(Message(status), HasSubstr("name a folder"));
 }
 
 TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {

@@ -149,7 +149,7 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                 "mde_ratio", "predicted_low", "predicted_high", "prediction_held"}));
   EXPECT_EQ(Keys(summary["controls"][0]),
             (std::vector<std::string>{"kind", "shape", "candidate", "ratio", "ci_low", "ci_high",
-                                      "timing_verdict", "verdict", "false_verdict"}));
+                                      "holds_one", "timing_verdict", "verdict", "false_verdict"}));
   EXPECT_EQ(Keys(summary["floors"][0]),
             (std::vector<std::string>{"name", "shape", "n_samples", "p50_us", "ci_low_us",
                                       "ci_high_us"}));
@@ -370,6 +370,112 @@ TEST(SummarizeTest, AControlWhoseTimesDifferIsAFalseVerdict) {
   EXPECT_EQ(null["verdict"], "INVALID");
   EXPECT_EQ(null["false_verdict"], true);
   EXPECT_EQ(summary["controls_summary"]["false_verdicts"], 1);
+  EXPECT_EQ(null["holds_one"], false);
+}
+
+// NEUTRAL does not say that an interval holds 1: a control half a percent off is
+// no false verdict, and still more than the intervals promise.
+TEST(SummarizeTest, AControlSaysWhetherItsIntervalHoldsOne) {
+  Record record = ExampleRecord();
+  for (const char* control : {"control:aa", "control:null_toggle"}) {
+    for (const char* shape : {"small", "mission_b"}) {
+      const std::string base = "ladder:wmma_qk";
+      for (Sample& sample : record.samples) {
+        if (sample.arm != control || sample.shape != shape) continue;
+        for (const Sample& other : record.samples) {
+          if (other.arm == base && other.shape == shape && other.process == sample.process &&
+              other.block == sample.block) {
+            // Alternating signs around 1, or always 0.5% above it.
+            const bool off = std::string(shape) == "small" && control[8] == 'a';
+            sample.us = other.us * (off ? 1.005 : sample.block % 2 == 0 ? 1.001 : 0.999);
+          }
+        }
+      }
+    }
+  }
+  const Json summary = SummaryOf(record);
+  const Json off = Find(summary["controls"], {{"kind", "aa"}, {"shape", "small"}});
+  EXPECT_EQ(off["holds_one"], false);
+  EXPECT_EQ(off["false_verdict"], false);
+  const Json on = Find(summary["controls"], {{"kind", "aa"}, {"shape", "mission_b"}});
+  EXPECT_EQ(on["holds_one"], true);
+  EXPECT_EQ(summary["controls_summary"]["intervals_holding_one"], 3);
+}
+
+TEST(SummarizeTest, AWholeRecordMissesNothing) {
+  const Json provenance = SummaryOf(ExampleRecord())["provenance"];
+  EXPECT_EQ(provenance["processes_found"], 3);
+  EXPECT_EQ(provenance["blocks_planned"], 3 * 2 * 8);
+  EXPECT_EQ(provenance["blocks_missing"], 0);
+  EXPECT_EQ(provenance["peer_blocks_planned"], 0);
+  EXPECT_EQ(provenance["peer_blocks_missing"], 0);
+}
+
+TEST(SummarizeTest, AnUnfinishedRecordSaysWhatIsMissing) {
+  Record record = ExampleRecord();
+  std::erase_if(record.samples, [](const Sample& sample) {
+    return sample.process == 2 || (sample.process == 1 && sample.shape == "small");
+  });
+  const Json provenance = SummaryOf(record)["provenance"];
+  EXPECT_EQ(provenance["processes"], 3);
+  EXPECT_EQ(provenance["processes_found"], 2);
+  EXPECT_EQ(provenance["blocks_missing"], 16 + 8);
+}
+
+TEST(SummarizeTest, BlocksOfPeersAreCountedApartAndOnlyWhereAPeerRan) {
+  Record record = ExampleRecord();
+  record.run.arms.push_back({"peer:cudnn", "", "peer", "", ""});
+  Json provenance = SummaryOf(record)["provenance"];
+  EXPECT_EQ(provenance["peer_blocks_missing"], 48) << "no word of the peers yet";
+  record.peers = std::vector<PeerInfo>{
+      {"peer:cudnn", "torch", true, "", {{"mission_b", true, 0, 1}, {"small", false, 2, 1}}}};
+  provenance = SummaryOf(record)["provenance"];
+  EXPECT_EQ(provenance["peer_blocks_planned"], 24) << "one that is wrong is not timed";
+  EXPECT_EQ(provenance["peer_blocks_missing"], 24);
+  for (int block = 0; block < 8; ++block) {
+    record.samples.push_back(ExampleSample(0, "mission_b", block, 0, "peer:cudnn", 8));
+  }
+  provenance = SummaryOf(record)["provenance"];
+  EXPECT_EQ(provenance["peer_blocks_missing"], 16);
+  EXPECT_EQ(provenance["blocks_missing"], 0);
+  EXPECT_EQ(provenance["processes_found"], 3);
+}
+
+TEST(SummarizeTest, ThrottlingIsUnknownWhereNoSampleSaysIt) {
+  Record record = ExampleRecord();
+  record.samples[0].throttle.reset();
+  Json provenance = SummaryOf(record)["provenance"];
+  EXPECT_EQ(provenance["throttled_samples"], 0);
+  EXPECT_EQ(provenance["unknown_throttle_samples"], 1);
+  for (Sample& sample : record.samples) sample.throttle.reset();
+  provenance = SummaryOf(record)["provenance"];
+  EXPECT_TRUE(provenance["throttled_samples"].is_null());
+  EXPECT_EQ(provenance["unknown_throttle_samples"], 288);
+}
+
+TEST(SummarizeTest, AClockThatFallsDuringAProcessMakesItsVerdictsInvalid) {
+  Record record = ExampleRecord();
+  for (Sample& sample : record.samples) {
+    if (sample.process == 1 && sample.shape == "mission_b" && sample.block >= 5) {
+      sample.sm_mhz = 1400;
+    }
+  }
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("1980 MHz and ended at 1400 MHz"));
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["verdict"], "ADOPT");
+}
+
+TEST(SummarizeTest, AToggleWithoutItsInstructionsIsInvalidThoughTheCodeDiffers) {
+  Record record = ExampleRecord();
+  record.codegen->instances[1].opcodes = {{"FFMA", 64}, {"STS.U16", 4}};
+  record.codegen->instances[2].opcodes = {{"FFMA", 63}, {"STS.U16", 4}};
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("/HMMA/"));
+  record.codegen->instances[2].opcodes["HMMA.16816.F32"] = 16;
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
 }
 
 TEST(SummarizeTest, PeersAreListedOnEveryShapeWithTheReasonWhenTheyAreMissing) {
@@ -440,15 +546,26 @@ TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {
   EXPECT_THAT(std::string(Summarize(record).status().message()), HasSubstr("ladder:unheard_of"));
 }
 
-TEST(SummarizeTest, AnEmptyRecordHasCellsWithoutFigures) {
+TEST(SummarizeTest, ARecordWithoutSamplesIsNotJudged) {
   Record record;
   record.run = ExampleRun();
+  const absl::Status status = Summarize(record).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("holds no sample"));
+}
+
+TEST(SummarizeTest, ARecordOfOneSampleHasCellsWithoutFigures) {
+  Record record;
+  record.run = ExampleRun();
+  record.samples = {ExampleSample(0, "small", 0, 0, "floor:empty_kernel", 2.5)};
+  record.samples[0].sm_mhz.reset();
   const Json summary = SummaryOf(record);
   EXPECT_EQ(summary["cells"].size(), 10u);
   EXPECT_TRUE(summary["cells"][0]["p50_us"].is_null());
   EXPECT_EQ(summary["verdicts"][0]["verdict"], "BROKEN");
   EXPECT_TRUE(summary["controls"].empty());
   EXPECT_TRUE(summary["provenance"]["sm_mhz_p50"].is_null());
+  EXPECT_EQ(summary["provenance"]["blocks_missing"], 47);
 }
 
 TEST(VerdictTableTest, ShowsEveryVerdictAlignedWithin110Columns) {

@@ -112,8 +112,14 @@ def load_waivers(path):
 
 def _pairs(step, instances):
     """(base, candidate) of each architecture; raises KeyError for an unknown variant."""
-    for arch, base in instances[step.base].items():
-        yield base, instances[step.candidate][arch]
+    bases, candidates = instances[step.base], instances[step.candidate]
+    # Where only one of them needs Hopper's own target, sm_90 stands against sm_90a.
+    archs = [(arch, arch) for arch in bases if arch in candidates] or \
+        [(arch, f"{arch}a") for arch in bases if f"{arch}a" in candidates]
+    if not archs:
+        raise KeyError(f"{step}: no architecture in common")
+    for base_arch, candidate_arch in archs:
+        yield bases[base_arch], candidates[candidate_arch]
 
 
 def reach_failures(step, instances):

@@ -207,7 +207,14 @@ class FindingTest(unittest.TestCase):
         for peer in data["peers"]:
             if peer["name"] == "peer:cudnn":
                 peer["correct"] = False
-        self.assertIn("flash is still", self.title(ladder.draw(Summary(data), "mission_b")))
+        self.assertIn("flash (FA2) is still", self.title(ladder.draw(Summary(data), "mission_b")))
+
+    def test_a_peer_that_was_not_checked_is_never_the_best_peer(self):
+        data = synthetic()
+        for peer in data["peers"]:
+            if peer["name"] == "peer:cudnn":
+                peer["correct"] = None
+        self.assertIn("flash (FA2) is still", self.title(ladder.draw(Summary(data), "mission_b")))
 
     def test_the_ladder_says_so_when_nothing_is_correct_or_faster(self):
         data = synthetic()

@@ -1,8 +1,8 @@
 """What is committed equals what the committed records give, to the byte.
 
-For the newest record of each GPU under reports/data: its summary.json, the
-report and pictures under reports/<gpu>, and for the newest of all the generated
-section of README.md.
+For the newest record of each GPU and design under reports/data: its
+summary.json, the report and pictures under reports/<gpu>, and for the newest
+ladder of all the generated section of README.md.
 
     fresh_test.py path/to/warpledger
 """
@@ -20,12 +20,13 @@ PROGRAM = ""
 
 
 def newest_records():
-    """{gpu slug: (created_utc, folder)} of the newest record of each GPU."""
+    """{(gpu slug, design): (created_utc, folder)} of the newest records."""
     newest = {}
-    for run in (ROOT / "reports" / "data").glob("*/*/run.json"):
-        entry = (json.loads(run.read_text(encoding="utf-8"))["created_utc"], run.parent)
-        gpu = run.parent.parent.name
-        newest[gpu] = max(newest.get(gpu, entry), entry)
+    for path in (ROOT / "reports" / "data").glob("*/*/run.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        key = path.parent.parent.name, run["design"]
+        entry = run["created_utc"], path.parent
+        newest[key] = max(newest.get(key, entry), entry)
     return newest
 
 
@@ -49,25 +50,30 @@ class FreshTest(unittest.TestCase):
         self.assertTrue(newest_records(), "no record under reports/data")
 
     def test_summaries_reports_and_pictures_are_what_the_records_give(self):
-        for gpu, (_, record) in newest_records().items():
-            with self.subTest(gpu=gpu):
-                out = self.out / gpu
-                out.mkdir()
+        made = {}  # {gpu: names of files}
+        for (gpu, design), (_, record) in newest_records().items():
+            with self.subTest(gpu=gpu, design=design):
+                out = self.out / gpu / design.replace(":", "-")
+                out.mkdir(parents=True)
                 self.call("judge", f"--record={record}", f"--out={out}/summary.json")
                 self.assert_same(out / "summary.json", record / "summary.json")
                 (out / "summary.json").unlink()
                 self.call("report", f"--record={record}", f"--out={out}",
                           f"--python={sys.executable}")
-                made = sorted(path.name for path in out.iterdir())
-                committed = ROOT / "reports" / gpu
-                self.assertIn("ladder.md", made)
-                self.assertTrue(any(name.endswith(".png") for name in made))
-                self.assertEqual(made, sorted(path.name for path in committed.iterdir()))
-                for name in made:
-                    self.assert_same(out / name, committed / name)
+                names = sorted(path.name for path in out.iterdir())
+                self.assertTrue(any(name.endswith(".md") for name in names))
+                self.assertTrue(any(name.endswith(".png") for name in names))
+                self.assertFalse(made.setdefault(gpu, set()) & set(names))
+                made[gpu].update(names)
+                for name in names:
+                    self.assert_same(out / name, ROOT / "reports" / gpu / name)
+        for gpu, names in made.items():
+            committed = {path.name for path in (ROOT / "reports" / gpu).iterdir()}
+            self.assertEqual(committed, names)
 
-    def test_the_readme_shows_the_newest_record(self):
-        _, record = max(newest_records().values())
+    def test_the_readme_shows_the_newest_ladder(self):
+        _, record = max(entry for (_, design), entry in newest_records().items()
+                        if design == "ladder")
         gpu = record.parent.name
         readme = self.out / "README.md"
         shutil.copy(ROOT / "README.md", readme)

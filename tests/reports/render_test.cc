@@ -105,20 +105,26 @@ TEST(RenderReportTest, SaysThatOursIsFasterWhereItBeatsThePeer) {
 TEST(RenderReportTest, ShowsTheNotesFiguresOnlyBesideMissionB) {
   const std::string report = Render(Synthetic());
   EXPECT_THAT(Section(report, "### `mission_b`"), HasSubstr("L4 notes, p50 µs on an L4"));
+  EXPECT_THAT(Section(report, "### `mission_b`"), HasSubstr("reports/decisions/0000-l4-notes.md"));
   for (const char* shape : {"### `small`", "### `medium`", "### `mission_a`", "### `long`"}) {
     EXPECT_THAT(Section(report, shape), Not(HasSubstr("L4"))) << shape;
   }
 }
 
 TEST(RenderReportTest, GivesEveryToggleItsClaimPredictionAndPrior) {
-  const std::string report = Section(Render(Synthetic()), "## Toggle by toggle");
+  const ordered_json json = Synthetic();
+  const std::string report = Section(Render(json), "## Toggle by toggle");
+  size_t seen = 0;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control) continue;
+    // The synthetic record has steps of the first family only.
+    if (report.find("(`" + std::string(row.id) + "`)") == std::string::npos) continue;
+    ++seen;
     EXPECT_THAT(report, HasSubstr("**Claim.** " + std::string(row.claim))) << row.id;
     EXPECT_THAT(report, HasSubstr(std::string(row.predicted.why))) << row.id;
     EXPECT_THAT(report, HasSubstr("**Prior.** " + std::string(row.prior.text))) << row.id;
     EXPECT_THAT(report, HasSubstr(std::string(row.lesson))) << row.id;
   }
+  EXPECT_EQ(seen, json["verdicts"].size() / json["shapes"].size());
 }
 
 TEST(RenderReportTest, SaysByHowMuchAPredictionMissedLow) {
@@ -242,6 +248,65 @@ TEST(RenderReportTest, WarnsWhenTheRecordIsOlderThanTheKernels) {
   EXPECT_THAT(Render(json, other),
               HasSubstr("the kernels' sources and the registry of toggles changed"));
   EXPECT_THAT(*RenderReadmeSection(json, other), ::testing::StartsWith("> **Warning"));
+}
+
+TEST(RenderReportTest, SaysThatARecordIsUnfinishedBeforeAnythingElse) {
+  ordered_json json = Synthetic();
+  EXPECT_THAT(Render(json), Not(HasSubstr("unfinished")));
+  EXPECT_THAT(Render(json), HasSubstr("The run had 3 processes of 24 blocks per shape."));
+  json["provenance"]["processes_found"] = 2;
+  json["provenance"]["blocks_missing"] = 130;
+  std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("> **Warning: this record is unfinished: 230 of 360 blocks** (2 of "
+                                "3 processes). "));
+  EXPECT_LT(report.find("unfinished"), report.find("## "));
+  EXPECT_THAT(report, HasSubstr("Planned were 3 processes of 24 blocks per shape; 230 of 360 "
+                                "blocks are there."));
+  EXPECT_THAT(*RenderReadmeSection(json, {}), ::testing::StartsWith("> **Warning"));
+  json["provenance"]["blocks_missing"] = 0;
+  json["provenance"]["peer_blocks_missing"] = 24;
+  EXPECT_THAT(Render(json), HasSubstr("and of the peers 336 of 360 blocks."));
+}
+
+TEST(RenderReportTest, SaysThatThrottleReasonsWereNotReadable) {
+  ordered_json json = Synthetic();
+  EXPECT_THAT(Render(json), HasSubstr("Of 3960 samples, 0 were taken while the GPU was throttled"));
+  json["provenance"]["unknown_throttle_samples"] = 60;
+  EXPECT_THAT(Render(json), HasSubstr("Of 3900 samples whose throttle reasons were readable, 0 "));
+  json["provenance"]["unknown_throttle_samples"] = 3960;
+  json["provenance"]["throttled_samples"] = nullptr;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("Throttle reasons were not readable"));
+  EXPECT_THAT(report, Not(HasSubstr("were taken while the GPU was throttled")));
+}
+
+TEST(RenderReportTest, SaysHowManyIntervalsOfTheControlsHoldOne) {
+  ordered_json json = Synthetic();
+  json["controls_summary"]["intervals_holding_one"] = 9;
+  json["controls"][0]["holds_one"] = false;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("9 of their 10 intervals hold 1; 95% should."));
+  EXPECT_THAT(Row(Section(report, "## Controls"), "`control:aa`"), HasSubstr("| **no** | NEUTRAL"));
+}
+
+TEST(RenderReportTest, NeverRanksAPeerThatWasNotChecked) {
+  ordered_json json = Synthetic();
+  Find(json["peers"], "name", "peer:cudnn", "mission_b")["correct"] = nullptr;
+  const std::string report = Render(json);
+  EXPECT_THAT(report, HasSubstr("The best peer, flash, takes 10.20 µs"));
+  EXPECT_THAT(Row(Section(report, "### Peers at `mission_b`"), "cudnn"),
+              HasSubstr("| – | not checked |"));
+}
+
+TEST(RenderReportTest, SaysWhichFlashAttentionThePeerIs) {
+  ordered_json json = Synthetic();
+  EXPECT_THAT(Section(Render(json), "## Peers"), HasSubstr("`flash` is the FlashAttention-2"));
+  ordered_json others = ordered_json::array();
+  for (const ordered_json& peer : json["peers"]) {
+    if (peer["name"] != "peer:flash") others.push_back(peer);
+  }
+  json["peers"] = others;
+  EXPECT_THAT(Section(Render(json), "## Peers"), Not(HasSubstr("FlashAttention")));
 }
 
 TEST(RenderReportTest, SaysThatARecordFromADirtyTreeIsNotReproducible) {

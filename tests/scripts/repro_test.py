@@ -61,10 +61,11 @@ class Repro(unittest.TestCase):
         self.program("bin/nvidia-smi",
                      "#!/bin/bash\n" + ("echo 'GPU 0: some GPU'\n" if present else "exit 9\n"))
 
-    def record(self, name, created_utc, judged="as committed\n"):
+    def record(self, name, created_utc, judged="as committed\n", design="ladder"):
         folder = self.root / "reports/data" / name
         folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps({"created_utc": created_utc}))
+        (folder / "run.json").write_text(json.dumps({"created_utc": created_utc,
+                                                      "design": design}))
         (folder / "judged").write_text(judged)
         (folder / "summary.json").write_text("as committed\n")
         return folder
@@ -99,6 +100,35 @@ class Repro(unittest.TestCase):
             "judge --record=reports/data/h200/aa --out=out/replay/summary.json")
         self.assertTrue(self.calls()[1].startswith("report --record=reports/data/h200/aa --out="))
         self.assertIn("equals what is committed, byte by byte (1 files)", result.stdout)
+
+    def test_replays_the_newest_ladder_though_another_design_is_newer(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.record("h200/bb", "2025-03-05T00:00:00Z", design="leave_one_out")
+        self.assertEqual(self.repro().returncode, 0)
+        self.assertIn("--record=reports/data/h200/aa", self.calls()[0])
+
+    def test_compares_only_what_this_replay_has_made(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        (self.root / "reports/h200").mkdir()
+        (self.root / "reports/h200/factorial.md").write_text("committed\n")
+        (self.root / "out/replay").mkdir(parents=True)
+        stale = self.root / "out/replay/factorial.md"
+        stale.write_text("of another replay\n")
+        os.utime(stale, (1, 1))
+        result = self.repro()
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_names_fresh_where_the_unfinished_run_is_of_other_shapes_or_code(self):
+        self.gpu(True)
+        unfinished = self.root / "out/ladder-20250101T000000Z"
+        unfinished.mkdir(parents=True)
+        (unfinished / "run.json").write_text("{}")
+        self.program("program", "#!/bin/bash\necho \"$*\" >>calls.log\nexit 2\n")
+        result = self.repro("--shapes=small")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("./repro --fresh", result.stderr)
+        self.assertEqual(len(self.calls()), 1)
+        self.assertNotIn("--fresh", self.repro("--fresh").stderr)
 
     def test_compares_the_report_with_the_committed_one_too(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z")

@@ -85,6 +85,9 @@ class OutputWmma {
 
  private:
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
+  static_assert(
+      OutputFitsBelowScores(kSmem, TileM(kConfig)),
+      "the staged output reaches the scores, and the row sums behind them are still read");
   static constexpr int kColumnBlocks = kHeadDim / kWmma;
   static constexpr int kBlocksPerWarp = TileM(kConfig) / kWmma * kColumnBlocks / Warps(kConfig);
   static_assert(kBlocksPerWarp > 0 && kColumnBlocks % kBlocksPerWarp == 0,

@@ -56,6 +56,16 @@ TEST(ClusterMedianTest, StudentIntervalIsMeanPlusMinusTTimesStandardError) {
   EXPECT_NEAR(median.Student(0.95).high, 2 + 4.30265 / std::sqrt(3.0), 1e-5);
 }
 
+TEST(ClusterMedianTest, StudentHasOneDegreeOfFreedomLessThanClusters) {
+  // Medians 1 to 5: mean 3, standard error sqrt(2.5 / 5), t(0.975, 4) = 2.77645.
+  const ClusterMedian five({{1}, {2}, {3}, {4}, {5}}, kOptions);
+  EXPECT_NEAR(five.Student(0.95).high, 3 + 2.77645 * std::sqrt(0.5), 1e-5);
+  // Medians 1, 2, 3 lie t = 2 sqrt(3) errors from 0; with two degrees of freedom
+  // P(|T| > t) = 1 - t / sqrt(2 + t^2). No resample reaches 0, so this p decides.
+  const ClusterMedian three({{1}, {2}, {3}}, kOptions);
+  EXPECT_NEAR(three.PValue(0), 1 - 2 * std::sqrt(3.0) / std::sqrt(14.0), 1e-9);
+}
+
 TEST(ClusterMedianTest, EnvelopeHoldsBothIntervalsAndTheEstimate) {
   const ClusterMedian median({{1, 2, 8}, {2, 3, 9, 9}, {4, 5, 6}}, kOptions);
   for (const double confidence : {0.5, 0.9, 0.95, 0.999}) {

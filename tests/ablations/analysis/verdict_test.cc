@@ -33,6 +33,14 @@ Judgement JudgeRatio(double ratio, double spread = 0.001) {
   return Judge(evidence);
 }
 
+// Beyond the 1% of NEUTRAL, short of the gate, and far outside its noise.
+TEST(VerdictTest, ASmallEffectThatIsSureIsRealAndNotNeutral) {
+  const Judgement j = JudgeRatio(1.015, 0.0002);
+  EXPECT_EQ(j.verdict, Verdict::kRealBelowGate);
+  EXPECT_GT(j.interval->low, 1.01);
+  EXPECT_LT(j.interval->high, 1.02);
+}
+
 TEST(VerdictTest, ALowerBoundAtTheGateIsAdopted) {
   const Judgement j = JudgeRatio(1.30);
   EXPECT_EQ(j.verdict, Verdict::kAdopt);
@@ -127,9 +135,44 @@ TEST(VerdictTest, EquivalenceNeedsBothSides) {
   EXPECT_FALSE(IsEquivalent(Around(1.0, 0.02), 0.05, 0.01));
 }
 
+// Two one-sided tests at 5% each use the 90% interval: t(0.95, 2) = 2.91999
+// standard errors, against 4.30265 at 95%.
+TEST(VerdictTest, EquivalenceUsesTheIntervalOfTwoOneSidedTests) {
+  // Medians -d, 0, d: standard error d / sqrt(3).
+  const auto spread = [](double d) {
+    return ClusterMedian({{-d}, {0}, {d}}, {.resamples = 2000, .seed = 1});
+  };
+  const double limit = std::log1p(0.01);
+  const double at_90 = limit * std::sqrt(3.0) / 2.91999;
+  EXPECT_TRUE(IsEquivalent(spread(0.99 * at_90), 0.05, 0.01));
+  EXPECT_FALSE(IsEquivalent(spread(1.01 * at_90), 0.05, 0.01));
+  EXPECT_GT(0.99 * at_90, limit * std::sqrt(3.0) / 4.30265) << "the 95% interval would fail it";
+}
+
 TEST(VerdictTest, SameMachineCodeIsInvalid) {
   EXPECT_THAT(WhyCodeInvalid({"abc", "abc"}), HasSubstr("reaches no code"));
   EXPECT_THAT(WhyCodeInvalid({"abc", "def"}), IsEmpty());
+}
+
+TEST(VerdictTest, OtherMachineCodeWithoutTheTogglesInstructionsIsInvalid) {
+  const Opcodes none = {{"FFMA", 64}};
+  const Opcodes some = {{"FFMA", 8}, {"HMMA.16816.F32", 16}};
+  const Opcodes more = {{"HMMA.16816.F32", 16}, {"HMMA.1688.F32", 16}};
+  const auto why = [](const Opcodes& base, const Opcodes& candidate, const char* sass) {
+    return WhyCodeInvalid({.base = "abc",
+                           .candidate = "def",
+                           .base_opcodes = &base,
+                           .candidate_opcodes = &candidate,
+                           .sass = sass});
+  };
+  EXPECT_THAT(why(none, some, "HMMA"), IsEmpty()) << "appears";
+  EXPECT_THAT(why(some, more, "HMMA"), IsEmpty()) << "grows";
+  EXPECT_THAT(why(some, some, "HMMA"), HasSubstr("16 that match /HMMA/ in the base, 16 in"));
+  EXPECT_THAT(why(none, none, "HMMA"), HasSubstr("not in the machine code"));
+  EXPECT_THAT(why(some, none, "HMMA"), HasSubstr("16 that match /HMMA/ in the base, 0 in"));
+  EXPECT_THAT(why(none, none, ""), IsEmpty()) << "a row that names no opcode";
+  EXPECT_THAT(why({}, some, "LDGSTS"), IsEmpty()) << "no disassembler";
+  EXPECT_THAT(why(some, {}, "LDGSTS"), IsEmpty()) << "no disassembler";
 }
 
 TEST(VerdictTest, UnknownMachineCodeIsInvalid) {
@@ -153,9 +196,47 @@ TEST(VerdictTest, ThrottlingInMoreThanHalfOfThePairsIsInvalid) {
 }
 
 TEST(VerdictTest, ClocksMoreThanTwoPercentApartAreInvalid) {
+  // On either side of the limit of 2%.
   EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1970)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 2030)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1940)), HasSubstr("the clocks differ"));
+  EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 2060)), HasSubstr("the clocks differ"));
   EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1900)), HasSubstr("2000 MHz"));
   EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 1900, 2000)), HasSubstr("the clocks differ"));
+}
+
+// Blocks of three processes whose clock goes from `first` to `last` MHz in the
+// middle one, for base and candidate alike.
+std::vector<Pair> Drifting(int blocks, double first, double last) {
+  std::vector<Pair> pairs;
+  for (int process = 0; process < 3; ++process) {
+    for (int block = 0; block < blocks; ++block) {
+      const double share = blocks > 1 ? block / (blocks - 1.0) : 0;
+      const double mhz = process == 1 ? first + share * (last - first) : first;
+      pairs.push_back({{.process = process, .block = block, .us = 1, .sm_mhz = mhz},
+                       {.process = process, .block = block, .us = 1, .sm_mhz = mhz}});
+    }
+  }
+  return pairs;
+}
+
+TEST(VerdictTest, AClockThatDriftsWithinAProcessIsInvalidThoughBothArmsShareIt) {
+  const std::string why = WhyConditionsInvalid(Drifting(24, 1980, 1400));
+  EXPECT_THAT(why, HasSubstr("the clocks drift: process 1"));
+  EXPECT_THAT(WhyConditionsInvalid(Drifting(24, 1400, 1980)), HasSubstr("the clocks drift"));
+  // Thirds of 24 blocks lie 16 blocks apart: 16/23 of the whole drift.
+  EXPECT_THAT(WhyConditionsInvalid(Drifting(24, 2000, 2000 * (1 - 0.015 * 23 / 16))), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Drifting(24, 2000, 2000 * (1 - 0.03 * 23 / 16))),
+              HasSubstr("the clocks drift"));
+}
+
+TEST(VerdictTest, AStepOfTheClockBetweenProcessesIsNoDriftAndTwoBlocksShowNone) {
+  std::vector<Pair> pairs = Drifting(24, 1980, 1980);
+  for (Pair& pair : pairs) {
+    if (pair.base.process == 2) pair.base.sm_mhz = pair.candidate.sm_mhz = 1400;
+  }
+  EXPECT_THAT(WhyConditionsInvalid(pairs), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Drifting(2, 1980, 1400)), IsEmpty());
 }
 
 TEST(VerdictTest, UnreadClocksAreNoReason) {

@@ -36,7 +36,7 @@ inline std::vector<Config> LegalConfigs() {
 inline Config LastStep() {
   Config config;
   for (const ToggleRow& row : kToggles) {
-    if (!row.control) config.*row.field = row.levels.values[1];
+    if (!row.control && row.family == Family::kSmem) config.*row.field = row.levels.values[1];
   }
   return config;
 }

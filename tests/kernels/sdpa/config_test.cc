@@ -160,9 +160,13 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
-  for (const ToggleRow& row : kToggles) {
-    config.*row.field = row.levels.values[1];
-    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+  for (const Family family : {Family::kSmem, Family::kWgmma}) {
+    config = Config{};
+    for (const ToggleRow& row : kToggles) {
+      if (row.family != family && !row.control) continue;
+      config.*row.field = row.levels.values[1];
+      EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+    }
   }
 }
 
@@ -207,7 +211,10 @@ TEST(WhyInvalid, HoldsEachNeedOfEachRow) {
         if (other.field != row.field && other.field != need) config.*other.field = 0;
       }
       for (const ToggleField other : row.needs) {
-        if (other != nullptr && other != need) config.*other = 1;
+        if (other == nullptr || other == need) continue;
+        for (const ToggleRow& known : kToggles) {
+          if (known.field == other) config.*other = known.levels.values[1];
+        }
       }
       config.*need = 0;
       config.*row.field = row.levels.values[1];
@@ -227,6 +234,8 @@ TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
       for (const ToggleField need : row.needs) {
         if (need != nullptr && config.*row.field != 0 && config.*need == 0) expected = false;
       }
+      const bool of_smem = row.family == Family::kSmem && !row.control;
+      if (of_smem && config.*row.field != 0 && config.wgmma != 0) expected = false;
     }
     EXPECT_EQ(!WhyInvalid(config), expected) << ConfigName(config);
     legal += expected ? 1 : 0;
@@ -247,7 +256,6 @@ TEST(Geometry, OfTheBaselineIsOneRowPerCta) {
   EXPECT_EQ(TileN(kOff), 64);
   EXPECT_EQ(Threads(kOff), 64);
   EXPECT_EQ(Stages(kOff), 1);
-  EXPECT_FALSE(UsesTensorCores(kOff));
 }
 
 TEST(Geometry, FollowsTheTogglesOneByOne) {
@@ -261,9 +269,27 @@ TEST(Geometry, FollowsTheTogglesOneByOne) {
   EXPECT_EQ(Warps(kTall), 4);
   EXPECT_EQ(Threads(kTall), 128);
   EXPECT_EQ(Stages(LastStep()), 2);
-  EXPECT_TRUE(UsesTensorCores(Config{.wmma_qk = 1}));
-  EXPECT_TRUE(UsesTensorCores(Config{.wmma_pv = 1}));
-  EXPECT_FALSE(UsesTensorCores(kTall));
+}
+
+TEST(Geometry, OfTheWgmmaFamilyFollowsItsOwnToggles) {
+  constexpr Config kOne = {.wgmma = 1};
+  EXPECT_EQ(TileM(kOne), 64);
+  EXPECT_EQ(TileN(kOne), 128);
+  EXPECT_EQ(Threads(kOne), 256);
+  EXPECT_EQ(Stages(kOne), 1);
+  constexpr Config kThree = {.wgmma = 1, .kv_ring_stages = 4, .consumer_warpgroups = 3};
+  EXPECT_EQ(TileM(kThree), 192);
+  EXPECT_EQ(Threads(kThree), 512);
+  EXPECT_EQ(Stages(kThree), 4);
+  EXPECT_LE(SmemBytes(kThree), 227 * 1024);
+}
+
+TEST(WhyInvalid, KeepsTheFamiliesApart) {
+  const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
+  EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "kv_tiling");
+  EXPECT_EQ(reason.missing, "wgmma");
+  EXPECT_FALSE(WhyInvalid(Config{.wgmma = 1, .null_toggle = 1}));
 }
 
 TEST(Geometry, IsTheSameWithAndWithoutTheNullToggle) {
@@ -318,6 +344,7 @@ std::vector<Region> Regions(const Config& c) {
 
 TEST(SmemLayout, HasNoTwoRegionsThatOverlapAndNoneThatSticksOut) {
   for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kSmem) continue;
     std::vector<Region> regions = Regions(config);
     std::sort(regions.begin(), regions.end(),
               [](const Region& a, const Region& b) { return a.begin < b.begin; });
@@ -342,6 +369,12 @@ TEST(SmemLayout, StagesTheOutputOverKAndVAlone) {
     const SmemLayout s = MakeSmemLayout(config);
     const Region out = {"out", s.out, s.out + TileM(config) * s.ld_out * 4};
     EXPECT_LE(out.end, s.bytes) << ConfigName(config);
+    EXPECT_TRUE(OutputFitsBelowScores(s, TileM(config))) << ConfigName(config);
+    SmemLayout tight = s;
+    tight.scores = out.end;
+    EXPECT_TRUE(OutputFitsBelowScores(tight, TileM(config)));
+    tight.scores -= 1;
+    EXPECT_FALSE(OutputFitsBelowScores(tight, TileM(config))) << "over the scores' first byte";
     for (const Region& region : Regions(config)) {
       const std::string name = region.name;
       if (name == "k" || name == "v") continue;

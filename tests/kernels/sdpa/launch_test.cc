@@ -16,14 +16,30 @@ const Problem kProblem = {1, 8, 8, 512, 512, 64, false};
 DeviceFacts Gpu(int max_smem_optin_bytes) {
   DeviceFacts device;
   device.name = "Test GPU";
+  device.compute_major = 9;
   device.max_smem_optin_bytes = max_smem_optin_bytes;
   return device;
 }
 
-TEST(CheckLaunchable, AcceptsEveryInstanceOnAnOrdinaryGpu) {
+TEST(CheckLaunchable, AcceptsEveryInstanceOnHopper) {
   ASSERT_FALSE(AllInstances().empty());
   for (const KernelInstance* instance : AllInstances()) {
-    EXPECT_TRUE(CheckLaunchable(instance->config, kProblem, Gpu(99 * 1024)).ok());
+    EXPECT_TRUE(CheckLaunchable(instance->config, kProblem, Gpu(227 * 1024)).ok());
+  }
+}
+
+TEST(CheckLaunchable, AcceptsTheSmemFamilyAndNoWgmmaOnAnAdaGpu) {
+  DeviceFacts ada = Gpu(99 * 1024);
+  ada.compute_major = 8;
+  ada.compute_minor = 9;
+  for (const KernelInstance* instance : AllInstances()) {
+    const absl::Status status = CheckLaunchable(instance->config, kProblem, ada);
+    if (FamilyOf(instance->config) == Family::kSmem) {
+      EXPECT_TRUE(status.ok()) << status;
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));
+    }
   }
 }
 

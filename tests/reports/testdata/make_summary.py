@@ -135,7 +135,8 @@ def make_summary():
             timing = judge(low, high, 1.10)
             controls.append({
                 "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
-                "ci_low": rounded(low), "ci_high": rounded(high), "timing_verdict": timing,
+                "ci_low": rounded(low), "ci_high": rounded(high),
+                "holds_one": low <= 1 <= high, "timing_verdict": timing,
                 "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False})
         for peer, times in PEERS_US.items():
             peers.append({
@@ -154,8 +155,11 @@ def make_summary():
             "design": "ladder", "family": "ladder",
             "argv": ["warpledger", "run", "--design=ladder"],
             "seed": 1, "processes": 3, "blocks_per_process": 24, "cache": "warm",
+            "processes_found": 3, "blocks_planned": 360, "blocks_missing": 0,
+            "peer_blocks_planned": 360, "peer_blocks_missing": 0,
             "git": {"sha": "c0ffee" + "0" * 34, "dirty": False},
             "registry_sha256": "a" * 64, "kernel_source_sha256": "b" * 64,
+            "protocol_sha256": "c" * 64,
             "toolchain": {"nvcc": "13.0.0", "host_compiler": "g++ 12.2.0", "build_type": "Release",
                           "cuda_flags": "-O3 -std=c++20", "architectures": "90"},
             "gpu": {"name": "NVIDIA H200", "slug": "h200", "uuid": "GPU-synthetic",
@@ -163,8 +167,8 @@ def make_summary():
                     "memory_bytes": 150754820096, "driver": "580.0", "cuda_runtime": "13.0",
                     "ecc": True, "max_sm_clock_mhz": 1980, "max_memory_clock_mhz": 3201,
                     "power_limit_w": 700.0},
-            "n_samples": 3960, "throttled_samples": 0, "sm_mhz_p50": 1965.0, "temp_c_p50": 41.0,
-            "power_w_p50": 310.5},
+            "n_samples": 3960, "throttled_samples": 0, "unknown_throttle_samples": 0,
+            "sm_mhz_p50": 1965.0, "temp_c_p50": 41.0, "power_w_p50": 310.5},
         "statistics": {"confidence": 0.95, "bootstrap_resamples": 20000, "bootstrap_seed": 20240601,
                        "neutral_delta": DELTA, "family_size": len(STEPS) * len(SHAPES),
                        "correction": "Holm",
@@ -174,7 +178,8 @@ def make_summary():
                    for name, (b, h, s) in SHAPES.items()],
         "cells": cells, "peers": peers, "floors": floors, "verdicts": verdicts,
         "controls": controls,
-        "controls_summary": {"trials": len(controls), "false_verdicts": 0},
+        "controls_summary": {"trials": len(controls), "false_verdicts": 0,
+                             "intervals_holding_one": sum(c["holds_one"] for c in controls)},
         "micro": [],
     }
 

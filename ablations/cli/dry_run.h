@@ -1,0 +1,20 @@
+// `warpledger run --dry_run`: what a run would take and what its record holds.
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_
+#define WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::cli {
+
+// Prints it from the flags of `run`; needs no GPU and writes nothing. `holds`
+// says whether this build has a kernel; empty: it is one without CUDA. Returns
+// the exit code: kExitFinding when a build with CUDA lacks a kernel.
+absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds);
+
+}  // namespace warpledger::cli
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_

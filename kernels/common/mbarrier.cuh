@@ -1,0 +1,73 @@
+// mbarrier and named barriers (PTX ISA, "Parallel Synchronization and
+// Communication Instructions"). sm_90.
+
+#ifndef WARPLEDGER_KERNELS_COMMON_MBARRIER_CUH_
+#define WARPLEDGER_KERNELS_COMMON_MBARRIER_CUH_
+
+#include <cstdint>
+
+namespace warpledger::ptx {
+
+// Barriers and tiles are named by their address in the shared window: 32 bits, half
+// of the registers that a generic pointer takes.
+__device__ inline uint32_t SharedAddress(const void* smem) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+}
+
+__device__ inline void StoreShared(uint32_t address, int value) {
+  asm volatile("st.shared.s32 [%0], %1;\n" ::"r"(address), "r"(value) : "memory");
+}
+__device__ inline int LoadShared(uint32_t address) {
+  int value;
+  asm volatile("ld.shared.s32 %0, [%1];\n" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+// mbarrier.init: `arrivals` arrivals complete a phase. One thread; then
+// MbarrierInitFence and a CTA barrier before anyone else uses it.
+__device__ inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals));
+}
+
+// Makes initialised barriers visible to the copy engine.
+__device__ inline void MbarrierInitFence() {
+  asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+}
+
+// One arrival that also announces `bytes` which copies will complete.
+__device__ inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+__device__ inline void MbarrierArrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
+// Waits until the phase of the given parity has completed. A fresh barrier is in
+// phase 0: waiting for parity 1 returns at once.
+__device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "wait:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra.uni finished;\n"
+      "bra.uni wait;\n"
+      "finished:\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// bar.sync / bar.arrive on barrier `id` (1..15; 0 is __syncthreads) among `threads`.
+__device__ inline void NamedBarrierSync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ inline void NamedBarrierArrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+
+}  // namespace warpledger::ptx
+
+#endif  // WARPLEDGER_KERNELS_COMMON_MBARRIER_CUH_

@@ -1,0 +1,165 @@
+// wgmma: matrix products of a warpgroup, fp16 inputs, fp32 accumulators (PTX ISA,
+// "Asynchronous Warpgroup Level Matrix Instructions"). sm_90a.
+//
+// A warpgroup is four consecutive warps whose first index is a multiple of four.
+// Accumulator layout of m64nNk16 for thread t: row 16 * (t / 32 % 4) + t % 32 / 4
+// (+ 8 for elements 2 and 3 of each group of four), columns 8 * group + 2 * (t % 4)
+// and the next. Between Fence and Wait no thread may touch accumulators or A
+// registers of products in flight.
+
+#ifndef WARPLEDGER_KERNELS_COMMON_WGMMA_CUH_
+#define WARPLEDGER_KERNELS_COMMON_WGMMA_CUH_
+
+#include <cstdint>
+
+namespace warpledger::ptx {
+
+// Before the first product after registers or shared memory were written.
+__device__ inline void WgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
+__device__ inline void WgmmaCommit() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+// Waits until at most `kPending` committed groups are unfinished.
+template <int kPending>
+__device__ inline void WgmmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
+}
+
+// Keeps the compiler from moving uses of these registers across this point: it
+// doesn't know that a product in flight still writes them.
+template <int kCount>
+__device__ inline void PinRegisters(float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(values[i])::"memory");
+}
+
+// Matrix descriptor of a tile in shared memory with the 128-byte swizzle, as the
+// copy engine writes it: rows of 64 fp16 (128 bytes), eight rows to an atom of
+// 1024 bytes, the tile 1024-byte aligned (PTX ISA, "Matrix Descriptor").
+//   leading_bytes: for a tile whose N runs along the rows (transposed B), the
+//     distance between two blocks of 64 columns; else unused
+// Steps along K: 32 bytes per 16 elements within a row, or 2048 bytes per 16 rows
+// in the transposed case; AdvanceDescriptor takes them.
+__device__ inline uint64_t SwizzledDescriptor(uint32_t smem, uint32_t leading_bytes = 16) {
+  constexpr uint64_t kSwizzle128B = uint64_t{1} << 62;
+  constexpr uint64_t kAtomBytes = 1024;
+  const auto field = [](uint64_t bytes) { return (bytes & 0x3ffff) >> 4; };
+  return field(smem) | field(leading_bytes) << 16 | field(kAtomBytes) << 32 | kSwizzle128B;
+}
+__device__ inline uint64_t AdvanceDescriptor(uint64_t descriptor, uint32_t bytes) {
+  return descriptor + (bytes >> 4);
+}
+
+// Moves registers between warpgroups (PTX ISA, "setmaxnreg"); needs a register
+// cap at kernel entry.
+template <int kRegisters>
+__device__ inline void IncreaseRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ inline void DecreaseRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+}
+
+// One product of 16 along K, D (64, kN) += A (64, 16) B (16, kN).
+//   SS: A and B in shared memory, both with K along the rows; accumulate 0: D = A B
+//   RS: A in registers, four half2 as the accumulator layout gives them; B with N
+//       along the rows (transposed)
+template <int kN>
+struct Wgmma;
+
+// Register lists in eights, for instructions that name up to 64 of them.
+#define WARPLEDGER_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WARPLEDGER_R1 "%8, %9, %10, %11, %12, %13, %14, %15"
+#define WARPLEDGER_R2 "%16, %17, %18, %19, %20, %21, %22, %23"
+#define WARPLEDGER_R3 "%24, %25, %26, %27, %28, %29, %30, %31"
+#define WARPLEDGER_R4 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define WARPLEDGER_R5 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define WARPLEDGER_R6 "%48, %49, %50, %51, %52, %53, %54, %55"
+#define WARPLEDGER_R7 "%56, %57, %58, %59, %60, %61, %62, %63"
+#define WARPLEDGER_O0 \
+  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+#define WARPLEDGER_O1                                                                      \
+  "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), \
+      "+f"(d[15])
+#define WARPLEDGER_O2                                                                        \
+  "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), \
+      "+f"(d[23])
+#define WARPLEDGER_O3                                                                        \
+  "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), \
+      "+f"(d[31])
+#define WARPLEDGER_O4                                                                        \
+  "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), \
+      "+f"(d[39])
+#define WARPLEDGER_O5                                                                        \
+  "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), \
+      "+f"(d[47])
+#define WARPLEDGER_O6                                                                        \
+  "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), \
+      "+f"(d[55])
+#define WARPLEDGER_O7                                                                        \
+  "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), \
+      "+f"(d[63])
+
+#define WARPLEDGER_WGMMA(n, registers, operands, a0, a1, a2, a3, a4, a5)                      \
+  template <>                                                                                 \
+  struct Wgmma<n> {                                                                           \
+    __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {    \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a2                                     \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" registers \
+                   "}, " a0 ", " a1 ", p, 1, 1, 0, 0;\n}\n"                                   \
+                   : operands                                                                 \
+                   : "l"(a), "l"(b), "r"(accumulate));                                        \
+    }                                                                                         \
+    __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,          \
+                              int accumulate) {                                               \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a5                                     \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" registers \
+                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1, 1;\n}\n"            \
+                   : operands                                                                 \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));    \
+    }                                                                                         \
+  };
+
+#define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3
+WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3,
+                 WARPLEDGER_OPERANDS, "%32", "%33", "%34", "%35", "%36", "%37")
+#undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                 \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
+      WARPLEDGER_O6
+WARPLEDGER_WGMMA(112,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6,
+                 WARPLEDGER_OPERANDS, "%56", "%57", "%58", "%59", "%60", "%61")
+#undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                 \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
+      WARPLEDGER_O6, WARPLEDGER_O7
+WARPLEDGER_WGMMA(128,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
+                               ", " WARPLEDGER_R7,
+                 WARPLEDGER_OPERANDS, "%64", "%65", "%66", "%67", "%68", "%69")
+#undef WARPLEDGER_OPERANDS
+#undef WARPLEDGER_WGMMA
+#undef WARPLEDGER_R0
+#undef WARPLEDGER_O0
+#undef WARPLEDGER_R1
+#undef WARPLEDGER_O1
+#undef WARPLEDGER_R2
+#undef WARPLEDGER_O2
+#undef WARPLEDGER_R3
+#undef WARPLEDGER_O3
+#undef WARPLEDGER_R4
+#undef WARPLEDGER_O4
+#undef WARPLEDGER_R5
+#undef WARPLEDGER_O5
+#undef WARPLEDGER_R6
+#undef WARPLEDGER_O6
+#undef WARPLEDGER_R7
+#undef WARPLEDGER_O7
+
+}  // namespace warpledger::ptx
+
+#endif  // WARPLEDGER_KERNELS_COMMON_WGMMA_CUH_

@@ -1,0 +1,393 @@
+// The fused SDPA forward kernel for Hopper: copy engine, wgmma, warp specialisation.
+//
+// One warpgroup produces: its first thread asks the copy engine for Q, K and V
+// tiles. The others consume, 64 query rows each, in the schedule of
+// FlashAttention-3 (arXiv 2407.08608, algorithm 2): while the softmax of tile n
+// runs, the tensor cores work on P V of tile n - 1; and the warpgroups take turns,
+// so that one's softmax runs beside another's products.
+//
+//   S = Q K_last^T;  P = softmax(S)
+//   for n from the last tile but one down to 0:
+//     start S' = Q K_n^T;  start O += P V_(n+1)
+//     wait for S';  P', rescale = softmax(S')
+//     wait for O;   O *= rescale;  P = P'
+//   O += P V_0;  O /= sum
+//
+// K/V tiles go from the last to the first, so that masked tiles come first.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
+
+#include <cuda_fp16.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/tma.cuh"
+#include "kernels/common/wgmma.cuh"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/schedule.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/softmax.cuh"
+
+namespace warpledger::sdpa {
+
+inline constexpr int kTurnBarrier = 1;  // the first of the warpgroups' named barriers
+
+template <WgmmaShape kShape>
+class WgmmaProducer {
+ public:
+  using Barriers = WgmmaBarriers<kShape>;
+
+  __device__ WgmmaProducer(const WgmmaParams& p, uint32_t smem, Barriers barriers)
+      : p_(p), smem_(smem), barriers_(barriers) {}
+
+  // One thread.
+  __device__ void Run() {
+    uint32_t q_phase = 0;
+    TileQueue<kShape> queue(p_, barriers_);
+    for (int tile; (tile = queue.template Next<true>()) >= 0;) {
+      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      if (work.kv_tiles == 0) continue;
+      const int kv_head = work.head / p_.group_size;
+      // K first: its slot is free before Q's buffer is.
+      LoadK(work.kv_tiles - 1, kv_head);
+      ptx::MbarrierWait(barriers_.QEmpty(), q_phase ^ 1);
+      q_phase ^= 1;
+      ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
+      Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
+      for (int n = work.kv_tiles - 1; n >= 0; --n) {
+        if (n > 0) LoadK(n - 1, kv_head);
+        LoadV(n, kv_head);
+      }
+    }
+  }
+
+ private:
+  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+
+  // A tile is head_dim / 64 boxes of 64 columns.
+  __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
+                              int first_row, int head) {
+#pragma unroll
+    for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
+      ptx::TmaLoad3d(to + block * rows * kSwizzleColumns * 2, map, barrier, block * kSwizzleColumns,
+                     first_row, head);
+    }
+  }
+  __device__ void LoadK(int n, int kv_head) {
+    ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
+    ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
+    Load(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot), kShape.tile_n,
+         n * kShape.tile_n, kv_head);
+    k_.Advance();
+  }
+  __device__ void LoadV(int n, int kv_head) {
+    ptx::MbarrierWait(barriers_.VEmpty(v_.slot), v_.phase ^ 1);
+    ptx::MbarrierArriveExpectBytes(barriers_.VFull(v_.slot), kSmem.kv_bytes);
+    Load(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot), kShape.tile_n,
+         n * kShape.tile_n, kv_head);
+    v_.Advance();
+  }
+
+  const WgmmaParams& p_;
+  const uint32_t smem_;  // base of the tiles
+  const Barriers barriers_;
+  RingCursor<kShape.stages> k_;
+  RingCursor<kShape.stages> v_;
+};
+
+template <WgmmaShape kShape>
+class WgmmaConsumer {
+ public:
+  using Barriers = WgmmaBarriers<kShape>;
+
+  __device__ WgmmaConsumer(const WgmmaParams& p, uint32_t smem, Barriers barriers, int warpgroup)
+      : p_(p),
+        smem_(smem),
+        barriers_(barriers),
+        warpgroup_(warpgroup),
+        thread_(threadIdx.x % kWarpgroup),
+        scale_log2_(p.softmax_scale * 1.4426950408889634f) {}
+
+  __device__ void Run() {
+    // The first turn is given away by the last warpgroup.
+    if (kTakeTurns && warpgroup_ == kShape.consumers - 1) PassTurn();
+    uint32_t q_phase = 0;
+    TileQueue<kShape> queue(p_, barriers_);
+    for (int tile; (tile = queue.template Next<false>()) >= 0;) {
+      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      if (work.kv_tiles == 0) {
+        StoreUnseen(work);
+        continue;
+      }
+      ptx::MbarrierWait(barriers_.QFull(), q_phase);
+      q_phase ^= 1;
+      RunTile(work);
+    }
+  }
+
+ private:
+  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+  static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
+  static constexpr int kOutputs = kShape.head_dim / 2;
+  static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
+
+  // The warpgroup's first row in the tile.
+  __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
+
+  // --- Turns at the tensor cores ---
+  __device__ void AwaitTurn() const {
+    if constexpr (kTakeTurns) ptx::NamedBarrierSync(kTurnBarrier + warpgroup_, 2 * kWarpgroup);
+  }
+  __device__ void PassTurn() const {
+    if constexpr (kTakeTurns) {
+      ptx::NamedBarrierArrive(kTurnBarrier + (warpgroup_ + 1) % kShape.consumers, 2 * kWarpgroup);
+    }
+  }
+  __device__ void Release(uint32_t barrier) const {
+    if (thread_ % 32 == 0) ptx::MbarrierArrive(barrier);
+  }
+
+  // --- Products ---
+  __device__ void StartScores(float (&scores)[kScores], int slot) const {
+    const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q + FirstRow() * 128);
+    const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int d = 0; d < kShape.head_dim; d += 16) {
+      const int block = d / kSwizzleColumns;
+      const int in_row = d % kSwizzleColumns * 2;
+      ptx::Wgmma<kShape.tile_n>::SS(
+          scores, ptx::AdvanceDescriptor(q, block * TileM(kShape) * 128 + in_row),
+          ptx::AdvanceDescriptor(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
+    }
+    ptx::WgmmaCommit();
+  }
+  __device__ void StartOutput(float (&out)[kOutputs], const uint32_t (&probs)[kScores / 2],
+                              int slot) const {
+    const uint64_t v =
+        ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.kv_bytes, kShape.tile_n * 128);
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int key = 0; key < kShape.tile_n; key += 16) {
+      const uint32_t a[4] = {probs[key / 4], probs[key / 4 + 1], probs[key / 4 + 2],
+                             probs[key / 4 + 3]};
+      ptx::Wgmma<kShape.head_dim>::RS(out, a, ptx::AdvanceDescriptor(v, key * 128), 1);
+    }
+    ptx::WgmmaCommit();
+  }
+
+  // Sets scores of keys that a row does not see to -inf.
+  __device__ void Mask(float (&scores)[kScores], const WgmmaWork& work, int n) const {
+    const int row = work.first_row + RowInTile();
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int visible =
+          WgmmaWork::VisibleKeys(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < kScores; i += 4) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          if (i * 2 + j >= visible) scores[i + 2 * r + j] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  __device__ static void Pack(uint32_t (&probs)[kScores / 2], const float (&scores)[kScores]) {
+#pragma unroll
+    for (int i = 0; i < kScores / 2; ++i) probs[i] = PackHalves(scores[2 * i], scores[2 * i + 1]);
+  }
+
+  // The state of one tile of queries.
+  struct Tile {
+    float scores[kScores];
+    float out[kOutputs];
+    uint32_t probs[kScores / 2];
+    RowPairSoftmax softmax;
+  };
+
+  // One K/V tile after the first. With overlap its scores and softmax run beside
+  // P V of the tile before; without, P V of the tile before is over first.
+  template <bool kMasked>
+  __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
+    float rescale[2];
+    if constexpr (!kShape.overlap) FinishOutput(t);
+    ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+    AwaitTurn();
+    StartScores(t.scores, k_.slot);
+    if constexpr (kShape.overlap) {
+      ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+      StartOutput(t.out, t.probs, v_.slot);
+    }
+    PassTurn();
+    ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
+    ptx::PinRegisters(t.scores);
+    Release(barriers_.KEmpty(k_.slot));
+    k_.Advance();
+    if (kMasked) Mask(t.scores, work, n);
+    t.softmax.Update(t.scores, scale_log2_, rescale);
+    if constexpr (kShape.overlap) {
+      ptx::WgmmaWait<0>();
+      ptx::PinRegisters(t.out);
+      Release(barriers_.VEmpty(v_.slot));
+      v_.Advance();
+    }
+    Pack(t.probs, t.scores);
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+  }
+
+  // P V of the tile whose probabilities wait, from start to end.
+  __device__ void FinishOutput(Tile& t) {
+    ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+    StartOutput(t.out, t.probs, v_.slot);
+    ptx::WgmmaWait<0>();
+    ptx::PinRegisters(t.out);
+    Release(barriers_.VEmpty(v_.slot));
+    v_.Advance();
+  }
+
+  __device__ void RunTile(const WgmmaWork& work) {
+    Tile t;
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
+    RunKeys(t, work, work.kv_tiles - 1);
+    t.softmax.Finish();
+    Store(work, t.out, t.softmax);
+  }
+
+  // K/V tiles `first` down to 0.
+  __device__ void RunKeys(Tile& t, const WgmmaWork& work, int first) {
+    float rescale[2];
+    ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
+    AwaitTurn();
+    StartScores(t.scores, k_.slot);
+    PassTurn();
+    ptx::WgmmaWait<0>();
+    ptx::PinRegisters(t.scores);
+    Release(barriers_.KEmpty(k_.slot));
+    k_.Advance();
+    if (p_.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
+    t.softmax.Update(t.scores, scale_log2_, rescale);
+    Pack(t.probs, t.scores);
+
+    int n = first - 1;
+    // Below this tile every row of the CTA sees every key.
+    const int whole = max(WgmmaWork::VisibleKeys(p_, work.first_row), 0) / kShape.tile_n;
+#pragma unroll 1
+    for (; n >= whole; --n) Step<true>(t, work, n);
+#pragma unroll 1
+    for (; n >= 0; --n) Step<false>(t, work, n);
+    Release(barriers_.QEmpty());  // the last product that reads Q is done
+
+    FinishOutput(t);
+  }
+
+  // --- Epilogue ---
+  __device__ int RowInTile() const { return FirstRow() + thread_ / 32 * 16 + thread_ % 32 / 4; }
+
+  // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
+  // fourth of each piece per lane; the lanes exchange them, so that each stores
+  // whole pieces.
+  __device__ void Store(const WgmmaWork& work, const float (&out)[kOutputs],
+                        const RowPairSoftmax& softmax) const {
+    const int lane_in_quad = thread_ % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = work.first_row + RowInTile() + 8 * r;
+      const float inverse = softmax.sum[r] > 0.0f ? 1.0f / softmax.sum[r] : 0.0f;
+      const int64_t at = int64_t{work.head} * p_.seq_q + row;
+      half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
+#pragma unroll
+      for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
+        uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          piece[c] = PackHalves(out[(chunk + c) * 4 + 2 * r] * inverse,
+                                out[(chunk + c) * 4 + 2 * r + 1] * inverse);
+        }
+        TransposeQuad(piece, lane_in_quad);
+        if (row < p_.seq_q) {
+          *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
+              make_uint4(piece[0], piece[1], piece[2], piece[3]);
+        }
+      }
+      if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
+        p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
+      }
+    }
+  }
+
+  // Transposes the 4x4 matrix whose row `lane` is `x`.
+  __device__ static void TransposeQuad(uint32_t (&x)[4], int lane) {
+#pragma unroll
+    for (int step = 1; step <= 2; step *= 2) {
+      const bool upper = (lane & step) != 0;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if ((i & step) != 0) continue;
+        const uint32_t send = upper ? x[i] : x[i + step];
+        const uint32_t received = __shfl_xor_sync(0xffffffffu, send, step);
+        (upper ? x[i] : x[i + step]) = received;
+      }
+    }
+  }
+
+  // Rows that see no key: O = 0, LSE = -inf.
+  __device__ void StoreUnseen(const WgmmaWork& work) const {
+    const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
+    half* o = static_cast<half*>(p_.o) +
+              (int64_t{work.head} * p_.seq_q + work.first_row) * kShape.head_dim;
+    const int thread = warpgroup_ * kWarpgroup + thread_;
+    for (int i = thread; i < rows * kShape.head_dim / 8; i += kShape.consumers * kWarpgroup) {
+      reinterpret_cast<uint4*>(o)[i] = make_uint4(0, 0, 0, 0);
+    }
+    for (int i = thread; i < rows && p_.lse != nullptr; i += kShape.consumers * kWarpgroup) {
+      p_.lse[int64_t{work.head} * p_.seq_q + work.first_row + i] = -INFINITY;
+    }
+  }
+
+  const WgmmaParams& p_;
+  const uint32_t smem_;  // base of the tiles
+  const Barriers barriers_;
+  const int warpgroup_;
+  const int thread_;
+  const float scale_log2_;
+  RingCursor<kShape.stages> k_;
+  RingCursor<kShape.stages> v_;
+};
+
+// The kernel's body: a grid of persistent CTAs of Threads(kShape) threads with
+// MakeSmem(kShape).bytes of dynamic shared memory.
+template <WgmmaShape kShape>
+__device__ void WgmmaForward(const WgmmaParams& p) {
+  constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+  extern __shared__ unsigned char raw_smem[];
+  // The swizzle's atoms are 1024-byte aligned.
+  const uint32_t smem = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
+  const WgmmaBarriers<kShape> barriers = {smem + kSmem.barriers};
+
+  const int warpgroup = threadIdx.x / kWarpgroup;
+  if (threadIdx.x == 0) {
+    ptx::PrefetchTensorMap(&p.k);
+    ptx::PrefetchTensorMap(&p.q);
+    ptx::PrefetchTensorMap(&p.v);
+    barriers.Init();
+  }
+  __syncthreads();
+  if (warpgroup == 0) {
+    if constexpr (kShape.consumers > 1) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
+    if (threadIdx.x == 0) WgmmaProducer<kShape>(p, smem, barriers).Run();
+  } else {
+    if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
+    WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();
+  }
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_

@@ -1,0 +1,32 @@
+// The arguments of one launch of the wgmma family.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_
+
+#include <cuda.h>
+
+namespace warpledger::sdpa {
+
+// Tensor maps are 3-D: (head_dim, seq, batch * heads) fp16, boxes of 64 columns by
+// a tile's rows, 128-byte swizzle. Passed by value, as the copy engine needs them
+// in parameter space.
+struct WgmmaParams {
+  CUtensorMap q;
+  CUtensorMap k;
+  CUtensorMap v;
+  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim) fp16
+  float* lse = nullptr;  // (batch, heads_q, seq_q) fp32, or null
+  int heads_q = 1;       // query heads over the whole batch
+  int group_size = 1;    // query heads that share a K/V head
+  int seq_q = 1;
+  int seq_kv = 1;
+  int* next_tile = nullptr;  // counter of the dynamic schedule: 0 before and after a launch
+  int query_tiles = 1;       // per head
+  int heads_in_flight = 1;   // heads whose tiles are handed out together
+  int causal = 0;            // bottom-right aligned
+  float softmax_scale = 1.0f;
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_

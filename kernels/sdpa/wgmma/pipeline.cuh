@@ -1,0 +1,72 @@
+// The barriers between the producer and the consumer warpgroups.
+//
+// Q has one buffer, K and V a ring of `stages` buffers each. "Full" completes when
+// the copy engine has delivered a tile, "empty" when every warp that reads it is
+// done. Tiles are counted over the CTA's whole life: tile i lies in slot i % stages
+// and completes phase i / stages. The work slots hand query tiles from the producer
+// to the consumers under the dynamic schedule.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_
+
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+// Addresses of the barriers in the shared window.
+template <WgmmaShape kShape>
+struct WgmmaBarriers {
+  uint32_t base;
+
+  __device__ uint32_t QFull() const { return base; }
+  __device__ uint32_t QEmpty() const { return base + 8; }
+  __device__ uint32_t KFull(int slot) const { return base + 16 + 8 * slot; }
+  __device__ uint32_t KEmpty(int slot) const { return KFull(slot) + 8 * kShape.stages; }
+  __device__ uint32_t VFull(int slot) const { return KFull(slot) + 16 * kShape.stages; }
+  __device__ uint32_t VEmpty(int slot) const { return KFull(slot) + 24 * kShape.stages; }
+  __device__ uint32_t WorkFull(int slot) const { return KFull(slot) + 32 * kShape.stages; }
+  __device__ uint32_t WorkEmpty(int slot) const { return WorkFull(slot) + 8 * kWorkSlots; }
+  __device__ uint32_t WorkTile(int slot) const { return WorkFull(slot) + 16 * kWorkSlots; }
+
+  // One thread; a CTA barrier follows.
+  __device__ void Init() const {
+    constexpr int kConsumerWarps = kShape.consumers * 4;
+    ptx::MbarrierInit(QFull(), 1);
+    ptx::MbarrierInit(QEmpty(), kConsumerWarps);
+#pragma unroll 1
+    for (int i = 0; i < kShape.stages; ++i) {
+      ptx::MbarrierInit(KFull(i), 1);
+      ptx::MbarrierInit(KEmpty(i), kConsumerWarps);
+      ptx::MbarrierInit(VFull(i), 1);
+      ptx::MbarrierInit(VEmpty(i), kConsumerWarps);
+    }
+    if constexpr (kShape.dynamic_schedule) {
+      for (int i = 0; i < kWorkSlots; ++i) {
+        ptx::MbarrierInit(WorkFull(i), 1);
+        ptx::MbarrierInit(WorkEmpty(i), kConsumerWarps);
+      }
+    }
+    ptx::MbarrierInitFence();
+  }
+};
+
+// A place in a ring of kSlots.
+template <int kSlots>
+struct RingCursor {
+  int slot = 0;
+  uint32_t phase = 0;
+
+  __device__ void Advance() {
+    if (++slot == kSlots) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_

@@ -1,0 +1,110 @@
+// Which tiles of the problem a CTA of the wgmma family works on.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+// One tile_m block of queries of one head.
+struct WgmmaWork {
+  int head;       // over batch and query heads
+  int first_row;  // of Q
+  int kv_tiles;   // tiles that hold a key which some row sees
+
+  // Row `row` of Q sees keys [0, VisibleKeys).
+  __device__ static int VisibleKeys(const WgmmaParams& p, int row) {
+    return p.causal ? min(row + p.seq_kv - p.seq_q + 1, p.seq_kv) : p.seq_kv;
+  }
+};
+
+// Tiles are numbered so that `heads_in_flight` heads, whose K/V fit into L2
+// together, go before the next ones; among them, under the causal mask, the longest
+// first.
+template <WgmmaShape kShape>
+__device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
+  WgmmaWork w;
+  int block;
+  if (p.causal) {
+    const int tiles_per_group = p.heads_in_flight * p.query_tiles;
+    const int group = tile / tiles_per_group;
+    const int in_group = tile - group * tiles_per_group;
+    const int first_head = group * p.heads_in_flight;
+    const int heads = min(p.heads_in_flight, p.heads_q - first_head);
+    const int rank = in_group / heads;
+    block = p.query_tiles - 1 - rank;
+    w.head = first_head + in_group - rank * heads;
+  } else {
+    w.head = tile / p.query_tiles;
+    block = tile - w.head * p.query_tiles;
+  }
+  w.first_row = block * TileM(kShape);
+  const int last_row = min(w.first_row + TileM(kShape), p.seq_q) - 1;
+  const int keys = max(WgmmaWork::VisibleKeys(p, last_row), 0);
+  w.kv_tiles = (keys + kShape.tile_n - 1) / kShape.tile_n;
+  return w;
+}
+
+// The tiles that a persistent CTA works on, one after another, as its producer
+// sees them; the consumers follow through the barriers' work slots or by the same
+// arithmetic.
+//   static:  one tile a round; under the causal mask every other round runs
+//            backwards, for tiles are sorted by length and the first CTA would get
+//            the longest of each
+//   dynamic: the first by CTA, the others from a counter, which the last fetch of
+//            the launch sets back
+template <WgmmaShape kShape>
+class TileQueue {
+ public:
+  __device__ TileQueue(const WgmmaParams& p, WgmmaBarriers<kShape> barriers)
+      : p_(p), barriers_(barriers), tiles_(p.query_tiles * p.heads_q) {}
+
+  // Both sides: the next tile, or -1 when there is none. The producer calls it from
+  // one thread, the consumers from all.
+  template <bool kProducer>
+  __device__ int Next() {
+    if constexpr (!kShape.dynamic_schedule) {
+      while (round_ * static_cast<int>(gridDim.x) < tiles_) {
+        const int place = p_.causal && round_ % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+        const int tile = round_++ * gridDim.x + place;
+        if (tile < tiles_) return tile;
+      }
+      return -1;
+    } else if constexpr (kProducer) {
+      int tile = blockIdx.x;
+      if (round_++ > 0) {
+        const int fetched = atomicAdd(p_.next_tile, 1);
+        if (fetched == tiles_ - 1) *p_.next_tile = 0;
+        tile = fetched + gridDim.x;
+      }
+      if (tile >= tiles_) tile = -1;
+      ptx::MbarrierWait(barriers_.WorkEmpty(slot_.slot), slot_.phase ^ 1);
+      ptx::StoreShared(barriers_.WorkTile(slot_.slot), tile);
+      ptx::MbarrierArrive(barriers_.WorkFull(slot_.slot));
+      slot_.Advance();
+      return tile;
+    } else {
+      ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
+      const int tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
+      slot_.Advance();
+      return tile;
+    }
+  }
+
+ private:
+  const WgmmaParams& p_;
+  const WgmmaBarriers<kShape> barriers_;
+  const int tiles_;
+  int round_ = 0;
+  RingCursor<kWorkSlots> slot_;
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_

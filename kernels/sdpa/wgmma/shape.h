@@ -1,0 +1,59 @@
+// The geometry of a wgmma instance: a value, host-safe.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
+
+namespace warpledger::sdpa {
+
+struct WgmmaShape {
+  int head_dim = 64;
+  int consumers = 1;              // warpgroups that compute, 64 query rows each
+  int tile_n = 128;               // keys per K/V tile
+  int stages = 1;                 // K/V tiles in shared memory
+  bool overlap = false;           // softmax of a tile beside P V of the one before
+  bool ping_pong = false;         // warpgroups take turns at the tensor cores
+  bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
+
+  friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
+};
+
+inline constexpr int kWarpgroup = 128;       // threads
+inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
+inline constexpr int kSwizzleColumns = 64;   // fp16 in a 128-byte swizzled row
+
+constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
+constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgroup; }
+
+// Registers per thread after setmaxnreg, within the SM's 65536. With one consumer
+// warpgroup there are enough for all and nothing is moved.
+constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
+constexpr int ConsumerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 160 : 232; }
+
+// Query tiles that the producer may be ahead of the consumers.
+inline constexpr int kWorkSlots = 2;
+
+// Byte offsets in dynamic shared memory; tiles are 1024-byte aligned.
+struct WgmmaSmem {
+  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled; O on the way out
+  int k = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
+  int v = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
+  int q_bytes = 0;   // of one tile
+  int kv_bytes = 0;  // of one K or V tile
+  int barriers = 0;
+  int bytes = 0;  // with room to align the base to 1024
+};
+
+constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
+  WgmmaSmem m;
+  m.q_bytes = TileM(s) * s.head_dim * 2;
+  m.kv_bytes = s.tile_n * s.head_dim * 2;
+  m.k = m.q + m.q_bytes;
+  m.v = m.k + s.stages * m.kv_bytes;
+  m.barriers = m.v + s.stages * m.kv_bytes;
+  m.bytes = m.barriers + (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  return m;
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_

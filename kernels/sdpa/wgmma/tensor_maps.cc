@@ -1,0 +1,81 @@
+#include "kernels/sdpa/wgmma/tensor_maps.h"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace warpledger::sdpa {
+namespace {
+
+// Heads whose K and V together stay below this go through the GPU at a time, so
+// that they are read from L2. About half of an H200's 60 MB.
+constexpr int64_t kHeadsInFlightBytes = int64_t{32} << 20;
+
+// The driver's encoder, looked up so that the program needs no libcuda to start.
+decltype(&cuTensorMapEncodeTiled) FindEncoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                             12000, cudaEnableDefault, &found);
+  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+}
+
+// (heads, seq, head_dim) fp16, boxes of 64 columns by `rows`.
+cudaError_t Encode(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
+                   CUtensorMap* map) {
+  static const auto encode = FindEncoder();
+  if (encode == nullptr) return cudaErrorNotSupported;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
+                              static_cast<cuuint64_t>(heads)};
+  const cuuint64_t row_bytes = static_cast<cuuint64_t>(head_dim) * 2;
+  const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
+  const cuuint32_t box[] = {kSwizzleColumns, static_cast<cuuint32_t>(rows), 1};
+  const cuuint32_t element_strides[] = {1, 1, 1};
+  const CUresult result =
+      encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(tensor), sizes, strides,
+             box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
+                               WgmmaParams* params, unsigned* ctas) {
+  const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
+  const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
+  cudaError_t error =
+      Encode(forward.q, shape.head_dim, forward.seq_q, heads_q, TileM(shape), &params->q);
+  if (error != cudaSuccess) return error;
+  error = Encode(forward.k, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n, &params->k);
+  if (error != cudaSuccess) return error;
+  error = Encode(forward.v, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n, &params->v);
+  if (error != cudaSuccess) return error;
+
+  params->o = forward.o;
+  params->lse = forward.lse;
+  params->heads_q = static_cast<int>(heads_q);
+  params->group_size = forward.heads_q / forward.heads_kv;
+  params->seq_q = forward.seq_q;
+  params->seq_kv = forward.seq_kv;
+  params->query_tiles = forward.query_tiles;
+  params->causal = forward.causal;
+  params->softmax_scale = forward.softmax_scale;
+  const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 4;
+  params->heads_in_flight = static_cast<int>(
+      std::clamp<int64_t>(kHeadsInFlightBytes / kv_bytes * params->group_size, 1, params->heads_q));
+
+  int device = 0;
+  int sm_count = 0;
+  error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  *ctas = static_cast<unsigned>(
+      std::min<int64_t>(int64_t{params->query_tiles} * params->heads_q, sm_count));
+  return cudaSuccess;
+}
+
+}  // namespace warpledger::sdpa

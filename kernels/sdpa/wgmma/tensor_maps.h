@@ -1,0 +1,23 @@
+// Host side of the wgmma family: tensor maps and launch geometry.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_TENSOR_MAPS_H_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_TENSOR_MAPS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/sdpa/forward_params.h"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+// Fills in everything of `params` but the counter of the dynamic schedule, and says
+// how many CTAs to launch: as many as there are SMs, or tiles if fewer.
+// cudaErrorInvalidValue where the driver refuses a tensor (a pointer that is not
+// 16-byte aligned), cudaErrorNotSupported where it has no tensor maps.
+cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
+                               WgmmaParams* params, unsigned* ctas);
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_TENSOR_MAPS_H_

@@ -1,0 +1,653 @@
+// Question: how many stages of asynchronous copies does a CTA need to stream data
+// from DRAM or L2 through shared memory, how much of the wait is left exposed, and
+// what does a stage cost in occupancy?
+//
+// Mechanism: cp.async writes shared memory past the registers, so that a thread
+// can have several tiles on their way while it works on another. With S stages,
+// S tiles are in flight while the CTA waits and S - 1 while it computes. Loads
+// through registers keep at most one tile in flight, at the price of its registers.
+// On sm_90 one thread can order a whole tile by cp.async.bulk (TMA), which an
+// mbarrier reports.
+//
+// Formula: Little's law, bandwidth per SM = min(CTAs x S x tile / latency, rate of
+// the level). Bandwidth = bytes of a launch / its time, one CTA per SM, or as many
+// as fit. Exposed wait = slope of the cycles between reaching and leaving the wait
+// over the number of tiles, one CTA alone, data in L2; its floor is what the two
+// clock reads cost. Occupancy = CTAs per SM that the driver allows for S x tile bytes.
+//
+// Expected on H200: at 600 to 800 cycles of latency under load, DRAM's 4.3 TB/s are
+// 16.5 B/clk/SM, so 10 to 13 KiB must be in flight per SM: two stages of 8 KiB do
+// without arithmetic, three with, and further stages give nothing. With all CTAs
+// that fit, one stage does. Arithmetic of 64 FMAs per 16 bytes takes 256 cycles
+// per tile and hides the L2 latency of 263 cycles (Luo et al., arXiv 2402.13499)
+// from two stages on. TMA takes some 100 cycles longer than a load, so its first
+// stages are slower.
+//
+// Falsified if: bandwidth from DRAM still rises by more than 3% past four stages;
+// if one stage at full occupancy stays more than 5% below eight stages; if the
+// exposed wait doesn't fall to the clock's floor with arithmetic and three stages;
+// or if loads through registers with prefetch match four stages, in which case the
+// registers, not the asynchrony, were the matter.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/cuda_status.h"
+#include "kernels/common/ptx.cuh"
+#include "kernels/common/random.h"
+#include "kernels/common/status_macros.h"
+#include "micro/harness/cycles.cuh"
+#include "micro/harness/microbenchmark.h"
+#include "micro/memory_inputs.cuh"
+
+namespace warpledger::cp_async_depth {
+namespace {
+
+using harness::CycleArgs;
+
+constexpr int kThreads = 128;
+constexpr int kTileBytes = 8 * 1024;  // a (64, 64) fp16 tile of K or V
+constexpr int kThreadBytes = kTileBytes / kThreads;
+constexpr int64_t kMiB = 1024 * 1024;
+
+enum class Copy {
+  kAsyncCg16,  // cp.async.cg, 16 bytes: past L1
+  kAsyncCa16,  // cp.async.ca: through L1
+  kAsyncCa8,
+  kAsyncCa4,
+  kRegisters,          // load, store to shared memory, use
+  kRegistersPrefetch,  // the same, with the next tile's loads ahead of the use
+  kBulk,               // cp.async.bulk by one thread
+};
+
+// What a kernel is compiled for.
+struct Shape {
+  Copy copy = Copy::kAsyncCg16;
+  int stages = 1;  // 1 where the copy goes through registers
+  int fmas = 0;    // per 16 bytes of a tile, a multiple of 4
+};
+
+constexpr bool IsAsync(Copy copy) { return copy <= Copy::kAsyncCa4; }
+constexpr bool IsRegisters(Copy copy) {
+  return copy == Copy::kRegisters || copy == Copy::kRegistersPrefetch;
+}
+constexpr int CopyBytes(Copy copy) {  // per thread and instruction
+  return copy == Copy::kAsyncCa4 ? 4 : copy == Copy::kAsyncCa8 ? 8 : 16;
+}
+constexpr int SmemBytes(const Shape& shape) { return shape.stages * kTileBytes; }
+
+#ifdef __CUDA_ARCH__
+constexpr int kArch = __CUDA_ARCH__;
+#else
+constexpr int kArch = 0;
+#endif
+
+// --- instructions ----------------------------------------------------------------
+
+// cp.async.ca (PTX ISA, "cp.async"; sm_80): 4, 8 or 16 bytes through L1.
+template <int kBytes>
+__device__ void CpAsyncCa(void* smem, const void* global) {
+  const auto dst = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(global), "n"(kBytes)
+               : "memory");
+}
+
+// mbarrier and cp.async.bulk (PTX ISA, sections of those names; sm_90). Elsewhere
+// they trap: their cases have min_cc 90.
+__device__ void InitBarriers(uint64_t* barriers, int count) {
+  if constexpr (kArch >= 900) {
+    for (int i = 0; i < count; ++i) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
+                       static_cast<uint32_t>(__cvta_generic_to_shared(barriers + i)))
+                   : "memory");
+    }
+    // Makes the barriers visible to the unit that copies.
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  } else {
+    __trap();
+  }
+}
+
+// One thread's order of `kTileBytes` bytes, which arrive at `barrier`.
+__device__ void BulkCopyTile(void* smem, const void* global, uint64_t* barrier) {
+  if constexpr (kArch >= 900) {
+    const auto bar = static_cast<uint32_t>(__cvta_generic_to_shared(barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+                 "n"(kTileBytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(static_cast<uint32_t>(__cvta_generic_to_shared(smem))),
+        "l"(global), "n"(kTileBytes), "r"(bar)
+        : "memory");
+  } else {
+    __trap();
+  }
+}
+
+__device__ void BarrierWait(uint64_t* barrier, uint32_t parity) {
+  if constexpr (kArch >= 900) {
+    uint32_t done = 0;
+    while (done == 0) {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(done)
+          : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "r"(parity)
+          : "memory");
+    }
+  } else {
+    __trap();
+  }
+}
+
+// --- the stream --------------------------------------------------------------------
+
+template <int kBytes>
+struct VectorOf;
+template <>
+struct VectorOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct VectorOf<8> {
+  using Type = uint2;
+};
+template <>
+struct VectorOf<16> {
+  using Type = uint4;
+};
+
+// Which tiles a CTA reads: `count` of them, the i-th at data + ((first + i * step) &
+// mask) * kTileBytes.
+struct Tiles {
+  const unsigned char* data = nullptr;
+  uint32_t first = 0;
+  uint32_t step = 1;
+  uint32_t count = 0;
+  uint32_t mask = 0;
+};
+
+// A clock around each wait, or none.
+struct NoClock {
+  __device__ void Reach() {}
+  __device__ void Leave() {}
+};
+struct WaitClock {
+  int64_t reached = 0;
+  int64_t waited = 0;
+  __device__ void Reach() { reached = harness::ReadClock(); }
+  __device__ void Leave() { waited += harness::ReadClock() - reached; }
+};
+
+// Brings a CTA's tiles through the ring of kShape.stages tiles and computes on each.
+// A thread uses the very pieces that it copied, so that no CTA barrier hides in the
+// figures; a bulk copy, which is nobody's own, needs one before its slot is reused.
+template <Shape kShape, typename Clock>
+class Stream {
+ public:
+  __device__ Stream(unsigned char* ring, uint64_t* barriers, const Tiles& tiles, Clock& clock)
+      : ring_(ring), barriers_(barriers), tiles_(tiles), clock_(clock) {
+    for (int i = 0; i < 4; ++i) sums_[i] = 1.0f + static_cast<float>(threadIdx.x) * 0x1p-8f;
+  }
+
+  // 32 bits that depend on every byte.
+  __device__ uint32_t Run() {
+    if constexpr (IsRegisters(kShape.copy)) {
+      RunThroughRegisters();
+    } else {
+      RunAsync();
+    }
+    for (const float sum : sums_) folded_ = folded_ * 31 + __float_as_uint(sum);
+    return folded_;
+  }
+
+ private:
+  static constexpr int kBytes = CopyBytes(kShape.copy);
+  static constexpr int kPieces = kThreadBytes / kBytes;
+  using Vector = typename VectorOf<kBytes>::Type;
+
+  __device__ const unsigned char* Source(uint32_t i) const {
+    return tiles_.data + int64_t{(tiles_.first + i * tiles_.step) & tiles_.mask} * kTileBytes;
+  }
+  __device__ static int Piece(int p) {  // its byte offset in a tile
+    return (p * kThreads + static_cast<int>(threadIdx.x)) * kBytes;
+  }
+
+  __device__ void RunAsync() {
+    uint32_t slot = 0;
+    uint32_t parity = 0;
+    for (int s = 0; s < kShape.stages; ++s) Fetch(s, s);
+#pragma unroll 1
+    for (uint32_t i = 0; i < tiles_.count; ++i) {
+      clock_.Reach();
+      if constexpr (kShape.copy == Copy::kBulk) {
+        BarrierWait(barriers_ + slot, parity);
+      } else {
+        ptx::CpAsyncWait<kShape.stages - 1>();
+      }
+      clock_.Leave();
+      Use(ring_ + slot * kTileBytes);
+      if constexpr (kShape.copy == Copy::kBulk) __syncthreads();
+      Fetch(slot, i + kShape.stages);
+      if (++slot == kShape.stages) {
+        slot = 0;
+        parity ^= 1;
+      }
+    }
+    if constexpr (IsAsync(kShape.copy)) ptx::CpAsyncWait<0>();
+  }
+
+  // Past the last tile a group is empty: the count that the wait goes by stays right.
+  __device__ void Fetch(uint32_t slot, uint32_t i) {
+    unsigned char* to = ring_ + slot * kTileBytes;
+    if constexpr (kShape.copy == Copy::kBulk) {
+      if (i < tiles_.count && threadIdx.x == 0) BulkCopyTile(to, Source(i), barriers_ + slot);
+    } else {
+      if (i < tiles_.count) {
+        const unsigned char* from = Source(i) + Piece(0);
+        to += Piece(0);
+#pragma unroll
+        for (int p = 0; p < kPieces; ++p) {
+          constexpr int kStride = kThreads * kBytes;
+          if constexpr (kShape.copy == Copy::kAsyncCg16) {
+            ptx::CpAsync16(to + p * kStride, from + p * kStride, /*valid=*/true);
+          } else {
+            CpAsyncCa<kBytes>(to + p * kStride, from + p * kStride);
+          }
+        }
+      }
+      ptx::CpAsyncCommit();
+    }
+  }
+
+  __device__ void RunThroughRegisters() {
+    constexpr bool kPrefetch = kShape.copy == Copy::kRegistersPrefetch;
+    Vector pieces[kPieces];
+    if constexpr (kPrefetch) Load(pieces, 0);
+#pragma unroll 1
+    for (uint32_t i = 0; i < tiles_.count; ++i) {
+      if constexpr (!kPrefetch) Load(pieces, i);
+      clock_.Reach();
+#pragma unroll
+      for (int p = 0; p < kPieces; ++p) {
+        *reinterpret_cast<Vector*>(ring_ + Piece(p)) = pieces[p];
+      }
+      clock_.Leave();
+      if constexpr (kPrefetch) Load(pieces, min(i + 1, tiles_.count - 1));
+      // Keeps the compiler from using the registers in place of what was stored.
+      __syncwarp();
+      Use(ring_);
+      __syncwarp();
+    }
+  }
+
+  __device__ void Load(Vector (&pieces)[kPieces], uint32_t i) {
+    const auto* from = reinterpret_cast<const Vector*>(Source(i) + Piece(0));
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) pieces[p] = __ldcg(from + p * kThreads);
+  }
+
+  __device__ void Use(const unsigned char* tile) {
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      const Vector piece = *reinterpret_cast<const Vector*>(tile + Piece(p));
+      const auto* words = reinterpret_cast<const uint32_t*>(&piece);
+#pragma unroll
+      for (int w = 0; w < kBytes / 4; ++w) {
+        if constexpr (kShape.fmas == 0) {
+          folded_ ^= words[w];
+        } else {
+          // Alternating signs: the sum of floats in [1, 2) stays small.
+          float& sum = sums_[(p * kBytes / 4 + w) % 4];
+#pragma unroll
+          for (int f = 0; f < kShape.fmas / 4; ++f) {
+            sum = fmaf(__uint_as_float(words[w]), 0.5f, -sum);
+          }
+        }
+      }
+    }
+  }
+
+  unsigned char* ring_;  // (stages, kTileBytes)
+  uint64_t* barriers_;   // (stages), of a bulk copy only
+  Tiles tiles_;
+  Clock& clock_;
+  uint32_t folded_ = 0;
+  float sums_[4];
+};
+
+// Barriers in shared memory, one for each stage of a bulk copy; null for others.
+template <Shape kShape>
+__device__ uint64_t* MakeBarriers() {
+  if constexpr (kShape.copy == Copy::kBulk) {
+    __shared__ uint64_t barriers[kShape.stages];
+    if (threadIdx.x == 0) InitBarriers(barriers, kShape.stages);
+    __syncthreads();
+    return barriers;
+  } else {
+    return nullptr;
+  }
+}
+
+struct StreamArgs {
+  const unsigned char* data = nullptr;
+  uint32_t tiles = 0;  // read by the launch
+  uint32_t mask = 0;   // tiles of the footprint, a power of two, minus 1
+  uint32_t sink_key = 0;
+  uint32_t* sink = nullptr;
+};
+
+// All tiles, dealt to the CTAs in turn. (Kernels take the parts of a Shape: host code
+// for a kernel template with an argument of class type is beyond nvcc 13.0.)
+template <Copy kCopy, int kStages, int kFmas>
+__global__ void __launch_bounds__(kThreads) StreamKernel(StreamArgs args) {
+  constexpr Shape kShape = {.copy = kCopy, .stages = kStages, .fmas = kFmas};
+  extern __shared__ uint4 stream_ring[];
+  uint64_t* barriers = MakeBarriers<kShape>();
+  const uint32_t count =
+      args.tiles > blockIdx.x ? (args.tiles - blockIdx.x - 1) / gridDim.x + 1 : 0;
+  NoClock clock;
+  Stream<kShape, NoClock> stream(reinterpret_cast<unsigned char*>(stream_ring), barriers,
+                                 {.data = args.data,
+                                  .first = blockIdx.x,
+                                  .step = gridDim.x,
+                                  .count = count,
+                                  .mask = args.mask},
+                                 clock);
+  const uint32_t result = stream.Run();
+  if (result == args.sink_key) *args.sink = result;
+}
+
+// One CTA reads args.iterations tiles that it has brought into L2 before. Its stamps
+// hold the time that a warp waited, not when it started and stopped. (The clocks
+// around it all tell the test of the machine code where to look.)
+template <Copy kCopy, int kStages, int kFmas>
+__global__ void __launch_bounds__(kThreads) ExposedWaitKernel(CycleArgs args) {
+  constexpr Shape kShape = {.copy = kCopy, .stages = kStages, .fmas = kFmas};
+  extern __shared__ uint4 stream_ring[];
+  uint64_t* barriers = MakeBarriers<kShape>();
+  const auto* data = static_cast<const unsigned char*>(args.data);
+  uint32_t folded = 0;
+  for (int64_t i = threadIdx.x * 16; i < args.data_bytes; i += kThreads * 16) {
+    folded ^= __ldcg(reinterpret_cast<const uint32_t*>(data + i));
+  }
+  const auto footprint = static_cast<uint32_t>(args.data_bytes / kTileBytes);
+  WaitClock clock;
+  Stream<kShape, WaitClock> stream(reinterpret_cast<unsigned char*>(stream_ring), barriers,
+                                   {.data = data,
+                                    .first = args.seed % footprint,
+                                    .count = static_cast<uint32_t>(args.iterations),
+                                    .mask = footprint - 1},
+                                   clock);
+  const int64_t start = harness::StartCycles();
+  const uint32_t result = stream.Run();
+  const int64_t total = harness::ReadClock() - start;
+  if (threadIdx.x % 32 == 0) {
+    args.stamps[blockIdx.x * (kThreads / 32) + threadIdx.x / 32] =
+        harness::WarpStamp{0, clock.waited, harness::ReadSmId(), blockIdx.x};
+  }
+  harness::KeepAlive(args, folded ^ result ^ static_cast<uint32_t>(total ^ (total >> 32)));
+}
+
+// --- cases -------------------------------------------------------------------------
+
+std::string NameOf(const Shape& shape) {
+  std::string name;
+  switch (shape.copy) {
+    case Copy::kAsyncCg16:
+      name = "cg16";
+      break;
+    case Copy::kAsyncCa16:
+      name = "ca16";
+      break;
+    case Copy::kAsyncCa8:
+      name = "ca8";
+      break;
+    case Copy::kAsyncCa4:
+      name = "ca4";
+      break;
+    case Copy::kRegisters:
+      name = "registers";
+      break;
+    case Copy::kRegistersPrefetch:
+      name = "registers_prefetch";
+      break;
+    case Copy::kBulk:
+      name = "bulk";
+      break;
+  }
+  if (!IsRegisters(shape.copy)) absl::StrAppend(&name, "_stages_", shape.stages);
+  absl::StrAppend(&name, "_fma_", shape.fmas);
+  return name;
+}
+
+std::vector<harness::Evidence> EvidenceOf(const Shape& shape) {
+  const int pieces = kThreadBytes / CopyBytes(shape.copy);
+  std::vector<harness::Evidence> evidence;
+  switch (shape.copy) {
+    case Copy::kAsyncCg16:
+      evidence = {{.sass = R"(^LDGSTS\.E\.BYPASS\.(LTC128B\.)?128$)", .at_least = pieces}};
+      break;
+    case Copy::kAsyncCa16:
+      evidence = {{.sass = R"(^LDGSTS\.E\.(LTC128B\.)?128$)", .at_least = pieces}};
+      break;
+    case Copy::kAsyncCa8:
+      evidence = {{.sass = R"(^LDGSTS\.E\.(LTC128B\.)?64$)", .at_least = pieces}};
+      break;
+    case Copy::kAsyncCa4:
+      evidence = {{.sass = R"(^LDGSTS\.E(\.LTC128B)?$)", .at_least = pieces}};
+      break;
+    case Copy::kRegisters:
+    case Copy::kRegistersPrefetch:
+      evidence = {{.sass = R"(^STS\.128$)", .at_least = pieces},
+                  {.sass = "^LDGSTS", .at_least = 0, .at_most = 0}};
+      break;
+    case Copy::kBulk:
+      evidence = {{.sass = "^UBLKCP", .at_least = 1, .min_cc = 90}};
+      break;
+  }
+  // Tiles are read back from shared memory, and with arithmetic there is that.
+  if (shape.copy != Copy::kBulk) {
+    evidence.push_back({.sass = "^LDS", .at_least = pieces});
+    if (shape.fmas > 0) {
+      evidence.push_back({.sass = "^FFMA", .at_least = kThreadBytes / 16 * shape.fmas});
+    }
+  }
+  return evidence;
+}
+
+std::vector<harness::Parameter> ParametersOf(const Shape& shape) {
+  return {{"stages", static_cast<double>(shape.stages)},
+          {"tile_bytes", static_cast<double>(kTileBytes)},
+          {"bytes_in_flight_per_cta", static_cast<double>(SmemBytes(shape))},
+          {"fmas_per_16_bytes", static_cast<double>(shape.fmas)},
+          {"bytes_per_copy",
+           static_cast<double>(shape.copy == Copy::kBulk ? kTileBytes : CopyBytes(shape.copy))}};
+}
+
+int MinCc(const Shape& shape) { return shape.copy == Copy::kBulk ? 90 : 80; }
+
+// CTAs of the kernel that an SM holds.
+absl::StatusOr<int> CtasPerSm(const void* kernel, int smem_bytes) {
+  RETURN_IF_CUDA_ERROR(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem_bytes),
+      absl::StrCat("asking for ", smem_bytes, " B of shared memory"));
+  int ctas = 0;
+  RETURN_IF_CUDA_ERROR(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ctas, kernel, kThreads, smem_bytes),
+      "asking for the occupancy");
+  return ctas;
+}
+
+enum class Level { kDram, kL2 };
+enum class Grid { kOneCtaPerSm, kFull };
+
+// What a launch reads, and how.
+struct StreamPlan {
+  const void* kernel = nullptr;  // a StreamKernel
+  int smem_bytes = 0;
+  Grid grid = Grid::kOneCtaPerSm;
+  int64_t footprint_bytes = 0;  // a power of two
+  int64_t read_bytes = 0;
+};
+
+absl::StatusOr<harness::LaunchFunction> SetUpStream(const StreamPlan& plan,
+                                                    const harness::MicroDevice& device) {
+  const absl::StatusOr<int> fits = CtasPerSm(plan.kernel, plan.smem_bytes);
+  if (!fits.ok()) return fits.status();
+  const int ctas = device.facts.sm_count * (plan.grid == Grid::kFull ? *fits : 1);
+  // The last 256 bytes are the sink.
+  absl::StatusOr<std::shared_ptr<DeviceBuffer>> buffer =
+      memory_inputs::SharedRandomWords(plan.footprint_bytes + 256, /*floats=*/true);
+  if (!buffer.ok()) return buffer.status();
+  auto* data = static_cast<unsigned char*>((*buffer)->data());
+  const StreamArgs args = {.data = data,
+                           .tiles = static_cast<uint32_t>(plan.read_bytes / kTileBytes),
+                           .mask = static_cast<uint32_t>(plan.footprint_bytes / kTileBytes - 1),
+                           .sink = reinterpret_cast<uint32_t*>(data + plan.footprint_bytes)};
+  return [buffer = *buffer, args, plan, ctas](int index, cudaStream_t stream) {
+    StreamArgs mine = args;
+    mine.sink_key = static_cast<uint32_t>(SplitMix64(index).Next());
+    void* arguments[] = {&mine};
+    return CudaStatus(cudaLaunchKernel(plan.kernel, dim3(ctas), dim3(kThreads), arguments,
+                                       plan.smem_bytes, stream),
+                      "launching a stream through shared memory");
+  };
+}
+
+void AddBandwidth(const void* kernel, const Shape& shape, Level level, Grid grid) {
+  const bool dram = level == Level::kDram;
+  const StreamPlan plan = {.kernel = kernel,
+                           .smem_bytes = SmemBytes(shape),
+                           .grid = grid,
+                           .footprint_bytes = (dram ? 2048 : 16) * kMiB,
+                           .read_bytes = (dram ? 2048 : 256) * kMiB};
+  std::vector<harness::Parameter> parameters = ParametersOf(shape);
+  parameters.push_back({"footprint_bytes", static_cast<double>(plan.footprint_bytes)});
+  harness::Limit limit;  // by assignment: a conditional initialiser below crashes nvcc 13.0
+  if (dram) limit.resource = harness::Resource::kDramBytesPerSecond;
+  harness::Add(harness::TimeCase{
+      .about = {.name =
+                    absl::StrCat("cp_async_depth/", dram ? "dram_" : "l2_",
+                                 grid == Grid::kFull ? "full_" : "", NameOf(shape), "/bandwidth"),
+                .measures = absl::StrCat("bytes brought through shared memory per nanosecond, ",
+                                         grid == Grid::kFull ? "all CTAs that fit" : "one CTA",
+                                         " on each SM"),
+                .unit = "GB/s",
+                .min_cc = MinCc(shape),
+                .limit = limit,
+                .peak_case = dram ? "global_memory/dram_16B/bandwidth"
+                                  : "global_memory/read_16MiB/bandwidth",
+                .evidence = EvidenceOf(shape),
+                .parameters = parameters},
+      .units = static_cast<double>(plan.read_bytes),
+      .rate = true,
+      .setup = [plan](const harness::MicroDevice& device) { return SetUpStream(plan, device); },
+      .kernels = {kernel}});
+}
+
+void AddExposedWait(harness::CycleKernel kernel, const Shape& shape) {
+  constexpr int64_t kFootprint = 2 * kMiB;
+  harness::Add(harness::CycleCase{
+      .about = {.name = absl::StrCat("cp_async_depth/", NameOf(shape), "/exposed_wait"),
+                .measures = "cycles that a CTA waits for a tile of 8 KiB in L2, two clock reads "
+                            "included",
+                .unit = "cycles",
+                .min_cc = MinCc(shape),
+                .evidence = EvidenceOf(shape),
+                .parameters = ParametersOf(shape)},
+      .measure = harness::Measure::kLatency,
+      .kernel = kernel,
+      .units_per_iteration = 1,
+      .threads = kThreads,
+      .dynamic_smem_bytes = SmemBytes(shape),
+      .make_data = [](const harness::MicroDevice&) {
+        return memory_inputs::RandomWords(kFootprint, /*floats=*/true);
+      }});
+}
+
+void AddOccupancy(const void* kernel, const Shape& shape) {
+  const int smem_bytes = SmemBytes(shape);
+  harness::Add(harness::ValueCase{
+      .about = {.name = absl::StrCat("cp_async_depth/stages_", shape.stages, "/ctas_per_sm"),
+                .measures = "CTAs of 128 threads that an SM holds with these stages of 8 KiB",
+                .unit = "CTAs/SM",
+                .parameters = ParametersOf(shape)},
+      .compute = [=](const harness::MicroDevice&) -> absl::StatusOr<double> {
+        const absl::StatusOr<int> ctas = CtasPerSm(kernel, smem_bytes);
+        if (!ctas.ok()) return ctas.status();
+        return static_cast<double>(*ctas);
+      }});
+}
+
+constexpr int kArithmetic = 64;  // FMAs per 16 bytes: 256 cycles per tile of a CTA alone
+
+template <Copy kCopy, int kStages, int kFmas>
+const void* StreamKernelOf() {
+  return reinterpret_cast<const void*>(&StreamKernel<kCopy, kStages, kFmas>);
+}
+
+// All figures of a copy but the occupancy.
+template <Copy kCopy, int kStages>
+void AddStream() {
+  const Shape bare = {.copy = kCopy, .stages = kStages};
+  const Shape busy = {.copy = kCopy, .stages = kStages, .fmas = kArithmetic};
+  const void* bare_kernel = StreamKernelOf<kCopy, kStages, 0>();
+  const void* busy_kernel = StreamKernelOf<kCopy, kStages, kArithmetic>();
+  for (const Level level : {Level::kDram, Level::kL2}) {
+    AddBandwidth(bare_kernel, bare, level, Grid::kOneCtaPerSm);
+    AddBandwidth(busy_kernel, busy, level, Grid::kOneCtaPerSm);
+  }
+  AddBandwidth(busy_kernel, busy, Level::kDram, Grid::kFull);
+  AddExposedWait(ExposedWaitKernel<kCopy, kStages, 0>, bare);
+  AddExposedWait(ExposedWaitKernel<kCopy, kStages, kArithmetic>, busy);
+}
+
+template <int kStages>
+void AddDepth() {
+  AddStream<Copy::kAsyncCg16, kStages>();
+  AddOccupancy(StreamKernelOf<Copy::kAsyncCg16, kStages, 0>(),
+               {.copy = Copy::kAsyncCg16, .stages = kStages});
+}
+
+// Width and path of a copy, at a depth that isn't the limit.
+template <Copy kCopy>
+void AddWidth() {
+  constexpr int kStages = 4;
+  const Shape shape = {.copy = kCopy, .stages = kStages};
+  for (const Level level : {Level::kDram, Level::kL2}) {
+    AddBandwidth(StreamKernelOf<kCopy, kStages, 0>(), shape, level, Grid::kOneCtaPerSm);
+  }
+}
+
+}  // namespace
+
+WARPLEDGER_MICRO(cp_async_depth) {
+  AddDepth<1>();
+  AddDepth<2>();
+  AddDepth<3>();
+  AddDepth<4>();
+  AddDepth<5>();
+  AddDepth<6>();
+  AddDepth<7>();
+  AddDepth<8>();
+  AddStream<Copy::kRegisters, 1>();
+  AddStream<Copy::kRegistersPrefetch, 1>();
+  AddWidth<Copy::kAsyncCa16>();
+  AddWidth<Copy::kAsyncCa8>();
+  AddWidth<Copy::kAsyncCa4>();
+  AddStream<Copy::kBulk, 1>();
+  AddStream<Copy::kBulk, 2>();
+  AddStream<Copy::kBulk, 4>();
+  AddStream<Copy::kBulk, 8>();
+}
+
+}  // namespace warpledger::cp_async_depth

@@ -1,0 +1,248 @@
+#include "ablations/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/ablations/compared_records.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+constexpr char kTiling[] = "ladder:kv_tiling";
+constexpr char kWmma[] = "ladder:wmma_qk";
+
+Json ComparisonOf(const Record& a, const Record& b) {
+  return Compare(Judged(a), Judged(b), {.bootstrap_resamples = 2000});
+}
+
+Json CellOf(const Json& comparison, const std::string& variant, const std::string& shape) {
+  for (const Json& cell : comparison["cells"]) {
+    if (cell["variant"] == variant && cell["shape"] == shape) return cell;
+  }
+  ADD_FAILURE() << "no cell " << variant << " on " << shape;
+  return Json::object();
+}
+
+TEST(CompareTest, TwoRunsOfOneThingAreTheSameInEveryCell) {
+  const Json comparison = ComparisonOf(ExampleRecord(1), ExampleRecord(2));
+  ASSERT_EQ(comparison["cells"].size(), 6u);  // three arms on two shapes, no controls
+  for (const Json& cell : comparison["cells"]) {
+    EXPECT_EQ(cell["outcome"], "SAME") << cell.dump();
+    EXPECT_EQ(cell["code"], "same");
+  }
+  EXPECT_EQ(comparison["statistics"]["family_size"], 6);
+  EXPECT_EQ(comparison["verdicts"]["compared"], 4);
+  EXPECT_TRUE(comparison["verdicts"]["changed"].empty());
+  EXPECT_TRUE(comparison["differences"].empty());
+}
+
+TEST(CompareTest, AChangeIsFoundInItsCellAloneWithItsRatio) {
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, kTiling, "small", 1.05);
+  ScaleTimes(b, kWmma, "mission_b", 0.9);
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  const Json slower = CellOf(comparison, kTiling, "small");
+  EXPECT_EQ(slower["outcome"], "SLOWER");
+  EXPECT_NEAR(slower["ratio"].get<double>(), 1 / 1.05, 0.003);
+  EXPECT_LT(slower["ci_high"].get<double>(), 1);
+  EXPECT_THAT(slower["reason"].get<std::string>(), HasSubstr("machine code is the same"));
+  const Json faster = CellOf(comparison, kWmma, "mission_b");
+  EXPECT_EQ(faster["outcome"], "FASTER");
+  EXPECT_NEAR(faster["ratio"].get<double>(), 1 / 0.9, 0.003);
+  EXPECT_EQ(CellOf(comparison, kTiling, "mission_b")["outcome"], "SAME");
+}
+
+TEST(CompareTest, TheSameInputGivesTheSameBytes) {
+  EXPECT_EQ(DumpFile(ComparisonOf(ExampleRecord(1), ExampleRecord(2))),
+            DumpFile(ComparisonOf(ExampleRecord(1), ExampleRecord(2))));
+}
+
+TEST(CompareTest, DriftBetweenProcessesWidensTheIntervalUntilNothingCanBeTold) {
+  const ExampleNoise loud = {.processes = 3, .process = 0.1};
+  Record b = ExampleRecord(2, loud);
+  ScaleTimes(b, kTiling, "small", 1.05);
+  const Json comparison = ComparisonOf(ExampleRecord(1, loud), b);
+  EXPECT_EQ(CellOf(comparison, kTiling, "small")["outcome"], "CANNOT_TELL");
+}
+
+TEST(CompareTest, CellsAreMatchedByConfigurationNotByTheArmsName) {
+  Record b = ExampleRecord(2);
+  for (Arm& arm : b.run.arms) {
+    if (arm.name == kWmma) arm.name = "one_on:wmma_qk";
+    if (arm.base == kWmma) arm.base = "one_on:wmma_qk";
+  }
+  for (Sample& sample : b.samples) {
+    if (sample.arm == kWmma) sample.arm = "one_on:wmma_qk";
+  }
+  for (Check& check : b.checks) {
+    if (check.arm == kWmma) check.arm = "one_on:wmma_qk";
+  }
+  const Json cell = CellOf(ComparisonOf(ExampleRecord(1), b), kWmma, "small");
+  EXPECT_EQ(cell["variant_b"], "one_on:wmma_qk");
+  EXPECT_EQ(cell["outcome"], "SAME");
+}
+
+TEST(CompareTest, AnArmOfAnotherConfigurationIsNotTheSameCellThoughItsNameIs) {
+  Record b = ExampleRecord(2);
+  for (Arm& arm : b.run.arms) {
+    if (arm.name == kTiling) arm.config = "warp_shuffle";
+  }
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  EXPECT_EQ(CellOf(comparison, kTiling, "small")["outcome"], "NOT_COMPARED");
+  EXPECT_EQ(comparison["statistics"]["family_size"], 4);
+}
+
+TEST(CompareTest, AShapeOfAnotherSizeIsNotTheSameCellThoughItsNameIs) {
+  Record b = ExampleRecord(2);
+  b.run.shapes[0].problem.seq_kv = 64;
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  const Json cell = CellOf(comparison, kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "NOT_COMPARED");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("different problems"));
+  EXPECT_EQ(CellOf(comparison, kTiling, "mission_b")["outcome"], "SAME");
+}
+
+TEST(CompareTest, BrokenCellsAreNotHeldAgainstEachOther) {
+  Record b = ExampleRecord(2);
+  for (Check& check : b.checks) {
+    if (check.arm == kTiling && check.shape == "small") {
+      check.correct = false;
+      check.reason = "max error";
+    }
+  }
+  const Json cell = CellOf(ComparisonOf(ExampleRecord(1), b), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "NOT_COMPARED");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("B: failed on inputs"));
+}
+
+TEST(CompareTest, ThrottlingAndOtherClocksLeaveNothingToTell) {
+  Record throttled = ExampleRecord(2);
+  for (Sample& sample : throttled.samples) {
+    if (sample.arm == kTiling) sample.throttle = 0x8;  // hardware slow-down
+  }
+  Json cell = CellOf(ComparisonOf(ExampleRecord(1), throttled), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("throttled"));
+
+  Record slow = ExampleRecord(2);
+  for (Sample& sample : slow.samples) sample.sm_mhz = 1700;
+  cell = CellOf(ComparisonOf(ExampleRecord(1), slow), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("A ran at 1980 MHz, B at 1700 MHz"));
+
+  // Of another kind of GPU, the clock is part of what is compared.
+  slow.run.gpu.name = "NVIDIA L4";
+  cell = CellOf(ComparisonOf(ExampleRecord(1), slow), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "SAME");
+}
+
+TEST(CompareTest, ResourcesAndMachineCodeThatDifferAreListed) {
+  Record b = ExampleRecord(2);
+  (*b.resources)[1].registers = 44;
+  (*b.resources)[1].spill_store_bytes = 8;
+  b.codegen->instances[1].code_sha256 = "other";
+  b.codegen->instances[2].code_sha256 = "another";
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  const Json cell = CellOf(comparison, kTiling, "small");
+  EXPECT_EQ(cell["registers"], (Json{{"a", 40}, {"b", 44}}));
+  EXPECT_EQ(cell["spill_bytes"], (Json{{"a", 0}, {"b", 8}}));
+  EXPECT_EQ(cell["code"], "changed");
+  const std::string text = ComparisonText(comparison);
+  EXPECT_THAT(text, HasSubstr("ladder:kv_tiling: registers 40 -> 44, spills, B 0 -> 8\n"));
+  EXPECT_THAT(text, HasSubstr("ladder:wmma_qk: machine code only\n"));
+  EXPECT_THAT(ComparisonMarkdown(comparison), HasSubstr("| registers 40 -> 44"));
+}
+
+TEST(CompareTest, AVerdictThatChangesItsSignIsNamed) {
+  // Tiling: 0.8x in A, 1.25x in B. WMMA: 1.56x in both, so no change there.
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, kTiling, "small", 80.0 / 125);
+  ScaleTimes(b, kWmma, "small", 80.0 / 125);
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  const Json& verdicts = comparison["verdicts"];
+  ASSERT_EQ(verdicts["changed"].size(), 1u) << verdicts.dump();
+  const Json& change = verdicts["changed"][0];
+  EXPECT_EQ(change["toggle"], "kv_tiling");
+  EXPECT_EQ(change["verdict_a"], "REGRESSION");
+  EXPECT_EQ(change["verdict_b"], "ADOPT");
+  EXPECT_EQ(change["sign_flip"], true);
+  EXPECT_EQ(verdicts["sign_flips"], 1);
+  EXPECT_THAT(ComparisonText(comparison), HasSubstr("SIGN FLIP kv_tiling on small: REGRESSION"));
+  EXPECT_THAT(ComparisonMarkdown(comparison), HasSubstr("**flips**"));
+}
+
+TEST(CompareTest, AVerdictThatOnlyWeakensKeepsItsSign) {
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, kWmma, "small", 125.0 / 80 / 1.02);  // 1.56x in A, 1.02x in B
+  const Json verdicts = ComparisonOf(ExampleRecord(1), b)["verdicts"];
+  ASSERT_EQ(verdicts["changed"].size(), 1u);
+  EXPECT_EQ(verdicts["changed"][0]["verdict_b"], "REAL_BELOW_GATE");
+  EXPECT_EQ(verdicts["changed"][0]["sign_flip"], false);
+}
+
+TEST(CompareTest, ReferencesShowWhenMoreThanTheKernelsDiffers) {
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, "peer:flash", "small", 1.04);
+  Json comparison = ComparisonOf(ExampleRecord(1), b);
+  ASSERT_EQ(comparison["references"].size(), 4u);  // floor and peer on two shapes
+  for (const Json& reference : comparison["references"]) {
+    EXPECT_EQ(reference["moved"],
+              reference["name"] == "peer:flash" && reference["shape"] == "small");
+  }
+  EXPECT_THAT(ComparisonText(comparison), HasSubstr("peer:flash on small, which no kernel"));
+  // A peer of another version is another kernel.
+  (*b.peers)[0].version = "2.0";
+  comparison = ComparisonOf(ExampleRecord(1), b);
+  EXPECT_EQ(comparison["references"].size(), 2u);
+}
+
+TEST(CompareTest, WhatElseDiffersBetweenTheRunsIsNamed) {
+  Record b = ExampleRecord(2);
+  b.run.gpu.driver = "999.0";
+  b.run.toolchain.nvcc = "13.1.0";
+  const Json comparison = ComparisonOf(ExampleRecord(1), b);
+  ASSERT_EQ(comparison["differences"].size(), 2u) << comparison["differences"].dump();
+  EXPECT_THAT(ComparisonText(comparison), HasSubstr("gpu.driver: 580.0 -> 999.0"));
+  EXPECT_THAT(ComparisonText(comparison), HasSubstr("toolchain.nvcc: 13.0.0 -> 13.1.0"));
+}
+
+TEST(CompareTest, WhatOnlyOneRecordHasIsNotCompared) {
+  Record b = ExampleRecord(2);
+  b.run.shapes.erase(b.run.shapes.begin());
+  std::erase_if(b.samples, [](const Sample& sample) { return sample.shape == "small"; });
+  Json comparison = ComparisonOf(ExampleRecord(1), b);
+  EXPECT_EQ(comparison["cells"].size(), 6u);
+  EXPECT_EQ(CellOf(comparison, kTiling, "small")["outcome"], "NOT_COMPARED");
+  EXPECT_EQ(comparison["verdicts"]["only_a"], 2);
+  comparison = ComparisonOf(b, ExampleRecord(1));
+  EXPECT_EQ(comparison["cells"].size(), 6u);
+  EXPECT_EQ(CellOf(comparison, kTiling, "small")["reason"], "only B has this cell");
+  EXPECT_EQ(comparison["verdicts"]["only_b"], 2);
+}
+
+TEST(CompareTest, OneProcessOnASideIsNotEnough) {
+  const Json cell =
+      CellOf(ComparisonOf(ExampleRecord(1), ExampleRecord(2, {.processes = 1})), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("B has samples of 1 process"));
+  EXPECT_TRUE(cell["ci_low"].is_null());
+  EXPECT_TRUE(cell["ci_high"].is_null());
+}
+
+TEST(CompareTest, SmallLevelsOfALargeFamilyStayInReach) {
+  // Six members: the first level is 0.05 / 6, and 100 resamples alone see no p
+  // under 2 / 101.
+  Record a = ExampleRecord(1, {.processes = 12});
+  Record b = ExampleRecord(2, {.processes = 12});
+  ScaleTimes(b, kTiling, "small", 1.5);
+  std::vector<MatchedCell> cells = MatchCells(Judged(a), Judged(b), {.bootstrap_resamples = 100});
+  const analysis::HolmLevel level = LevelsAgainst(cells, 0, 0.95)[2];
+  EXPECT_EQ(cells[2].variant, kTiling);
+  EXPECT_TRUE(level.rejected);
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

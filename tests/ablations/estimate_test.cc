@@ -1,0 +1,87 @@
+#include "ablations/estimate.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/ablations/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+RunPlan SmallPlan() {
+  RunPlan plan;
+  plan.design = DeclaredFactorialDesign();
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    if (shape.name == "small" || shape.name == "long") plan.shapes.push_back(shape);
+  }
+  plan.processes = 3;
+  plan.blocks = 4;
+  plan.replay_us = 1000;
+  plan.cpu_cores = 8;
+  return plan;
+}
+
+TEST(EstimateRunTest, CountsArmsKernelsBlocksAndSamples) {
+  const RunPlan plan = SmallPlan();
+  ASSERT_EQ(plan.shapes.size(), 2u);
+  const RunEstimate estimate = EstimateRun(plan, {});
+  EXPECT_EQ(estimate.arms, 24 + 2 + 1);  // cells, controls, the empty kernel
+  EXPECT_EQ(estimate.kernels, 24 + 1);   // the A/A control is a cell over again
+  EXPECT_EQ(estimate.blocks, 3 * 2 * 4);
+  EXPECT_EQ(estimate.blocks_done, 0);
+  EXPECT_EQ(estimate.samples, 24 * 27);
+  EXPECT_EQ(estimate.samples_left, 24 * 27);
+}
+
+TEST(EstimateRunTest, LongerReplaysAndFewerCoresTakeLonger) {
+  RunPlan plan = SmallPlan();
+  const double seconds = EstimateRun(plan, {}).seconds_left;
+  plan.replay_us += 1000;
+  // Two replays a sample.
+  EXPECT_NEAR(EstimateRun(plan, {}).seconds_left - seconds, 24 * 27 * 2e-3, 1e-9);
+  plan.replay_us = 1000;
+  plan.cpu_cores = 1;
+  EXPECT_GT(EstimateRun(plan, {}).seconds_left, seconds + 3);
+}
+
+TEST(EstimateRunTest, WhatTheRecordHoldsIsNotMeasuredAgain) {
+  const RunPlan plan = SmallPlan();
+  std::set<BlockKey> done;
+  for (int block = 0; block < 4; ++block) {
+    done.insert({.process = 0, .shape = "long", .block = block, .peers = false});
+  }
+  // Other runs' blocks: of peers, of a shape and of a process outside the plan.
+  done.insert({.process = 1, .shape = "long", .block = 0, .peers = true});
+  done.insert({.process = 1, .shape = "medium", .block = 0, .peers = false});
+  done.insert({.process = 9, .shape = "long", .block = 0, .peers = false});
+  const RunEstimate all = EstimateRun(plan, {});
+  const RunEstimate rest = EstimateRun(plan, done);
+  EXPECT_EQ(rest.blocks, all.blocks);
+  EXPECT_EQ(rest.blocks_done, 4);
+  EXPECT_EQ(rest.samples_left, all.samples_left - 4 * 27);
+  EXPECT_LT(rest.seconds_left, all.seconds_left);
+}
+
+TEST(EstimateRunTest, AFinishedRunTakesNoTime) {
+  RunPlan plan = SmallPlan();
+  plan.processes = 1;
+  plan.blocks = 1;
+  const RunEstimate rest =
+      EstimateRun(plan, {{.process = 0, .shape = "small", .block = 0, .peers = false},
+                         {.process = 0, .shape = "long", .block = 0, .peers = false}});
+  EXPECT_EQ(rest.samples_left, 0);
+  EXPECT_EQ(rest.seconds_left, 0);
+}
+
+TEST(CompletedOursTest, LeavesPeersOut) {
+  Record record;
+  record.samples = {ExampleSample(0, "small", 3, 0, "minimal_scalar", 1),
+                    ExampleSample(0, "small", 3, 1, "ladder:kv_tiling", 1),
+                    ExampleSample(1, "small", 4, 0, "peer:flash", 1)};
+  const std::set<BlockKey> done = CompletedOurs(record);
+  EXPECT_EQ(done.size(), 1u);
+  EXPECT_TRUE(done.contains({.process = 0, .shape = "small", .block = 3, .peers = false}));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

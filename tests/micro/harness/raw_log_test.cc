@@ -1,0 +1,41 @@
+#include "micro/harness/raw_log.h"
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace warpledger::harness {
+namespace {
+
+std::string Contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(RawLog, AppendsOneLinePerSample) {
+  const std::string path = testing::TempDir() + "/raw_log_test.jsonl";
+  std::ofstream(path) << "{\"kept\":1}\n";
+  absl::StatusOr<RawLog> log = RawLog::Open(path);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE(log->Append({{{"case", "a"}, {"value", 0.1}}, {{"case", "b"}}}).ok());
+  // What was appended is on the disk before the log is closed.
+  EXPECT_EQ(Contents(path), "{\"kept\":1}\n{\"case\":\"a\",\"value\":0.1}\n{\"case\":\"b\"}\n");
+}
+
+TEST(RawLog, DropsLinesWithoutAPath) {
+  absl::StatusOr<RawLog> log = RawLog::Open("");
+  ASSERT_TRUE(log.ok());
+  EXPECT_TRUE(log->Append({{{"case", "a"}}}).ok());
+}
+
+TEST(RawLog, SaysWhichFileItCannotOpen) {
+  const absl::StatusOr<RawLog> log = RawLog::Open("/nonexistent/raw.jsonl");
+  ASSERT_FALSE(log.ok());
+  EXPECT_NE(std::string(log.status().message()).find("/nonexistent/raw.jsonl"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace warpledger::harness

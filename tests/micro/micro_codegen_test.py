@@ -1,0 +1,147 @@
+"""Each microbenchmark's kernel holds what its case promises; needs no GPU.
+
+    micro_codegen_test.py --program bin/warpledger_micro --keep-root micro
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import micro_codegen  # pylint: disable=wrong-import-position
+from micro_codegen import collect_codegen  # pylint: disable=wrong-import-position
+
+DISASSEMBLY = """\
+\t.section\t.text._Z1k,"ax",@progbits
+        /*0000*/                   CS2R R2, SR_CLOCKLO ;
+.L_x_0:
+        /*0010*/                   MUFU.EX2 R3, R3 ;
+        /*0020*/              @!P0 MUFU.EX2 R4, R4 ;
+        /*0030*/               @P1 BRA `(.L_x_0) ;
+        /*0040*/                   CS2R R6, SR_CLOCKLO ;
+        /*0050*/                   MUFU.RCP R3, R3 ;
+\t.section\t.text._Z1j,"ax",@progbits
+        /*0000*/                   FFMA R3, R3, R3, R3 ;
+"""
+PTX = """\
+.visible .entry _Z1k(.param .u64 p)
+{
+ ex2.approx.ftz.f32 %f1, %f2; // ex2.approx.ftz.f32
+ bra L;
+}
+.visible .entry _Z1kk(.param .u64 p)
+{
+ ex2.approx.f32 %f1, %f2;
+}
+"""
+
+
+def kernel(name="_Z1k"):
+    return micro_codegen.Kernel(
+        tuple(collect_codegen.parse_disassembly_by_kernel(DISASSEMBLY)[name]),
+        micro_codegen.ptx_of_kernel(PTX, name))
+
+
+def case(evidence=None, **changes):
+    row = {"sass": r"^MUFU\.EX2", "ptx": "", "at_least": 2, "at_most": -1, "min_cc": 0, "max_cc": 0}
+    return {"name": "a/b/latency", "kind": "cycles", "kernels": ["_Z1k"], "min_cc": 80, "max_cc": 0,
+            "evidence": [row | (evidence or {})]} | changes
+
+
+class Checks(unittest.TestCase):
+    """The checks themselves, on a small kernel."""
+
+    kernels = {"_Z1k": {90: kernel()}}
+
+    def failures(self, *args, **changes):
+        return micro_codegen.case_failures(case(*args, **changes), self.kernels)[0]
+
+    def test_count_between_the_clock_reads_only(self):
+        self.assertEqual([opcode for opcode, _ in kernel().timed()],
+                         ["MUFU.EX2", "MUFU.EX2", "BRA"])
+        self.assertEqual(self.failures(), [])
+        self.assertEqual(len(self.failures({"sass": r"^MUFU\.RCP", "at_least": 1})), 1)
+
+    def test_hold_the_least_and_the_most(self):
+        self.assertEqual(len(self.failures({"at_least": 3})), 1)
+        self.assertEqual(len(self.failures({"at_most": 1})), 1)
+        self.assertEqual(self.failures({"at_most": 2}), [])
+        self.assertEqual(len(self.failures({"at_least": 0, "at_most": 0})), 1)
+
+    def test_read_the_ptx_of_one_kernel_without_comments(self):
+        self.assertEqual(kernel().ptx_count(r"ex2\.approx\.ftz\.f32"), 1)
+        ptx = {"sass": "", "ptx": r"ex2\.approx\.f32", "at_least": 1}
+        self.assertEqual(len(self.failures(ptx)), 1)
+
+    def test_skip_what_another_architecture_promises(self):
+        self.assertEqual(self.failures({"at_least": 3, "max_cc": 89}), [])
+        self.assertEqual(self.failures({"at_least": 3}, max_cc=89), [])
+
+    def test_find_a_kernel_that_was_not_compiled(self):
+        self.assertEqual(len(self.failures(kernels=["_Z1x"])), 1)
+
+    def test_find_a_kernel_that_times_nothing(self):
+        self.kernels = {"_Z1k": {90: kernel("_Z1j")}}
+        self.assertIn("clock", self.failures({"sass": "^FFMA", "at_least": 1})[0])
+
+    def test_find_a_loop_that_vanished_and_local_memory(self):
+        straight = micro_codegen.Kernel(
+            (("CS2R", "R2, SR_CLOCKLO"), ("LDL", "R1, [R1]"), ("CS2R", "R4, SR_CLOCKLO")), ())
+        self.assertEqual(len(micro_codegen.timing_failures("x", straight)), 2)
+
+    def test_refuse_a_disassembly_without_instructions(self):
+        with self.assertRaises(collect_codegen.CodegenError):
+            collect_codegen.parse_disassembly_by_kernel('.section\t.text._Z1k,"ax"\n')
+
+
+class TheProgram(unittest.TestCase):
+    args = None
+
+    @classmethod
+    def setUpClass(cls):
+        listed = subprocess.run([cls.args.program, "--warpledger_list"], capture_output=True,
+                                text=True, check=True)
+        cls.cases = json.loads(listed.stdout)["cases"]
+        cls.disassembler = collect_codegen.Disassembler(collect_codegen.find_nvdisasm())
+        cls.kernels = micro_codegen.load_kernels(cls.args.keep_root, cls.disassembler)
+
+    def test_holds_the_evidence_of_every_case(self):
+        if not self.disassembler.name:
+            self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm), so no SASS to look at")
+        self.assertTrue(self.cases)
+        for row in self.cases:
+            with self.subTest(case=row["name"]):
+                failures, checked = micro_codegen.case_failures(row, self.kernels)
+                self.assertEqual(failures, [])
+                compiled = {cc for symbol in row["kernels"] for cc in self.kernels[symbol]
+                            if micro_codegen.covers(row, cc)}
+                due = [evidence for evidence in row["evidence"]
+                       if any(micro_codegen.covers(evidence, cc) for cc in compiled)]
+                self.assertGreaterEqual(checked, len(due))
+
+    def test_was_compiled_without_fast_math(self):
+        # Else expf() and __expf() would be the same instructions.
+        if not self.disassembler.name:
+            self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm), so no SASS to look at")
+        symbols = {row["name"]: row["kernels"][0] for row in self.cases if row["kernels"]}
+        for cc, accurate in self.kernels[symbols["exp_cost/expf/throughput"]].items():
+            fast = self.kernels[symbols["exp_cost/fast_expf/throughput"]][cc]
+            self.assertNotEqual(*(sorted(opcode for opcode, _ in kernel.timed())
+                                  for kernel in (accurate, fast)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True, help="warpledger_micro")
+    parser.add_argument("--keep-root", required=True,
+                        help="folder under which the *.keep folders of micro/ lie")
+    TheProgram.args, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
+
+
+if __name__ == "__main__":
+    main()

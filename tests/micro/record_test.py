@@ -1,0 +1,172 @@
+"""micro/record.py: from Google Benchmark's JSON and raw samples to micro.json and a report."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "micro"))
+
+import record  # pylint: disable=wrong-import-position
+
+SLOW = 0x004  # NVML's sw_power_cap
+
+
+def make_case(name, **changes):
+    return {"name": name, "kind": "cycles", "measures": "cycles", "unit": "cycles", "min_cc": 80,
+            "max_cc": 0, "peak_case": "", "kernels": [], "evidence": [], "published": [],
+            "parameters": {}, "limits": {}} | changes
+
+
+class RecordTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.run_dir = pathlib.Path(folder.name)
+
+    def write_run(self, cases, values, context=None, **sample):
+        """values: {case: {process: [median of each repetition]}}, of three samples each."""
+        (self.run_dir / "cases.json").write_text(json.dumps({"cases": cases}))
+        lines, rows = [], {}
+        for name, processes in values.items():
+            for process, repetitions in processes.items():
+                for repetition, median in enumerate(repetitions):
+                    lines += [json.dumps({"case": name, "process": process, "value": value,
+                                          "repetition": repetition, "r2": 1.0, "sm_mhz": 1980,
+                                          "limit": None} | sample)
+                              for value in (median, 2 * median, median / 2)]
+                    rows.setdefault(process, []).append(
+                        {"run_type": "iteration", "value": median,
+                         "run_name": f"{name}/iterations:12/repeats:3/manual_time"})
+        (self.run_dir / "micro_raw.jsonl").write_text("\n".join(lines) + "\n")
+        for process, found in rows.items():
+            self.write_process(process, found, context)
+
+    def write_process(self, process, rows, context=None):
+        (self.run_dir / f"micro_process{process}.json").write_text(json.dumps({
+            "context": {"gpu": "NVIDIA H200", "gpu_slug": "h200", "gpu_uuid": "GPU-1",
+                        "compute_capability": "90", "sm_count": "132", "nvcc": "13.0",
+                        "max_sm_clock_mhz": "1980", "dram_gb_per_s": "4900",
+                        "date": "2026-11-21T01:00:00", "warpledger_process": str(process)}
+                       | (context or {}),
+            "benchmarks": rows + [{"run_type": "aggregate", "run_name": "x", "value": 0}]}))
+
+    def only(self):
+        micro = record.collect(self.run_dir)["micro"]
+        self.assertEqual(len(micro), 1)
+        return micro[0]
+
+    def test_the_value_is_a_median_of_medians(self):
+        self.write_run([make_case("a/b/latency")],
+                       {"a/b/latency": {0: [20, 24, 100], 1: [25, 25, 25], 2: [26, 26, 30]}})
+        entry = self.only()
+        self.assertEqual(entry["value"], 25)
+        self.assertEqual((entry["n_processes"], entry["n_samples"]), (3, 27))
+        # Mean 25, standard deviation 1, t of 2 degrees of freedom.
+        self.assertAlmostEqual(entry["ci_high"] - 25, 4.303 / 3 ** 0.5)
+        self.assertAlmostEqual(25 - entry["ci_low"], 4.303 / 3 ** 0.5)
+
+    def test_one_process_has_no_interval(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20, 24]}})
+        self.assertIsNone(self.only()["ci_low"])
+
+    def test_percentages_come_from_the_limit_and_from_the_measured_peak(self):
+        self.write_run([make_case("a/b/rate", peak_case="a/c/rate"), make_case("a/c/rate")],
+                       {"a/b/rate": {0: [12.0]}, "a/c/rate": {0: [15.0]}}, limit=16.0)
+        first, second = record.collect(self.run_dir)["micro"]
+        self.assertEqual(first["percent_of_limit"], 75)
+        self.assertEqual(first["percent_of_peak"], 80)
+        self.assertIsNone(second["percent_of_peak"])
+
+    def test_published_figures_are_those_of_the_gpu(self):
+        published = [{"cc": cc, "value": value, "source": f"cc {cc}", "why": ""}
+                     for cc, value in ((0, 20), (89, 30), (90, 16))]
+        self.write_run([make_case("a/b/latency", published=published)], {"a/b/latency": {0: [24]}})
+        entry = self.only()
+        self.assertEqual([row["source"] for row in entry["published"]], ["cc 0", "cc 90"])
+        self.assertEqual([row["difference_percent"] for row in entry["published"]], [20, 50])
+
+    def test_counts_samples_that_were_held_back(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}}, throttle=SLOW)
+        self.assertEqual(self.only()["throttled_samples"], 3)
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}}, throttle=1)
+        self.assertEqual(self.only()["throttled_samples"], 0)
+
+    def test_says_why_a_case_was_not_run(self):
+        self.write_run([make_case("a/b/latency"), make_case("a/c/latency", max_cc=89),
+                        make_case("a/d/latency"), make_case("a/e/latency")],
+                       {"a/b/latency": {0: [20]}})
+        self.write_process(0, [
+            {"run_type": "iteration", "value": 20, "run_name": "a/b/latency/iterations:12"},
+            {"run_type": "iteration", "run_name": "a/d/latency/manual_time",
+             "error_occurred": True, "error_message": "too big"}])
+        reasons = {row["name"]: row["reason"]
+                   for row in record.collect(self.run_dir)["not_run"]}
+        self.assertEqual(set(reasons), {"a/c/latency", "a/d/latency", "a/e/latency"})
+        self.assertIn("8.0 to 8.9", reasons["a/c/latency"])
+        self.assertEqual(reasons["a/d/latency"], "too big")
+        self.assertIn("not run", reasons["a/e/latency"])
+
+    def test_refuses_files_that_disagree(self):
+        case, values = [make_case("a/b/latency")], {"a/b/latency": {0: [20]}}
+        self.write_run(case, values)
+        self.write_process(0, [
+            {"run_type": "iteration", "value": 21, "run_name": "a/b/latency/iterations:12"}])
+        with self.assertRaisesRegex(record.RecordError, "Google Benchmark says"):
+            record.collect(self.run_dir)
+        self.write_run([make_case("a/x/latency")], values)
+        with self.assertRaisesRegex(record.RecordError, "doesn't list"):
+            record.collect(self.run_dir)
+        self.write_run(case, values)
+        self.write_process(1, [], {"gpu_uuid": "GPU-2"})
+        with self.assertRaisesRegex(record.RecordError, "different GPUs"):
+            record.collect(self.run_dir)
+
+    def test_drops_a_sample_that_a_kill_cut_off(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}})
+        with open(self.run_dir / "micro_raw.jsonl", "a", encoding="utf-8") as raw:
+            raw.write('{"case":"a/b/la')
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(self.only()["n_samples"], 3)
+        self.assertIn("inside a line", said.getvalue())
+
+    def test_leaves_out_a_process_that_was_stopped(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20], 1: [90]}})
+        (self.run_dir / "micro_process1.json").write_text('{"context": {')
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(self.only()["value"], 20)
+        self.assertIn("micro_process1.json", said.getvalue())
+
+    def test_the_program_writes_both_files_and_names_what_is_missing(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20], 1: [22]}})
+        micro, out = self.run_dir / "micro.json", self.run_dir / "h200" / "micro.md"
+        self.assertEqual(record.main(["collect", "--run", str(self.run_dir)]), 0)
+        self.assertEqual(record.main(["report", "--micro", str(micro), "--out", str(out)]), 0)
+        self.assertIn("| b/latency | 21.00 |", out.read_text(encoding="utf-8"))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(record.main(["collect", "--run", str(self.run_dir / "no")]), 1)
+        self.assertIn("cases.json", said.getvalue())
+
+    def test_the_report_speaks_of_differences_above_ten_percent(self):
+        published = [{"cc": 90, "value": 100, "source": "close", "why": ""},
+                     {"cc": 90, "value": 50, "source": "far", "why": "Their loop has a bubble."},
+                     {"cc": 90, "value": 200, "source": "farther", "why": ""}]
+        self.write_run([make_case("a/b/latency", published=published)],
+                       {"a/b/latency": {0: [105.0]}})
+        text = record.report(record.collect(self.run_dir))
+        self.assertIn("| +5.0% | close |", text)
+        self.assertIn("- `a/b/latency` is 110% above far. Their loop has a bubble.\n", text)
+        self.assertIn("- `a/b/latency` is 48% below farther. Not explained yet.\n", text)
+        self.assertNotIn("above close", text)
+
+    def test_numbers_have_four_significant_digits(self):
+        self.assertEqual([record.number(value) for value in
+                          (None, 0, 15.98765, 0.19874, 4321.6, 1.1921e-07, 0.00125)],
+                         ["–", "0", "15.99", "0.1987", "4322", "1.192e-07", "0.001250"])
+
+
+if __name__ == "__main__":
+    unittest.main()
