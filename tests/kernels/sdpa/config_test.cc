@@ -432,6 +432,7 @@ TEST(SmemLayout, PadsRowsAgainstBankConflictsOf16ByteAccesses) {
 
 TEST(SmemLayout, FitsInWhatEachCtaMayHaveWithoutOptingIn) {
   for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kSmem) continue;
     EXPECT_LE(SmemBytes(config), kSmemWithoutOptIn) << ConfigName(config);
   }
   EXPECT_EQ(Stages(LastStep()), 2) << "the last step is the one with the most stages";
