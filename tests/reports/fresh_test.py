@@ -30,6 +30,14 @@ def newest_records():
     return newest
 
 
+def newest_micro_records():
+    """{gpu slug: folder} of the newest record of the microbenchmarks of each GPU."""
+    newest = {}
+    for path in sorted((ROOT / "reports" / "data").glob("*/micro-*/micro.json")):
+        newest[path.parent.parent.name] = path.parent  # the name ends in the time
+    return newest
+
+
 class FreshTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -67,6 +75,13 @@ class FreshTest(unittest.TestCase):
                 made[gpu].update(names)
                 for name in names:
                     self.assert_same(out / name, ROOT / "reports" / gpu / name)
+        for gpu, record in newest_micro_records().items():
+            out = self.out / gpu / "micro.md"
+            out.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run([sys.executable, "-B", ROOT / "micro" / "record.py", "report", "--micro",
+                            record / "micro.json", "--out", out], check=True, timeout=60)
+            self.assert_same(out, ROOT / "reports" / gpu / "micro.md")
+            made.setdefault(gpu, set()).add("micro.md")
         for gpu, names in made.items():
             committed = {path.name for path in (ROOT / "reports" / gpu).iterdir()}
             self.assertEqual(committed, names)
