@@ -1,5 +1,6 @@
 #include "ablations/cli/dry_run.h"
 
+#include <cmath>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -53,7 +54,8 @@ absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds
   plan.blocks = absl::GetFlag(FLAGS_blocks);
   plan.replay_us = absl::GetFlag(FLAGS_replay_us);
   plan.cpu_cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (plan.processes < 1 || plan.blocks < 1 || plan.replay_us <= 0) {
+  if (plan.processes < 1 || plan.blocks < 1 || !(plan.replay_us > 0) ||
+      !std::isfinite(plan.replay_us)) {
     return absl::InvalidArgumentError("--processes, --blocks and --replay_us must be positive");
   }
   const std::string out = absl::GetFlag(FLAGS_out);
