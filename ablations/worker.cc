@@ -15,6 +15,7 @@
 #include "kernels/common/random.h"
 #include "kernels/common/text.h"
 #include "micro/harness/graph_timer.h"
+#include "micro/harness/spin_kernel.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -25,8 +26,9 @@ constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
 
 struct TimedArm {
   std::string name;
-  const sdpa::KernelInstance* instance;  // null: the floor
+  const sdpa::KernelInstance* instance;  // null: the floor, or a delay alone
   std::optional<harness::TimedGraph> graph;
+  int64_t spin_cycles = 0;
 };
 
 class Worker {
@@ -86,11 +88,12 @@ class Worker {
 
     std::vector<TimedArm> arms;
     for (const DesignArm& arm : design_.arms) {
-      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config);
-      if (instance == nullptr) {
+      const sdpa::KernelInstance* instance =
+          arm.spin_alone ? nullptr : sdpa::FindInstance(arm.config);
+      if (instance == nullptr && !arm.spin_alone) {
         return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
       }
-      arms.push_back({arm.name, instance, std::nullopt});
+      arms.push_back({arm.name, instance, std::nullopt, arm.spin_cycles});
     }
     arms.push_back({kFloorArm, nullptr, std::nullopt});
 
@@ -171,11 +174,23 @@ class Worker {
                                       .min_launches = kInputSets,
                                       .max_launches = job_.max_launches,
                                       .multiple_of = kInputSets};
-    return timer_->CaptureForPlan(plan, [&](int i, cudaStream_t stream) {
+    const auto launch = [&](int i, cudaStream_t stream) {
+      if (arm.instance == nullptr && arm.spin_cycles > 0) {
+        return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
+      }
       if (arm.instance == nullptr) {
         return CudaStatus(harness::LaunchEmptyKernel(stream), "launching the empty kernel");
       }
       return runner.Launch(*arm.instance, i % kInputSets, stream);
+    };
+    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch);
+    if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;
+    // As many launches as without the delay, which ends the replay.
+    const int launches = graph->launches();
+    return timer_->Capture(launches, [&](int i, cudaStream_t stream) {
+      absl::Status status = launch(i, stream);
+      if (!status.ok() || i + 1 < launches) return status;
+      return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
     });
   }
 
