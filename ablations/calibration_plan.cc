@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ablations/plan.h"
+#include "ablations/record.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

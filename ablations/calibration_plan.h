@@ -31,10 +31,6 @@
 
 namespace warpledger::ablations {
 
-// Roles of a calibration's arms beyond base, aa and floor.
-inline constexpr char kRolePlanted[] = "planted";
-inline constexpr char kRoleDelay[] = "delay";
-
 struct Plant {
   double percent = 0;  // the slow-down that is aimed at
   int arms = 0;

@@ -198,8 +198,9 @@ absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& dir) 
   const absl::StatusOr<std::string> text = ReadFile(InDir(dir, kRunFile));
   if (!text.ok()) return text.status();
   const absl::StatusOr<Json> json = ParseJson(*text);
-  absl::StatusOr<CalibrationHeader> header = json.status();
-  if (json.ok()) header = CalibrationHeaderFromJson(*json);
+  absl::StatusOr<CalibrationHeader> header = json.ok()
+                                                 ? CalibrationHeaderFromJson(*json)
+                                                 : absl::StatusOr<CalibrationHeader>(json.status());
   if (header.ok()) return header;
   return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
 }
