@@ -46,9 +46,16 @@ struct CheckFacts {
   bool all_correct = true;
   const Check* worst = nullptr;  // largest error against its limit
   std::string first_failure;
+  const BrokenArm* broken = nullptr;  // it could not be run to its end
 
   std::optional<bool> correct() const {
+    if (broken != nullptr) return false;
     return count == 0 ? std::nullopt : std::optional<bool>(all_correct);
+  }
+  // Why it is broken; empty when it is not.
+  std::string WhyBroken() const {
+    if (broken != nullptr) return absl::StrCat(broken->kind, ": ", broken->reason);
+    return count == 0 ? "no correctness check on this shape" : first_failure;
   }
 };
 
@@ -172,6 +179,10 @@ class Summarizer {
       if (facts.worst == nullptr || ErrorOverLimit(check) > ErrorOverLimit(*facts.worst)) {
         facts.worst = &check;
       }
+    }
+    for (const BrokenArm& broken : record_.broken) {
+      CheckFacts& facts = checks_[{broken.arm, broken.shape}];
+      if (facts.broken == nullptr) facts.broken = &broken;
     }
     return absl::OkStatus();
   }
@@ -327,8 +338,7 @@ class Summarizer {
       if (timing.sm_mhz > 0) sm_mhz.push_back(timing.sm_mhz);
     }
     cell["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
-    cell["reason"] =
-        checks.count == 0 ? "no correctness check on this shape" : checks.first_failure;
+    cell["reason"] = checks.WhyBroken();
     return cell;
   }
 
@@ -374,6 +384,7 @@ class Summarizer {
   std::string WhyBroken(std::initializer_list<std::string> arms, const ShapeInfo& shape) const {
     for (const std::string& name : arms) {
       const CheckFacts checks = Checks(name, shape.name);
+      if (checks.broken != nullptr) return absl::StrCat(name, ": ", checks.WhyBroken());
       if (checks.count == 0) {
         return absl::StrCat(name, " was never checked on this shape");
       }
