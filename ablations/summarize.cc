@@ -162,12 +162,14 @@ class Summarizer {
             absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
                          "' is not in run.json; the record is not whole"));
       }
-      const bool throttled = sample.throttle && IsThrottled(*sample.throttle);
-      timings_[{sample.arm, sample.shape}].push_back({.process = sample.process,
-                                                      .block = sample.block,
-                                                      .us = sample.us,
-                                                      .sm_mhz = sample.sm_mhz.value_or(0),
-                                                      .throttled = throttled});
+      const uint64_t reasons = sample.throttle.value_or(0);
+      timings_[{sample.arm, sample.shape}].push_back(
+          {.process = sample.process,
+           .block = sample.block,
+           .us = sample.us,
+           .sm_mhz = sample.sm_mhz.value_or(0),
+           .throttled = IsThrottledBesidesPowerCap(reasons),
+           .power_capped = IsPowerCapped(reasons)});
     }
     for (const Check& check : record_.checks) {
       CheckFacts& facts = checks_[{check.arm, check.shape}];
@@ -516,24 +518,35 @@ class Summarizer {
       held = judgement.interval->low <= row.predicted.high &&
              judgement.interval->high >= row.predicted.low;
     }
-    return {{"toggle", arm.toggle},
-            {"design", run_.design},
-            {"base", claim.base},
-            {"candidate", claim.candidate},
-            {"shape", claim.shape->name},
-            {"n_pairs", claim.pairs.size()},
-            {"n_processes", processes.size()},
-            {"ratio", Rounded(judgement.ratio)},
-            {"ci_low", Bound(judgement.interval, &Interval::low)},
-            {"ci_high", Bound(judgement.interval, &Interval::high)},
-            {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
-            {"gate", row.gate},
-            {"verdict", VerdictName(judgement.verdict)},
-            {"reason", judgement.reason},
-            {"mde_ratio", Rounded(judgement.mde_ratio)},
-            {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
-            {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
-            {"prediction_held", std::move(held)}};
+    const analysis::PowerCap cap = analysis::FindPowerCap(claim.pairs);
+    std::string reason = judgement.reason;
+    if (cap.Any()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", cap.Text());
+    Json verdict = {{"toggle", arm.toggle},
+                    {"design", run_.design},
+                    {"base", claim.base},
+                    {"candidate", claim.candidate},
+                    {"shape", claim.shape->name},
+                    {"n_pairs", claim.pairs.size()},
+                    {"n_processes", processes.size()},
+                    {"ratio", Rounded(judgement.ratio)},
+                    {"ci_low", Bound(judgement.interval, &Interval::low)},
+                    {"ci_high", Bound(judgement.interval, &Interval::high)},
+                    {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
+                    {"gate", row.gate},
+                    {"verdict", VerdictName(judgement.verdict)},
+                    {"reason", reason},
+                    {"mde_ratio", Rounded(judgement.mde_ratio)},
+                    {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
+                    {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
+                    {"prediction_held", std::move(held)}};
+    // Only where it is so: summaries of other records keep their bytes.
+    if (cap.Any()) {
+      verdict["power_capped"] = {{"base_pairs", cap.base},
+                                 {"candidate_pairs", cap.candidate},
+                                 {"base_sm_mhz", Rounded(cap.base_mhz)},
+                                 {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
+    }
+    return verdict;
   }
 
   // Why a cell of a factorial tells nothing on a shape; empty when it does. A

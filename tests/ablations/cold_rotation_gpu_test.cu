@@ -38,7 +38,7 @@ TEST(ColdRotation, ReadsTakeAsLongAsFromDramAndLongerThanFromTheL2) {
   const auto sets_of = [&](double multiple) {
     return std::max(kInputSets, static_cast<int>(multiple * device->l2_bytes / bytes));
   };
-  const std::vector<double> multiples = {0, 0.25, 0.5, 1, 1.5, 2, kColdL2Multiple, 4, 6, 10};
+  const std::vector<double> multiples = {0, 0.25, 0.5, 1, 1.5, kColdL2Multiple, 3, 4, 6, 10};
   absl::StatusOr<DeviceBuffer> memory =
       DeviceBuffer::Allocate(bytes * sets_of(multiples.back()) + sizeof(unsigned));
   ASSERT_TRUE(memory.ok()) << memory.status();
