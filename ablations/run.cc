@@ -87,7 +87,8 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
 }
 
 // resources.json and codegen.json of this very build, launch.json of this GPU.
-absl::Status WriteBuildFacts(const Design& design, const std::string& dir) {
+absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::NamedShape>& shapes,
+                             const std::string& dir) {
   for (const char* file : {kResourcesFile, kCodegenFile}) {
     absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
     if (!path.ok()) return path.status();
@@ -97,17 +98,22 @@ absl::Status WriteBuildFacts(const Design& design, const std::string& dir) {
   }
   std::vector<InstanceLaunch> launches;
   std::set<std::string> seen;
-  for (const DesignArm& arm : design.arms) {
-    const std::string name = sdpa::ConfigName(arm.config);
-    if (!seen.insert(name).second) continue;
-    const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config);
-    if (instance == nullptr) {
-      return absl::InternalError(absl::StrCat("this build holds no instance of ", name));
+  for (const sdpa::NamedShape& shape : shapes) {
+    for (const DesignArm& arm : design.arms) {
+      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config, shape.problem);
+      if (instance == nullptr && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+      if (instance == nullptr) {
+        return absl::InternalError(absl::StrCat("this build holds no instance of ",
+                                                sdpa::ConfigName(arm.config), " for shape ",
+                                                std::string(shape.name)));
+      }
+      const std::string name = sdpa::InstanceName(instance->config);
+      if (!seen.insert(name).second) continue;
+      absl::StatusOr<sdpa::KernelAttributes> attributes = sdpa::GetKernelAttributes(*instance);
+      if (!attributes.ok()) return attributes.status();
+      launches.push_back({name, attributes->dynamic_smem_bytes, attributes->static_smem_bytes,
+                          attributes->registers, attributes->threads, attributes->ctas_per_sm});
     }
-    absl::StatusOr<sdpa::KernelAttributes> attributes = sdpa::GetKernelAttributes(*instance);
-    if (!attributes.ok()) return attributes.status();
-    launches.push_back({name, attributes->dynamic_smem_bytes, attributes->static_smem_bytes,
-                        attributes->registers, attributes->threads, attributes->ctas_per_sm});
   }
   return WriteFileAtomically(absl::StrCat(dir, "/", kLaunchFile),
                              DumpFile(ablations::ToJson(launches)));
@@ -145,7 +151,7 @@ absl::Status RunDesign(const RunOptions& options) {
   controlled.silence_limit_s = options.silence_limit_s;
   controlled.arm_limit_s = options.arm_limit_s;
   controlled.write_build_facts = [&](const std::string& dir) {
-    return WriteBuildFacts(*design, dir);
+    return WriteBuildFacts(*design, options.shapes, dir);
   };
   return RunControlled(controlled);
 }
