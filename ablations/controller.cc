@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -11,11 +12,13 @@
 
 #include "ablations/peers_merge.h"
 #include "ablations/progress.h"
+#include "ablations/stopping.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/worker.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 
@@ -56,6 +59,7 @@ class Controller {
                                  broken.shape, ": ", broken.reason));
     }
     for (int process = 0; process < run().processes; ++process) {
+      RETURN_IF_ERROR(Look(process));
       RETURN_IF_ERROR(RunOurs(process));
       if (WantsPeers()) RETURN_IF_ERROR(RunPeers(process));
     }
@@ -87,6 +91,26 @@ class Controller {
     return absl::OkStatus();
   }
 
+  // Finds the shapes that need no process from this one on. Of a resumed run the
+  // samples may be ahead of `process`; those of a stopped shape never are.
+  absl::Status Look(int process) {
+    if (!run().stopping) return absl::OkStatus();
+    const std::vector<int>& looks = run().stopping->looks;
+    if (std::find(looks.begin(), looks.end(), process) == looks.end()) return absl::OkStatus();
+    const absl::StatusOr<Record> record = LoadRecord(plan_.out_dir);
+    if (!record.ok()) return record.status();
+    for (const ShapeInfo& shape : run().shapes) {
+      const StoppingState state = StateOf(record->run, record->samples, shape.name);
+      if (!state.stopped || state.processes > process || !stopped_.insert(shape.name).second) {
+        continue;
+      }
+      progress_->Note(absl::StrFormat(
+          "%s: done after %d of %d processes, every interval is within %.2g%%", shape.name,
+          state.processes, run().processes, 100 * state.worst_half_width));
+    }
+    return absl::OkStatus();
+  }
+
   // --- Our own arms -------------------------------------------------------------
 
   // The job of what the record lacks of a process; nullopt when that is nothing.
@@ -104,6 +128,7 @@ class Controller {
       job.excluded.emplace(broken.arm, broken.shape);
     }
     for (const ShapeInfo& shape : run().shapes) {
+      if (stopped_.contains(shape.name)) continue;
       job.shapes.push_back(shape.name);
       for (int block = 0; block < job.blocks; ++block) {
         if (Done(process, shape.name, block, false)) job.done.emplace(shape.name, block);
@@ -250,6 +275,7 @@ class Controller {
   absl::StatusOr<nlohmann::ordered_json> PeersShapes(int process) const {
     nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
     for (const ShapeInfo& shape : run().shapes) {
+      if (stopped_.contains(shape.name)) continue;
       bool missing = false;
       for (int block = 0; block < run().blocks_per_process; ++block) {
         missing = missing || !Done(process, shape.name, block, true);
@@ -321,6 +347,7 @@ class Controller {
   std::unique_ptr<RecordWriter> writer_;
   Progress* progress_ = nullptr;
   PeerFindings peers_;
+  std::set<std::string> stopped_;  // shapes that need no further process
   std::optional<Running> running_;
   std::optional<BrokenArm> fault_;
 };

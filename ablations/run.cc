@@ -64,6 +64,7 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
   run.processes = options.processes;
   run.blocks_per_process = options.blocks;
   run.cache = options.cache;
+  run.stopping = options.stopping;
   run.planted = options.planted;
   for (const sdpa::NamedShape& shape : options.shapes) {
     run.shapes.push_back({std::string(shape.name), shape.problem});

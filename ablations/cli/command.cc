@@ -161,7 +161,7 @@ absl::Span<const Command> AllCommands() {
        .details = "The same call on the same directory resumes a run that was stopped.",
        .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
                  "max_launches", "peers", "python", "silence_limit_s", "dry_run", "arm_limit_s",
-                 "cache", "plant"},
+                 "cache", "stop", "plant"},
        .run = &RunCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",

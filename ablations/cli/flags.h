@@ -37,6 +37,7 @@ ABSL_DECLARE_FLAG(int, silence_limit_s);
 ABSL_DECLARE_FLAG(int, arm_limit_s);
 ABSL_DECLARE_FLAG(std::string, cache);
 ABSL_DECLARE_FLAG(std::string, plant);
+ABSL_DECLARE_FLAG(std::string, stop);
 ABSL_DECLARE_FLAG(bool, plots);
 ABSL_DECLARE_FLAG(std::string, readme);
 ABSL_DECLARE_FLAG(std::string, readme_pictures);

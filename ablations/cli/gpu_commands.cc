@@ -16,6 +16,7 @@
 #include "ablations/progress.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
+#include "ablations/stopping.h"
 #include "ablations/worker.h"
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
@@ -176,6 +177,9 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
     return absl::InvalidArgumentError(
         absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
   }
+  auto stopping = ablations::ParseStopping(absl::GetFlag(FLAGS_stop), options.processes);
+  if (!stopping.ok()) return stopping.status();
+  options.stopping = *std::move(stopping);
   std::vector<std::string> arms;
   for (const ablations::DesignArm& arm : design->arms) arms.push_back(arm.name);
   std::vector<std::string> shape_names;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ablations/plan.h"
+#include "ablations/stopping.h"
 #include "ablations/store.h"
 #include "ablations/summarize.h"
 #include "ablations/worker.h"
@@ -242,6 +243,39 @@ TEST(Controller, RefusesToGoOnWithOtherFaultsPlantedThanTheRecordDeclares) {
   const absl::Status status = RunControlled(planted);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("planted"));
+}
+
+// The fake times differ by 3% of their mean: some goals are met at once, some never.
+ControlledRun StoppingPlan(const std::string& dir, const std::string& goal) {
+  ControlledRun plan = ExamplePlan(dir);
+  plan.run.processes = 5;
+  plan.run.stopping = *ParseStopping(goal, plan.run.processes);
+  return plan;
+}
+
+TEST(Controller, EndsAtTheFirstLookWhereTheGoalIsMet) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  const Record record = Load(dir.path());
+  EXPECT_EQ(BlocksOf(record, kStep, "small"), 3 * 4);
+  EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), 3 * 4);
+  // The same call adds nothing: the decision is made from the record alone.
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  EXPECT_EQ(Load(dir.path()).samples.size(), record.samples.size());
+}
+
+TEST(Controller, RunsAllProcessesWhereTheGoalIsNeverMet) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")).ok());
+  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "small"), 5 * 4);
+}
+
+TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  const absl::Status status = RunControlled(StoppingPlan(dir.path(), "ci:0.01%"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stopping"));
 }
 
 // --- Kills -----------------------------------------------------------------------
