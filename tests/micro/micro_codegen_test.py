@@ -62,9 +62,20 @@ class Checks(unittest.TestCase):
 
     def test_count_between_the_clock_reads_only(self):
         self.assertEqual([opcode for opcode, _ in kernel().timed()],
-                         ["MUFU.EX2", "MUFU.EX2", "BRA"])
+                         [".L_x_0", "MUFU.EX2", "MUFU.EX2", "BRA"])
         self.assertEqual(self.failures(), [])
         self.assertEqual(len(self.failures({"sass": r"^MUFU\.RCP", "at_least": 1})), 1)
+
+    def test_count_in_the_loop_only_what_must_be_there(self):
+        hoisted = kernel().sass
+        moved = hoisted[:1] + (hoisted[2], hoisted[1]) + hoisted[3:]  # one MUFU before the label
+        self.assertEqual([opcode for opcode, _ in moved[1:3]], ["MUFU.EX2", ".L_x_0"])
+        self.kernels = {"_Z1k": {90: micro_codegen.Kernel(moved, kernel().ptx)}}
+        self.assertEqual(len(self.failures()), 1)
+        self.assertEqual(self.failures({"at_least": 1}), [])
+        # A promise of at most so many speaks of all between the clock reads.
+        self.assertEqual(len(self.failures({"at_least": 1, "at_most": 1})), 1)
+        self.assertEqual(self.failures(kind="time"), [])
 
     def test_hold_the_least_and_the_most(self):
         self.assertEqual(len(self.failures({"at_least": 3})), 1)
