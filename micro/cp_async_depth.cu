@@ -498,7 +498,7 @@ void AddBandwidth(const void* kernel, const Shape& shape, Level level, Grid grid
                            .smem_bytes = SmemBytes(shape),
                            .grid = grid,
                            .footprint_bytes = (dram ? 2048 : 16) * kMiB,
-                           .read_bytes = (dram ? 2048 : 256) * kMiB};
+                           .read_bytes = (dram ? 2048 : 1024) * kMiB};
   std::vector<harness::Parameter> parameters = ParametersOf(shape);
   parameters.push_back({"footprint_bytes", static_cast<double>(plan.footprint_bytes)});
   harness::Limit limit;  // by assignment: a conditional initialiser below crashes nvcc 13.0
