@@ -20,6 +20,9 @@
 // within 20% of it, and that of programmatic dependent launch, where the next kernel is
 // in place already, to be less than half of that.
 //
+// Seen on an H200: the gap in a graph is 0.65 us, a third more than an empty kernel
+// takes; programmatic launch leaves 0.22 us of it.
+//
 // Falsified by: a graph node that isn't cheaper than a launch on a stream, or a
 // programmatic dependent launch that doesn't shorten the chain.
 
@@ -266,6 +269,9 @@ absl::StatusOr<StreamTimes> TimeStream(const harness::LaunchFunction& launch) {
   return StreamTimes{.gpu_us = harness::Median(gpu_us), .host_us = harness::Median(host_us)};
 }
 
+constexpr char kQueuedUp[] =
+    "ours are all queued up before the first may start, so the host's time isn't in it";
+
 using StreamFigure = double StreamTimes::*;
 
 // A case that launches `kernel` on a stream again and again.
@@ -294,7 +300,7 @@ void AddStreams(Grid grid) {
   harness::ValueCase gpu = Stream("empty_" + NameOf(grid) + "/stream",
                                   "an empty kernel on a stream where all launches are queued up",
                                   empty_kernel, &StreamTimes::gpu_us, empty);
-  gpu.about.published = {{.cc = 90, .value = 2.48, .source = kGpuBenches}};
+  gpu.about.published = {{.cc = 90, .value = 2.48, .source = kGpuBenches, .why = kQueuedUp}};
   harness::Add(std::move(gpu));
   harness::Add(Stream("empty_" + NameOf(grid) + "/host_call",
                       "the host's time in one launch on a stream", empty_kernel,
@@ -317,7 +323,7 @@ void AddStreams(Grid grid) {
       "add_one_" + NameOf(grid) + "/stream",
       "a kernel that adds 1 to what the last one wrote, queued up on a stream",
       reinterpret_cast<const void*>(&AddOneKernel), &StreamTimes::gpu_us, add_one(Order::kPlain));
-  plain.about.published = {{.cc = 90, .value = 2.48, .source = kGpuBenches}};
+  plain.about.published = {{.cc = 90, .value = 2.48, .source = kGpuBenches, .why = kQueuedUp}};
   harness::Add(std::move(plain));
   harness::ValueCase programmatic = Stream("add_one_" + NameOf(grid) + "/stream_programmatic",
                                            "the same on a stream by programmatic dependent launch",

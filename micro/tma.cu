@@ -501,12 +501,12 @@ void AddLoads(Level level, int copy_bytes, int slots) {
 constexpr int kTileBytes = 8 * 1024;  // a (64, 64) fp16 tile of K or V
 
 template <int kCluster>
-void AddMulticast(int slots) {
-  AddStream(absl::StrCat("l2_load_multicast_", kCluster, "_", Size(kTileBytes), "_slots_", slots),
+void AddMulticast(int copy_bytes, int slots) {
+  AddStream(absl::StrCat("l2_load_multicast_", kCluster, "_", Size(copy_bytes), "_slots_", slots),
             "bytes delivered to shared memory per nanosecond, clusters loading together",
             {.kernel = reinterpret_cast<const void*>(&MulticastStreamKernel<kCluster>),
-             .copy_bytes = kTileBytes,
-             .box_rows = kTileBytes / kRowBytes / kCluster,
+             .copy_bytes = copy_bytes,
+             .box_rows = copy_bytes / kRowBytes / kCluster,
              .slots = slots,
              .cluster = kCluster},
             R"(^UTMALDG\.2D\.MULTICAST)");
@@ -547,8 +547,12 @@ WARPLEDGER_MICRO(tma) {
     AddLoads<Copy::kTensor2d>(Level::kDram, kTileBytes, slots);
   }
   AddLoads<Copy::kBulk1d>(Level::kL2, kTileBytes, 8);
-  AddMulticast<2>(8);
-  AddMulticast<4>(8);
+  // Large copies: a round of a cluster takes its one thread more than 250 cycles.
+  AddLoads<Copy::kTensor2d>(Level::kL2, 32 * 1024, 6);
+  for (const int bytes : {kTileBytes, 32 * 1024}) {
+    AddMulticast<2>(bytes, 6);
+    AddMulticast<4>(bytes, 6);
+  }
   AddStores<Copy::kBulk1d>(Level::kL2);
   AddStores<Copy::kBulk1d>(Level::kDram);
   AddStores<Copy::kTensor2d>(Level::kL2);
