@@ -21,12 +21,18 @@
 // Falsifier: CUB faster than two levels at 32 warps; a second level that costs more
 //   than the first; redux slower than 0.6 of the shuffles.
 
+#include <cstddef>
 #include <cub/block/block_reduce.cuh>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "kernels/common/cuda_status.h"
+#include "kernels/common/device.h"
+#include "kernels/common/status_macros.h"
 #include "micro/harness/cycles.cuh"
 #include "micro/harness/microbenchmark.h"
 
@@ -187,6 +193,67 @@ __global__ void __launch_bounds__(kWarps* kWarp) ReduceKernel(CycleArgs args) {
   harness::KeepAlive(args, ToBits(v));
 }
 
+// What every thread got in kRounds rounds of random values, against the sum or maximum
+// that it computes for itself: the largest relative error, written as a double's bits.
+template <typename Technique, typename Op, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarp) ErrorKernel(unsigned long long* max_bits) {
+  using Value = typename Technique::Value;
+  __shared__ typename Technique::template Storage<Op, kWarps> shared;
+  for (int i = threadIdx.x; i < static_cast<int>(sizeof(shared) / 4); i += blockDim.x) {
+    reinterpret_cast<uint32_t*>(&shared)[i] = 0;
+  }
+  __syncthreads();
+  const auto value_of = [](int round, int thread) {
+    return FromBits(harness::RandomBits(round, thread), Value());
+  };
+  double worst = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const Value got =
+        Technique::template Reduce<Op, kWarps>(value_of(round, threadIdx.x), shared, round);
+    if constexpr (std::is_same_v<Value, float>) {
+      double exact = 0;
+      for (int t = 0; t < kWarps * kWarp; ++t) {
+        const double v = value_of(round, t);
+        exact = std::is_same_v<Op, Sum> ? exact + v : fmax(exact, v);
+      }
+      worst = fmax(worst, fabs(got - exact) / exact);
+    } else {
+      uint32_t exact = 0;
+      for (int t = 0; t < kWarps * kWarp; ++t) exact += value_of(round, t);
+      worst = fmax(worst, got == exact ? 0.0 : 1.0);
+    }
+  }
+  atomicMax(max_bits, static_cast<unsigned long long>(__double_as_longlong(worst)));
+}
+
+template <typename Technique, typename Op, int kWarps>
+absl::StatusOr<double> LargestError(const harness::MicroDevice&) {
+  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(sizeof(double));
+  if (!buffer.ok()) return buffer.status();
+  RETURN_IF_ERROR(buffer->Fill(0));
+  ErrorKernel<Technique, Op, kWarps>
+      <<<1, kWarps * kWarp>>>(static_cast<unsigned long long*>(buffer->data()));
+  RETURN_IF_CUDA_ERROR(cudaGetLastError(), "launching the error kernel of block_reduction");
+  double worst = 0;
+  RETURN_IF_ERROR(
+      buffer->CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(&worst), sizeof(worst))));
+  constexpr double kTolerated = 1e-5;
+  if (worst > kTolerated) {
+    return absl::InternalError(absl::StrCat(Technique::kName, " is wrong: relative error ", worst));
+  }
+  return worst;
+}
+
+template <typename Technique, typename Op, int kWarps>
+void AddError() {
+  harness::Add(harness::ValueCase{
+      .about = {.name = absl::StrCat("block_reduction/", Technique::kName, "/", Op::kName,
+                                     "/warps_", kWarps, "/max_relative_error"),
+                .measures = "largest relative error over all threads and six rounds",
+                .unit = ""},
+      .compute = LargestError<Technique, Op, kWarps>});
+}
+
 template <typename Technique, typename Op, int kWarps>
 void AddWarps() {
   harness::CycleCase c;
@@ -211,6 +278,7 @@ void AddTechnique() {
   AddWarps<Technique, Op, 4>();
   AddWarps<Technique, Op, 8>();
   AddWarps<Technique, Op, 32>();
+  AddError<Technique, Op, 32>();
 }
 
 }  // namespace

@@ -32,8 +32,9 @@
 //
 // Seen on an H200, where it differs: beside wgmma, ex2 loses a quarter of its rate and
 // conversions half of theirs, while the products lose nothing. Issue slots aren't
-// short; accumulators of 64 x 128 floats, read and written every 64 cycles, take a
-// warp's register per clock each way from the register files. Shuffles go the way of
+// short; we take it to be the register files, from which accumulators of 64 x 128
+// floats, read and written every 64 cycles, take a warp's register per clock each way.
+// Shuffles go the way of
 // ldmatrix and get the quarter of shared memory that wgmma's operands leave. cp.async is
 // hidden wholly beside wgmma at 123 bytes per clock, so what it writes doesn't compete
 // with what wgmma reads; beside mma.sync it is not. FFMAs that fill every issue slot

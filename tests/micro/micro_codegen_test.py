@@ -4,8 +4,10 @@
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -44,6 +46,13 @@ def kernel(name="_Z1k"):
     return micro_codegen.Kernel(
         tuple(collect_codegen.parse_disassembly_by_kernel(DISASSEMBLY)[name]),
         micro_codegen.ptx_of_kernel(PTX, name))
+
+
+def plant(right, pattern):
+    """The same kernel with an opcode that no GPU has wherever the pattern finds one."""
+    sass = tuple(("PLANTED", "") if re.search(pattern, opcode) else (opcode, rest)
+                 for opcode, rest in right.sass)
+    return dataclasses.replace(right, sass=sass)
 
 
 def case(evidence=None, **changes):
@@ -133,6 +142,25 @@ class TheProgram(unittest.TestCase):
                 due = [evidence for evidence in row["evidence"]
                        if any(micro_codegen.covers(evidence, cc) for cc in compiled)]
                 self.assertGreaterEqual(checked, len(due))
+
+    def test_misses_each_instruction_of_every_case_that_is_replaced_by_another(self):
+        if not self.disassembler.name:
+            self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm), so no SASS to look at")
+        planted = 0
+        for row in self.cases:
+            for evidence in row["evidence"]:
+                if not evidence["sass"] or evidence["at_least"] == 0:
+                    continue
+                wrong = {symbol: {cc: plant(kernel_of, evidence["sass"])
+                                  for cc, kernel_of in self.kernels[symbol].items()
+                                  if micro_codegen.covers(row, cc) and
+                                  micro_codegen.covers(evidence, cc)}
+                         for symbol in row["kernels"]}
+                if any(wrong.values()):
+                    planted += 1
+                    with self.subTest(case=row["name"], sass=evidence["sass"]):
+                        self.assertNotEqual(micro_codegen.case_failures(row, wrong)[0], [])
+        self.assertGreater(planted, 0)
 
     def test_was_compiled_without_fast_math(self):
         # Else expf() and __expf() would be the same instructions.
