@@ -59,12 +59,12 @@ def read_json(path):
         raise RecordError(f"can't read {path}: {error}; run micro/record.sh again.") from error
 
 
-def read_samples(path):
-    """The lines of a raw file; a last line cut off by a kill is dropped."""
-    try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise RecordError(f"can't read {path}: {error}; run micro/record.sh again.") from error
+def read_samples(folder):
+    """The raw samples of a run, packed or not; a last line cut off by a kill is dropped."""
+    path = pathlib.Path(folder) / "micro_raw.jsonl"
+    lines = micro_data.raw_lines(folder)
+    if not lines:
+        raise RecordError(f"{path} is missing or empty; run micro/record.sh again.")
     cut = lines.pop()  # "" unless the file ends inside a line
     samples = []
     for number, line in enumerate(lines, 1):
@@ -182,7 +182,7 @@ def collect(run):
     cases = read_json(run / "cases.json")["cases"]
     benchmarks = finished_processes(run)
     finished = {int(benchmark["context"]["warpledger_process"]) for benchmark in benchmarks}
-    samples = [sample for sample in read_samples(run / "micro_raw.jsonl")
+    samples = [sample for sample in read_samples(run)
                if sample["process"] in finished]
     by_case = collections.defaultdict(list)
     for sample in samples:
