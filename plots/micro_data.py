@@ -1,4 +1,4 @@
-"""micro.json as figures and pages read it, and the formulas that follow from its values.
+r"""micro.json as figures and pages read it, and the formulas that follow from its values.
 
     micro = load("reports/data/h200/micro-TIME/micro.json")
     micro.value("fma_shfl/ffma/throughput")          # 127.9, or None where it wasn't measured
