@@ -51,6 +51,12 @@ def fill(micro, text):
         return ""
 
 
+def all_texts():
+    """Every text with figures in it, for the tests."""
+    texts = [text for found in ANSWERS.values() for text in found]
+    return texts + [text for *_, text in EXPLANATIONS] + [target[-1] for target in TARGETS]
+
+
 def cases_named(text):
     """The cases that a text needs, for the tests."""
     return [part for match in _TERM.finditer(text) for part in match[1].split(" ")
@@ -272,21 +278,27 @@ def answer(micro, benchmark, entries):
 # --- Why ours differ from published figures -------------------------------------
 
 # (case as a pattern, start of the source): why, with figures of the same record. Asked for where
-# the two differ by more than record.py's limit; a case's own `why` stands where this has none.
+# the two differ by more than is notable (pages.py); a case's own `why` stands where this has none.
+# The first whose figures the record holds counts.
 EXPLANATIONS = [
     (r"barriers/mbarrier_arrive/latency", "FlashGPU-Sim",
      "Ours is the slope of a loop of eight arrivals, whose counter and branch are in it: with theirs "
      "per arrival, {8 * barriers/mbarrier_arrive/latency - 48} cycles are left per iteration. The "
-     "same loop around try_wait leaves {8 * barriers/mbarrier_try_wait/latency - 344} with their 43, "
-     "so both agree once the loop is taken off"),
+     "same loop around try_wait leaves {8 * barriers/mbarrier_try_wait/latency - 344} with their 43: "
+     "one price of the loop explains both"),
     (r"conversions/e4m3x2_to_f16x2/throughput", "DeepSeek",
      "Theirs counts conversions, ours values: one instruction converts a pair, and of those an SM "
      "finishes {conversions/e4m3x2_to_f16x2/throughput / 2} per clock"),
     (r"fma_shfl/hfma2/throughput", "NVIDIA",
+     "Two pipes do it, under two names, HFMA2 and HFMA2.MMA. With constants for factor and addend "
+     "ptxas takes the first alone (the evidence); with values that it can't know it takes both in "
+     "turn, and an SM finishes {fma_shfl/hfma2_registers/throughput}"),
+    # Of records that lack that case.
+    (r"fma_shfl/hfma2/throughput", "NVIDIA",
      "The loop holds HFMA2 and nothing else (its evidence), and FP32 FMAs of the same kernel reach "
-     "{fma_shfl/ffma/throughput}, so neither issue nor loop limits it: HFMA2 goes to one half of the "
-     "lanes, {fma_shfl/hfma2/throughput / 2} instructions of a thread per clock and SM. The guide's "
-     "figure is not reached by this instruction; we know of no other that compilers emit"),
+     "{fma_shfl/ffma/throughput}, so neither issue nor loop limits it: it is the rate of one of two "
+     "pipes. The other one's name for it is HFMA2.MMA, which ptxas doesn't take where factor and "
+     "addend are constants"),
     (r"global_memory/chase_64KiB/latency", "Luo",
      "In our chain the loaded word is the next address; where it is an index, as in the usual "
      "pointer chase, the address computation is part of a link: one dependent integer operation "
@@ -300,14 +312,16 @@ EXPLANATIONS = [
      "reaches we don't know; where a part still lies in L2 a load takes less, "
      "{global_memory/chase_past_l1_64MiB/latency} cycles at 64 MiB"),
     (r"launch/add_one_\w+/graph", "gpu-benches",
-     "Their kernel reads and writes arrays that fill the GPU, ours adds 1 to one word per thread; "
-     "the CTAs alone make a difference of {launch/add_one_one_cta_per_sm/graph - "
+     "Theirs is the overhead in a fit of time over data volume, of a kernel that scales an array "
+     "(readme of gpu-small-kernels); ours is one small kernel that adds 1 to a word per thread. How "
+     "many CTAs it has matters by {launch/add_one_one_cta_per_sm/graph - "
      "launch/add_one_one_cta/graph} us between one and one on each SM. By a barrier of the grid, "
      "where no launch is involved, both agree ({launch/add_one_one_cta/grid_sync} us)"),
     (r"launch/empty_\w+/stream", "gpu-benches",
-     "All our launches are queued behind a busy kernel before the clock starts, so the host's time "
-     "isn't in it; unqueued no launch can take less than the host's call, here "
-     "{launch/empty_one_cta/host_call} us. Theirs also reads and writes, ours is empty; that is "
+     "Theirs queues 10000 calls of a kernel that scales an array (readme of gpu-small-kernels), more "
+     "than a stream holds, so the host's rate of submitting is in it: one call takes "
+     "{launch/empty_one_cta/host_call} us of our host. All our launches are queued behind a busy "
+     "kernel before the clock starts, and they are empty; that alone is "
      "{launch/add_one_one_cta/graph - launch/empty_one_cta/graph} us in a graph"),
     (r"shared_memory/load_32/latency", "Luo",
      "In our chain the loaded word is the next address; where it is an index, computing the address "
@@ -322,17 +336,16 @@ EXPLANATIONS = [
     (r"wgmma/m64n\d+k16_f16_ss/latency", "FlashGPU-Sim",
      "The difference is the same for both widths, {wgmma/m64n64k16_f16_ss/latency - 75} cycles at "
      "N = 64 and {wgmma/m64n128k16_f16_ss/latency - 107} at N = 128, so it isn't the product's: our "
-     "link runs from one issue to the next and holds fence, commit and wait, theirs ends with the "
-     "wait"),
+     "link runs from one issue to the next and holds fence, commit and wait, and how much of that "
+     "theirs holds isn't said"),
 ]
 
 
 def explanation(micro, case, source):
     """Why the two differ, from EXPLANATIONS; "" where it has nothing to say."""
-    for pattern, start, text in EXPLANATIONS:
-        if re.fullmatch(pattern, case) and source.startswith(start):
-            return fill(micro, text)
-    return ""
+    filled = (fill(micro, text) for pattern, start, text in EXPLANATIONS
+              if re.fullmatch(pattern, case) and source.startswith(start))
+    return next(filter(None, filled), "")
 
 
 # --- Why processes differ --------------------------------------------------------

@@ -1,13 +1,19 @@
-"""Each toggle of the registry names microbenchmarks that the program has.
+"""Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program.
 
-    toggle_cases_test.py --warpledger bin/warpledger --program bin/warpledger_micro
+    case_names_test.py --warpledger bin/warpledger --program bin/warpledger_micro
 """
 
 import argparse
 import json
+import pathlib
 import subprocess
 import sys
 import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "micro")]
+
+import answers  # noqa: E402
 
 
 def unknown_cases(toggles, cases):
@@ -16,7 +22,7 @@ def unknown_cases(toggles, cases):
             if toggle[field] and toggle[field] not in cases]
 
 
-class ToggleCasesTest(unittest.TestCase):
+class CaseNamesTest(unittest.TestCase):
     args = None
 
     @classmethod
@@ -50,6 +56,13 @@ class ToggleCasesTest(unittest.TestCase):
             with self.subTest(toggle=toggle["id"]):
                 self.assertTrue(len(units) == 1 or units == {"fma/clk/SM", "FLOP/clk/SM"}, units)
 
+    def test_texts_of_pages_name_cases(self):
+        texts = answers.all_texts()
+        self.assertGreater(sum(len(answers.cases_named(text)) for text in texts), 50)
+        for text in texts:
+            for case in answers.cases_named(text):
+                self.assertIn(case, self.cases, text)
+
     def test_an_unknown_name_is_found(self):
         self.assertEqual(unknown_cases([{"id": "x", "micro": "a/b/c", "micro_off": ""}], {}),
                          [("x", "a/b/c")])
@@ -59,7 +72,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--warpledger", required=True)
     parser.add_argument("--program", required=True, help="warpledger_micro")
-    ToggleCasesTest.args, rest = parser.parse_known_args()
+    CaseNamesTest.args, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
 
 
