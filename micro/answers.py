@@ -77,6 +77,14 @@ ANSWERS = {
         "cycles; a cluster of 2 CTAs: {barriers/cluster_2_ctas/latency}, of which all but "
         "{barriers/cluster_2_ctas_relaxed/latency} is the fence of its memory.",
     ],
+    "block_reduction": [
+        "A sum over 8 warps takes {block_reduction/two_level_shfl/sum/warps_8/latency} cycles by two "
+        "levels of shuffles, {block_reduction/cub/sum/warps_8/latency} by CUB and, of integers, "
+        "{block_reduction/two_level_redux_u32/sum/warps_8/latency} by redux.sync; over 32 warps "
+        "{block_reduction/two_level_shfl/sum/warps_32/latency}, "
+        "{block_reduction/cub/sum/warps_32/latency} and "
+        "{block_reduction/two_level_redux_u32/sum/warps_32/latency}.",
+    ],
     "conversions": [
         "A packed conversion of FP32 to FP16 gives {conversions/f32_to_f16x2/throughput} values "
         "per clock and SM, {conversions/f32_to_f16x2/throughput / conversions/f32_to_f16/throughput}"
@@ -85,6 +93,12 @@ ANSWERS = {
         "The uint8 dequantisation gives {conversions/u8_magic_f16x2/throughput} values by PRMT in "
         "FP16x2, {conversions/u8_magic_f32/throughput} in FP32 and {conversions/u8_table/throughput}"
         " through a table.",
+    ],
+    "dsmem": [
+        "A load from a neighbour's shared memory takes {dsmem/load_cluster_2/latency} cycles, from "
+        "the CTA's own through the cluster's window {dsmem/load_cluster_2_own/latency}; loads of 16 "
+        "bytes a lane move {dsmem/load_16B_cluster_2/throughput} B/clk/SM, bulk copies of 8 KiB "
+        "{dsmem/bulk_8KiB/throughput}.",
     ],
     "exp_cost": [
         "ex2.approx gives {exp_cost/ex2_approx_ftz_f32/throughput} results per clock and SM, "
@@ -137,6 +151,18 @@ ANSWERS = {
         "Four warps with one chain each reach {tensor_core/mma_m16n8k16_f16_f32/throughput/"
         "warps_4_chains_1 %}, eight warps with four chains {tensor_core/mma_m16n8k16_f16_f32/"
         "throughput/warps_8_chains_4 %}.",
+    ],
+    "tma": [
+        "A load of 1 KiB takes {tma/load_1d_1KiB/latency} cycles by address and "
+        "{tma/load_2d_1KiB/latency} by tensor map; a store of 8 KiB "
+        "{tma/store_1d_8KiB_until_read/latency} until shared memory is free and "
+        "{tma/store_1d_8KiB_until_written/latency} until all is written.",
+        "With 8 loads of 8 KiB under way on each SM, L2 gives "
+        "{tma/l2_load_2d_8KiB_slots_8/bandwidth} GB/s and DRAM "
+        "{tma/dram_load_2d_8KiB_slots_8/bandwidth}. Six loads of 32 KiB bring "
+        "{tma/l2_load_2d_32KiB_slots_6/bandwidth} GB/s to the CTAs, multicast to 2 "
+        "{tma/l2_load_multicast_2_32KiB_slots_6/bandwidth}, to 4 "
+        "{tma/l2_load_multicast_4_32KiB_slots_6/bandwidth}.",
     ],
     "warp_reduction": [
         "A butterfly of shuffles takes {warp_reduction/shfl_xor/max/rows1/latency} cycles for the "
@@ -394,11 +420,12 @@ TARGETS = [
     ("mma.sync m16n8k16, % of 4096 FLOP/clk/SM", r"tensor_core/mma_m16n8k16_f16_f32/throughput",
      ">=", 60, "percent_of_limit", ""),
     ("DRAM read, GB/s", r"global_memory/dram_\d+B/bandwidth", ">=", 4200, "value", ""),
-    ("L2 read of 16 MiB, GB/s", r"global_memory/(read_16MiB|l2_\w+)/bandwidth", ">=", 9500, "value",
-     "The rate falls with the footprint, from {global_memory/read_4MiB/bandwidth} at 4 MiB to "
-     "{global_memory/read_24MiB/bandwidth} at 24 MiB, long before the L2 is full; width and order of "
-     "the loads aren't the cause ({global_memory/l2_4B/bandwidth} with 4-byte loads, "
-     "{global_memory/l2_16B_cta_per_chunk/bandwidth} with one chunk per CTA)"),
+    ("L2 read of 16 MiB, GB/s", r"global_memory/(read_16MiB|l2_\d+B\w*)/bandwidth", ">=", 9500, "value",
+     "Width and order of the loads aren't the cause ({global_memory/l2_4B/bandwidth} with 4-byte "
+     "loads, {global_memory/l2_16B_cta_per_chunk/bandwidth} with one chunk per CTA), nor is the "
+     "footprint ({global_memory/read_24MiB/bandwidth} at 24 MiB; what smaller ones give above it, "
+     "{global_memory/read_4MiB/bandwidth} at 4 MiB, are lines that several SMs get at once). "
+     "Counters of the L2's slices: reports/decisions/0010"),
     ("conflict, cycles per further wavefront", r"xor_swizzle/lds32_ways/slope_saturated", "=", 1,
      "value", ""),
     ("its R²", r"xor_swizzle/lds32_ways/r2_saturated", ">=", 0.999, "value", ""),

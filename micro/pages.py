@@ -28,6 +28,8 @@ SIGNS = {">=": "≥", "<=": "≤", "=": "="}
 # What a .cu file's head says, by the word that opens the paragraph.
 _SECTIONS = ("Question", "Mechanism", "Formula", "Expected", "Falsified")
 _SYNONYMS = {"Falsifier": "Falsified"}
+# Observations of other runs: a page speaks of its record alone, so it leaves them out.
+_UNQUOTED = "Seen"
 # Figures by benchmark; a figure is shown where plots/micro_render.py draws it from the record.
 FIGURES = {
     "cp_async_depth": [("cp_async_depth", "Bandwidth against bytes in flight")],
@@ -57,7 +59,9 @@ def head_of(source):
         text = line[2:].strip()
         opened = re.match(r"(\w+)( [^:]*)?: *(.*)", text)
         word = _SYNONYMS.get(opened[1], opened[1]) if opened else None
-        if word in _SECTIONS:
+        if word == _UNQUOTED and opened[2]:
+            current, text = None, ""
+        elif word in _SECTIONS:
             # "Expected on H200": the words between belong to what is said.
             current, where = word, (opened[2] or "").strip()
             if current in sections:
