@@ -132,7 +132,8 @@ class Summarizer {
                                    {"false_verdicts", false_verdicts},
                                    {"intervals_holding_one", intervals_holding_one}};
     summary["controls"] = std::move(controls);
-    summary["micro"] = Json::array();
+    summary["micro"] = options_.micro ? options_.micro->entries : Json::array();
+    if (options_.micro) summary["provenance"]["micro"] = options_.micro->provenance;
     if (IsFactorial(run_.design)) {
       if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
     }

@@ -50,6 +50,26 @@ struct Hfma2 : harness::WordOp {
   }
 };
 
+// The same with factor and addend that ptxas can't know, near 0.5 and 0.75. It then
+// takes HFMA2 and HFMA2.MMA in turn, which are two pipes' names for it; with
+// constants it takes HFMA2 alone, at half the rate.
+struct Hfma2Registers : Hfma2 {
+  struct Value {
+    uint32_t x, a, b;
+  };
+  static __device__ Value Make(uint32_t bits) {
+    // One pair for all chains of a thread: with a pair each, reading three registers
+    // an instruction costs a third of the rate.
+    return {Hfma2::Make(bits), 0x38003800u | (threadIdx.x & 3),
+            0x3a003a00u | (threadIdx.x >> 2 & 3)};
+  }
+  static __device__ Value Step(Value v) {
+    asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(v.x) : "r"(v.a), "r"(v.b));
+    return v;
+  }
+  static __device__ uint32_t Fold(Value v) { return v.x; }
+};
+
 // Each value is the sum of the three before it: a sum with constants would be
 // folded. asm keeps nvcc from sharing parts of one sum with the next, which turns
 // them into two-operand adds, half of them on the FMA pipe as IMAD.IADD.
@@ -153,6 +173,15 @@ WARPLEDGER_MICRO(fma_shfl) {
                                 .resource = harness::Resource::kShuffle,
                                 .results_per_step = 1,
                                 .throughput = {{.cc = 0, .value = 32, .source = kGuide}}});
+  AddOperation<Hfma2Registers, 8, 64>({.name = "hfma2_registers",
+                                       .what = "FP16 fused multiply-adds on registers",
+                                       .unit = "fma",
+                                       .sass = R"(^HFMA2(\.MMA)?$)",
+                                       .resource = harness::Resource::kFp16Fma,
+                                       .results_per_step = 2,
+                                       .throughput = {{.cc = 80, .value = 256, .source = kGuide},
+                                                      {.cc = 89, .value = 128, .source = kGuide},
+                                                      {.cc = 90, .value = 256, .source = kGuide}}});
 }
 
 }  // namespace warpledger

@@ -175,6 +175,15 @@ absl::Span<const Command> AllCommands() {
        .details = "",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
+      {.name = "micro",
+       .arguments = "--out=DIR [--filter=REGEX] [flags]",
+       .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
+       .details = "All cases take about four minutes on an H200; stderr says how far it is. The "
+                  "same call on the same directory goes on where a run was stopped. To run a few "
+                  "cases without a record, call warpledger_micro itself, which takes Google "
+                  "Benchmark's flags.",
+       .flags = {"out", "filter", "micro_processes", "repetitions", "plots", "python"},
+       .run = &MicroCommand},
       {.name = "compare",
        .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
        .summary = "Holds two records against each other: times, resources, verdicts",

@@ -28,6 +28,11 @@ ABSL_FLAG(bool, allow_other_gpu, false,
 ABSL_FLAG(std::string, junit, "", "also write JUnit XML here, one test case per variant and shape");
 ABSL_FLAG(std::string, markdown, "", "also write a summary for a pull request here");
 ABSL_FLAG(std::string, waivers, "", "file of growths that are let through, each with its reason");
+ABSL_FLAG(std::string, filter, ".",
+          "regular expression of the cases to run, as Google Benchmark's filter; with a '-' in "
+          "front, of those to leave out");
+ABSL_FLAG(int, micro_processes, 3, "processes, one after another, each with all cases");
+ABSL_FLAG(int, repetitions, 3, "repetitions of each case in a process");
 ABSL_FLAG(
     int, processes, 5,
     "worker processes, one after another; with 5 the intervals of verdicts are about a third as "

@@ -105,6 +105,21 @@ std::vector<std::string> Keys(const Json& object) {
   return keys;
 }
 
+TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
+  SummarizeOptions options;
+  options.micro = MicroRecord{
+      .provenance = {{"run_id", "micro-1"}},
+      .entries = {
+          {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
+  const absl::StatusOr<Json> summary = Summarize(ExampleRecord(), options);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ((*summary)["micro"], options.micro->entries);
+  EXPECT_EQ((*summary)["provenance"]["micro"]["run_id"], "micro-1");
+  const Json without = SummaryOf(ExampleRecord());
+  EXPECT_TRUE(without["micro"].empty());
+  EXPECT_FALSE(without["provenance"].contains("micro"));
+}
+
 TEST(SummarizeTest, TheSameRecordGivesTheSameBytes) {
   EXPECT_EQ(DumpFile(SummaryOf(ExampleRecord())), DumpFile(SummaryOf(ExampleRecord())));
 }
