@@ -43,7 +43,8 @@ absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options) {
   }
   absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(options.shape.problem, sets);
   if (!runner.ok()) return runner.status();
-  const sdpa::KernelInstance* instance = sdpa::FindInstance(options.variant.config);
+  const sdpa::KernelInstance* instance =
+      sdpa::FindInstance(options.variant.config, options.shape.problem);
   if (instance == nullptr) return absl::InternalError("this build holds no kernel to calibrate on");
   // Loads the kernel and raises its limits; the workers check its results.
   if (absl::StatusOr<RunOutput> output = runner->Run(*instance, 0); !output.ok()) {
@@ -169,7 +170,7 @@ class Calibrator {
     run->seed = options_.seed;
     run->processes = options_.groups * options_.plan.trial_processes;
     run->blocks_per_process = options_.blocks;
-    run->cache = "warm";
+    run->cache = kCacheWarm;
     run->shapes = {{std::string(options_.shape.name), options_.shape.problem}};
     for (const DesignArm& arm : design.arms) {
       run->arms.push_back({arm.name, arm.spin_alone ? "" : sdpa::ConfigName(arm.config), arm.role,
@@ -190,6 +191,7 @@ class Calibrator {
     job.blocks = header.run.blocks_per_process;
     job.replay_us = options_.replay_us;
     job.max_launches = options_.max_launches;
+    job.cache = kCacheWarm;
     for (int block = 0; block < job.blocks; ++block) {
       if (writer_->Has(process, block)) job.done.emplace(job.shapes[0], block);
     }
@@ -211,6 +213,11 @@ class Calibrator {
       if (check->correct) return absl::OkStatus();
       return absl::AbortedError(absl::StrCat("a wrong kernel calibrates nothing: ", check->arm,
                                              " on ", check->shape, ": ", check->reason));
+    }
+    if (json->contains("running")) return absl::OkStatus();
+    if (json->contains("fault")) {
+      return absl::AbortedError(
+          absl::StrCat("a kernel that fails calibrates nothing: ", DumpLine((*json)["fault"])));
     }
     if (!json->contains("block")) {
       return absl::InternalError(

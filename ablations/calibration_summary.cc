@@ -151,12 +151,14 @@ class CalibrationSummarizer {
       const int group = block.process / plan_.trial_processes;
       if (!groups_.contains(group)) continue;
       for (size_t arm = 0; arm < run_.arms.size(); ++arm) {
-        const bool throttled = !block.throttle.empty() && IsThrottled(block.throttle[arm]);
-        timings_[{run_.arms[arm].name, group}].push_back({.process = block.process,
-                                                          .block = block.block,
-                                                          .us = block.us[arm],
-                                                          .sm_mhz = block.sm_mhz[arm],
-                                                          .throttled = throttled});
+        const uint64_t reasons = block.throttle.empty() ? 0 : block.throttle[arm];
+        timings_[{run_.arms[arm].name, group}].push_back(
+            {.process = block.process,
+             .block = block.block,
+             .us = block.us[arm],
+             .sm_mhz = block.sm_mhz[arm],
+             .throttled = IsThrottledBesidesPowerCap(reasons),
+             .power_capped = IsPowerCapped(reasons)});
       }
     }
   }

@@ -69,13 +69,13 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
   auto found = ablations::FindVariant(variant);
   if (!found.ok()) return found.status();
   options.variant = *std::move(found);
-  if (sdpa::FindInstance(options.variant.config) == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
-  }
   const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shape));
   if (!shapes.ok()) return shapes.status();
   if (shapes->size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
   options.shape = (*shapes)[0];
+  if (sdpa::FindInstance(options.variant.config, options.shape.problem) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
+  }
   auto plants = ParsePlants(absl::GetFlag(FLAGS_plants));
   if (!plants.ok()) return plants.status();
   options.plan.plants = *std::move(plants);

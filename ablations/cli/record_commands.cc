@@ -2,12 +2,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
+#include "ablations/micro_record.h"
 #include "ablations/paths.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
@@ -33,6 +36,21 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
   return ablations::SummarizeCalibration(*record);
 }
 
+// The microbenchmarks of the same GPU model: beside the record, else among those
+// that come with the source tree.
+absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
+                                                                      const std::string& slug) {
+  const std::filesystem::path dir(record_dir);
+  const auto beside = (dir.has_filename() ? dir : dir.parent_path()) / "..";
+  absl::StatusOr<std::optional<ablations::MicroRecord>> found =
+      ablations::NewestMicroRecord(beside.string(), slug);
+  if (!found.ok() || *found) return found;
+  const absl::StatusOr<std::string> recorded =
+      ablations::FindProgramFile(absl::StrCat("reports/data/", slug));
+  if (!recorded.ok()) return std::nullopt;
+  return ablations::NewestMicroRecord(*recorded, slug);
+}
+
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   const std::string dir = absl::GetFlag(FLAGS_record);
   if (dir.empty()) {
@@ -42,7 +60,10 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   if (ablations::IsCalibrationRecord(dir)) return SummarizeFlaggedCalibration();
   absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
   if (!record.ok()) return record.status();
-  return ablations::Summarize(*record);
+  absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
+      FindMicroRecord(dir, record->run.gpu.slug);
+  if (!micro.ok()) return micro.status();
+  return ablations::Summarize(*record, {.micro = *std::move(micro)});
 }
 
 bool IsCalibration(const nlohmann::ordered_json& summary) {
