@@ -59,24 +59,34 @@ class SplitPart {
     const int role = warp_ % 4;
     const bool elected = ptx::ElectLane();
     if (elected) {
-      if (role == kLoadK) Prepare(kKFull, &p_.k);
-      if (role == kLoadQ && Warpgroup() == 0) Prepare(kQFull, &p_.q);
-      if (role == kLoadV) Prepare(kVFull, &p_.v);
-      if (role == kExchange && kParts > 1) PrepareExchange();
+      if (role == kLoadK) Prepare<kShape.stages>(kKFull, &p_.k);
+      if (role == kLoadQ && Warpgroup() == 0) Prepare<1>(kQFull, &p_.q);
+      if (role == kLoadV) Prepare<kShape.stages>(kVFull, &p_.v);
+      if (role == kExchange && kParts > 1 && !kGather) PrepareExchange();
       ptx::MbarrierInitFence();
       if constexpr (kShape.dependent_launch) ptx::AwaitPriorKernel();
       // A part without keys loads zeros past the end and masks them all: its numbers
       // say that it saw nothing.
-      if (role == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, part_);
+      if (role == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, 0, part_);
       if (role == kLoadQ && Warpgroup() == 0) LoadQ();
-      if (role == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, part_);
     }
     __syncthreads();
+    // V only after Q and K of all parts are on their way: it is needed last, and the
+    // SM's share of L2 bandwidth makes the requests before it late.
+    const int chunks = Chunks();
+    if (elected) {
+      if (role == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, 0, part_);
+#pragma unroll
+      for (int s = 1; s < kShape.stages; ++s) {
+        if (part_ + s * kParts >= chunks) break;
+        if (role == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, s, part_ + s * kParts);
+        if (role == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, s, part_ + s * kParts);
+      }
+    }
     SPLIT_STAMP(1);
-    if constexpr (kShape.cluster > 1) ptx::ClusterArriveRelaxed();
+    if constexpr (kShape.cluster > 1 && !kGather) ptx::ClusterArriveRelaxed();
 #pragma unroll
     for (int i = 0; i < kOut; ++i) out_[i] = 0.0f;
-    const int chunks = Chunks();
     ptx::MbarrierWait(smem_ + kSmem.barriers + kQFull * 8, 0);
     SPLIT_STAMP(2);
     int chunk = part_;
@@ -85,10 +95,18 @@ class SplitPart {
       const bool last = chunk + kParts >= chunks;
       RunChunk(chunk, last);
       if (last) break;
+      if (chunk + kShape.stages * kParts < chunks) Reload(chunk + kShape.stages * kParts);
       chunk += kParts;
-      Reload(chunk);
+      if constexpr (kShape.stages == 1) {
+        phase_ ^= 1;
+      } else if (++slot_ == kShape.stages) {
+        slot_ = 0;
+        phase_ ^= 1;
+      }
     }
-    if constexpr (kParts == 1) {
+    if constexpr (kGather) {
+      Gather();
+    } else if constexpr (kParts == 1) {
       Finish();
     } else {
       Join();
@@ -99,6 +117,8 @@ class SplitPart {
  private:
   static constexpr SplitSmem kSmem = MakeSmem(kShape);
   static constexpr int kParts = Parts(kShape);
+  static constexpr int kBarriers = BarriersPerPart(kShape);
+  static constexpr bool kGather = GatherJoin(kShape);
   static constexpr int kHalf = kShape.half;
   static constexpr int kChunk = ChunkKeys(kShape);
   static constexpr int kScores = kHalf / 2;  // registers of half a chunk
@@ -107,14 +127,14 @@ class SplitPart {
   static constexpr int kRemote = kShape.warpgroups * (kShape.cluster - 1);  // parts elsewhere
   static constexpr int kShare = ExchangedRegisters(kShape);
   static_assert(kParts == 1 || kShare % 4 == 0, "a share is sent in pieces of 16 bytes");
-  enum { kQFull, kKFull, kVFull, kStatistics, kOutputs };         // barriers
+  enum { kQFull, kStatistics, kOutputs, kKFull, kVFull = kKFull + kShape.stages };
   enum { kLoadK, kLoadQ, kLoadV, kExchange };  // warps of a warpgroup
 
   __device__ int Warpgroup() const { return kShape.warpgroups == 1 ? 0 : warp_ / 4; }
   __device__ static int Lane() { return threadIdx.x % 32; }
   __device__ int RowInTile() const { return warp_ % 4 * 16 + Lane() / 4; }
   __device__ uint32_t Barrier(int which) const {
-    return smem_ + kSmem.barriers + (Warpgroup() * kSplitBarriers + which) * 8;
+    return smem_ + kSmem.barriers + (Warpgroup() * kBarriers + which) * 8;
   }
   // Keys [0, VisibleKeys) are those that `row` sees.
   __device__ int VisibleKeys(int row) const {
@@ -126,9 +146,11 @@ class SplitPart {
   }
 
   // --- Loads: one thread each ---
+  template <int kCount>
   __device__ void Prepare(int barrier, const CUtensorMap* map) const {
     ptx::PrefetchTensorMap(map);
-    ptx::MbarrierInit(Barrier(barrier), 1);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ptx::MbarrierInit(Barrier(barrier + i), 1);
   }
   __device__ void PrepareExchange() const {
     // This thread, and a lane of each warp of the CTA's other parts.
@@ -153,29 +175,32 @@ class SplitPart {
                      block * kSwizzleColumns, first_row_, head_);
     }
   }
-  __device__ void LoadChunk(int to, const CUtensorMap* map, int barrier, int chunk) const {
-    ptx::MbarrierArriveExpectBytes(Barrier(barrier), kSmem.kv_bytes);
+  __device__ uint32_t Tile(int tensor, int slot) const {
+    return smem_ + tensor + (Warpgroup() * kShape.stages + slot) * kSmem.kv_bytes;
+  }
+  __device__ void LoadChunk(int to, const CUtensorMap* map, int first_barrier, int slot,
+                            int chunk) const {
+    const uint32_t barrier = Barrier(first_barrier + slot);
+    ptx::MbarrierArriveExpectBytes(barrier, kSmem.kv_bytes);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      ptx::TmaLoad3d(smem_ + to + Warpgroup() * kSmem.kv_bytes + block * kChunk * 128, map,
-                     Barrier(barrier), block * kSwizzleColumns, chunk * kChunk, blockIdx.z);
+      ptx::TmaLoad3d(Tile(to, slot) + block * kChunk * 128, map, barrier, block * kSwizzleColumns,
+                     chunk * kChunk, blockIdx.z);
     }
   }
-  // A part with several chunks takes one after another.
+  // Refills the slot that the part has just read.
   __device__ void Reload(int chunk) {
     ptx::NamedBarrierSync(1 + Warpgroup(), kWarpgroup);
     if (ptx::ElectLane()) {
-      if (warp_ % 4 == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, chunk);
-      if (warp_ % 4 == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, chunk);
+      if (warp_ % 4 == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, slot_, chunk);
+      if (warp_ % 4 == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, slot_, chunk);
     }
-    phase_ ^= 1;
   }
 
   // --- Products ---
   __device__ void StartScores(float (&scores)[kScores], int half) const {
     const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q);
-    const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + Warpgroup() * kSmem.kv_bytes +
-                                               half * kHalf * 128);
+    const uint64_t k = ptx::SwizzledDescriptor(Tile(kSmem.k, slot_) + half * kHalf * 128);
     ptx::WgmmaFence();
 #pragma unroll
     for (int d = 0; d < kShape.head_dim; d += 16) {
@@ -189,8 +214,7 @@ class SplitPart {
     ptx::WgmmaCommit();
   }
   __device__ void StartOutput(const uint32_t (&probs)[kScores / 2], int half) {
-    const uint64_t v = ptx::SwizzledDescriptor(
-        smem_ + kSmem.v + Warpgroup() * kSmem.kv_bytes + half * kHalf * 128, kChunk * 128);
+    const uint64_t v = ptx::SwizzledDescriptor(Tile(kSmem.v, slot_) + half * kHalf * 128, kChunk * 128);
     ptx::WgmmaFence();
 #pragma unroll
     for (int key = 0; key < kHalf; key += 16) {
@@ -248,7 +272,7 @@ class SplitPart {
   __device__ void RunChunk(int chunk, bool last) {
     const float scale_log2 = ScaleLog2();
     float scores[2][kScores];
-    ptx::MbarrierWait(Barrier(kKFull), phase_);
+    ptx::MbarrierWait(Barrier(kKFull + slot_), phase_);
     SPLIT_STAMP(0);
     StartScores(scores[0], 0);
     StartScores(scores[1], 1);
@@ -287,7 +311,7 @@ class SplitPart {
 
     uint32_t probs[2][kScores / 2];
     Exponentials(scores[0], subtract, scale_log2, probs[0]);
-    ptx::MbarrierWait(Barrier(kVFull), phase_);
+    ptx::MbarrierWait(Barrier(kVFull + slot_), phase_);
     StartOutput(probs[0], 0);
     SPLIT_STAMP(6);
     Exponentials(scores[1], subtract, scale_log2, probs[1]);
@@ -296,8 +320,10 @@ class SplitPart {
     // Sums are complete before O is: they travel meanwhile.
     if (last) {
       SumOverQuad();
-      if constexpr (kShape.cluster > 1) ptx::ClusterWait();  // peers' barriers exist
-      if constexpr (kParts > 1) SendStatistics();
+      if constexpr (kParts > 1 && !kGather) {
+        if constexpr (kShape.cluster > 1) ptx::ClusterWait();  // peers' barriers exist
+        SendStatistics();
+      }
     }
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(out_);
@@ -363,7 +389,7 @@ class SplitPart {
     if (k < kShape.warpgroups) {
       ptx::StoreShared(to, x);
     } else {
-      ptx::StorePeer(to, PeerSlot(kSmem.barriers + barrier * 8, kSplitBarriers * 8, k), x);
+      ptx::StorePeer(to, PeerSlot(kSmem.barriers + barrier * 8, kBarriers * 8, k), x);
     }
   }
   // Tells a peer of the same CTA that this warp has sent.
@@ -371,7 +397,7 @@ class SplitPart {
     if (k >= kShape.warpgroups) return;
     __syncwarp();
     if (ptx::ElectLane()) {
-      ptx::MbarrierArrive(PeerSlot(kSmem.barriers + barrier * 8, kSplitBarriers * 8, k));
+      ptx::MbarrierArrive(PeerSlot(kSmem.barriers + barrier * 8, kBarriers * 8, k));
     }
   }
 
@@ -425,8 +451,96 @@ class SplitPart {
     return sum > 0.0f ? inverse : 0.0f;
   }
 
+  // --- The end, by gathering ---
+  // Each part leaves its O, normalised, and its {max, sum} in its CTA's shared memory.
+  // CTA `rank_` then has columns [rank_, rank_ + 1) * head_dim / cluster of every row: a
+  // warp takes four columns of a row, a lane of it one part.
+  __device__ void Gather() {
+    constexpr int kWidth = kShape.head_dim / kShape.cluster;
+    const int rows = min(kRowsPerConsumer, p_.seq_q - first_row_);
+    const uint32_t statistics = smem_ + kSmem.statistics;
+    const uint32_t outputs = smem_ + kSmem.outputs;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = RowInTile() + 8 * r;
+      if (row >= rows) continue;
+      if (Lane() % 4 == 0) {
+        ptx::StoreShared(statistics + Warpgroup() * kSmem.statistics_bytes + row * 8, max_[r],
+                         sum_[r]);
+      }
+      const float inverse = Inverse(sum_[r]);
+      const uint32_t to = outputs + Warpgroup() * kSmem.outputs_bytes +
+                          (row * kShape.head_dim + Lane() % 4 * 2) * 4;
+#pragma unroll
+      for (int i = 0; i < kOut / 4; ++i) {
+        ptx::StoreShared(to + i * 32, out_[4 * i + 2 * r] * inverse,
+                         out_[4 * i + 2 * r + 1] * inverse);
+      }
+    }
+    if constexpr (kShape.cluster > 1) {
+      ptx::ClusterArrive();
+      ptx::ClusterWait();
+    } else {
+      __syncthreads();
+    }
+    const int part = Lane() < kParts ? Lane() : 0;
+    const uint32_t owner = part / kShape.warpgroups;
+    const int of_owner = part % kShape.warpgroups;
+    const float scale_log2 = ScaleLog2();
+    constexpr int kItems = kWidth / 4;
+    for (int item = warp_; item < rows * kItems; item += Threads() / 32) {
+      const int row = item / kItems;
+      const int column = rank_ * kWidth + item % kItems * 4;
+      const uint32_t s = statistics + of_owner * kSmem.statistics_bytes + row * 8;
+      const uint32_t x = outputs + of_owner * kSmem.outputs_bytes +
+                         (row * kShape.head_dim + column) * 4;
+      float2 statistic;
+      float4 o;
+      if constexpr (kShape.cluster > 1) {
+        statistic = ptx::LoadPeer2(ptx::PeerAddress(s, owner));
+        o = ptx::LoadPeer4(ptx::PeerAddress(x, owner));
+      } else {
+        statistic = ptx::LoadPeer2(s);
+        o = ptx::LoadPeer4(x);
+      }
+      if (Lane() >= kParts) statistic = make_float2(-INFINITY, 0.0f);
+      const float all_max = ReduceWarp(statistic.x, [](float a, float b) { return fmaxf(a, b); });
+      const float subtract = all_max == -INFINITY ? 0.0f : all_max * scale_log2;
+      const float weight = statistic.y * Exp2(fmaf(statistic.x, scale_log2, -subtract));
+      const auto add = [](float a, float b) { return a + b; };
+      const float all_sum = ReduceWarp(weight, add);
+      const float share = weight * Inverse(all_sum);
+      o.x = ReduceWarp(o.x * share, add);
+      o.y = ReduceWarp(o.y * share, add);
+      o.z = ReduceWarp(o.z * share, add);
+      o.w = ReduceWarp(o.w * share, add);
+      if (Lane() == 0) {
+        const int64_t at = int64_t{head_} * p_.seq_q + first_row_ + row;
+        *reinterpret_cast<uint2*>(static_cast<half*>(p_.o) + at * kShape.head_dim + column) =
+            make_uint2(PackHalves(o.x, o.y), PackHalves(o.z, o.w));
+        if (p_.lse != nullptr && column == 0) {
+          p_.lse[at] = all_max * p_.softmax_scale + logf(all_sum);
+        }
+      }
+    }
+    if constexpr (kShape.cluster > 1) {
+      // Nobody leaves before its peers have read.
+      ptx::ClusterArriveRelaxed();
+      ptx::ClusterWait();
+    }
+  }
+  template <typename Op>
+  __device__ static float ReduceWarp(float x, Op op) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {
+      x = op(x, __shfl_xor_sync(0xffffffffu, x, offset));
+    }
+    return x;
+  }
+  __device__ static constexpr int Threads() { return kShape.warpgroups * kWarpgroup; }
+
   // Share s of a thread's O: row s % 2 of its two, columns from s / 2 * kColumns.
-  static constexpr int kColumns = kParts > 1 ? 2 * kShape.head_dim / kParts : 0;
+  static constexpr int kColumns = kParts > 1 && !kGather ? 2 * kShape.head_dim / kParts : 0;
   // shares[k] becomes the share of peer k, shares[0] this part's own.
   __device__ void CutShares(uint32_t (&shares)[kParts][kShare]) const {
     const float inverse[2] = {Inverse(sum_[0]), Inverse(sum_[1])};
@@ -508,45 +622,26 @@ class SplitPart {
     }
   }
 
-  // Stores pieces of two columns, 8 columns apart, of row r of this thread's two.
-  // 4-byte stores: a quad fills half a sector with each, and to exchange pieces for
-  // wider ones costs more than it saves at one store per thread and piece.
+  // Stores pieces of two columns, 8 columns apart, of row r of this thread's two. The
+  // lanes of a quad exchange pieces, so that each stores 16 bytes: with 4-byte stores
+  // of its own the kernel ends 0.2 us later.
   template <int kCount>
   __device__ void Store(const uint32_t (&packed)[kCount], int r, int first_column) const {
+    static_assert(kCount % 4 == 0);
+    const int lane_in_quad = Lane() % 4;
     const int row = first_row_ + RowInTile() + 8 * r;
-#ifdef SPLIT_WIDE
-    if constexpr (kCount % 4 == 0) {
-      half* o = static_cast<half*>(p_.o) + (int64_t{head_} * p_.seq_q + row) * kShape.head_dim + first_column;
-#pragma unroll
-      for (int c = 0; c < kCount; c += 4) {
-        uint32_t x[4] = {packed[c], packed[c + 1], packed[c + 2], packed[c + 3]};
-        TransposeQuad(x, Lane() % 4);
-        if (row < p_.seq_q) *reinterpret_cast<uint4*>(o + (c + Lane() % 4) * 8) = make_uint4(x[0], x[1], x[2], x[3]);
-      }
-      return;
-    }
-#endif
-    if (row >= p_.seq_q) return;
     half* o = static_cast<half*>(p_.o) + (int64_t{head_} * p_.seq_q + row) * kShape.head_dim +
-              first_column + Lane() % 4 * 2;
+              first_column;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) *reinterpret_cast<uint32_t*>(o + 8 * i) = packed[i];
-  }
-#ifdef SPLIT_WIDE
-  __device__ static void TransposeQuad(uint32_t (&x)[4], int lane) {
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2) {
-      const bool upper = (lane & step) != 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if ((i & step) != 0) continue;
-        const uint32_t send = upper ? x[i] : x[i + step];
-        const uint32_t received = __shfl_xor_sync(0xffffffffu, send, step);
-        (upper ? x[i] : x[i + step]) = received;
+    for (int c = 0; c < kCount; c += 4) {
+      uint32_t x[4] = {packed[c], packed[c + 1], packed[c + 2], packed[c + 3]};
+      TransposeQuad(x, lane_in_quad);
+      if (row < p_.seq_q) {
+        *reinterpret_cast<uint4*>(o + (c + lane_in_quad) * 8) =
+            make_uint4(x[0], x[1], x[2], x[3]);
       }
     }
   }
-#endif
   __device__ void StoreLse(int r, float row_max, float row_sum) const {
     const int row = first_row_ + RowInTile() + 8 * r;
     if (p_.lse == nullptr || Lane() % 4 != 0 || row >= p_.seq_q) return;
@@ -560,6 +655,7 @@ class SplitPart {
   const int part_;
   const int first_row_;
   const int head_;
+  int slot_ = 0;
   uint32_t phase_ = 0;
   float max_[2] = {-INFINITY, -INFINITY};  // in raw score units
   float sum_[2] = {0.0f, 0.0f};            // of this thread's columns, then of the quad's
