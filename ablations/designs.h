@@ -6,6 +6,7 @@
 //   leave_one_out  everything on, without one toggle and what needs it
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
+//   hopper_small   each toggle of the resident family on top of all before it
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
@@ -343,12 +344,16 @@ inline Design HopperDesign() {
   return design;
 }
 
+inline Design HopperSmallDesign();  // designs_hopper_small.h
+
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  return {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(), DeclaredFactorialDesign(),
-          HopperDesign()};
+  return {LadderDesign(), OneOnDesign(),      LeaveOneOutDesign(), DeclaredFactorialDesign(),
+          HopperDesign(), HopperSmallDesign()};
 }
 
 }  // namespace warpledger::ablations
+
+#include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

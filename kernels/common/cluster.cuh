@@ -10,15 +10,10 @@
 namespace warpledger::ptx {
 
 // Every thread of the cluster arrives once and waits once. The arrival orders no
-// memory: with release semantics it waits for the thread's copies in flight too, which
-// costs more than a thousand cycles while tiles are loading. Barriers that peers signal
-// are made visible by MbarrierInitFence before it.
+// memory: with release semantics it takes more than a thousand cycles while copies are
+// in flight. Barriers that peers signal are made visible by MbarrierInitFence before.
 __device__ inline void ClusterArriveRelaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
-}
-// Release: what the thread wrote to shared memory is visible to who waits.
-__device__ inline void ClusterArrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
 }
 __device__ inline void ClusterWait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
@@ -40,26 +35,6 @@ __device__ inline void StorePeer(uint32_t address, uint32_t barrier, const uint3
       "r"(barrier), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
       : "memory");
 }
-// Loads from shared memory of this CTA, or of a peer by PeerAddress.
-__device__ inline float2 LoadPeer2(uint32_t address) {
-  float2 x;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];\n"
-               : "=f"(x.x), "=f"(x.y)
-               : "r"(address)
-               : "memory");
-  return x;
-}
-__device__ inline float4 LoadPeer4(uint32_t address) {
-  float4 x;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(address)
-               : "memory");
-  return x;
-}
-__device__ inline void StoreShared(uint32_t address, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(address), "f"(x), "f"(y) : "memory");
-}
 __device__ inline void StoreShared(uint32_t address, const uint32_t (&x)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(x[0]), "r"(x[1]),
                "r"(x[2]), "r"(x[3])
@@ -75,9 +50,8 @@ __device__ inline void LoadShared(uint32_t address, uint32_t (&x)[4]) {
 // One lane of a whole warp: true there alone.
 __device__ inline bool ElectLane() {
   uint32_t elected;
-  asm volatile(
-      "{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}\n"
-      : "=r"(elected));
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}\n"
+               : "=r"(elected));
   return elected != 0;
 }
 
@@ -87,9 +61,7 @@ __device__ inline void LaunchDependents() {
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 }
 // Waits until the kernel before has ended and its writes are visible.
-__device__ inline void AwaitPriorKernel() {
-  asm volatile("griddepcontrol.wait;\n" ::: "memory");
-}
+__device__ inline void AwaitPriorKernel() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
 
 }  // namespace warpledger::ptx
 
