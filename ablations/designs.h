@@ -307,7 +307,7 @@ inline Design DeclaredFactorialDesign() {
 
 // The designs whose order of toggles the registry's predictions speak of.
 constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper";
+  return design == "ladder" || design == "hopper" || design == "hopper_small";
 }
 
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.

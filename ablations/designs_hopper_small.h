@@ -15,7 +15,8 @@ namespace warpledger::ablations {
 
 // Each toggle of the family on top of all before it, from the pipelined kernel with one
 // consumer warpgroup. That kernel with its ring and its overlap stands beside it: more
-// toggles than the first step has, and the one to beat.
+// toggles than the first step has, and the one to beat. So does the last step with one
+// warpgroup: what two bring turns with the number of keys.
 inline Design HopperSmallDesign() {
   Design design = {.name = "hopper_small",
                    .label =
@@ -46,6 +47,13 @@ inline Design HopperSmallDesign() {
                            .base = previous});
     previous = std::move(name);
   }
+  sdpa::Config narrow = config;
+  narrow.kv_warpgroups = 0;
+  design.arms.push_back({.name = "hopper_small:one_kv_warpgroup",
+                         .config = narrow,
+                         .role = "without",
+                         .toggle = std::string(sdpa::ToggleId(&sdpa::Config::kv_warpgroups)),
+                         .base = previous});
   PlantControls("hopper_small_control", previous, config, &design);
   return design;
 }
