@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/resident/shape.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -39,8 +40,9 @@ using ToggleField = int Config::*;
 
 // A kernel. A configuration is of one family; a toggle may belong to several.
 enum class Family : unsigned {
-  kSmem = 1,   // simt and wmma: S and P pass through shared memory
-  kWgmma = 2,  // Hopper: wgmma, copy engine, warp specialisation
+  kSmem = 1,      // simt and wmma: S and P pass through shared memory
+  kWgmma = 2,     // Hopper: wgmma, copy engine, warp specialisation
+  kResident = 4,  // Hopper, small problems: no producer, K/V divided between parts
 };
 constexpr Family operator|(Family a, Family b) {
   return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -159,15 +161,15 @@ constexpr std::string_view ToggleId(ToggleField field) {
 }
 
 constexpr Family FamilyOf(const Config& config) {
-  return config.wgmma ? Family::kWgmma : Family::kSmem;
+  return config.resident_kv ? Family::kResident : config.wgmma ? Family::kWgmma : Family::kSmem;
 }
 // The toggle that makes a configuration one of the family; empty for kSmem.
 constexpr std::string_view FamilyRoot(Family family) {
-  return family == Family::kWgmma ? "wgmma" : "";
+  return family == Family::kResident ? "resident_kv" : family == Family::kWgmma ? "wgmma" : "";
 }
 // As records and file names spell it.
 constexpr std::string_view FamilyName(Family family) {
-  return family == Family::kWgmma ? "wgmma" : "smem";
+  return family == Family::kResident ? "resident" : family == Family::kWgmma ? "wgmma" : "smem";
 }
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
@@ -229,23 +231,39 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   return s;
 }
 
+// The resident family's own geometry.
+constexpr ResidentShape ResidentShapeOf(const Config& c) {
+  ResidentShape s;
+  s.head_dim = c.head_dim;
+  s.causal = c.mask == Mask::kCausal;
+  s.warpgroups = c.kv_warpgroups ? 2 : 1;
+  s.cluster = c.cluster_split_kv > 0 ? c.cluster_split_kv : 1;
+  s.fp16_exchange = c.fp16_exchange != 0;
+  s.dependent_launch = c.dependent_launch != 0;
+  return s;
+}
+
 // Query rows per CTA.
 constexpr int TileM(const Config& c) {
+  if (c.resident_kv) return kRowsPerConsumer;
   if (c.wgmma) return TileM(ShapeOf(c));
   return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
 }
 // Keys per step of the K/V loop.
 constexpr int TileN(const Config& c) {
+  if (c.resident_kv) return ChunkKeys(ResidentShapeOf(c));
   if (c.wgmma) return ShapeOf(c).tile_n;
   return c.kv_tiling ? 32 : 64;
 }
 constexpr int Threads(const Config& c) {
+  if (c.resident_kv) return Threads(ResidentShapeOf(c));
   if (c.wgmma) return Threads(ShapeOf(c));
   return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
 }
 constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
+  if (c.resident_kv) return 1;
   if (c.wgmma) return ShapeOf(c).stages;
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
 }

@@ -76,6 +76,7 @@ constexpr bool OutputFitsBelowScores(const SmemLayout& s, int tile_m) {
 }
 
 constexpr int SmemBytes(const Config& c) {
+  if (c.resident_kv) return MakeSmem(ResidentShapeOf(c)).bytes;
   return c.wgmma ? MakeSmem(ShapeOf(c)).bytes : MakeSmemLayout(c).bytes;
 }
 

@@ -331,10 +331,31 @@ TEST(SummarizeTest, ThrottledPairsMakeAVerdictInvalidAndIdleOnesDoNot) {
   Record record = ExampleRecord();
   ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x1; });
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
-  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x20; });
   const Json summary = SummaryOf(record);
   EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "INVALID");
   EXPECT_EQ(summary["provenance"]["throttled_samples"], 24);
+}
+
+TEST(SummarizeTest, APowerLimitOfBothArmsMarksAVerdictAndThatOfOneArmMakesItInvalid) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("held one arm more"));
+
+  ForSamples(record, "ladder:kv_tiling", "mission_b", [](Sample& s) { s.throttle = 0x4 | 0x1; });
+  const Json summary = SummaryOf(record);
+  verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("; power-capped in 24 (base) and 24 (candidate) of 24 pairs, at "));
+  EXPECT_EQ(verdict["power_capped"]["base_pairs"], 24);
+  EXPECT_EQ(verdict["power_capped"]["candidate_pairs"], 24);
+  EXPECT_TRUE(verdict["power_capped"]["base_sm_mhz"].is_number());
+  EXPECT_EQ(summary["provenance"]["throttled_samples"], 48) << "flagged all the same";
+  // A verdict that the limit does not touch has no such field.
+  EXPECT_FALSE(VerdictOn(summary, "wmma_qk", "small").contains("power_capped"));
 }
 
 TEST(SummarizeTest, UnequalClocksMakeAVerdictInvalid) {
