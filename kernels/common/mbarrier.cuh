@@ -54,6 +54,26 @@ __device__ inline void MbarrierArrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
 }
 
+// Whether the phase of the given parity has completed; may first suspend the thread for a
+// time that the hardware chooses.
+__device__ inline bool MbarrierTryWait(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+#else
+  __trap();
+#endif
+  return done != 0;
+}
+
 // Waits until the phase of the given parity has completed. A fresh barrier is in
 // phase 0: waiting for parity 1 returns at once.
 __device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
