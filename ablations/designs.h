@@ -32,6 +32,9 @@ struct DesignArm {
   std::string role;    // base, step, without, aa or null
   std::string toggle;  // what a step or a null control adds, what a `without` leaves out
   std::string base;    // the arm that it is judged against
+  // A delay of so many SM clock cycles at the end of each replay; 0: none.
+  long long spin_cycles = 0;
+  bool spin_alone = false;  // replays of nothing but the delay
 };
 
 // A combination that a factorial spans and the kernels can't have.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ablations/calibration_plan.h"
 #include "ablations/nearest.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -150,6 +151,7 @@ absl::StatusOr<Design> ParseFactorial(std::string_view name) {
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
   if (IsFactorial(name) && name.find(':') != std::string_view::npos) return ParseFactorial(name);
+  if (IsCalibration(name)) return CalibrationDesign(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
     if (design.name == name) return std::move(design);

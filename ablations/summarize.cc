@@ -13,6 +13,7 @@
 #include "ablations/analysis/paired.h"
 #include "ablations/analysis/quantile.h"
 #include "ablations/analysis/random.h"
+#include "ablations/analysis/variance_split.h"
 #include "ablations/analysis/verdict.h"
 #include "ablations/attribute.h"
 #include "ablations/designs.h"
@@ -119,8 +120,8 @@ class Summarizer {
         {"family_size", family_size},
         {"correction", "Holm"},
         {"interval",
-         "the wider of a cluster bootstrap over processes and blocks and Student's t on the "
-         "processes' medians"}};
+         "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
+         "medians"}};
     if (run_.stopping) summary["statistics"]["looks"] = Looks();
     summary["shapes"] = Json::array();
     for (const ShapeInfo& shape : run_.shapes) summary["shapes"].push_back(ToJson(shape));
@@ -246,10 +247,13 @@ class Summarizer {
     (*out)["n_samples"] = timings.size();
     if (with_processes) (*out)["n_processes"] = processes.size();
     if (timings.empty()) {
-      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us"}) (*out)[field] = nullptr;
+      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "p10_us", "p90_us"}) {
+        (*out)[field] = nullptr;
+      }
       return;
     }
-    const double p50 = analysis::Median(std::move(us));
+    std::sort(us.begin(), us.end());
+    const double p50 = analysis::SortedQuantile(us, 0.5);
     const Interval log_ci =
         ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
             .Envelope(Confidence(shape));
@@ -258,6 +262,8 @@ class Summarizer {
     // the middle two's geometric mean: a hair below p50.
     (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
     (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
+    (*out)["p10_us"] = Rounded(analysis::SortedQuantile(us, 0.1));
+    (*out)["p90_us"] = Rounded(analysis::SortedQuantile(us, 0.9));
   }
 
   std::vector<Pair> Pairs(const std::string& base, const std::string& candidate,
@@ -552,6 +558,8 @@ class Summarizer {
                          .neutral_delta = options_.neutral_delta});
     std::set<int> processes;
     for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+    const std::optional<analysis::VarianceSplit> split =
+        analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
 
     // A prediction speaks of one shape and of its ladder's order, and only sound
     // evidence can test it.
@@ -583,6 +591,8 @@ class Summarizer {
                     {"verdict", VerdictName(judgement.verdict)},
                     {"reason", reason},
                     {"mde_ratio", Rounded(judgement.mde_ratio)},
+                    {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                    {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
                     {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
                     {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
                     {"prediction_held", std::move(held)}};

@@ -16,8 +16,8 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import effects, ladder, speedup, waterfall  # noqa: E402
-from plots.summary import SummaryError, load  # noqa: E402
+from plots import calibration, effects, ladder, speedup, waterfall  # noqa: E402
+from plots.summary import Summary, SummaryError, load_json  # noqa: E402
 
 
 def figures(summary):
@@ -55,8 +55,11 @@ def main(argv=None):
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
-        summary = load(arguments.summary)
-        known = figures(summary)
+        data = load_json(arguments.summary)
+        if calibration.is_calibration(data):
+            known = {"calibration": lambda: calibration.draw(data)}
+        else:
+            known = figures(Summary(data))
         chosen = arguments.figure or list(known)
         for name in chosen:
             if name not in known:

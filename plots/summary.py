@@ -20,15 +20,18 @@ class SummaryError(Exception):
 
 
 def load(path):
+    return Summary(load_json(path))
+
+
+def load_json(path):
     try:
         with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+            return json.load(file)
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; write it with `warpledger judge`") from error
     except ValueError as error:
         raise SummaryError(f"{path}: not JSON ({error}); write it again with `warpledger judge`"
                            ) from error
-    return Summary(data)
 
 
 def _field(parent, path, key, kinds, nullable=False):
