@@ -204,6 +204,15 @@ absl::Span<const Command> AllCommands() {
        .flags = {"baseline", "waivers", "format"},
        .exit_on_failure = ablations::kRatchetNotCompared,
        .run = &RatchetCommand},
+      {.name = "bundle",
+       .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
+       .summary = "Packs records, program and results into a tarball that checks itself",
+       .details =
+           "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
+           "computes verdicts,\nreports and pictures again: they must come out byte for byte. The "
+           "manifest has every file's SHA-256.",
+       .flags = {"record", "out", "python"},
+       .run = &BundleCommand},
       {.name = "profile",
        .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
        .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
