@@ -6,6 +6,7 @@
 //   leave_one_out  everything on, without one toggle and what needs it
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
+//   hopper_small   each toggle of the resident family on top of all before it
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
@@ -45,7 +46,21 @@ struct Design {
   std::string label;
   std::vector<DesignArm> arms;
   std::vector<InfeasibleCell> infeasible = {};
+  // Its arms are compiled for problems of these; on others they don't apply.
+  std::vector<int> head_dims = {64};
 };
+
+// The compiled instances behind an arm of the design.
+inline std::vector<sdpa::Config> Specialisations(const Design& design, const DesignArm& arm) {
+  std::vector<sdpa::Config> configs;
+  for (const int head_dim : design.head_dims) {
+    for (const bool causal : {false, true}) {
+      const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal);
+      if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
+    }
+  }
+  return configs;
+}
 
 // The first level of a toggle that is not off.
 constexpr int FirstOnLevel(const sdpa::ToggleRow& row) { return row.levels.values[1]; }
@@ -56,7 +71,7 @@ inline std::vector<const sdpa::ToggleRow*> LadderToggles() {
   std::vector<const sdpa::ToggleRow*> rows;
   sdpa::Config config;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control) continue;
+    if (row.control || !row.in_ladder) continue;
     sdpa::Config more = config;
     more.*row.field = FirstOnLevel(row);
     if (sdpa::WhyInvalid(more)) continue;
@@ -184,29 +199,38 @@ inline Design OneOnDesign() {
   return design;
 }
 
-// The full configuration, and for each toggle what is left of it without the
+// The configuration `full`, and for each of `rows` what is left of it without the
 // toggle and without those that need it. The full arm is timed once and judged
 // against each of the others, so a `without` arm is the base of its verdict.
-inline Design LeaveOneOutDesign() {
-  const std::string full = "leave_one_out:full";
+inline Design LeaveOneOutOf(const std::string& name, std::string label,
+                            const std::vector<const sdpa::ToggleRow*>& rows,
+                            const sdpa::Config& full_config) {
+  const std::string full = name + ":full";
   Design design = {
-      .name = "leave_one_out",
-      .label = "everything on, against the same without one toggle and those that need it",
-      .arms = {{.name = full, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""}}};
-  for (const sdpa::ToggleRow* row : LadderToggles()) {
-    sdpa::Config alone = EverythingOn();
+      .name = name,
+      .label = std::move(label),
+      .arms = {{.name = full, .config = full_config, .role = "base", .toggle = "", .base = ""}}};
+  const std::string prefix = name == "leave_one_out" ? "" : name + ":";
+  for (const sdpa::ToggleRow* row : rows) {
+    sdpa::Config alone = full_config;
     alone.*row->field = 0;
     sdpa::Config config = alone;
     DropDependents(&config);
-    design.arms.push_back(
-        {.name = "without:" + std::string(row->id) + (config == alone ? "" : "(+dependents)"),
-         .config = config,
-         .role = "without",
-         .toggle = std::string(row->id),
-         .base = full});
+    design.arms.push_back({.name = prefix + "without:" + std::string(row->id) +
+                                   (config == alone ? "" : "(+dependents)"),
+                           .config = config,
+                           .role = "without",
+                           .toggle = std::string(row->id),
+                           .base = full});
   }
-  PlantControls("leave_one_out", full, EverythingOn(), &design);
+  PlantControls(name, full, full_config, &design);
   return design;
+}
+
+inline Design LeaveOneOutDesign() {
+  return LeaveOneOutOf("leave_one_out",
+                       "everything on, against the same without one toggle and those that need it",
+                       LadderToggles(), EverythingOn());
 }
 
 // The most toggles of one factorial: 128 combinations.
@@ -292,12 +316,36 @@ inline Design DeclaredFactorialDesign() {
 
 // The designs whose order of toggles the registry's predictions speak of.
 constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper";
+  return design == "ladder" || design == "hopper" || design == "hopper_small";
 }
 
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
 constexpr bool IsFactorial(std::string_view design) {
   return design == "factorial" || design.substr(0, 10) == "factorial:";
+}
+
+// The toggles of the wgmma family in registry order.
+inline std::vector<const sdpa::ToggleRow*> HopperToggles() {
+  std::vector<const sdpa::ToggleRow*> rows;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || !row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    rows.push_back(&row);
+  }
+  return rows;
+}
+
+// All of them but the family itself can be left out.
+inline Design HopperLeaveOneOutDesign() {
+  std::vector<const sdpa::ToggleRow*> rows = HopperToggles();
+  sdpa::Config full;
+  for (const sdpa::ToggleRow* row : rows) full.*row->field = FirstOnLevel(*row);
+  rows.erase(rows.begin());
+  Design design = LeaveOneOutOf(
+      "hopper_leave_one_out",
+      "the whole Hopper kernel, against the same without one toggle and those that need it", rows,
+      full);
+  design.head_dims = {64, 128, 256};
+  return design;
 }
 
 // The toggles of the wgmma family, each on top of all before it; the first is judged
@@ -307,19 +355,20 @@ inline Design HopperDesign() {
                    .label =
                        "the Hopper kernel: each toggle of the wgmma family on top of all before "
                        "it, from the end of the ladder",
-                   .arms = {}};
+                   .arms = {},
+                   .infeasible = {},
+                   .head_dims = {64, 128, 256}};
   std::string previous = "hopper:ladder_end";
   design.arms.push_back(
       {.name = previous, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""});
   sdpa::Config config;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.family != sdpa::Family::kWgmma) continue;
-    config.*row.field = FirstOnLevel(row);
-    std::string name = "hopper:" + std::string(row.id);
+  for (const sdpa::ToggleRow* row : HopperToggles()) {
+    config.*row->field = FirstOnLevel(*row);
+    std::string name = "hopper:" + std::string(row->id);
     design.arms.push_back({.name = name,
                            .config = config,
                            .role = "step",
-                           .toggle = std::string(row.id),
+                           .toggle = std::string(row->id),
                            .base = previous});
     previous = std::move(name);
   }
@@ -327,12 +376,18 @@ inline Design HopperDesign() {
   return design;
 }
 
+inline Design HopperSmallDesign();  // designs_hopper_small.h
+
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  return {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(), DeclaredFactorialDesign(),
-          HopperDesign()};
+  return {LadderDesign(),      OneOnDesign(),
+          LeaveOneOutDesign(), DeclaredFactorialDesign(),
+          HopperDesign(),      HopperLeaveOneOutDesign(),
+          HopperSmallDesign()};
 }
 
 }  // namespace warpledger::ablations
+
+#include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

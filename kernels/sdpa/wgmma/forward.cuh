@@ -28,6 +28,7 @@
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/quad.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
@@ -186,7 +187,7 @@ class WgmmaConsumer {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int visible =
-          WgmmaWork::VisibleKeys(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
+          WgmmaWork::VisibleKeys<kShape>(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
@@ -271,13 +272,13 @@ class WgmmaConsumer {
     ptx::PinRegisters(t.scores);
     Release(barriers_.KEmpty(k_.slot));
     k_.Advance();
-    if (p_.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
+    if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
     Pack(t.probs, t.scores);
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
-    const int whole = max(WgmmaWork::VisibleKeys(p_, work.first_row), 0) / kShape.tile_n;
+    const int whole = max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) / kShape.tile_n;
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
 #pragma unroll 1
@@ -318,21 +319,6 @@ class WgmmaConsumer {
       }
       if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
         p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
-      }
-    }
-  }
-
-  // Transposes the 4x4 matrix whose row `lane` is `x`.
-  __device__ static void TransposeQuad(uint32_t (&x)[4], int lane) {
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2) {
-      const bool upper = (lane & step) != 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if ((i & step) != 0) continue;
-        const uint32_t send = upper ? x[i] : x[i + step];
-        const uint32_t received = __shfl_xor_sync(0xffffffffu, send, step);
-        (upper ? x[i] : x[i + step]) = received;
       }
     }
   }
