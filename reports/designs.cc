@@ -228,10 +228,19 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
       if (!AttributionAt(summary, *shape)[0]->total_log) continue;
       Append(&out, "![Shapley shares at ", shape->name, "](", picture_prefix, "factorial_",
              shape->name, ".svg)\n\n");
+      if (std::none_of(summary.interactions.begin(), summary.interactions.end(),
+                       [&](const Interaction& row) {
+                         return row.shape == shape->name && row.ratio.value.has_value();
+                       })) {
+        continue;
+      }
+      Append(&out, "![Interactions at ", shape->name, "](", picture_prefix,
+             "factorial_interactions_", shape->name, ".svg)\n\n");
     }
   } else {
     Append(&out, "![Effect of each toggle at each shape](", picture_prefix, summary.design,
-           "_effects.svg)\n\n");
+           "_effects.svg)\n\n![Verdict of each toggle at each shape](", picture_prefix,
+           summary.design, "_matrix.svg)\n\n");
   }
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Append(&out, "## ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n");

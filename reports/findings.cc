@@ -222,9 +222,10 @@ std::string HowToReadSection(const Summary& summary) {
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {
   const std::string_view main = summary.MainShape().name;
-  std::string out =
-      Cat("## Pictures\n\n![Ladder at ", main, "](", picture_prefix, "ladder_", main,
-          ".svg)\n\n![Effect of each step at each shape](", picture_prefix, "effects.svg)\n");
+  std::string out = Cat("## Pictures\n\n![Ladder at ", main, "](", picture_prefix, "ladder_", main,
+                        ".svg)\n\n![Effect of each step at each shape](", picture_prefix,
+                        "effects.svg)\n\n![Verdict of each step at each shape](", picture_prefix,
+                        "matrix.svg)\n");
   std::vector<std::string> others;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     if (shape->name == main) continue;

@@ -328,7 +328,7 @@ class CommandTest(unittest.TestCase):
         code, stderr = self.run_on(synthetic())
         self.assertEqual((code, stderr), (0, ""))
         first = self.written()
-        names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects",
+        names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects", "matrix",
                                                                        "speedup_overview"}
         self.assertEqual(set(first), {f"{name}.{kind}" for name in names
                                       for kind in ("svg", "png")})
