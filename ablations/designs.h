@@ -7,6 +7,7 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
+//   stage2_plus    designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
@@ -40,8 +41,9 @@ struct DesignArm {
 // A combination that a factorial spans and the kernels can't have.
 struct InfeasibleCell {
   std::string name;
-  std::string toggle;   // on there
-  std::string missing;  // which it needs, and which is off there
+  std::string toggle;    // on there
+  std::string missing;   // which it needs, and which is off there; or, with `why`, what excludes it
+  std::string why = {};  // no missing need but a rule of the kernels
 };
 
 struct Design {
@@ -380,17 +382,19 @@ inline Design HopperDesign() {
 }
 
 inline Design HopperSmallDesign();  // designs_hopper_small.h
+inline Design Stage2PlusDesign();   // designs_wmma.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
   return {LadderDesign(),      OneOnDesign(),
           LeaveOneOutDesign(), DeclaredFactorialDesign(),
           HopperDesign(),      HopperLeaveOneOutDesign(),
-          HopperSmallDesign()};
+          HopperSmallDesign(), Stage2PlusDesign()};
 }
 
 }  // namespace warpledger::ablations
 
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
+#include "ablations/designs_wmma.h"          // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

@@ -28,6 +28,10 @@ std::string ChangeName(sdpa::EvidenceChange change) {
       return "appears";
     case sdpa::EvidenceChange::kGrows:
       return "grows";
+    case sdpa::EvidenceChange::kShrinks:
+      return "shrinks";
+    case sdpa::EvidenceChange::kChanges:
+      return "changes";
   }
   return "unknown";
 }
