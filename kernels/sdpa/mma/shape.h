@@ -54,6 +54,23 @@ struct MmaShape {
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };
 
+// The tiles that the suite compares, by the toggle's level.
+struct MmaTile {
+  int row_warps;
+  int rows_per_warp;
+  int tile_n;
+};
+inline constexpr MmaTile kMmaTiles[] = {
+    {4, 16, 64},   // 64 x 64
+    {4, 32, 64},   // 128 x 64
+    {2, 16, 64},   // 32 x 64, for grids of few rows
+    {1, 16, 32},   // 16 x 32, for decoding
+    {2, 32, 64},   // 64 x 64, 32 rows a warp
+    {8, 16, 64},   // 128 x 64, 16 rows a warp
+    {4, 16, 128},  // 64 x 128
+    {4, 32, 32},   // 128 x 32
+};
+
 constexpr int TileM(const MmaShape& s) { return s.row_warps * s.rows_per_warp; }
 constexpr int ConsumerThreads(const MmaShape& s) { return s.row_warps * s.key_groups * 32; }
 constexpr int Threads(const MmaShape& s) { return ConsumerThreads(s) + s.producer_warps * 32; }
