@@ -8,11 +8,13 @@
 // half an fp16 step at max|ref|, the rounding that no fp16 output escapes. Where
 // it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at
 // least of 1), and is -inf exactly where no key is seen. NaN or infinity fails.
-// Unlike a fixed tolerance, the limits shrink with the size of the outputs.
+// Unlike a fixed tolerance, the limits shrink with the size of the outputs. Where the
+// reference holds a sample of the rows, the others must be finite.
 
 #ifndef WARPLEDGER_ABLATIONS_CORRECTNESS_H_
 #define WARPLEDGER_ABLATIONS_CORRECTNESS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/types/span.h"
@@ -31,6 +33,7 @@ struct Accuracy {
   double mean_err_limit = 0;
   double lse_err = 0;  // NaN where no LSE was given
   double lse_limit = 0;
+  int64_t rows = 0;    // of the reference
   std::string reason;  // why not correct; empty when it is
 };
 

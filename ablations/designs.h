@@ -45,7 +45,21 @@ struct Design {
   std::string label;
   std::vector<DesignArm> arms;
   std::vector<InfeasibleCell> infeasible = {};
+  // Its arms are compiled for problems of these; on others they don't apply.
+  std::vector<int> head_dims = {64};
 };
+
+// The compiled instances behind an arm of the design.
+inline std::vector<sdpa::Config> Specialisations(const Design& design, const DesignArm& arm) {
+  std::vector<sdpa::Config> configs;
+  for (const int head_dim : design.head_dims) {
+    for (const bool causal : {false, true}) {
+      const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal);
+      if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
+    }
+  }
+  return configs;
+}
 
 // The first level of a toggle that is not off.
 constexpr int FirstOnLevel(const sdpa::ToggleRow& row) { return row.levels.values[1]; }
@@ -56,7 +70,7 @@ inline std::vector<const sdpa::ToggleRow*> LadderToggles() {
   std::vector<const sdpa::ToggleRow*> rows;
   sdpa::Config config;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control) continue;
+    if (row.control || !row.in_ladder) continue;
     sdpa::Config more = config;
     more.*row.field = FirstOnLevel(row);
     if (sdpa::WhyInvalid(more)) continue;
@@ -307,13 +321,15 @@ inline Design HopperDesign() {
                    .label =
                        "the Hopper kernel: each toggle of the wgmma family on top of all before "
                        "it, from the end of the ladder",
-                   .arms = {}};
+                   .arms = {},
+                   .infeasible = {},
+                   .head_dims = {64, 128, 256}};
   std::string previous = "hopper:ladder_end";
   design.arms.push_back(
       {.name = previous, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""});
   sdpa::Config config;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.family != sdpa::Family::kWgmma) continue;
+    if (row.control || !row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
     config.*row.field = FirstOnLevel(row);
     std::string name = "hopper:" + std::string(row.id);
     design.arms.push_back({.name = name,

@@ -170,6 +170,20 @@ std::vector<NamedVariant> AllVariants() {
   return variants;
 }
 
+std::vector<sdpa::Config> AllInstanceConfigs() {
+  std::vector<sdpa::Config> configs;
+  for (const Design& design : AllDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      for (const sdpa::Config& config : Specialisations(design, arm)) {
+        if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
+          configs.push_back(config);
+        }
+      }
+    }
+  }
+  return configs;
+}
+
 absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
   for (const Design& design : AllDesigns()) {
     for (const DesignArm& arm : design.arms) {
@@ -199,10 +213,12 @@ absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
 }
 
 absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list) {
-  if (list == "ladder") {
+  if (list == "ladder" || list == "fa3") {
     std::vector<sdpa::NamedShape> shapes;
     for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-      if (shape.ladder) shapes.push_back(shape);
+      if (list == "ladder" ? shape.ladder : absl::StartsWith(Text(shape.name), "fa3_")) {
+        shapes.push_back(shape);
+      }
     }
     return shapes;
   }

@@ -35,9 +35,13 @@ absl::StatusOr<NamedVariant> FindVariant(std::string_view name);
 // The distinct configurations of all designs, each under its first arm's name.
 std::vector<NamedVariant> AllVariants();
 
+// The configuration of each instance that a build with nvcc holds.
+std::vector<sdpa::Config> AllInstanceConfigs();
+
 // "all", or comma-separated names in the order given, without repeats.
 absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list);
-// "all", "ladder" (the design's own) or comma-separated names.
+// "all", comma-separated names, or a group: "ladder" (the design's own shapes) or
+// "fa3" (the grid of FlashAttention-3's paper).
 absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list);
 // "all" or comma-separated names.
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list);

@@ -454,7 +454,8 @@ Json ToJson(const Check& check) {
           {"lse_limit", FiniteOrNull(check.lse_limit)},
           {"guards_intact", check.guards_intact},
           {"bit_identical", check.bit_identical},
-          {"reason", check.reason}};
+          {"reason", check.reason},
+          {"rows", check.rows}};
 }
 
 Json ToJson(const std::vector<InstanceResources>& instances) {
@@ -586,6 +587,7 @@ absl::StatusOr<Check> CheckFromJson(const Json& json) {
       .Get("guards_intact", &check.guards_intact)
       .Get("bit_identical", &check.bit_identical)
       .Get("reason", &check.reason);
+  if (json.contains("rows")) fields.Get("rows", &check.rows);
   return fields.Result(std::move(check));
 }
 

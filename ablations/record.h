@@ -161,6 +161,7 @@ struct Check {
   bool guards_intact = false;
   bool bit_identical = false;
   std::string reason;
+  int64_t rows = 0;  // query rows held against the reference; 0: all, as older records have it
 };
 
 // --- resources.json, codegen.json, launch.json, peers.json ---------------------

@@ -139,17 +139,22 @@ class Controller {
     }
     std::vector<InstanceLaunch> launches;
     std::set<std::string> seen;
-    for (const DesignArm& arm : design_.arms) {
-      const std::string name = sdpa::ConfigName(arm.config);
-      if (!seen.insert(name).second) continue;
-      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config);
-      if (instance == nullptr) {
-        return absl::InternalError(absl::StrCat("this build holds no instance of ", name));
+    for (const sdpa::NamedShape& shape : options_.shapes) {
+      for (const DesignArm& arm : design_.arms) {
+        const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config, shape.problem);
+        if (instance == nullptr && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+        if (instance == nullptr) {
+          return absl::InternalError(absl::StrCat("this build holds no instance of ",
+                                                  sdpa::ConfigName(arm.config), " for shape ",
+                                                  std::string(shape.name)));
+        }
+        const std::string name = sdpa::InstanceName(instance->config);
+        if (!seen.insert(name).second) continue;
+        absl::StatusOr<sdpa::KernelAttributes> attributes = sdpa::GetKernelAttributes(*instance);
+        if (!attributes.ok()) return attributes.status();
+        launches.push_back({name, attributes->dynamic_smem_bytes, attributes->static_smem_bytes,
+                            attributes->registers, attributes->threads, attributes->ctas_per_sm});
       }
-      absl::StatusOr<sdpa::KernelAttributes> attributes = sdpa::GetKernelAttributes(*instance);
-      if (!attributes.ok()) return attributes.status();
-      launches.push_back({name, attributes->dynamic_smem_bytes, attributes->static_smem_bytes,
-                          attributes->registers, attributes->threads, attributes->ctas_per_sm});
     }
     return WriteFileAtomically(InRecord(kLaunchFile), DumpFile(ablations::ToJson(launches)));
   }

@@ -234,12 +234,24 @@ class Summarizer {
     return analysis::PairUp(Timings(base, shape), Timings(candidate, shape));
   }
 
-  const InstanceLaunch* Launch(const std::string& config) const {
-    if (!record_.launch) return nullptr;
-    for (const InstanceLaunch& launch : *record_.launch) {
-      if (launch.variant == config) return &launch;
-    }
-    return nullptr;
+  // What the record holds of the instance that `config` ran on for a shape. Records
+  // that are older than instances per mask name it by the configuration alone.
+  template <typename Find>
+  auto ForShape(const std::string& config, const ShapeInfo& shape, const Find& find) const {
+    const int head_dim = shape.problem.head_dim;
+    const auto* found = find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal));
+    if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false));
+    return found;
+  }
+
+  const InstanceLaunch* Launch(const std::string& config, const ShapeInfo& shape) const {
+    return ForShape(config, shape, [&](const std::string& name) -> const InstanceLaunch* {
+      if (!record_.launch) return nullptr;
+      for (const InstanceLaunch& launch : *record_.launch) {
+        if (launch.variant == name) return &launch;
+      }
+      return nullptr;
+    });
   }
 
   // sm_90a's code runs on sm_90 too; exactly sm_90 goes first.
@@ -254,23 +266,25 @@ class Summarizer {
     return found;
   }
 
-  const InstanceCodegen* Code(const Arm& arm) const {
-    return record_.codegen ? ForThisGpu(record_.codegen->instances, arm.config) : nullptr;
+  const InstanceCodegen* Code(const Arm& arm, const ShapeInfo& shape) const {
+    return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceCodegen* {
+      return record_.codegen ? ForThisGpu(record_.codegen->instances, name) : nullptr;
+    });
   }
 
-  std::string CodeHash(const Arm& arm) const {
-    const InstanceCodegen* instance = Code(arm);
+  std::string CodeHash(const Arm& arm, const ShapeInfo& shape) const {
+    const InstanceCodegen* instance = Code(arm, shape);
     return instance == nullptr ? "" : instance->code_sha256;
   }
 
-  std::string WhyCodeInvalid(const Arm& base, const Arm& candidate,
+  std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const {
-    const InstanceCodegen* base_code = Code(base);
-    const InstanceCodegen* candidate_code = Code(candidate);
+    const InstanceCodegen* base_code = Code(base, shape);
+    const InstanceCodegen* candidate_code = Code(candidate, shape);
     const sdpa::ToggleRow* row = Row(toggle);
     return analysis::WhyCodeInvalid(
-        {.base = CodeHash(base),
-         .candidate = CodeHash(candidate),
+        {.base = CodeHash(base, shape),
+         .candidate = CodeHash(candidate, shape),
          .base_opcodes = base_code ? &base_code->opcodes : nullptr,
          .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
          .sass = row == nullptr ? "" : std::string(row->evidence.sass)});
@@ -320,8 +334,8 @@ class Summarizer {
     const double us = cell["p50_us"].is_null() ? 0 : cell["p50_us"].get<double>();
     cell["tflops"] = us > 0 ? Rounded(sdpa::Flops(shape.problem) / us * 1e-6) : Json(nullptr);
     cell["speedup_over_first"] = SpeedupOverFirst(arm, shape);
-    AddResources(arm, &cell);
-    cell["code_sha256"] = TextOrNull(CodeHash(arm));
+    AddResources(arm, shape, &cell);
+    cell["code_sha256"] = TextOrNull(CodeHash(arm, shape));
     std::vector<double> sm_mhz;
     for (const Timing& timing : Timings(arm.name, shape.name)) {
       if (timing.sm_mhz > 0) sm_mhz.push_back(timing.sm_mhz);
@@ -333,10 +347,12 @@ class Summarizer {
   }
 
   // What the driver says of the loaded kernel goes before what ptxas said.
-  void AddResources(const Arm& arm, Json* cell) const {
-    const InstanceLaunch* launch = Launch(arm.config);
+  void AddResources(const Arm& arm, const ShapeInfo& shape, Json* cell) const {
+    const InstanceLaunch* launch = Launch(arm.config, shape);
     const InstanceResources* ptxas =
-        record_.resources ? ForThisGpu(*record_.resources, arm.config) : nullptr;
+        ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceResources* {
+          return record_.resources ? ForThisGpu(*record_.resources, name) : nullptr;
+        });
     Json& out = *cell;
     for (const char* field :
          {"registers", "smem_bytes", "spill_bytes", "stack_bytes", "threads", "ctas_per_sm"}) {
@@ -365,9 +381,10 @@ class Summarizer {
     floors->push_back(std::move(floor));
   }
 
-  static std::string WhyNotApplicable(const ShapeInfo& shape) {
-    if (shape.problem.head_dim == sdpa::kHeadDim) return "";
-    return absl::StrCat("the kernels are built for head_dim ", sdpa::kHeadDim, ", this shape has ",
+  std::string WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {
+    if (shape.problem.head_dim == sdpa::kDefaultHeadDim) return "";
+    if (Launch(arm.config, shape) != nullptr) return "";
+    return absl::StrCat("no kernel of this design is compiled for head_dim ",
                         shape.problem.head_dim);
   }
 
@@ -402,7 +419,7 @@ class Summarizer {
                                    .neutral_delta = options_.neutral_delta};
     const analysis::Judgement timing = Judge(evidence);
     if (arm.role == kRoleNull) {
-      evidence.invalid = WhyCodeInvalid(*arms_.at(arm.base), arm, arm.toggle);
+      evidence.invalid = WhyCodeInvalid(*arms_.at(arm.base), arm, shape, arm.toggle);
     }
     const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
                                timing.verdict != analysis::Verdict::kInconclusive;
@@ -448,7 +465,10 @@ class Summarizer {
                        .shape = &shape,
                        .pairs = Pairs(base, candidate, shape.name),
                        .log_ratio = nullptr,
-                       .not_applicable = WhyNotApplicable(shape)};
+                       .not_applicable = WhyNotApplicable(arm, shape)};
+        if (claim.not_applicable.empty() && !arm.base.empty()) {
+          claim.not_applicable = WhyNotApplicable(*arms_.at(arm.base), shape);
+        }
         if (!claim.pairs.empty()) {
           claim.log_ratio = std::make_unique<ClusterMedian>(
               analysis::LogRatiosByProcess(claim.pairs),
@@ -480,7 +500,7 @@ class Summarizer {
     const bool in_family = claim.not_applicable.empty();
     const Arm& base = *arms_.at(claim.base);
     const Arm& candidate = *arms_.at(claim.candidate);
-    std::string invalid = WhyCodeInvalid(base, candidate, arm.toggle);
+    std::string invalid = WhyCodeInvalid(base, candidate, *claim.shape, arm.toggle);
     if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
     const analysis::Judgement judgement =
         analysis::Judge({.not_applicable = claim.not_applicable,
@@ -529,10 +549,10 @@ class Summarizer {
   // step that reached no code or ran under other conditions than its base would
   // put that into the toggle's share.
   std::string WhyUnusable(const Arm& arm, const ShapeInfo& shape) const {
-    std::string why = WhyNotApplicable(shape);
+    std::string why = WhyNotApplicable(arm, shape);
     if (why.empty()) why = WhyBroken({arm.name}, shape);
     if (why.empty() && arm.role == kRoleStep) {
-      why = WhyCodeInvalid(*arms_.at(arm.base), arm, arm.toggle);
+      why = WhyCodeInvalid(*arms_.at(arm.base), arm, shape, arm.toggle);
       if (why.empty()) {
         why = analysis::WhyConditionsInvalid(Pairs(arm.base, arm.name, shape.name));
       }

@@ -64,8 +64,8 @@ absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
   facts->name = "this build";
   facts->nvcc = build_info::kNvcc;
   facts->cuda_flags = build_info::kCudaFlags;
-  for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
-    facts->dynamic_smem_bytes[sdpa::ConfigName(variant.config)] = sdpa::SmemBytes(variant.config);
+  for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
+    facts->dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::SmemBytes(config);
   }
   const absl::StatusOr<std::string> codegen =
       ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));

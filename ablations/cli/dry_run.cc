@@ -96,7 +96,9 @@ absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds
   }
   std::set<std::string> missing;
   for (const ablations::DesignArm& arm : plan.design.arms) {
-    if (!holds(arm.config)) missing.insert(sdpa::ConfigName(arm.config));
+    for (const sdpa::Config& config : Specialisations(plan.design, arm)) {
+      if (!holds(config)) missing.insert(sdpa::InstanceName(config));
+    }
   }
   if (missing.empty()) {
     std::printf("Kernels: this build holds all of them\n");

@@ -16,6 +16,7 @@
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
 #include "ablations/worker.h"
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/random.h"
@@ -27,15 +28,19 @@ namespace {
 
 using ablations::NamedVariant;
 
-absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const NamedVariant& variant) {
-  const sdpa::KernelInstance* instance = sdpa::FindInstance(variant.config);
-  if (instance == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variant '", variant.name,
-                     "' is legal, but no design names it, so this build holds no kernel for it; "
-                     "`warpledger list variants` shows those it holds"));
+absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const NamedVariant& variant,
+                                                             const sdpa::Problem& problem) {
+  const sdpa::KernelInstance* instance = sdpa::FindInstance(variant.config, problem);
+  if (instance != nullptr) return instance;
+  if (sdpa::FindInstance(variant.config, sdpa::Problem{}) != nullptr) {
+    return absl::NotFoundError(absl::StrCat("variant '", variant.name,
+                                            "' is not compiled for head_dim ", problem.head_dim,
+                                            "; `warpledger list designs` shows which designs are"));
   }
-  return instance;
+  return absl::InvalidArgumentError(
+      absl::StrCat("variant '", variant.name,
+                   "' is legal, but no design names it, so this build holds no kernel for it; "
+                   "`warpledger list variants` shows those it holds"));
 }
 
 struct CheckCounts {
@@ -52,7 +57,8 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
       ablations::SdpaRunner::Create(shape.problem, {inputs});
   if (!runner.ok()) return runner.status();
   for (const NamedVariant& variant : variants) {
-    const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(variant);
+    const absl::StatusOr<const sdpa::KernelInstance*> instance =
+        CompiledInstance(variant, shape.problem);
     if (!instance.ok()) return instance.status();
     const absl::StatusOr<ablations::CheckOutcome> outcome = runner->Check(**instance, 0, reference);
     if (!outcome.ok()) return outcome.status();
@@ -68,19 +74,25 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
   return absl::OkStatus();
 }
 
-bool IsCompiled(const sdpa::Config& config) { return sdpa::FindInstance(config) != nullptr; }
+// A specialised configuration.
+bool IsCompiled(const sdpa::Config& config) {
+  return absl::c_any_of(sdpa::AllInstances(), [&](const sdpa::KernelInstance* instance) {
+    return instance->config == config;
+  });
+}
 
 absl::Status CheckCompiled(const ablations::Design& design) {
   int missing = 0;
   std::string first;
   for (const ablations::DesignArm& arm : design.arms) {
-    if (IsCompiled(arm.config)) continue;
-    if (missing++ == 0) first = sdpa::ConfigName(arm.config);
+    for (const sdpa::Config& config : Specialisations(design, arm)) {
+      if (IsCompiled(config)) continue;
+      if (missing++ == 0) first = sdpa::InstanceName(config);
+    }
   }
   if (missing == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "design '", design.name, "': this build holds no kernel for ", missing, " of its arms, ",
-      first,
+      "design '", design.name, "': this build lacks ", missing, " of its kernels, ", first,
       " among them; `warpledger run --dry_run` names all. Add the design to AllDesigns() in "
       "ablations/designs.h and build again"));
 }
@@ -96,19 +108,34 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
   if (!kinds.ok()) return kinds.status();
   const int seeds = absl::GetFlag(FLAGS_seeds);
   if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
+  // Where a variant is not made for a shape's head_dim, there is nothing to check.
+  const auto checked = [&](const sdpa::NamedShape& shape) {
+    std::vector<NamedVariant> found;
+    for (const NamedVariant& variant : *variants) {
+      if (CompiledInstance(variant, shape.problem).ok()) found.push_back(variant);
+    }
+    return found;
+  };
+  int64_t pairs = 0;
   for (const NamedVariant& variant : *variants) {
-    if (const auto instance = CompiledInstance(variant); !instance.ok()) return instance.status();
+    const auto instance = CompiledInstance(variant, sdpa::Problem{});
+    if (!instance.ok()) return instance.status();
+  }
+  for (const sdpa::NamedShape& shape : *shapes)
+    pairs += static_cast<int64_t>(checked(shape).size());
+  if (pairs == 0) {
+    return absl::InvalidArgumentError(
+        "none of these variants is compiled for the head_dim of these shapes");
   }
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 
   CheckCounts counts;
-  ablations::Progress progress(
-      "checks", static_cast<int64_t>(variants->size() * shapes->size() * kinds->size()) * seeds);
+  ablations::Progress progress("checks", pairs * static_cast<int64_t>(kinds->size()) * seeds);
   for (const sdpa::NamedShape& shape : *shapes) {
     for (const sdpa::NamedInputKind& kind : *kinds) {
       for (int i = 0; i < seeds; ++i) {
         const uint64_t seed = MixSeed(absl::GetFlag(FLAGS_seed), i);
-        RETURN_IF_ERROR(CheckShape(shape, kind, seed, *variants, counts, progress));
+        RETURN_IF_ERROR(CheckShape(shape, kind, seed, checked(shape), counts, progress));
       }
     }
   }
@@ -180,8 +207,6 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   }
   const absl::StatusOr<NamedVariant> variant = ablations::FindVariant(variant_name);
   if (!variant.ok()) return variant.status();
-  const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(*variant);
-  if (!instance.ok()) return instance.status();
   const std::string out = absl::GetFlag(FLAGS_out);
   if (out.empty()) return absl::InvalidArgumentError("--out is missing: the .npy file to write");
 
@@ -228,6 +253,8 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   RETURN_IF_ERROR(ablations::CheckNpy(k.path, k.npy, ablations::NpyType::kFloat16, kv_shape));
   RETURN_IF_ERROR(ablations::CheckNpy(v.path, v.npy, ablations::NpyType::kFloat16, kv_shape));
   RETURN_IF_ERROR(sdpa::CheckProblem(problem));
+  const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(*variant, problem);
+  if (!instance.ok()) return instance.status();
 
   const auto values = [](const Array& array) {
     std::vector<sdpa::Fp16> result(array.npy.data.size() / sizeof(sdpa::Fp16));

@@ -11,6 +11,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "kernels/sdpa/inputs.h"
 #include "kernels/sdpa/smem_layout.h"
 
@@ -66,6 +67,16 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
            {{"text", row.prior.text}, {"p50_us", row.prior.p50_us}, {"ratio", row.prior.ratio}}}};
 }
 
+// One per problem that the arm is compiled for, in the order of Specialisations().
+std::vector<std::string> InstanceNames(const ablations::Design& design,
+                                       const ablations::DesignArm& arm) {
+  std::vector<std::string> names;
+  for (const sdpa::Config& config : Specialisations(design, arm)) {
+    names.push_back(sdpa::InstanceName(config));
+  }
+  return names;
+}
+
 Json RegistryJson() {
   Json toggles = Json::array();
   for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
@@ -75,23 +86,38 @@ Json RegistryJson() {
     for (const ablations::DesignArm& arm : design.arms) {
       arms.push_back({{"name", arm.name},
                       {"config", sdpa::ConfigName(arm.config)},
+                      {"instances", InstanceNames(design, arm)},
                       {"role", arm.role},
                       {"toggle", arm.toggle},
                       {"base", arm.base}});
     }
-    designs.push_back({{"name", design.name}, {"label", design.label}, {"arms", arms}});
+    designs.push_back({{"name", design.name},
+                       {"label", design.label},
+                       {"head_dims", design.head_dims},
+                       {"arms", arms}});
   }
   Json variants = Json::array();
   for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
-    variants.push_back(
-        {{"name", variant.name},
-         {"config", sdpa::ConfigName(variant.config)},
-         {"family", sdpa::FamilyOf(variant.config) == sdpa::Family::kWgmma ? "wgmma" : "smem"},
-         {"tile_m", sdpa::TileM(variant.config)},
-         {"tile_n", sdpa::TileN(variant.config)},
-         {"threads", sdpa::Threads(variant.config)},
-         {"stages", sdpa::Stages(variant.config)},
-         {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+    variants.push_back({{"name", variant.name},
+                        {"config", sdpa::ConfigName(variant.config)},
+                        {"family", sdpa::FamilyName(sdpa::FamilyOf(variant.config))},
+                        {"tile_m", sdpa::TileM(variant.config)},
+                        {"tile_n", sdpa::TileN(variant.config)},
+                        {"threads", sdpa::Threads(variant.config)},
+                        {"stages", sdpa::Stages(variant.config)},
+                        {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+  }
+  Json instances = Json::array();
+  for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
+    instances.push_back({{"name", sdpa::InstanceName(config)},
+                         {"config", sdpa::ConfigName(config)},
+                         {"family", sdpa::FamilyName(sdpa::FamilyOf(config))},
+                         {"head_dim", config.head_dim},
+                         {"tile_m", sdpa::TileM(config)},
+                         {"tile_n", sdpa::TileN(config)},
+                         {"threads", sdpa::Threads(config)},
+                         {"stages", sdpa::Stages(config)},
+                         {"smem_bytes", sdpa::SmemBytes(config)}});
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
@@ -100,11 +126,8 @@ Json RegistryJson() {
   }
   Json inputs = Json::array();
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);
-  return {{"toggles", toggles},
-          {"designs", designs},
-          {"variants", variants},
-          {"shapes", shapes},
-          {"inputs", inputs}};
+  return {{"toggles", toggles},     {"designs", designs}, {"variants", variants},
+          {"instances", instances}, {"shapes", shapes},   {"inputs", inputs}};
 }
 
 void PrintToggles() {
@@ -135,7 +158,8 @@ void PrintVariants() {
 void PrintDesigns() {
   std::printf("Designs\n");
   for (const ablations::Design& design : ablations::AllDesigns()) {
-    std::printf("  %s: %s\n", design.name.c_str(), design.label.c_str());
+    std::printf("  %s: %s (head_dim %s)\n", design.name.c_str(), design.label.c_str(),
+                absl::StrJoin(design.head_dims, ", ").c_str());
     for (const ablations::DesignArm& arm : design.arms) {
       std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
                   arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());

@@ -68,7 +68,7 @@ __device__ inline void DecreaseRegisters() {
 template <int kN>
 struct Wgmma;
 
-// Register lists in eights, for instructions that name up to 64 of them.
+// Register lists in eights, for instructions that name up to 128 of them.
 #define WARPLEDGER_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define WARPLEDGER_R1 "%8, %9, %10, %11, %12, %13, %14, %15"
 #define WARPLEDGER_R2 "%16, %17, %18, %19, %20, %21, %22, %23"
@@ -101,6 +101,39 @@ struct Wgmma;
   "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), \
       "+f"(d[63])
 
+#define WARPLEDGER_R8 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define WARPLEDGER_R9 "%72, %73, %74, %75, %76, %77, %78, %79"
+#define WARPLEDGER_R10 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define WARPLEDGER_R11 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define WARPLEDGER_R12 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define WARPLEDGER_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
+#define WARPLEDGER_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
+#define WARPLEDGER_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
+#define WARPLEDGER_O8                                                                        \
+  "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), \
+      "+f"(d[71])
+#define WARPLEDGER_O9                                                                        \
+  "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), \
+      "+f"(d[79])
+#define WARPLEDGER_O10                                                                       \
+  "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), \
+      "+f"(d[87])
+#define WARPLEDGER_O11                                                                       \
+  "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), \
+      "+f"(d[95])
+#define WARPLEDGER_O12                                                                          \
+  "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), \
+      "+f"(d[103])
+#define WARPLEDGER_O13                                                                \
+  "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), \
+      "+f"(d[110]), "+f"(d[111])
+#define WARPLEDGER_O14                                                                \
+  "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), \
+      "+f"(d[118]), "+f"(d[119])
+#define WARPLEDGER_O15                                                                \
+  "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), \
+      "+f"(d[126]), "+f"(d[127])
+
 #define WARPLEDGER_WGMMA(n, registers, operands, a0, a1, a2, a3, a4, a5)                      \
   template <>                                                                                 \
   struct Wgmma<n> {                                                                           \
@@ -125,6 +158,13 @@ struct Wgmma;
 WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3,
                  WARPLEDGER_OPERANDS, "%32", "%33", "%34", "%35", "%36", "%37")
 #undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4
+WARPLEDGER_WGMMA(80,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4,
+                 WARPLEDGER_OPERANDS, "%40", "%41", "%42", "%43", "%44", "%45")
+#undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
       WARPLEDGER_O6
@@ -141,6 +181,18 @@ WARPLEDGER_WGMMA(128,
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7,
                  WARPLEDGER_OPERANDS, "%64", "%65", "%66", "%67", "%68", "%69")
+#undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                       \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \
+      WARPLEDGER_O6, WARPLEDGER_O7, WARPLEDGER_O8, WARPLEDGER_O9, WARPLEDGER_O10, WARPLEDGER_O11, \
+      WARPLEDGER_O12, WARPLEDGER_O13, WARPLEDGER_O14, WARPLEDGER_O15
+WARPLEDGER_WGMMA(256,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
+                               ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
+                               ", " WARPLEDGER_R10 ", " WARPLEDGER_R11 ", " WARPLEDGER_R12
+                               ", " WARPLEDGER_R13 ", " WARPLEDGER_R14 ", " WARPLEDGER_R15,
+                 WARPLEDGER_OPERANDS, "%128", "%129", "%130", "%131", "%132", "%133")
 #undef WARPLEDGER_OPERANDS
 #undef WARPLEDGER_WGMMA
 #undef WARPLEDGER_R0
@@ -159,6 +211,22 @@ WARPLEDGER_WGMMA(128,
 #undef WARPLEDGER_O6
 #undef WARPLEDGER_R7
 #undef WARPLEDGER_O7
+#undef WARPLEDGER_R8
+#undef WARPLEDGER_O8
+#undef WARPLEDGER_R9
+#undef WARPLEDGER_O9
+#undef WARPLEDGER_R10
+#undef WARPLEDGER_O10
+#undef WARPLEDGER_R11
+#undef WARPLEDGER_O11
+#undef WARPLEDGER_R12
+#undef WARPLEDGER_O12
+#undef WARPLEDGER_R13
+#undef WARPLEDGER_O13
+#undef WARPLEDGER_R14
+#undef WARPLEDGER_O14
+#undef WARPLEDGER_R15
+#undef WARPLEDGER_O15
 
 }  // namespace warpledger::ptx
 

@@ -20,22 +20,34 @@
 
 namespace warpledger::sdpa {
 
-// One int per toggle: its level; 0 is off.
+// Which keys an instance masks: what the launch says, or what it was compiled for.
+enum class Mask { kAtRunTime, kFull, kCausal };
+
+// One int per toggle: its level; 0 is off. Then what the problem fixes when an
+// instance is compiled, which is no toggle: see Specialise.
 struct Config {
 #define WARPLEDGER_TOGGLE(id, ...) int id = 0;
 #include "kernels/sdpa/toggles.def"
 #undef WARPLEDGER_TOGGLE
+  int head_dim = 64;  // kDefaultHeadDim
+  Mask mask = Mask::kAtRunTime;
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };
 
 using ToggleField = int Config::*;
 
-// Which kernel a toggle belongs to. A configuration is of one family.
-enum class Family {
-  kSmem,   // simt and wmma: S and P pass through shared memory
-  kWgmma,  // Hopper: wgmma, copy engine, warp specialisation
+// A kernel. A configuration is of one family; a toggle may belong to several.
+enum class Family : unsigned {
+  kSmem = 1,   // simt and wmma: S and P pass through shared memory
+  kWgmma = 2,  // Hopper: wgmma, copy engine, warp specialisation
 };
+constexpr Family operator|(Family a, Family b) {
+  return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool Includes(Family families, Family family) {
+  return (static_cast<unsigned>(families) & static_cast<unsigned>(family)) != 0;
+}
 
 // What a toggle must do to the machine code, compared with the same
 // configuration without it.
@@ -66,7 +78,7 @@ struct Prior {
   double ratio = 0;   // time(before) / time(after)
 };
 
-inline constexpr std::size_t kMaxLevels = 5;
+inline constexpr std::size_t kMaxLevels = 8;
 inline constexpr std::size_t kMaxNeeds = 4;
 
 struct LevelList {
@@ -87,11 +99,12 @@ struct LevelList {
 struct ToggleRow {
   std::string_view id;
   ToggleField field = nullptr;
-  Family family = Family::kSmem;
+  Family families = Family::kSmem;
   std::string_view label;
   LevelList levels = {0, 1};                   // first = off
   std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
   bool control = false;                        // planted, no technique
+  bool in_ladder = true;                       // false: not a step of a cumulative design
   std::string_view claim;                      // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
@@ -139,6 +152,18 @@ constexpr std::string_view ToggleId(ToggleField field) {
   return "";
 }
 
+constexpr Family FamilyOf(const Config& config) {
+  return config.wgmma ? Family::kWgmma : Family::kSmem;
+}
+// The toggle that makes a configuration one of the family; empty for kSmem.
+constexpr std::string_view FamilyRoot(Family family) {
+  return family == Family::kWgmma ? "wgmma" : "";
+}
+// As records and file names spell it.
+constexpr std::string_view FamilyName(Family family) {
+  return family == Family::kWgmma ? "wgmma" : "smem";
+}
+
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
@@ -153,31 +178,45 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
         return {InvalidReason::Kind::kMissingRequirement, row.id, ToggleId(need)};
       }
     }
-    if (row.family == Family::kSmem && !row.control && config.wgmma != 0) {
-      return {InvalidReason::Kind::kExcluded, row.id, "wgmma"};
+    if (!row.control && !Includes(row.families, FamilyOf(config))) {
+      return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config))};
     }
   }
   return {};
 }
 
-constexpr Family FamilyOf(const Config& config) {
-  return config.wgmma ? Family::kWgmma : Family::kSmem;
+// --- What the problem fixes when an instance is compiled ---------------------
+
+// Head dimensions that some instance is made for (Design::head_dims says which).
+inline constexpr int kHeadDims[] = {64, 128, 256};
+inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled for
+
+// The instance of `config` that a problem runs on. In the wgmma family a kernel is
+// compiled per mask: its prologue and code size count where it lives for 4 us.
+constexpr Config Specialise(Config config, int head_dim, bool causal) {
+  config.head_dim = head_dim;
+  config.mask = FamilyOf(config) == Family::kSmem ? Mask::kAtRunTime
+                : causal                          ? Mask::kCausal
+                                                  : Mask::kFull;
+  return config;
 }
 
 // --- What a configuration means for the kernel's geometry -------------------
 
-inline constexpr int kHeadDim = 64;
 inline constexpr int kWarpSize = 32;
 
 // The wgmma family's own geometry.
 constexpr WgmmaShape ShapeOf(const Config& c) {
   WgmmaShape s;
-  s.head_dim = kHeadDim;
-  s.consumers = c.consumer_warpgroups > 0 ? c.consumer_warpgroups : 1;
+  s.head_dim = c.head_dim;
+  s.causal = c.mask == Mask::kCausal;
+  // O of a wider head takes the registers of the third consumer.
+  s.consumers = !c.consumer_warpgroups ? 1 : c.head_dim == 64 ? 3 : 2;
   // Three consumers have 160 registers a thread: at 128 keys the scores, the
-  // probabilities and O leave too few, and ptxas spills.
-  s.tile_n = s.consumers == 3 ? 112 : 128;
-  s.stages = c.kv_ring_stages > 0 ? c.kv_ring_stages : 1;
+  // probabilities and O leave too few, and ptxas spills. At head_dim 256 shared
+  // memory holds two stages of 80 keys beside 128 rows of Q.
+  s.tile_n = c.head_dim == 256 ? 80 : s.consumers == 3 ? 112 : 128;
+  s.stages = !c.kv_ring_stages ? 1 : c.head_dim == 64 ? 4 : 2;
   s.overlap = c.softmax_overlap != 0;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
@@ -207,7 +246,10 @@ constexpr int Stages(const Config& c) {
 // Keeps every instance of the smem family within the 128 registers per thread of
 // the L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills
 // in two of the ladder's steps on sm_80 and sm_90.
-constexpr int MinCtasPerSm(const Config& c) { return 65536 / (128 * Threads(c)); }
+// At head_dim 256 the output alone takes 64 more.
+constexpr int MinCtasPerSm(const Config& c) {
+  return 65536 / ((c.head_dim == 256 ? 256 : 128) * Threads(c));
+}
 
 }  // namespace warpledger::sdpa
 

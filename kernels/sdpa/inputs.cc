@@ -1,7 +1,9 @@
 #include "kernels/sdpa/inputs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <thread>
 
 #include "kernels/common/random.h"
 
@@ -10,15 +12,30 @@ namespace {
 
 std::vector<Fp16> Draw(int64_t elements, double outlier_share, double scale, uint64_t seed) {
   constexpr double kOutlierScale = 10.0;
-  SplitMix64 random(seed);
+  // Each chunk has a stream of its own, so that the values do not depend on the
+  // number of threads.
+  constexpr int64_t kChunk = 1 << 20;
   std::vector<Fp16> values(elements);
-  for (Fp16& value : values) {
-    double x = random.Normal() * scale;
-    if (outlier_share > 0 && random.Uniform() < outlier_share) {
-      x += random.Normal() * kOutlierScale;
+  const int64_t chunks = (elements + kChunk - 1) / kChunk;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
+      SplitMix64 random(chunk == 0 ? seed : MixSeed(seed, static_cast<uint64_t>(chunk)));
+      for (int64_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, elements); ++i) {
+        double x = random.Normal() * scale;
+        if (outlier_share > 0 && random.Uniform() < outlier_share) {
+          x += random.Normal() * kOutlierScale;
+        }
+        values[i] = FloatToFp16(static_cast<float>(x));
+      }
     }
-    value = FloatToFp16(static_cast<float>(x));
-  }
+  };
+  const int64_t threads =
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
+  std::vector<std::thread> pool;
+  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
   return values;
 }
 

@@ -1,9 +1,12 @@
 #include "kernels/sdpa/launch.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
@@ -21,9 +24,10 @@ int64_t Ctas(const Config& config, const Problem& p) {
 
 }  // namespace
 
-const KernelInstance* FindInstance(const Config& config) {
+const KernelInstance* FindInstance(const Config& config, const Problem& problem) {
+  const Config wanted = Specialise(config, problem.head_dim, problem.causal);
   for (const KernelInstance* instance : AllInstances()) {
-    if (instance->config == config) return instance;
+    if (instance->config == wanted) return instance;
   }
   return nullptr;
 }
@@ -38,10 +42,10 @@ absl::Status CheckProblem(const Problem& p) {
     return absl::InvalidArgumentError(absl::StrCat(
         "query heads (", p.heads_q, ") must be a multiple of key/value heads (", p.heads_kv, ")"));
   }
-  if (p.head_dim != kHeadDim) {
-    return absl::InvalidArgumentError(absl::StrCat("head_dim ", p.head_dim,
-                                                   " has no kernel; these variants do head_dim ",
-                                                   kHeadDim, ". Pad the arrays to it with zeros."));
+  if (std::find(std::begin(kHeadDims), std::end(kHeadDims), p.head_dim) == std::end(kHeadDims)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "head_dim ", p.head_dim, " has no kernel; these variants do head_dim ",
+        absl::StrJoin(kHeadDims, ", "), ". Pad the arrays to the next of them with zeros."));
   }
   return absl::OkStatus();
 }
@@ -49,19 +53,25 @@ absl::Status CheckProblem(const Problem& p) {
 absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device) {
   if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
-  if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
+  if (!(config == Specialise(config, problem.head_dim, problem.causal))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        ConfigName(config), " needs ", Ctas(config, problem), " CTAs for this shape; a grid holds ",
-        std::numeric_limits<int>::max(), ". Split the batch."));
+        InstanceName(config), " is compiled for another head_dim or mask than head_dim ",
+        problem.head_dim, problem.causal ? ", causal" : ", full"));
+  }
+  if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(InstanceName(config), " needs ", Ctas(config, problem),
+                     " CTAs for this shape; a grid holds ", std::numeric_limits<int>::max(),
+                     ". Split the batch."));
   }
   if (FamilyOf(config) == Family::kWgmma && device.compute_major != 9) {
     return absl::FailedPreconditionError(absl::StrCat(
-        ConfigName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
+        InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
         device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
   }
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(
-        absl::StrCat(ConfigName(config), " needs ", SmemBytes(config),
+        absl::StrCat(InstanceName(config), " needs ", SmemBytes(config),
                      " bytes of shared memory per CTA; ", device.name, " allows ",
                      device.max_smem_optin_bytes, ". Try a variant with fewer stages."));
   }
@@ -73,7 +83,7 @@ absl::Status PrepareInstance(const KernelInstance& instance) {
   return CudaStatus(
       cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            SmemBytes(instance.config)),
-      absl::StrCat("raising the shared memory of ", ConfigName(instance.config)));
+      absl::StrCat("raising the shared memory of ", InstanceName(instance.config)));
 }
 
 ForwardParams MakeParams(const Config& config, const Problem& problem) {
@@ -94,12 +104,12 @@ absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
   const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
   const cudaError_t error = instance.launch(params, ctas, stream);
   if (error == cudaSuccess) return absl::OkStatus();
-  return CudaStatus(error, absl::StrCat("launching ", ConfigName(instance.config)));
+  return CudaStatus(error, absl::StrCat("launching ", InstanceName(instance.config)));
 }
 
 absl::StatusOr<KernelAttributes> GetKernelAttributes(const KernelInstance& instance) {
   RETURN_IF_ERROR(PrepareInstance(instance));
-  const std::string doing = absl::StrCat("reading attributes of ", ConfigName(instance.config));
+  const std::string doing = absl::StrCat("reading attributes of ", InstanceName(instance.config));
   cudaFuncAttributes attributes;
   RETURN_IF_CUDA_ERROR(cudaFuncGetAttributes(&attributes, instance.kernel), doing);
   KernelAttributes result;

@@ -3,7 +3,7 @@
 // Each instance is its own generated translation unit. Nothing here allocates
 // device memory; all pointers in ForwardParams are the caller's.
 //
-//   const KernelInstance* kernel = FindInstance(config);
+//   const KernelInstance* kernel = FindInstance(config, problem);
 //   RETURN_IF_ERROR(CheckLaunchable(*kernel, problem, device));
 //   RETURN_IF_ERROR(Launch(*kernel, params, problem, stream));
 
@@ -26,15 +26,16 @@ namespace warpledger::sdpa {
 // Every instance that this build holds, in the order of the designs.
 absl::Span<const KernelInstance* const> AllInstances();
 
-// Null where the build holds no such instance.
-const KernelInstance* FindInstance(const Config& config);
+// The instance of `config` for the problem's head_dim and mask. Null where the build
+// holds none.
+const KernelInstance* FindInstance(const Config& config, const Problem& problem);
 
 // OK if the shape makes sense and some kernel's head_dim fits; InvalidArgument else.
 absl::Status CheckProblem(const Problem& problem);
 
 // OK if the kernel can run this problem on this device. InvalidArgument for a
-// shape that the variant can't do, FailedPrecondition for too little shared
-// memory; the message says what, why and what to try.
+// shape that the instance was not compiled for or can't do, FailedPrecondition for too
+// little shared memory; the message says what, why and what to try.
 absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device);
 

@@ -12,10 +12,20 @@
 namespace warpledger::sdpa {
 
 struct KernelInstance {
-  Config config;
+  Config config;                 // specialised: see Specialise
   const void* kernel = nullptr;  // host handle, for attributes and occupancy
   cudaError_t (*launch)(const ForwardParams& params, unsigned ctas, cudaStream_t stream) = nullptr;
 };
+
+// Defines `Get_<symbol>`, which describes the instance whose kernel is `symbol`, whose
+// configuration is `symbol`_config and whose launch is Launch_`symbol`.
+#define WARPLEDGER_DESCRIBE_INSTANCE(symbol)                                                  \
+  const KernelInstance& Get_##symbol() {                                                      \
+    static const KernelInstance instance = {.config = symbol##_config,                        \
+                                            .kernel = reinterpret_cast<const void*>(&symbol), \
+                                            .launch = &Launch_##symbol};                      \
+    return instance;                                                                          \
+  }
 
 }  // namespace warpledger::sdpa
 

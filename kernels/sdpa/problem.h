@@ -91,11 +91,42 @@ inline constexpr NamedShape kShapes[] = {
      {1, 2, 2, 799, 3, 64, true},
      false,
      "796 of 799 rows see no key at all"},
-    {"fa3_d64_s512_full", {32, 32, 32, 512, 512, 64, false}, false, "the FlashAttention-3 grid"},
-    {"fa3_d64_s512_causal", {32, 32, 32, 512, 512, 64, true}, false, "the FlashAttention-3 grid"},
-    {"fa3_d64_s2048_full", {8, 32, 32, 2048, 2048, 64, false}, false, "the FlashAttention-3 grid"},
-    {"fa3_d64_s2048_causal", {8, 32, 32, 2048, 2048, 64, true}, false, "the FlashAttention-3 grid"},
     {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
+    {"ragged_33x65_d128", {2, 3, 3, 33, 65, 128, false}, false, "one past a tile on both axes"},
+    {"ragged_113x203_d128_causal",
+     {1, 2, 2, 113, 203, 128, true},
+     false,
+     "FlashAttention's ragged shape"},
+    {"ragged_799x3_d128_causal",
+     {1, 2, 2, 799, 3, 128, true},
+     false,
+     "796 of 799 rows see no key at all"},
+    {"gqa_4to1_d128", {2, 8, 2, 65, 97, 128, true}, false, "four query heads share a K/V head"},
+    {"ragged_33x65_d256", {2, 3, 3, 33, 65, 256, false}, false, "one past a tile on both axes"},
+    {"ragged_113x203_d256_causal",
+     {1, 2, 2, 113, 203, 256, true},
+     false,
+     "FlashAttention's ragged shape"},
+    {"gqa_4to1_d256", {2, 8, 2, 65, 97, 256, true}, false, "four query heads share a K/V head"},
+    {"decode_b1", {1, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
+    {"decode_b16", {16, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
+#define WARPLEDGER_FA3(d, s)                                                             \
+  {"fa3_d" #d "_s" #s "_full",                                                           \
+   {16384 / s, 2048 / d, 2048 / d, s, s, d, false},                                      \
+   false,                                                                                \
+   "the grid of FlashAttention-3's paper"},                                              \
+  {                                                                                      \
+    "fa3_d" #d "_s" #s "_causal", {16384 / s, 2048 / d, 2048 / d, s, s, d, true}, false, \
+        "the grid of FlashAttention-3's paper"                                           \
+  }
+#define WARPLEDGER_FA3_HEAD_DIM(d)                                          \
+  WARPLEDGER_FA3(d, 512), WARPLEDGER_FA3(d, 1024), WARPLEDGER_FA3(d, 2048), \
+      WARPLEDGER_FA3(d, 4096), WARPLEDGER_FA3(d, 8192), WARPLEDGER_FA3(d, 16384)
+    WARPLEDGER_FA3_HEAD_DIM(64),
+    WARPLEDGER_FA3_HEAD_DIM(128),
+    WARPLEDGER_FA3_HEAD_DIM(256),
+#undef WARPLEDGER_FA3_HEAD_DIM
+#undef WARPLEDGER_FA3
 };
 
 }  // namespace warpledger::sdpa

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <limits>
 #include <thread>
+#include <utility>
+
+#include "kernels/common/random.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -56,15 +59,16 @@ class HeadWorker {
   HeadWorker(const Problem& p, const Inputs& inputs, Reference& result)
       : p_(p), inputs_(inputs), result_(result), scores_(p.seq_kv), naive_scores_(p.seq_kv) {}
 
-  // Query rows [begin, end) of one query head, counted over the batch.
-  void Run(int64_t head, int begin, int end) {
+  // Rows [begin, end) of the reference, all of one head.
+  void Run(int64_t begin, int64_t end) {
+    const int64_t head = GlobalRow(begin) / p_.seq_q;
     const int64_t batch = head / p_.heads_q;
     const int64_t kv_head = batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
     const Head<double> exact(p_, &inputs_.k[offset], &inputs_.v[offset]);
     const Head<float> naive(p_, &inputs_.k[offset], &inputs_.v[offset]);
-    for (int row = begin; row < end; ++row) {
-      const int64_t at = head * p_.seq_q + row;
+    for (int64_t at = begin; at < end; ++at) {
+      const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
       const int keys =
           p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
       ExactRow(exact, at, keys);
@@ -73,9 +77,11 @@ class HeadWorker {
   }
 
  private:
+  int64_t GlobalRow(int64_t at) const { return result_.rows.empty() ? at : result_.rows[at]; }
+
   void ExactRow(const Head<double>& head, int64_t at, int keys) {
     double* out = &result_.out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[at * p_.head_dim], keys, scores_.data());
+    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, scores_.data());
     const double scale = 1.0 / std::sqrt(static_cast<double>(p_.head_dim));
     double max = -std::numeric_limits<double>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -94,7 +100,7 @@ class HeadWorker {
 
   void NaiveRow(const Head<float>& head, int64_t at, int keys) {
     float* out = &result_.naive_out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[at * p_.head_dim], keys, naive_scores_.data());
+    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, naive_scores_.data());
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     float max = -std::numeric_limits<float>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -120,22 +126,32 @@ class HeadWorker {
 
 }  // namespace
 
-Reference ComputeReference(const Problem& p, const Inputs& inputs) {
+Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
   Reference result;
-  result.out.resize(QueryElements(p));
-  result.naive_out.resize(QueryElements(p));
-  result.lse.resize(QueryRows(p));
+  result.rows = std::move(rows);
+  result.total_rows = QueryRows(p);
+  const int64_t count =
+      result.rows.empty() ? QueryRows(p) : static_cast<int64_t>(result.rows.size());
+  result.out.resize(count * p.head_dim);
+  result.naive_out.resize(count * p.head_dim);
+  result.lse.resize(count);
 
-  // Chunks of rows, so that few long heads still spread over many cores.
-  constexpr int kRowsPerChunk = 256;
-  const int64_t chunks_per_head = (p.seq_q + kRowsPerChunk - 1) / kRowsPerChunk;
-  const int64_t chunks = chunks_per_head * p.batch * p.heads_q;
+  // Chunks of rows of one head, so that few long heads still spread over many cores.
+  constexpr int64_t kRowsPerChunk = 256;
+  std::vector<int64_t> begins;
+  for (int64_t at = 0, head = -1; at < count; ++at) {
+    const int64_t head_of_row = (result.rows.empty() ? at : result.rows[at]) / p.seq_q;
+    if (head_of_row == head && at - begins.back() < kRowsPerChunk) continue;
+    begins.push_back(at);
+    head = head_of_row;
+  }
+  const int64_t chunks = static_cast<int64_t>(begins.size());
+  begins.push_back(count);
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     HeadWorker worker(p, inputs, result);
     for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
-      const int begin = static_cast<int>(chunk % chunks_per_head) * kRowsPerChunk;
-      worker.Run(chunk / chunks_per_head, begin, std::min(begin + kRowsPerChunk, p.seq_q));
+      worker.Run(begins[chunk], begins[chunk + 1]);
     }
   };
   const int64_t threads =
@@ -145,6 +161,24 @@ Reference ComputeReference(const Problem& p, const Inputs& inputs) {
   work();
   for (std::thread& thread : pool) thread.join();
   return result;
+}
+
+std::vector<int64_t> SampleRows(const Problem& p, double max_flops, uint64_t seed) {
+  std::vector<int64_t> rows;
+  const auto stride = static_cast<int>(std::min(std::ceil(Flops(p) / max_flops), 1.0 * p.seq_q));
+  if (stride <= 1) return rows;
+  SplitMix64 random(seed);
+  for (int64_t head = 0; head < int64_t{p.batch} * p.heads_q; ++head) {
+    const int64_t first = head * p.seq_q;
+    const int64_t last = first + p.seq_q - 1;
+    rows.push_back(first);
+    for (int run = 0; run < p.seq_q; run += stride) {
+      const int64_t row = first + run + random.Below(std::min(stride, p.seq_q - run));
+      if (row != first && row != last) rows.push_back(row);
+    }
+    if (last != first) rows.push_back(last);
+  }
+  return rows;
 }
 
 }  // namespace warpledger::sdpa

@@ -7,6 +7,7 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_REFERENCE_H_
 #define WARPLEDGER_KERNELS_SDPA_REFERENCE_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/sdpa/fp16.h"
@@ -22,15 +23,24 @@ struct Inputs {
 };
 
 struct Reference {
-  std::vector<double> out;  // (batch, heads_q, seq_q, head_dim), FP64 throughout
-  std::vector<double> lse;  // (batch, heads_q, seq_q)
+  // Query rows over batch and heads, ascending, that it holds; empty: all of them.
+  std::vector<int64_t> rows;
+  int64_t total_rows = 0;   // of the problem
+  std::vector<double> out;  // (rows, head_dim), FP64 throughout
+  std::vector<double> lse;  // (rows)
   // The same formula with every intermediate tensor in fp16: S = fp16(Q K^T),
   // S = fp16(S * scale), P = fp16(softmax(S)), O = fp16(P V); sums in fp32.
   std::vector<float> naive_out;
 };
 
-// Softmax scale: 1 / sqrt(head_dim).
-Reference ComputeReference(const Problem& problem, const Inputs& inputs);
+// Softmax scale: 1 / sqrt(head_dim). `rows` as above.
+Reference ComputeReference(const Problem& problem, const Inputs& inputs,
+                           std::vector<int64_t> rows = {});
+
+// Rows for a reference of about `max_flops`: none, which means all, where the problem
+// has no more; else one at random of each run of consecutive rows of a head, and each
+// head's first and last.
+std::vector<int64_t> SampleRows(const Problem& problem, double max_flops, uint64_t seed);
 
 }  // namespace warpledger::sdpa
 

@@ -42,11 +42,11 @@ constexpr SmemLayout MakeSmemLayout(const Config& c) {
   constexpr int kHalf = 2;
   constexpr int kFloat = 4;
   SmemLayout s;
-  s.ld_tile = kHeadDim + 8;
+  s.ld_tile = c.head_dim + 8;
   s.ld_scores = TileN(c) + 4;
   s.ld_probs = TileN(c) + 8;
   s.ld_rescale = c.wmma_pv ? kRescaleColumns : 1;
-  s.ld_out = kHeadDim + 4;
+  s.ld_out = c.head_dim + 4;
 
   int end = 0;
   const auto take = [&end](int bytes) {

@@ -3,12 +3,15 @@
 // A configuration prints as the ids of its toggles that are on, in registry
 // order, joined by '+': "kv_tiling+warp_shuffle". A level other than the first
 // on-level is spelled out ("cp_async_stages=3"). All off prints as the
-// baseline's id. Standard library only: the instance generator, which runs
-// while CMake configures, uses it too.
+// baseline's id. An instance's name adds what the problem fixed, where that is not
+// head_dim 64 and no compiled causal mask: "wgmma@d128_causal". Standard library
+// only: the instance generator, which runs while CMake configures, uses it too.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_VARIANT_H_
 #define WARPLEDGER_KERNELS_SDPA_VARIANT_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "kernels/sdpa/config.h"
@@ -30,18 +33,40 @@ inline std::string ConfigName(const Config& config) {
   return name.empty() ? std::string(kBaseline.id) : name;
 }
 
-// A C++ identifier and file name for the instance.
+// "" where it says nothing, "@d128", "@causal", "@d128_causal".
+inline std::string InstanceSuffix(int head_dim, bool compiled_causal) {
+  std::string suffix;
+  if (head_dim != kDefaultHeadDim) suffix.append("@d").append(std::to_string(head_dim));
+  if (compiled_causal) suffix.append(suffix.empty() ? "@causal" : "_causal");
+  return suffix;
+}
+
+inline std::string InstanceName(const Config& config) {
+  return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal);
+}
+
+// File systems allow 255 characters, and the build appends some.
+inline constexpr std::size_t kMaxSymbol = 160;
+
+// A C++ identifier and file name for the instance. A long one ends in a hash of
+// what was cut off.
 inline std::string InstanceSymbol(const Config& config) {
   std::string symbol = "sdpa_";
-  for (const char c : ConfigName(config)) {
+  for (const char c : InstanceName(config)) {
     if (c == '+') {
       symbol += "__";
-    } else if (c == '=') {
+    } else if (c == '=' || c == '@') {
       symbol += "_";
     } else {
       symbol += c;
     }
   }
+  if (symbol.size() <= kMaxSymbol) return symbol;
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const char c : symbol) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  symbol.resize(kMaxSymbol - 17);
+  symbol += '_';
+  for (int shift = 60; shift >= 0; shift -= 4) symbol += "0123456789abcdef"[hash >> shift & 15];
   return symbol;
 }
 

@@ -85,16 +85,30 @@ def load_instances(codegen_dir, keep_root, instances_path):
 
 
 def steps(registry, role):
-    """The distinct (toggle, base, candidate) of all designs' arms with `role`."""
+    """The distinct (toggle, base, candidate) instances of all designs' arms with `role`."""
     toggles = {toggle["id"]: toggle for toggle in registry["toggles"]}
     found = {}
     for design in registry["designs"]:
-        config_of = {arm["name"]: arm["config"] for arm in design["arms"]}
+        arms = {arm["name"]: arm for arm in design["arms"]}
         for arm in design["arms"]:
             if arm["role"] == role:
-                key = (arm["toggle"], config_of[arm["base"]], arm["config"])
-                found[key] = Step(toggles[arm["toggle"]], *key[1:])
+                for base, candidate in zip(*_aligned(arms[arm["base"]]["instances"],
+                                                     arm["instances"])):
+                    key = (arm["toggle"], base, candidate)
+                    found[key] = Step(toggles[arm["toggle"]], *key[1:])
     return list(found.values())
+
+
+def _aligned(bases, candidates):
+    """Instances of two arms, one per problem: a family that is compiled once for both masks
+    stands against each of the two that another has."""
+    if len(bases) == len(candidates):
+        return bases, candidates
+    if 2 * len(bases) == len(candidates):
+        return [base for base in bases for _ in range(2)], candidates
+    if len(bases) == 2 * len(candidates):
+        return bases, [candidate for candidate in candidates for _ in range(2)]
+    raise ValueError(f"{bases} and {candidates} don't speak of the same problems")
 
 
 def load_waivers(path):

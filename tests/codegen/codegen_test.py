@@ -50,10 +50,10 @@ class CodegenTest(unittest.TestCase):
 
     def test_each_variant_of_the_registry_is_compiled_for_every_architecture(self):
         self.assertEqual(set(self.instances),
-                         {variant["config"] for variant in self.registry["variants"]})
+                         {instance["name"] for instance in self.registry["instances"]})
         # wgmma exists in the architecture-specific target of Hopper alone.
         archs = {"smem": set(self.args.archs), "wgmma": {"sm_90a"}}
-        family = {variant["config"]: variant["family"] for variant in self.registry["variants"]}
+        family = {instance["name"]: instance["family"] for instance in self.registry["instances"]}
         for variant, by_arch in self.instances.items():
             with self.subTest(variant=variant):
                 self.assertEqual(set(by_arch), archs[family[variant]])

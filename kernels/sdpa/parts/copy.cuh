@@ -22,19 +22,21 @@ template <Config kConfig, int kRows>
 __device__ void CopyTile(half* dst, const half* __restrict__ src, int valid_rows) {
   constexpr int kLd = MakeSmemLayout(kConfig).ld_tile;
   if constexpr (kConfig.vector_loads) {
-    constexpr int kChunks = kHeadDim / kVectorHalves;
+    constexpr int kChunks = kConfig.head_dim / kVectorHalves;
     for (int i = threadIdx.x; i < kRows * kChunks; i += Threads(kConfig)) {
       const int row = i / kChunks;
       const int col = i % kChunks * kVectorHalves;
       uint4 chunk = make_uint4(0, 0, 0, 0);
-      if (row < valid_rows) chunk = *reinterpret_cast<const uint4*>(src + row * kHeadDim + col);
+      if (row < valid_rows)
+        chunk = *reinterpret_cast<const uint4*>(src + row * kConfig.head_dim + col);
       *reinterpret_cast<uint4*>(dst + row * kLd + col) = chunk;
     }
   } else {
-    for (int i = threadIdx.x; i < kRows * kHeadDim; i += Threads(kConfig)) {
-      const int row = i / kHeadDim;
-      const int col = i % kHeadDim;
-      dst[row * kLd + col] = row < valid_rows ? src[row * kHeadDim + col] : __ushort_as_half(0);
+    for (int i = threadIdx.x; i < kRows * kConfig.head_dim; i += Threads(kConfig)) {
+      const int row = i / kConfig.head_dim;
+      const int col = i % kConfig.head_dim;
+      dst[row * kLd + col] =
+          row < valid_rows ? src[row * kConfig.head_dim + col] : __ushort_as_half(0);
     }
   }
 }
@@ -43,13 +45,13 @@ __device__ void CopyTile(half* dst, const half* __restrict__ src, int valid_rows
 template <Config kConfig, int kRows>
 __device__ void CopyTileAsync(half* dst, const half* __restrict__ src, int valid_rows) {
   constexpr int kLd = MakeSmemLayout(kConfig).ld_tile;
-  constexpr int kChunks = kHeadDim / kVectorHalves;
+  constexpr int kChunks = kConfig.head_dim / kVectorHalves;
   for (int i = threadIdx.x; i < kRows * kChunks; i += Threads(kConfig)) {
     const int row = i / kChunks;
     const int col = i % kChunks * kVectorHalves;
     const bool valid = row < valid_rows;
     // The address of a row that is not read must still be one inside the tensor.
-    const half* from = src + (valid ? row : 0) * kHeadDim + col;
+    const half* from = src + (valid ? row : 0) * kConfig.head_dim + col;
     ptx::CpAsync16(dst + row * kLd + col, from, valid);
   }
 }
@@ -79,8 +81,8 @@ class KvPipeline {
     const int first_key = tile * TileN(kConfig);
     if constexpr (!kConfig.kv_tiling) {
       __syncthreads();
-      return {work_.k + int64_t{first_key} * kHeadDim, work_.v + int64_t{first_key} * kHeadDim,
-              kHeadDim, first_key};
+      return {work_.k + int64_t{first_key} * kConfig.head_dim,
+              work_.v + int64_t{first_key} * kConfig.head_dim, kConfig.head_dim, first_key};
     } else if constexpr (kConfig.cp_async_stages > 0) {
       ptx::CpAsyncWait<kConfig.cp_async_stages - 2>();
       __syncthreads();
@@ -91,7 +93,7 @@ class KvPipeline {
     } else {
       __syncthreads();
       const int valid = work_.seq_kv - first_key;
-      const int64_t offset = int64_t{first_key} * kHeadDim;
+      const int64_t offset = int64_t{first_key} * kConfig.head_dim;
       CopyTile<kConfig, TileN(kConfig)>(Slot(kSmem.k, 0), work_.k + offset, valid);
       CopyTile<kConfig, TileN(kConfig)>(Slot(kSmem.v, 0), work_.v + offset, valid);
       __syncthreads();
@@ -113,7 +115,7 @@ class KvPipeline {
       const int slot = tile % Stages(kConfig);
       const int first_key = tile * TileN(kConfig);
       const int valid = work_.seq_kv - first_key;
-      const int64_t offset = int64_t{first_key} * kHeadDim;
+      const int64_t offset = int64_t{first_key} * kConfig.head_dim;
       CopyTileAsync<kConfig, TileN(kConfig)>(Slot(kSmem.k, slot), work_.k + offset, valid);
       CopyTileAsync<kConfig, TileN(kConfig)>(Slot(kSmem.v, slot), work_.v + offset, valid);
     }

@@ -43,10 +43,10 @@ __device__ Work MakeWork(const ForwardParams& p) {
   const int64_t row = int64_t{head} * p.seq_q + first_row;
 
   Work w;
-  w.q = static_cast<const half*>(p.q) + row * kHeadDim;
-  w.k = static_cast<const half*>(p.k) + int64_t{kv_head} * p.seq_kv * kHeadDim;
-  w.v = static_cast<const half*>(p.v) + int64_t{kv_head} * p.seq_kv * kHeadDim;
-  w.o = static_cast<half*>(p.o) + row * kHeadDim;
+  w.q = static_cast<const half*>(p.q) + row * kConfig.head_dim;
+  w.k = static_cast<const half*>(p.k) + int64_t{kv_head} * p.seq_kv * kConfig.head_dim;
+  w.v = static_cast<const half*>(p.v) + int64_t{kv_head} * p.seq_kv * kConfig.head_dim;
+  w.o = static_cast<half*>(p.o) + row * kConfig.head_dim;
   w.lse = p.lse == nullptr ? nullptr : p.lse + row;
   w.rows = min(TileM(kConfig), p.seq_q - first_row);
   w.seq_kv = p.seq_kv;

@@ -79,14 +79,14 @@ class OutputSimt {
       float out[kVec];
 #pragma unroll
       for (int i = 0; i < kVec; ++i) out[i] = acc_[r][i] * scale;
-      StoreVector<kVec>(work.o + row * kHeadDim + Column(), out);
+      StoreVector<kVec>(work.o + row * kConfig.head_dim + Column(), out);
     }
   }
 
  private:
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   static constexpr int kVec = SimtVector<kConfig>();
-  static constexpr int kColumnThreads = kHeadDim / kVec;
+  static constexpr int kColumnThreads = kConfig.head_dim / kVec;
   static constexpr int kRowStep = Threads(kConfig) / kColumnThreads;
   static constexpr int kRows = TileM(kConfig) / kRowStep;
   static_assert(kRowStep * kRows == TileM(kConfig), "every thread owns the same number of rows");

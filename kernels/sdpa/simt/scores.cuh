@@ -34,7 +34,7 @@ __device__ void ComputeScoresSimt(float* scores, const half* q, const KvTile& kv
 
   float acc[kRows] = {};
 #pragma unroll(kVec == 1 ? 8 : 1)
-  for (int d = 0; d < kHeadDim; d += kVec) {
+  for (int d = 0; d < kConfig.head_dim; d += kVec) {
     float k_values[kVec];
     LoadVector<kVec>(k_values, kv.k + key * kv.ld + d);
 #pragma unroll

@@ -186,7 +186,7 @@ class WgmmaConsumer {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int visible =
-          WgmmaWork::VisibleKeys(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
+          WgmmaWork::VisibleKeys<kShape>(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
@@ -271,13 +271,13 @@ class WgmmaConsumer {
     ptx::PinRegisters(t.scores);
     Release(barriers_.KEmpty(k_.slot));
     k_.Advance();
-    if (p_.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
+    if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
     Pack(t.probs, t.scores);
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
-    const int whole = max(WgmmaWork::VisibleKeys(p_, work.first_row), 0) / kShape.tile_n;
+    const int whole = max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) / kShape.tile_n;
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
 #pragma unroll 1

@@ -8,11 +8,11 @@
 #include "kernels/sdpa/wgmma/forward.cuh"
 #include "kernels/sdpa/wgmma/tensor_maps.h"
 
-// As WARPLEDGER_SDPA_INSTANCE. The counter of the dynamic schedule belongs to the
+// As in kernels/sdpa/instance.cuh. The counter of the dynamic schedule belongs to the
 // instance: two launches of one instance must not overlap on a device.
-#define WARPLEDGER_WGMMA_INSTANCE(symbol, ...)                                                     \
+#define WARPLEDGER_INSTANCE(symbol, ...)                                                           \
   static constexpr Config symbol##_config = __VA_ARGS__;                                           \
-  static_assert(!WhyInvalid(symbol##_config));                                                     \
+  static_assert(!WhyInvalid(symbol##_config) && symbol##_config.mask != Mask::kAtRunTime);         \
   static __device__ int symbol##_next_tile;                                                        \
   __global__ void __launch_bounds__(Threads(symbol##_config), 1)                                   \
       symbol(const __grid_constant__ WgmmaParams params) {                                         \
@@ -29,11 +29,6 @@
     symbol<<<ctas, Threads(symbol##_config), SmemBytes(symbol##_config), stream>>>(params);        \
     return cudaGetLastError();                                                                     \
   }                                                                                                \
-  const KernelInstance& Get_##symbol() {                                                           \
-    static const KernelInstance instance = {.config = symbol##_config,                             \
-                                            .kernel = reinterpret_cast<const void*>(&symbol),      \
-                                            .launch = &Launch_##symbol};                           \
-    return instance;                                                                               \
-  }
+  WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 
 #endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_INSTANCE_CUH_

@@ -23,7 +23,6 @@ struct WgmmaParams {
   int* next_tile = nullptr;  // counter of the dynamic schedule: 0 before and after a launch
   int query_tiles = 1;       // per head
   int heads_in_flight = 1;   // heads whose tiles are handed out together
-  int causal = 0;            // bottom-right aligned
   float softmax_scale = 1.0f;
 };
 

@@ -16,9 +16,11 @@ struct WgmmaWork {
   int first_row;  // of Q
   int kv_tiles;   // tiles that hold a key which some row sees
 
-  // Row `row` of Q sees keys [0, VisibleKeys).
+  // Row `row` of Q sees keys [0, VisibleKeys); the causal mask is aligned to the
+  // bottom right.
+  template <WgmmaShape kShape>
   __device__ static int VisibleKeys(const WgmmaParams& p, int row) {
-    return p.causal ? min(row + p.seq_kv - p.seq_q + 1, p.seq_kv) : p.seq_kv;
+    return kShape.causal ? min(row + p.seq_kv - p.seq_q + 1, p.seq_kv) : p.seq_kv;
   }
 };
 
@@ -29,7 +31,7 @@ template <WgmmaShape kShape>
 __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
   WgmmaWork w;
   int block;
-  if (p.causal) {
+  if constexpr (kShape.causal) {
     const int tiles_per_group = p.heads_in_flight * p.query_tiles;
     const int group = tile / tiles_per_group;
     const int in_group = tile - group * tiles_per_group;
@@ -44,7 +46,7 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
   }
   w.first_row = block * TileM(kShape);
   const int last_row = min(w.first_row + TileM(kShape), p.seq_q) - 1;
-  const int keys = max(WgmmaWork::VisibleKeys(p, last_row), 0);
+  const int keys = max(WgmmaWork::VisibleKeys<kShape>(p, last_row), 0);
   w.kv_tiles = (keys + kShape.tile_n - 1) / kShape.tile_n;
   return w;
 }
@@ -69,7 +71,8 @@ class TileQueue {
   __device__ int Next() {
     if constexpr (!kShape.dynamic_schedule) {
       while (round_ * static_cast<int>(gridDim.x) < tiles_) {
-        const int place = p_.causal && round_ % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+        const int place =
+            kShape.causal && round_ % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
         const int tile = round_++ * gridDim.x + place;
         if (tile < tiles_) return tile;
       }

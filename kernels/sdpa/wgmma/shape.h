@@ -7,6 +7,7 @@ namespace warpledger::sdpa {
 
 struct WgmmaShape {
   int head_dim = 64;
+  bool causal = false;
   int consumers = 1;              // warpgroups that compute, 64 query rows each
   int tile_n = 128;               // keys per K/V tile
   int stages = 1;                 // K/V tiles in shared memory

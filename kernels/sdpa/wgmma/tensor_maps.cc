@@ -61,7 +61,6 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   params->seq_q = forward.seq_q;
   params->seq_kv = forward.seq_kv;
   params->query_tiles = forward.query_tiles;
-  params->causal = forward.causal;
   params->softmax_scale = forward.softmax_scale;
   const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 4;
   params->heads_in_flight = static_cast<int>(

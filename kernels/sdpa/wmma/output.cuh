@@ -71,7 +71,7 @@ class OutputWmma {
     }
     __syncthreads();
     constexpr int kVec = SimtVector<kConfig>();
-    constexpr int kChunks = kHeadDim / kVec;
+    constexpr int kChunks = kConfig.head_dim / kVec;
     for (int i = threadIdx.x; i < work.rows * kChunks; i += Threads(kConfig)) {
       const int row = i / kChunks;
       const int col = i % kChunks * kVec;
@@ -79,7 +79,7 @@ class OutputWmma {
       float values[kVec];
 #pragma unroll
       for (int j = 0; j < kVec; ++j) values[j] = out[row * kSmem.ld_out + col + j] * scale;
-      StoreVector<kVec>(work.o + row * kHeadDim + col, values);
+      StoreVector<kVec>(work.o + row * kConfig.head_dim + col, values);
     }
   }
 
@@ -88,7 +88,7 @@ class OutputWmma {
   static_assert(
       OutputFitsBelowScores(kSmem, TileM(kConfig)),
       "the staged output reaches the scores, and the row sums behind them are still read");
-  static constexpr int kColumnBlocks = kHeadDim / kWmma;
+  static constexpr int kColumnBlocks = kConfig.head_dim / kWmma;
   static constexpr int kBlocksPerWarp = TileM(kConfig) / kWmma * kColumnBlocks / Warps(kConfig);
   static_assert(kBlocksPerWarp > 0 && kColumnBlocks % kBlocksPerWarp == 0,
                 "a warp's blocks share one block row, so P and the factors are loaded once");

@@ -35,7 +35,7 @@ __device__ void ComputeScoresWmma(float* scores, const half* q, const KvTile& kv
     wmma::fragment<wmma::accumulator, kWmma, kWmma, kWmma, float> acc;
     wmma::fill_fragment(acc, 0.0f);
 #pragma unroll
-    for (int d = 0; d < kHeadDim; d += kWmma) {
+    for (int d = 0; d < kConfig.head_dim; d += kWmma) {
       wmma::fragment<wmma::matrix_a, kWmma, kWmma, kWmma, half, wmma::row_major> a;
       wmma::fragment<wmma::matrix_b, kWmma, kWmma, kWmma, half, wmma::col_major> b;
       wmma::load_matrix_sync(a, q + row * kSmem.ld_tile + d, kSmem.ld_tile);

@@ -1,5 +1,5 @@
-// Every configuration that the registry's levels span, legal or not, for tests
-// whose claims hold for each of them.
+// Configurations for tests whose claims hold for each that the registry's levels
+// span. Those are more than can be walked, so these are a fixed random sample.
 
 #ifndef WARPLEDGER_TESTS_KERNELS_SDPA_ALL_CONFIGS_H_
 #define WARPLEDGER_TESTS_KERNELS_SDPA_ALL_CONFIGS_H_
@@ -7,28 +7,37 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/common/random.h"
 #include "kernels/sdpa/config.h"
 
 namespace warpledger::sdpa {
 
+// Legal and illegal ones; the share of toggles that are on differs among them.
 inline std::vector<Config> AllConfigs() {
+  SplitMix64 random(2026);
   std::vector<Config> configs = {Config{}};
-  for (const ToggleRow& row : kToggles) {
-    std::vector<Config> next;
-    for (const Config& config : configs) {
-      for (std::size_t i = 0; i < row.levels.count; ++i) {
-        next.push_back(config);
-        next.back().*row.field = row.levels.values[i];
-      }
+  for (int i = 0; i < 20000; ++i) {
+    Config config;
+    const double share = random.Uniform();
+    for (const ToggleRow& row : kToggles) {
+      if (random.Uniform() >= share) continue;
+      config.*row.field = row.levels.values[random.Below(row.levels.count)];
     }
-    configs = next;
+    configs.push_back(config);
   }
   return configs;
 }
 
+// The same with toggles taken off until the rules allow the rest.
 inline std::vector<Config> LegalConfigs() {
   std::vector<Config> configs = AllConfigs();
-  std::erase_if(configs, [](const Config& config) { return bool{WhyInvalid(config)}; });
+  for (Config& config : configs) {
+    while (const InvalidReason reason = WhyInvalid(config)) {
+      for (const ToggleRow& row : kToggles) {
+        if (row.id == reason.toggle) config.*row.field = 0;
+      }
+    }
+  }
   return configs;
 }
 
@@ -36,7 +45,8 @@ inline std::vector<Config> LegalConfigs() {
 inline Config LastStep() {
   Config config;
   for (const ToggleRow& row : kToggles) {
-    if (!row.control && row.family == Family::kSmem) config.*row.field = row.levels.values[1];
+    if (row.control || !row.in_ladder || !Includes(row.families, Family::kSmem)) continue;
+    config.*row.field = row.levels.values[1];
   }
   return config;
 }

@@ -163,7 +163,7 @@ TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   for (const Family family : {Family::kSmem, Family::kWgmma}) {
     config = Config{};
     for (const ToggleRow& row : kToggles) {
-      if (row.family != family && !row.control) continue;
+      if (!row.control && (!row.in_ladder || !Includes(row.families, family))) continue;
       config.*row.field = row.levels.values[1];
       EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
     }
@@ -234,8 +234,8 @@ TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
       for (const ToggleField need : row.needs) {
         if (need != nullptr && config.*row.field != 0 && config.*need == 0) expected = false;
       }
-      const bool of_smem = row.family == Family::kSmem && !row.control;
-      if (of_smem && config.*row.field != 0 && config.wgmma != 0) expected = false;
+      const bool of_family = row.control || Includes(row.families, FamilyOf(config));
+      if (config.*row.field != 0 && !of_family) expected = false;
     }
     EXPECT_EQ(!WhyInvalid(config), expected) << ConfigName(config);
     legal += expected ? 1 : 0;
@@ -277,11 +277,18 @@ TEST(Geometry, OfTheWgmmaFamilyFollowsItsOwnToggles) {
   EXPECT_EQ(TileN(kOne), 128);
   EXPECT_EQ(Threads(kOne), 256);
   EXPECT_EQ(Stages(kOne), 1);
-  constexpr Config kThree = {.wgmma = 1, .kv_ring_stages = 4, .consumer_warpgroups = 3};
+  constexpr Config kThree = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
   EXPECT_EQ(TileM(kThree), 192);
   EXPECT_EQ(Threads(kThree), 512);
   EXPECT_EQ(Stages(kThree), 4);
   EXPECT_LE(SmemBytes(kThree), 227 * 1024);
+  constexpr Config kWide = Specialise(kThree, 128, false);
+  EXPECT_EQ(TileM(kWide), 128);
+  EXPECT_EQ(Stages(kWide), 2);
+  EXPECT_LE(SmemBytes(kWide), 227 * 1024);
+  constexpr Config kWidest = Specialise(kThree, 256, true);
+  EXPECT_EQ(TileN(kWidest), 80);
+  EXPECT_LE(SmemBytes(kWidest), 227 * 1024);
 }
 
 TEST(WhyInvalid, KeepsTheFamiliesApart) {
@@ -412,8 +419,8 @@ TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
 TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
   for (const Config& config : LegalConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
-    EXPECT_GE(s.ld_tile, kHeadDim);
-    EXPECT_GE(s.ld_out, kHeadDim);
+    EXPECT_GE(s.ld_tile, kDefaultHeadDim);
+    EXPECT_GE(s.ld_out, kDefaultHeadDim);
     EXPECT_GE(s.ld_scores, TileN(config));
     EXPECT_GE(s.ld_probs, TileN(config));
   }

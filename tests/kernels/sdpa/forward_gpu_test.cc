@@ -32,7 +32,9 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
   for (const KernelInstance* instance : AllInstances()) {
     launchable += CheckLaunchable(instance->config, problem, *device).ok() ? 1 : 0;
   }
-  ASSERT_GE(launchable, 9) << "the smem family runs everywhere";
+  if (problem.head_dim == kDefaultHeadDim) {
+    ASSERT_GE(launchable, 9) << "the smem family runs everywhere";
+  }
   for (const NamedInputKind& kind : kInputKinds) {
     for (const uint64_t seed : kSeeds) {
       const Inputs inputs = MakeInputs(problem, kind.kind, seed);
@@ -43,7 +45,7 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
         if (!CheckLaunchable(instance->config, problem, *device).ok()) continue;
         const absl::StatusOr<CheckOutcome> outcome = runner->Check(*instance, 0, reference);
         ASSERT_TRUE(outcome.ok()) << outcome.status();
-        EXPECT_TRUE(outcome->correct) << ConfigName(instance->config) << ", " << kind.name
+        EXPECT_TRUE(outcome->correct) << InstanceName(instance->config) << ", " << kind.name
                                       << ", seed " << seed << ": " << outcome->reason;
         ++checks;
       }
@@ -188,7 +190,8 @@ TEST(CheckReplay, FailsASetThatWasNotComputedOrByAnotherKernel) {
   EXPECT_FALSE(missing.correct);
   EXPECT_NE(missing.reason.find("input set 2"), std::string::npos) << missing.reason;
   // P in fp16 rounds otherwise than the honest kernel's P in fp32.
-  const KernelInstance* wmma_pv = FindInstance(ablations::FindVariant("ladder:wmma_pv")->config);
+  const KernelInstance* wmma_pv =
+      FindInstance(ablations::FindVariant("ladder:wmma_pv")->config, kProblem);
   ASSERT_NE(wmma_pv, nullptr);
   const CheckOutcome other =
       CheckReplayed([&](SdpaRunner& runner) { return LaunchSets(runner, *wmma_pv, 3); });
@@ -202,11 +205,11 @@ TEST(KernelAttributes, NeedNoLocalMemoryAndFitTheRegisterBudget) {
   for (const KernelInstance* instance : AllInstances()) {
     const absl::StatusOr<KernelAttributes> attributes = GetKernelAttributes(*instance);
     ASSERT_TRUE(attributes.ok()) << attributes.status();
-    EXPECT_EQ(attributes->local_bytes, 0) << ConfigName(instance->config);
+    EXPECT_EQ(attributes->local_bytes, 0) << InstanceName(instance->config);
     if (FamilyOf(instance->config) == Family::kSmem) {
-      EXPECT_LE(attributes->registers, 128) << ConfigName(instance->config);
+      EXPECT_LE(attributes->registers, 128) << InstanceName(instance->config);
     }
-    EXPECT_GE(attributes->ctas_per_sm, 1) << ConfigName(instance->config);
+    EXPECT_GE(attributes->ctas_per_sm, 1) << InstanceName(instance->config);
   }
 }
 

@@ -13,6 +13,14 @@ using testing::HasSubstr;
 
 const Problem kProblem = {1, 8, 8, 512, 512, 64, false};
 
+// One that the instance was compiled for.
+Problem ProblemOf(const KernelInstance& instance) {
+  Problem problem = kProblem;
+  problem.head_dim = instance.config.head_dim;
+  problem.causal = instance.config.mask == Mask::kCausal;
+  return problem;
+}
+
 DeviceFacts Gpu(int max_smem_optin_bytes) {
   DeviceFacts device;
   device.name = "Test GPU";
@@ -24,7 +32,9 @@ DeviceFacts Gpu(int max_smem_optin_bytes) {
 TEST(CheckLaunchable, AcceptsEveryInstanceOnHopper) {
   ASSERT_FALSE(AllInstances().empty());
   for (const KernelInstance* instance : AllInstances()) {
-    EXPECT_TRUE(CheckLaunchable(instance->config, kProblem, Gpu(227 * 1024)).ok());
+    const absl::Status status =
+        CheckLaunchable(instance->config, ProblemOf(*instance), Gpu(227 * 1024));
+    EXPECT_TRUE(status.ok()) << status;
   }
 }
 
@@ -33,7 +43,7 @@ TEST(CheckLaunchable, AcceptsTheSmemFamilyAndNoWgmmaOnAnAdaGpu) {
   ada.compute_major = 8;
   ada.compute_minor = 9;
   for (const KernelInstance* instance : AllInstances()) {
-    const absl::Status status = CheckLaunchable(instance->config, kProblem, ada);
+    const absl::Status status = CheckLaunchable(instance->config, ProblemOf(*instance), ada);
     if (FamilyOf(instance->config) == Family::kSmem) {
       EXPECT_TRUE(status.ok()) << status;
     } else {
@@ -44,8 +54,9 @@ TEST(CheckLaunchable, AcceptsTheSmemFamilyAndNoWgmmaOnAnAdaGpu) {
 }
 
 TEST(CheckLaunchable, NamesTheSharedMemoryThatIsMissing) {
-  const Config config = AllInstances().back()->config;
-  const absl::Status status = CheckLaunchable(config, kProblem, Gpu(SmemBytes(config) - 1));
+  const KernelInstance& last = *AllInstances().back();
+  const absl::Status status =
+      CheckLaunchable(last.config, ProblemOf(last), Gpu(SmemBytes(last.config) - 1));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Test GPU allows"));
 }
@@ -55,6 +66,21 @@ TEST(CheckLaunchable, RefusesMoreCtasThanAGridHolds) {
       CheckLaunchable(Config{}, {65536, 65536, 1, 1, 1, 64, false}, Gpu(99 * 1024));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Split the batch"));
+}
+
+TEST(CheckLaunchable, RefusesAProblemOfAnotherHeadDimOrMask) {
+  const Config compiled = Specialise({.wgmma = 1}, 128, true);
+  Problem problem = kProblem;
+  problem.head_dim = 128;
+  problem.causal = true;
+  EXPECT_TRUE(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).ok());
+  problem.causal = false;
+  EXPECT_THAT(std::string(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).message()),
+              HasSubstr("compiled for another"));
+  problem.causal = true;
+  problem.head_dim = 64;
+  EXPECT_EQ(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(CheckProblem, RefusesHeadDimsHeadRatiosAndEmptySizes) {
@@ -69,11 +95,14 @@ TEST(CheckProblem, RefusesHeadDimsHeadRatiosAndEmptySizes) {
 
 TEST(FindInstance, KnowsWhatWasCompiledAndNothingElse) {
   for (const KernelInstance* instance : AllInstances()) {
-    EXPECT_EQ(FindInstance(instance->config), instance);
+    EXPECT_EQ(FindInstance(instance->config, ProblemOf(*instance)), instance);
   }
   Config unknown;
   unknown.kv_tiling = 7;
-  EXPECT_EQ(FindInstance(unknown), nullptr);
+  EXPECT_EQ(FindInstance(unknown, kProblem), nullptr);
+  Problem wide = kProblem;
+  wide.head_dim = 32;
+  EXPECT_EQ(FindInstance(Config{}, wide), nullptr);
 }
 
 }  // namespace
