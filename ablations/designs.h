@@ -306,7 +306,7 @@ inline Design DeclaredFactorialDesign() {
 
 // The designs whose order of toggles the registry's predictions speak of.
 constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper";
+  return design == "ladder" || design == "hopper" || design == "mma";
 }
 
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
@@ -343,12 +343,18 @@ inline Design HopperDesign() {
   return design;
 }
 
+inline std::vector<Design> MmaDesigns();  // designs_mma.h
+
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  return {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(), DeclaredFactorialDesign(),
-          HopperDesign()};
+  std::vector<Design> designs = {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(),
+                                 DeclaredFactorialDesign(), HopperDesign()};
+  for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
+  return designs;
 }
 
 }  // namespace warpledger::ablations
+
+#include "ablations/designs_mma.h"  // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

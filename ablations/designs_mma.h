@@ -56,8 +56,9 @@ inline void AddStep(const std::string& name, const sdpa::Config& config, sdpa::T
 
 inline Design MmaDesign() {
   Design design = {.name = "mma",
-                   .label = "the mma.sync kernel: each toggle of the mma family on top of all before "
-                            "it, from the end of the ladder",
+                   .label =
+                       "the mma.sync kernel: each toggle of the mma family on top of all before "
+                       "it, from the end of the ladder",
                    .arms = {}};
   std::string previous = "mma:ladder_end";
   design.arms.push_back(
@@ -76,15 +77,12 @@ inline Design MmaDesign() {
 // `full` without each of the family's toggles but the root, which all others need.
 inline Design MmaWithoutDesign(const std::string& name, const std::string& label,
                                const sdpa::Config& full, std::vector<int> head_dims) {
-  Design design = {.name = name,
-                   .label = label,
-                   .arms = {{.name = name + ":full",
-                             .config = full,
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}},
-                   .infeasible = {},
-                   .head_dims = std::move(head_dims)};
+  Design design = {
+      .name = name,
+      .label = label,
+      .arms = {{.name = name + ":full", .config = full, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = std::move(head_dims)};
   for (const sdpa::ToggleRow* row : MmaToggles()) {
     if (row->field == &sdpa::Config::mma_sync || full.*row->field == 0) continue;
     sdpa::Config without = full;
@@ -119,17 +117,15 @@ inline Design MmaD128Design() {
 }
 
 // Every level of `toggle` on `config`, each against level 0.
-inline Design MmaSweepDesign(const std::string& name, const std::string& label,
-                             sdpa::Config config, sdpa::ToggleField toggle) {
+inline Design MmaSweepDesign(const std::string& name, const std::string& label, sdpa::Config config,
+                             sdpa::ToggleField toggle) {
   config.*toggle = 0;
   const std::string id(sdpa::ToggleId(toggle));
-  Design design = {.name = name,
-                   .label = label,
-                   .arms = {{.name = name + ":off",
-                             .config = config,
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}}};
+  Design design = {
+      .name = name,
+      .label = label,
+      .arms = {
+          {.name = name + ":off", .config = config, .role = "base", .toggle = "", .base = ""}}};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.field != toggle) continue;
     for (std::size_t i = 1; i < row.levels.count; ++i) {
@@ -145,13 +141,11 @@ inline Design MmaSweepDesign(const std::string& name, const std::string& label,
 inline Design MmaOptionsDesign() {
   using sdpa::Config;
   const Config full = MmaEverythingOn();
-  Design design = {.name = "mma_options",
-                   .label = "options of the mma kernel, each on the end of its ladder",
-                   .arms = {{.name = "mma_options:base",
-                             .config = full,
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}}};
+  Design design = {
+      .name = "mma_options",
+      .label = "options of the mma kernel, each on the end of its ladder",
+      .arms = {
+          {.name = "mma_options:base", .config = full, .role = "base", .toggle = "", .base = ""}}};
   for (const sdpa::ToggleField toggle :
        {&Config::mma_fp16_accumulate, &Config::mma_producer_warps, &Config::mma_persistent}) {
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
@@ -178,14 +172,13 @@ inline Design MmaGroupsDesign() {
   config.mma_tile = 2;
   config.mma_lazy_rescale = 0;
   config.mma_longest_first = 0;
-  Design design = {.name = "mma_groups",
-                   .label = "32-row tiles of the mma kernel: keys split over groups of warps, or "
-                            "over CTAs",
-                   .arms = {{.name = "mma_groups:base",
-                             .config = config,
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}}};
+  Design design = {
+      .name = "mma_groups",
+      .label =
+          "32-row tiles of the mma kernel: keys split over groups of warps, or "
+          "over CTAs",
+      .arms = {
+          {.name = "mma_groups:base", .config = config, .role = "base", .toggle = "", .base = ""}}};
   for (const int groups : {2, 4}) {
     AddStep("mma_groups:mma_key_groups=" + std::to_string(groups), config, &Config::mma_key_groups,
             groups, "mma_groups:base", &design);
@@ -210,15 +203,13 @@ inline Design MmaDecodeDesign() {
   config.mma_longest_first = 0;
   Config packed = config;
   packed.mma_pack_heads = 1;
-  Design design = {.name = "mma_decode",
-                   .label = "decoding with the mma kernel: split-KV, head packing, and both",
-                   .arms = {{.name = "mma_decode:base",
-                             .config = config,
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}},
-                   .infeasible = {},
-                   .head_dims = {64, 128}};
+  Design design = {
+      .name = "mma_decode",
+      .label = "decoding with the mma kernel: split-KV, head packing, and both",
+      .arms =
+          {{.name = "mma_decode:base", .config = config, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {64, 128}};
   AddStep("mma_decode:mma_split_kv", config, &Config::mma_split_kv, 1, "mma_decode:base", &design);
   AddStep("mma_decode:mma_pack_heads", config, &Config::mma_pack_heads, 1, "mma_decode:base",
           &design);

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -41,6 +42,7 @@ using ToggleField = int Config::*;
 enum class Family : unsigned {
   kSmem = 1,   // simt and wmma: S and P pass through shared memory
   kWgmma = 2,  // Hopper: wgmma, copy engine, warp specialisation
+  kMma = 4,    // mma.sync and ldmatrix: S, P and O in registers
 };
 constexpr Family operator|(Family a, Family b) {
   return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -52,9 +54,12 @@ constexpr bool Includes(Family families, Family family) {
 // What a toggle must do to the machine code, compared with the same
 // configuration without it.
 enum class EvidenceChange {
-  kNone,     // nothing: a control
-  kAppears,  // no match when off, at least one when on
-  kGrows,    // more matches when on
+  kNone,            // nothing: a control
+  kAppears,         // no match when off, at least one when on
+  kGrows,           // more matches when on
+  kVanishes,        // at least one match when off, none when on
+  kDiffers,         // another number of matches
+  kShrinksInLoops,  // fewer matches inside loops when on
 };
 
 struct Evidence {
@@ -101,11 +106,12 @@ struct ToggleRow {
   ToggleField field = nullptr;
   Family families = Family::kSmem;
   std::string_view label;
-  LevelList levels = {0, 1};                   // first = off
-  std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
-  bool control = false;                        // planted, no technique
-  bool in_ladder = true;                       // false: not a step of a cumulative design
-  std::string_view claim;                      // mechanism, one sentence
+  LevelList levels = {0, 1};                      // first = off
+  std::array<ToggleField, kMaxNeeds> needs{};     // each must be on
+  std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
+  bool control = false;                           // planted, no technique
+  bool in_ladder = true;                          // false: not a step of a cumulative design
+  std::string_view claim;                         // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
@@ -153,15 +159,15 @@ constexpr std::string_view ToggleId(ToggleField field) {
 }
 
 constexpr Family FamilyOf(const Config& config) {
-  return config.wgmma ? Family::kWgmma : Family::kSmem;
+  return config.wgmma ? Family::kWgmma : config.mma_sync ? Family::kMma : Family::kSmem;
 }
 // The toggle that makes a configuration one of the family; empty for kSmem.
 constexpr std::string_view FamilyRoot(Family family) {
-  return family == Family::kWgmma ? "wgmma" : "";
+  return family == Family::kWgmma ? "wgmma" : family == Family::kMma ? "mma_sync" : "";
 }
 // As records and file names spell it.
 constexpr std::string_view FamilyName(Family family) {
-  return family == Family::kWgmma ? "wgmma" : "smem";
+  return family == Family::kWgmma ? "wgmma" : family == Family::kMma ? "mma" : "smem";
 }
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
@@ -176,6 +182,11 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     for (const ToggleField need : row.needs) {
       if (need != nullptr && config.*need == 0) {
         return {InvalidReason::Kind::kMissingRequirement, row.id, ToggleId(need)};
+      }
+    }
+    for (const ToggleField other : row.excludes) {
+      if (other != nullptr && config.*other != 0) {
+        return {InvalidReason::Kind::kExcluded, row.id, ToggleId(other)};
       }
     }
     if (!row.control && !Includes(row.families, FamilyOf(config))) {
@@ -195,9 +206,9 @@ inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled fo
 // compiled per mask: its prologue and code size count where it lives for 4 us.
 constexpr Config Specialise(Config config, int head_dim, bool causal) {
   config.head_dim = head_dim;
-  config.mask = FamilyOf(config) == Family::kSmem ? Mask::kAtRunTime
-                : causal                          ? Mask::kCausal
-                                                  : Mask::kFull;
+  config.mask = FamilyOf(config) != Family::kWgmma ? Mask::kAtRunTime
+                : causal                           ? Mask::kCausal
+                                                   : Mask::kFull;
   return config;
 }
 
@@ -223,24 +234,54 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   return s;
 }
 
+// The mma family's.
+constexpr MmaShape MmaShapeOf(const Config& c) {
+  const MmaTile tile = kMmaTiles[c.mma_tile];
+  MmaShape s;
+  s.head_dim = c.head_dim;
+  s.row_warps = tile.row_warps;
+  s.rows_per_warp = tile.rows_per_warp;
+  s.tile_n = tile.tile_n;
+  s.key_groups = c.mma_key_groups > 0 ? c.mma_key_groups : 1;
+  s.stages = c.mma_cp_async_stages;
+  s.layout = static_cast<MmaLayout>(c.mma_smem_layout);
+  s.q_registers = c.mma_q_registers != 0;
+  s.p_registers = c.mma_p_registers != 0;
+  s.v_transposed = c.mma_v_ldmatrix_trans != 0;
+  s.exp = static_cast<ExpMethod>(c.mma_exp);
+  s.lazy_rescale = c.mma_lazy_rescale != 0;
+  s.fp16_accumulators = c.mma_fp16_accumulate;
+  s.border_mask = c.mma_border_mask != 0;
+  s.producer_warps = c.mma_producer_warps;
+  s.longest_first = c.mma_longest_first != 0;
+  s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
+  s.split_kv = c.mma_split_kv != 0;
+  s.pack_heads = c.mma_pack_heads != 0;
+  return s;
+}
+
 // Query rows per CTA.
 constexpr int TileM(const Config& c) {
+  if (c.mma_sync) return TileM(MmaShapeOf(c));
   if (c.wgmma) return TileM(ShapeOf(c));
   return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
 }
 // Keys per step of the K/V loop.
 constexpr int TileN(const Config& c) {
   if (c.wgmma) return ShapeOf(c).tile_n;
+  if (c.mma_sync) return MmaShapeOf(c).tile_n;
   return c.kv_tiling ? 32 : 64;
 }
 constexpr int Threads(const Config& c) {
   if (c.wgmma) return Threads(ShapeOf(c));
+  if (c.mma_sync) return Threads(MmaShapeOf(c));
   return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
 }
 constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
   if (c.wgmma) return ShapeOf(c).stages;
+  if (c.mma_sync) return Stages(MmaShapeOf(c));
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
 }
 // Keeps every instance of the smem family within the 128 registers per thread of

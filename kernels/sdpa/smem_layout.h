@@ -76,7 +76,9 @@ constexpr bool OutputFitsBelowScores(const SmemLayout& s, int tile_m) {
 }
 
 constexpr int SmemBytes(const Config& c) {
-  return c.wgmma ? MakeSmem(ShapeOf(c)).bytes : MakeSmemLayout(c).bytes;
+  if (c.wgmma) return MakeSmem(ShapeOf(c)).bytes;
+  if (c.mma_sync) return MakeSmem(MmaShapeOf(c)).bytes;
+  return MakeSmemLayout(c).bytes;
 }
 
 }  // namespace warpledger::sdpa

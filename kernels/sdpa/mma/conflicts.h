@@ -19,8 +19,7 @@ constexpr bank_model::LaneAddresses BlockLoad(MmaLayout layout, int columns, boo
   for (int lane = 0; lane < bank_model::kLanes; ++lane) {
     const int row = rows_first ? lane % 16 : lane / 16 * 8 + lane % 8;
     const int chunk = rows_first ? lane / 16 : lane / 8 % 2;
-    addresses[lane] =
-        ChunkOffset(layout, columns, first_row + row, column_block * 2 + chunk);
+    addresses[lane] = ChunkOffset(layout, columns, first_row + row, column_block * 2 + chunk);
   }
   return addresses;
 }
@@ -30,7 +29,8 @@ constexpr bank_model::LaneAddresses CopyStore(MmaLayout layout, int columns, int
   const int chunks = columns / 8;
   bank_model::LaneAddresses addresses{};
   for (int lane = 0; lane < bank_model::kLanes; ++lane) {
-    addresses[lane] = ChunkOffset(layout, columns, (first + lane) / chunks, (first + lane) % chunks);
+    addresses[lane] =
+        ChunkOffset(layout, columns, (first + lane) / chunks, (first + lane) % chunks);
   }
   return addresses;
 }
@@ -40,8 +40,7 @@ constexpr bank_model::LaneAddresses ProbsStore(MmaLayout layout, int tile_n, int
                                                int key_block) {
   bank_model::LaneAddresses addresses{};
   for (int lane = 0; lane < bank_model::kLanes; ++lane) {
-    addresses[lane] =
-        ChunkOffset(layout, tile_n, first_row + lane / 4, key_block) + lane % 4 * 4;
+    addresses[lane] = ChunkOffset(layout, tile_n, first_row + lane / 4, key_block) + lane % 4 * 4;
   }
   return addresses;
 }

@@ -52,10 +52,9 @@ class MmaEpilogue {
     return scaled_max * Exp::ToNatural() + logf(sum);
   }
   __device__ static uint4 PackPiece(const float (&x)[8], float factor) {
-    return make_uint4(PackHalfPair(x[0] * factor, x[1] * factor),
-                      PackHalfPair(x[2] * factor, x[3] * factor),
-                      PackHalfPair(x[4] * factor, x[5] * factor),
-                      PackHalfPair(x[6] * factor, x[7] * factor));
+    return make_uint4(
+        PackHalfPair(x[0] * factor, x[1] * factor), PackHalfPair(x[2] * factor, x[3] * factor),
+        PackHalfPair(x[4] * factor, x[5] * factor), PackHalfPair(x[6] * factor, x[7] * factor));
   }
   __device__ uint4* OutputPiece(int64_t row, int piece) const {
     return reinterpret_cast<uint4*>(static_cast<half*>(p_.forward.o) + row * kShape.head_dim) +

@@ -282,7 +282,7 @@ __device__ void MmaForward(const MmaParams& p) {
     int round = 0;
     for (int tile = blockIdx.x; tile < p.tiles;) {
       warp.Run(DecodeMmaWork<kShape>(p, tile, 0), tile, 0);
-      if constexpr (kShape.schedule == MmaSchedule::kPersistentDynamic) {
+      if constexpr (kShape.persistent == MmaPersistent::kDynamic) {
         if (threadIdx.x == 0) {
           const int fetched = atomicAdd(p.next_tile, 1);
           // Every tile is fetched once, but for each CTA's first, and each CTA fetches
@@ -294,8 +294,8 @@ __device__ void MmaForward(const MmaParams& p) {
         tile = *next;
         __syncthreads();
       } else {
-        // Tiles are sorted by length under the causal mask: every other round runs
-        // backwards, or the first CTA would get the longest of each.
+        // Under the causal mask tiles of a round differ in length: every other round
+        // runs backwards, or some CTA would get the longest of each.
         ++round;
         const int ctas = static_cast<int>(gridDim.x);
         const int cta = static_cast<int>(blockIdx.x);

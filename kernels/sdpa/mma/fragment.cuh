@@ -102,8 +102,7 @@ __device__ void LoadTransposedPlain(uint32_t (&r)[4], uint32_t tile, int first_r
   for (int i = 0; i < 4; ++i) {
     const int row = first_row + i % 2 * 8 + 2 * t;
     const int chunk = column_block * 2 + i / 2;
-    const uint32_t low =
-        LoadSharedHalf(tile + ChunkOffset(kLayout, kColumns, row, chunk) + g * 2);
+    const uint32_t low = LoadSharedHalf(tile + ChunkOffset(kLayout, kColumns, row, chunk) + g * 2);
     const uint32_t high =
         LoadSharedHalf(tile + ChunkOffset(kLayout, kColumns, row + 1, chunk) + g * 2);
     r[i] = low | high << 16;

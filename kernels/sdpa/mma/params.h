@@ -15,13 +15,13 @@ inline constexpr int kMaxSplits = 64;
 
 struct MmaParams {
   ForwardParams forward;
-  int group_size = 1;       // query heads that share a K/V head
-  int heads = 1;            // of tiles: query heads over the batch, or K/V heads when packed
-  int rows = 1;             // of queries per head: seq_q, times group_size when packed
-  int query_tiles = 1;      // per head
-  int tiles = 1;            // in all
-  int heads_in_flight = 1;  // heads whose tiles are handed out together, for L2
-  int splits = 1;           // CTAs that share a tile's keys
+  int group_size = 1;              // query heads that share a K/V head
+  int heads = 1;                   // of tiles: query heads over the batch, or K/V heads when packed
+  int rows = 1;                    // of queries per head: seq_q, times group_size when packed
+  int query_tiles = 1;             // per head
+  int tiles = 1;                   // in all
+  int heads_in_flight = 1;         // heads whose tiles are handed out together, for L2
+  int splits = 1;                  // CTAs that share a tile's keys
   float* partial_out = nullptr;    // (tiles, splits, tile_m, head_dim)
   float* partial_stats = nullptr;  // (tiles, splits, tile_m, 2): maximum and sum
   int* arrivals = nullptr;         // (tiles): splits done; 0 before and after a launch

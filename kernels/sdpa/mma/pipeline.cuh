@@ -24,7 +24,9 @@ __device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_r
   static_assert(kThreads % kChunks == 0, "a thread keeps to its column");
   constexpr int kRowStep = kThreads / kChunks;
   const int chunk = thread % kChunks;
-#pragma unroll
+  // Loads through registers: four in flight, or they take the place of fragments.
+  constexpr int kUnroll = kAsync ? kRows / kRowStep + 1 : 4;
+#pragma unroll kUnroll
   for (int first = 0; first < kRows; first += kRowStep) {
     const int row = first + thread / kChunks;
     if (kRows % kRowStep != 0 && row >= kRows) break;
@@ -131,8 +133,8 @@ class MmaPipeline {
 
   // Starts the copies of Q and of the first tiles.
   __device__ void Start() const {
-    CopyQTile<kShape, ConsumerThreads(kShape), (kShape.stages > 0)>(smem_ + kSmem.q, p_, work_,
-                                                                   group_ * kGroupThreads + thread_);
+    CopyQTile<kShape, ConsumerThreads(kShape), (kShape.stages > 0)>(
+        smem_ + kSmem.q, p_, work_, group_ * kGroupThreads + thread_);
     if constexpr (kRing) {
 #pragma unroll
       for (int i = 0; i < kShape.stages - 1; ++i) Fetch(i, i);
@@ -226,9 +228,7 @@ class MmaPipeline {
   static constexpr int kConsumerBarrier = 1;
 
   __device__ int Tile(int slot) const { return group_ * Stages(kShape) + slot; }
-  __device__ ProducerBarriers Barriers() const {
-    return {smem_ + kSmem.barriers, Stages(kShape)};
-  }
+  __device__ ProducerBarriers Barriers() const { return {smem_ + kSmem.barriers, Stages(kShape)}; }
 
   __device__ void SyncGroup() const {
     if constexpr (kShape.key_groups == 1) {

@@ -26,8 +26,8 @@ constexpr int CtasPerSm(const MmaShape& s, const MmaDevice& device) {
 }
 
 // Everything of `params` but the instance's own memory. Returns the CTAs of the grid.
-constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s,
-                           const MmaDevice& device, MmaParams* params) {
+constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, const MmaDevice& device,
+                           MmaParams* params) {
   MmaParams p;
   p.forward = forward;
   p.group_size = forward.heads_q / forward.heads_kv;

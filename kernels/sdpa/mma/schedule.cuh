@@ -51,7 +51,7 @@ __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split
   MmaWork<kShape> w;
   int head;
   int block;
-  if (kShape.schedule != MmaSchedule::kGridOrder && f.causal) {
+  if (kShape.longest_first && f.causal) {
     // Heads whose K/V fit into L2 together go before the next ones; among them the
     // longest tiles first.
     const int tiles_per_group = p.heads_in_flight * p.query_tiles;

@@ -20,11 +20,10 @@ enum class MmaLayout {
 };
 
 // Which CTA computes which tile of queries.
-enum class MmaSchedule {
-  kGridOrder = 0,          // one CTA per tile, in order
-  kLongestFirst = 1,       // one CTA per tile, under the causal mask the longest first
-  kPersistentStatic = 2,   // CTAs that fill the GPU once walk over the tiles
-  kPersistentDynamic = 3,  // the same, fetching tiles from a counter
+enum class MmaPersistent {
+  kNo = 0,       // one CTA per tile
+  kStatic = 1,   // CTAs that fill the GPU once walk over the tiles
+  kDynamic = 2,  // the same, fetching tiles from a counter
 };
 
 // What is accumulated in fp16 instead of fp32: bits.
@@ -45,9 +44,10 @@ struct MmaShape {
   ExpMethod exp = ExpMethod::kExpf;
   bool lazy_rescale = false;
   int fp16_accumulators = 0;
-  bool border_mask = false;  // mask only tiles that need it
-  int producer_warps = 0;    // warps that only copy
-  MmaSchedule schedule = MmaSchedule::kGridOrder;
+  bool border_mask = false;    // mask only tiles that need it
+  int producer_warps = 0;      // warps that only copy
+  bool longest_first = false;  // under the causal mask, tiles with the most keys first
+  MmaPersistent persistent = MmaPersistent::kNo;
   bool split_kv = false;    // small grids: several CTAs share a tile's keys
   bool pack_heads = false;  // a tile's rows are (position, query head of the K/V head)
 
@@ -75,10 +75,7 @@ constexpr int TileM(const MmaShape& s) { return s.row_warps * s.rows_per_warp; }
 constexpr int ConsumerThreads(const MmaShape& s) { return s.row_warps * s.key_groups * 32; }
 constexpr int Threads(const MmaShape& s) { return ConsumerThreads(s) + s.producer_warps * 32; }
 constexpr int Stages(const MmaShape& s) { return s.stages > 0 ? s.stages : 1; }
-constexpr bool IsPersistent(const MmaShape& s) {
-  return s.schedule == MmaSchedule::kPersistentStatic ||
-         s.schedule == MmaSchedule::kPersistentDynamic;
-}
+constexpr bool IsPersistent(const MmaShape& s) { return s.persistent != MmaPersistent::kNo; }
 // O leaves through shared memory where several groups or CTAs hold a part of it.
 constexpr bool HasPartialOutputs(const MmaShape& s) { return s.key_groups > 1 || s.split_kv; }
 
@@ -122,14 +119,14 @@ constexpr int StagedRowFloats(const MmaShape& s) { return s.head_dim + 4; }
 
 // Byte offsets in dynamic shared memory.
 struct MmaSmem {
-  int q = 0;         // (tile_m, head_dim) fp16
-  int k = 0;         // (key_groups, stages, tile_n, head_dim) fp16
-  int v = 0;         // (key_groups, stages, tile_n, head_dim) fp16
-  int kv_bytes = 0;  // of one K or V tile
-  int p = 0;         // (row_warps * key_groups, rows_per_warp, tile_n) fp16; without p_registers
-  int staged = 0;    // (key_groups, tile_m, head_dim) fp32, over Q, K and V; partial outputs only
-  int stats = 0;     // (key_groups, tile_m, 2) fp32: a row's maximum and sum; partial outputs only
-  int barriers = 0;  // (3, stages) mbarriers; with producer warps
+  int q = 0;          // (tile_m, head_dim) fp16
+  int k = 0;          // (key_groups, stages, tile_n, head_dim) fp16
+  int v = 0;          // (key_groups, stages, tile_n, head_dim) fp16
+  int kv_bytes = 0;   // of one K or V tile
+  int p = 0;          // (row_warps * key_groups, rows_per_warp, tile_n) fp16; without p_registers
+  int staged = 0;     // (key_groups, tile_m, head_dim) fp32, over Q, K and V; partial outputs only
+  int stats = 0;      // (key_groups, tile_m, 2) fp32: a row's maximum and sum; partial outputs only
+  int barriers = 0;   // (3, stages) mbarriers; with producer warps
   int next_tile = 0;  // int: the dynamic schedule's, and the last CTA's flag
   int bytes = 0;
 };
@@ -156,7 +153,7 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
     m.stats = take(s.key_groups * TileM(s) * 2 * 4);
   }
   m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8 : 0);
-  m.next_tile = take(s.split_kv || s.schedule == MmaSchedule::kPersistentDynamic ? 4 : 0);
+  m.next_tile = take(s.split_kv || s.persistent == MmaPersistent::kDynamic ? 4 : 0);
   m.bytes = end;
   return m;
 }
@@ -170,7 +167,8 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.producer_warps > 0 && s.stages < 2) return "producer warps need a ring to fill";
   if (s.producer_warps > 0 && s.key_groups > 1) return "producer warps feed a single group";
   if (s.producer_warps > 0 && IsPersistent(s)) return "producer warps serve a single tile";
-  if (s.producer_warps > 0 && HasPartialOutputs(s)) return "producer warps leave before the combine";
+  if (s.producer_warps > 0 && HasPartialOutputs(s))
+    return "producer warps leave before the combine";
   if (s.key_groups > 1 && IsPersistent(s)) return "groups stage their outputs over K and V";
   if (s.split_kv && IsPersistent(s)) return "split-KV is for grids that don't fill the GPU";
   return "";
