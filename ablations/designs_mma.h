@@ -184,9 +184,13 @@ inline Design MmaGroupsDesign() {
             groups, "mma_groups:base", &design);
   }
   AddStep("mma_groups:mma_split_kv", config, &Config::mma_split_kv, 1, "mma_groups:base", &design);
+  AddStep("mma_groups:mma_softmax_overlap", config, &Config::mma_softmax_overlap, 1,
+          "mma_groups:base", &design);
   Config deep = config;
   deep.mma_key_groups = 4;
   AddStep("mma_groups:mma_key_groups=4+stages=3", deep, &Config::mma_cp_async_stages, 3,
+          "mma_groups:mma_key_groups=4", &design);
+  AddStep("mma_groups:mma_key_groups=4+overlap", deep, &Config::mma_softmax_overlap, 1,
           "mma_groups:mma_key_groups=4", &design);
   PlantControls("mma_groups", "mma_groups:base", config, &design);
   return design;

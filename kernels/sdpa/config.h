@@ -249,6 +249,7 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.p_registers = c.mma_p_registers != 0;
   s.v_transposed = c.mma_v_ldmatrix_trans != 0;
   s.exp = static_cast<ExpMethod>(c.mma_exp);
+  s.softmax_overlap = c.mma_softmax_overlap != 0;
   s.lazy_rescale = c.mma_lazy_rescale != 0;
   s.fp16_accumulators = c.mma_fp16_accumulate;
   s.border_mask = c.mma_border_mask != 0;

@@ -44,26 +44,12 @@ class MmaWarp {
   __device__ void Run(const MmaWork<kShape>& work, int tile, int split) {
     const MmaPipeline<kShape> pipeline(base_, p_, work, group_,
                                        threadIdx.x - group_ * kShape.row_warps * 32);
-    pipeline.Start();
     MmaSoftmax<kShape> softmax(p_.forward.softmax_scale);
     Accumulator out = {};
-    pipeline.WaitFirst();
-    QueryFragments q;
-    if constexpr (kShape.q_registers) LoadQueries(q);
-
-#pragma unroll 1
-    for (int i = 0; i < pipeline.tiles().count; ++i) {
-      const int n = pipeline.tiles()[i];
-      const int slot = pipeline.AcquireK(i);
-      Scores scores;
-      ComputeScores(q, pipeline.K(slot), scores);
-      if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
-      Probs probs;
-      float rescale[kRowBlocks][2];
-      if (softmax.Update(scores, probs, rescale)) Rescale(out, rescale);
-      pipeline.AcquireV(i);
-      AccumulateOutput(probs, pipeline.V(slot), out);
-      pipeline.Release(i);
+    if constexpr (kShape.softmax_overlap) {
+      RunTilesAhead(pipeline, work, softmax, out);
+    } else {
+      RunTiles(pipeline, work, softmax, out);
     }
     if constexpr (kShape.stages > 0) ptx::CpAsyncWait<0>();  // empty groups at most
 
@@ -89,6 +75,83 @@ class MmaWarp {
   using Accumulator = std::conditional_t<kHalfOutput, uint32_t[kRowBlocks][kOutBlocks][2],
                                          float[kRowBlocks][kOutBlocks][4]>;
 
+  using Pipeline = MmaPipeline<kShape>;
+
+  __device__ void RunTiles(const Pipeline& pipeline, const MmaWork<kShape>& work,
+                           MmaSoftmax<kShape>& softmax, Accumulator& out) const {
+    pipeline.Start();
+    pipeline.WaitFirst();
+    QueryFragments q;
+    if constexpr (kShape.q_registers) LoadQueries(q);
+#pragma unroll 1
+    for (int i = 0; i < pipeline.tiles().count; ++i) {
+      const int n = pipeline.tiles()[i];
+      const int slot = pipeline.AcquireK(i);
+      Scores scores;
+      ComputeScores(q, pipeline.K(slot), scores);
+      if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
+      float rescale[kRowBlocks][2];
+      const bool rescales = softmax.UpdateMax(scores, rescale);
+      Probs probs;
+      softmax.Exponentials(scores, 0, kKeyBlocks, probs);
+      if (rescales) Rescale(out, rescale);
+      pipeline.AcquireV(i);
+      AccumulateOutput(probs, pipeline.V(slot), out);
+      pipeline.Release(i);
+    }
+  }
+
+  // The same with the scores of the next tile among the exponentials of this one: the
+  // tensor cores work while MUFU does.
+  __device__ void RunTilesAhead(const Pipeline& pipeline, const MmaWork<kShape>& work,
+                                MmaSoftmax<kShape>& softmax, Accumulator& out) const {
+    static_assert(!kHalfScores, "scores stay in the accumulators");
+    pipeline.StartAhead();
+    pipeline.WaitFirstAhead();
+    QueryFragments q;
+    if constexpr (kShape.q_registers) LoadQueries(q);
+    const int count = pipeline.tiles().count;
+    if (count == 0) return;
+    Scores scores;
+    ComputeScores(q, pipeline.K(0), scores);
+    int slot = 0;
+#pragma unroll 1
+    for (int i = 0; i < count - 1; ++i) {
+      const int n = pipeline.tiles()[i];
+      if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
+      pipeline.AcquireAhead(i);
+      const int next_slot = slot + 1 == kShape.stages ? 0 : slot + 1;
+      float rescale[kRowBlocks][2];
+      if (softmax.UpdateMax(scores, rescale)) Rescale(out, rescale);
+      Scores next = {};
+      Probs probs;
+#pragma unroll
+      for (int d = 0; d < kDepthSteps; ++d) {
+        AddScores(q, pipeline.K(next_slot), d, next);
+        softmax.Exponentials(scores, d * kKeyBlocks / kDepthSteps,
+                             (d + 1) * kKeyBlocks / kDepthSteps, probs);
+      }
+      AccumulateOutput(probs, pipeline.V(slot), out);
+#pragma unroll
+      for (int b = 0; b < kRowBlocks; ++b) {
+#pragma unroll
+        for (int k = 0; k < kKeyBlocks; ++k) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) scores[b][k][j] = next[b][k][j];
+        }
+      }
+      slot = next_slot;
+    }
+    const int n = pipeline.tiles()[count - 1];
+    if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
+    pipeline.AcquireAhead(count - 1);
+    float rescale[kRowBlocks][2];
+    if (softmax.UpdateMax(scores, rescale)) Rescale(out, rescale);
+    Probs probs;
+    softmax.Exponentials(scores, 0, kKeyBlocks, probs);
+    AccumulateOutput(probs, pipeline.V(slot), out);
+  }
+
   __device__ void LoadQueryBlock(uint32_t (&a)[4], int block, int depth) const {
     LdMatrix(a, rows_first_.Block(base_ + kSmem.q, first_row_ + block * 16, depth));
   }
@@ -104,29 +167,33 @@ class MmaWarp {
   __device__ void ComputeScores(const QueryFragments& q, uint32_t k_tile, Scores& scores) const {
     ScoreAccumulator sums = {};
 #pragma unroll
-    for (int d = 0; d < kDepthSteps; ++d) {
-      uint32_t a[kRowBlocks][4];
+    for (int d = 0; d < kDepthSteps; ++d) AddScores(q, k_tile, d, sums);
+    WidenBlocks<kKeyBlocks>(sums, scores);
+  }
+
+  // Adds step d of head_dim to Q K^T.
+  __device__ void AddScores(const QueryFragments& q, uint32_t k_tile, int d,
+                            ScoreAccumulator& sums) const {
+    uint32_t a[kRowBlocks][4];
 #pragma unroll
-      for (int b = 0; b < kRowBlocks; ++b) {
-        if constexpr (kShape.q_registers) {
+    for (int b = 0; b < kRowBlocks; ++b) {
+      if constexpr (kShape.q_registers) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) a[b][i] = q[b][d][i];
-        } else {
-          LoadQueryBlock(a[b], b, d);
-        }
-      }
-#pragma unroll
-      for (int n = 0; n < kKeyBlocks; n += 2) {
-        uint32_t keys[4];
-        LdMatrix(keys, columns_first_.Block(k_tile, n * 8, d));
-#pragma unroll
-        for (int b = 0; b < kRowBlocks; ++b) {
-          Mma(sums[b][n], a[b], keys[0], keys[1]);
-          Mma(sums[b][n + 1], a[b], keys[2], keys[3]);
-        }
+        for (int i = 0; i < 4; ++i) a[b][i] = q[b][d][i];
+      } else {
+        LoadQueryBlock(a[b], b, d);
       }
     }
-    WidenBlocks<kKeyBlocks>(sums, scores);
+#pragma unroll
+    for (int n = 0; n < kKeyBlocks; n += 2) {
+      uint32_t keys[4];
+      LdMatrix(keys, columns_first_.Block(k_tile, n * 8, d));
+#pragma unroll
+      for (int b = 0; b < kRowBlocks; ++b) {
+        Mma(sums[b][n], a[b], keys[0], keys[1]);
+        Mma(sums[b][n + 1], a[b], keys[2], keys[3]);
+      }
+    }
   }
 
   // Sets scores of keys that a row does not see to -infinity.

@@ -141,6 +141,34 @@ class MmaPipeline {
     }
   }
 
+  // Where a tile's scores are computed one iteration before its output, K runs one
+  // tile ahead of V: StartAhead, WaitFirstAhead, and AcquireAhead for each tile i,
+  // after which V of tile i and K of tile i + 1 are readable.
+  __device__ void StartAhead() const {
+    CopyQTile<kShape, ConsumerThreads(kShape), true>(smem_ + kSmem.q, p_, work_,
+                                                     group_ * kGroupThreads + thread_);
+    FetchK(0, 0);
+    ptx::CpAsyncCommit();
+#pragma unroll
+    for (int i = 1; i < kShape.stages; ++i) {
+      FetchK(i, i);
+      FetchV(i - 1, i - 1);
+      ptx::CpAsyncCommit();
+    }
+  }
+  __device__ void WaitFirstAhead() const {
+    ptx::CpAsyncWait<kShape.stages - 1>();
+    __syncthreads();
+  }
+  __device__ void AcquireAhead(int i) const {
+    ptx::CpAsyncWait<kShape.stages - 2>();
+    SyncGroup();
+    // K of tile i and V of tile i - 1 have been read by all.
+    FetchK(i + kShape.stages, i % kShape.stages);
+    FetchV(i + kShape.stages - 1, (i + kShape.stages - 1) % kShape.stages);
+    ptx::CpAsyncCommit();
+  }
+
   // Q is readable, and the first K tile where there is one.
   __device__ void WaitFirst() const {
     if constexpr (kShape.producer_warps > 0) {
@@ -244,16 +272,20 @@ class MmaPipeline {
   // the last tile the groups are empty: their count, which all waits go by, stays
   // right.
   __device__ void Fetch(int i, int slot) const {
-    const bool exists = i < tiles_.count;
-    const int n = tiles_[i];
-    if (exists) {
-      CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, thread_, n, p_.forward.seq_kv);
-    }
+    FetchK(i, slot);
     ptx::CpAsyncCommit();
-    if (exists) {
-      CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, thread_, n, p_.forward.seq_kv);
-    }
+    FetchV(i, slot);
     ptx::CpAsyncCommit();
+  }
+  __device__ void FetchK(int i, int slot) const {
+    if (i >= tiles_.count) return;
+    CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, thread_, tiles_[i],
+                                            p_.forward.seq_kv);
+  }
+  __device__ void FetchV(int i, int slot) const {
+    if (i >= tiles_.count) return;
+    CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, thread_, tiles_[i],
+                                            p_.forward.seq_kv);
   }
 
   const uint32_t smem_;

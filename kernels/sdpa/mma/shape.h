@@ -42,6 +42,7 @@ struct MmaShape {
   bool p_registers = false;   // P goes from accumulator to operand without shared memory
   bool v_transposed = false;  // ldmatrix.trans for V
   ExpMethod exp = ExpMethod::kExpf;
+  bool softmax_overlap = false;  // a tile's softmax among the products of the next
   bool lazy_rescale = false;
   int fp16_accumulators = 0;
   bool border_mask = false;    // mask only tiles that need it
@@ -68,7 +69,7 @@ inline constexpr MmaTile kMmaTiles[] = {
     {2, 32, 64},   // 64 x 64, 32 rows a warp
     {8, 16, 64},   // 128 x 64, 16 rows a warp
     {4, 16, 128},  // 64 x 128
-    {4, 32, 32},   // 128 x 32
+    {4, 32, 96},   // 128 x 96
 };
 
 constexpr int TileM(const MmaShape& s) { return s.row_warps * s.rows_per_warp; }
@@ -84,7 +85,8 @@ constexpr bool HasPartialOutputs(const MmaShape& s) { return s.key_groups > 1 ||
 constexpr int FragmentRegisters(const MmaShape& s) {
   const int row_blocks = s.rows_per_warp / 16;
   const int output = s.head_dim / 2 / ((s.fp16_accumulators & kFp16Output) ? 2 : 1);
-  return row_blocks * (output + s.tile_n / 2 + (s.q_registers ? s.head_dim / 4 : 0));
+  const int scores = s.tile_n / 2 * (s.softmax_overlap ? 2 : 1);
+  return row_blocks * (output + scores + (s.q_registers ? s.head_dim / 4 : 0));
 }
 inline constexpr int kOtherRegisters = 64;
 
@@ -165,6 +167,8 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.head_dim != 64 && s.head_dim != 128) return "head_dim is 64 or 128";
   if (s.stages == 1) return "a ring has at least two stages";
   if (s.producer_warps > 0 && s.stages < 2) return "producer warps need a ring to fill";
+  if (s.softmax_overlap && s.stages < 2) return "overlap needs two K tiles at a time";
+  if (s.softmax_overlap && s.producer_warps > 0) return "producers fill K and V in step";
   if (s.producer_warps > 0 && s.key_groups > 1) return "producer warps feed a single group";
   if (s.producer_warps > 0 && IsPersistent(s)) return "producer warps serve a single tile";
   if (s.producer_warps > 0 && HasPartialOutputs(s))

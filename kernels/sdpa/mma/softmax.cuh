@@ -35,14 +35,14 @@ class MmaSoftmax {
       for (int r = 0; r < 2; ++r) {
         max_[b][r] = -INFINITY;
         sum_[b][r] = 0.0f;
+        shift_[b][r] = 0.0f;
       }
     }
   }
 
-  // Takes one tile's scores into the running maxima and sums, and gives the
-  // probabilities. True when the earlier output must be multiplied by `rescale`; the
-  // answer is the same for the whole warp.
-  __device__ bool Update(const Scores& scores, Probs& probs, float (&rescale)[kRowBlocks][2]) {
+  // Takes one tile's scores into the running maxima. True when the earlier output
+  // must be multiplied by `rescale`; the answer is the same for the whole warp.
+  __device__ bool UpdateMax(const Scores& scores, float (&rescale)[kRowBlocks][2]) {
     float tile_max[kRowBlocks][2];
     bool rises = false;
 #pragma unroll
@@ -69,31 +69,40 @@ class MmaSoftmax {
         }
       }
     }
-    if constexpr (kShape.lazy_rescale) rises = __any_sync(0xffffffffu, rises);
+    if constexpr (kShape.lazy_rescale) {
+      if (!__any_sync(0xffffffffu, rises)) return false;
+    }
 #pragma unroll
     for (int b = 0; b < kRowBlocks; ++b) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        if (!kShape.lazy_rescale || rises) {
-          const float new_max = tile_max[b][r];
-          const float shift = new_max == -INFINITY ? 0.0f : new_max * scale_;
-          rescale[b][r] = Exp::Rescale(max_[b][r] * scale_ - shift);
-          sum_[b][r] *= rescale[b][r];
-          max_[b][r] = new_max;
-        }
+        const float new_max = tile_max[b][r];
         // A row that saw no key yet has maximum -infinity; 0 keeps exp of it at 0.
-        const float shift = max_[b][r] == -INFINITY ? 0.0f : max_[b][r] * scale_;
+        shift_[b][r] = new_max == -INFINITY ? 0.0f : new_max * scale_;
+        rescale[b][r] = Exp::Rescale(max_[b][r] * scale_ - shift_[b][r]);
+        sum_[b][r] *= rescale[b][r];
+        max_[b][r] = new_max;
+      }
+    }
+    return true;
+  }
+
+  // The probabilities of key blocks [first, last) of that tile, and their sums.
+  __device__ void Exponentials(const Scores& scores, int first, int last, Probs& probs) {
+#pragma unroll
+    for (int b = 0; b < kRowBlocks; ++b) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
         float sum = 0.0f;
 #pragma unroll
-        for (int n = 0; n < kKeyBlocks; ++n) {
-          const float x0 = fmaf(scores[b][n][2 * r], scale_, -shift);
-          const float x1 = fmaf(scores[b][n][2 * r + 1], scale_, -shift);
+        for (int n = first; n < last; ++n) {
+          const float x0 = fmaf(scores[b][n][2 * r], scale_, -shift_[b][r]);
+          const float x1 = fmaf(scores[b][n][2 * r + 1], scale_, -shift_[b][r]);
           probs[b][n][r] = Exp::Pair(x0, x1, 2 * n, &sum);
         }
         sum_[b][r] += sum;
       }
     }
-    return !kShape.lazy_rescale || rises;
   }
 
   // Completes the sums over the quads.
@@ -116,8 +125,9 @@ class MmaSoftmax {
 
  private:
   const float scale_;
-  float max_[kRowBlocks][2];  // of raw scores; lazily kept, a little below
-  float sum_[kRowBlocks][2];  // of this lane's columns until Finish
+  float max_[kRowBlocks][2];    // of raw scores; lazily kept, a little below
+  float shift_[kRowBlocks][2];  // the same in Exp's units; 0 for -infinity
+  float sum_[kRowBlocks][2];    // of this lane's columns until Finish
 };
 
 }  // namespace warpledger::sdpa
