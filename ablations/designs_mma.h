@@ -15,6 +15,8 @@
 #ifndef WARPLEDGER_ABLATIONS_DESIGNS_MMA_H_
 #define WARPLEDGER_ABLATIONS_DESIGNS_MMA_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,9 +76,10 @@ inline Design MmaDesign() {
   return design;
 }
 
-// `full` without each of the family's toggles but the root, which all others need.
+// `full` without each of the family's toggles but those `kept`.
 inline Design MmaWithoutDesign(const std::string& name, const std::string& label,
-                               const sdpa::Config& full, std::vector<int> head_dims) {
+                               const sdpa::Config& full, std::vector<int> head_dims,
+                               const std::vector<sdpa::ToggleField>& kept) {
   Design design = {
       .name = name,
       .label = label,
@@ -84,7 +87,8 @@ inline Design MmaWithoutDesign(const std::string& name, const std::string& label
       .infeasible = {},
       .head_dims = std::move(head_dims)};
   for (const sdpa::ToggleRow* row : MmaToggles()) {
-    if (row->field == &sdpa::Config::mma_sync || full.*row->field == 0) continue;
+    if (full.*row->field == 0) continue;
+    if (std::find(kept.begin(), kept.end(), row->field) != kept.end()) continue;
     sdpa::Config without = full;
     without.*row->field = 0;
     design.arms.push_back({.name = name + ":without_" + std::string(row->id),
@@ -100,7 +104,7 @@ inline Design MmaWithoutDesign(const std::string& name, const std::string& label
 inline Design MmaLeaveOneOutDesign() {
   return MmaWithoutDesign("mma_leave_one_out",
                           "the end of the mma ladder, against the same without one toggle",
-                          MmaEverythingOn(), {64});
+                          MmaEverythingOn(), {64}, {&sdpa::Config::mma_sync});
 }
 
 inline sdpa::Config MmaWideCore() {
@@ -109,11 +113,13 @@ inline sdpa::Config MmaWideCore() {
   return config;
 }
 
+// P stays in registers: the addresses of its way through shared memory spill there.
 inline Design MmaD128Design() {
   return MmaWithoutDesign("mma_d128",
                           "the mma kernel for head_dim 128 (Q in shared memory), against the same "
                           "without one toggle",
-                          MmaWideCore(), {64, 128});
+                          MmaWideCore(), {64, 128},
+                          {&sdpa::Config::mma_sync, &sdpa::Config::mma_p_registers});
 }
 
 // Every level of `toggle` on `config`, each against level 0.

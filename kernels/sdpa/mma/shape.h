@@ -88,12 +88,15 @@ constexpr int FragmentRegisters(const MmaShape& s) {
   const int scores = s.tile_n / 2 * (s.softmax_overlap ? 2 : 1);
   return row_blocks * (output + scores + (s.q_registers ? s.head_dim / 4 : 0));
 }
-inline constexpr int kOtherRegisters = 64;
+constexpr int OtherRegisters(const MmaShape& s) {
+  // With overlap, addresses and operands of two products at once: at 64 ptxas spills.
+  return s.softmax_overlap ? 104 : 64;
+}
 
 // CTAs that should fit on an SM by registers; ptxas keeps to it.
 constexpr int MinCtasPerSm(const MmaShape& s) {
   constexpr int kMaxRegisters = 255;
-  int need = FragmentRegisters(s) + kOtherRegisters;
+  int need = FragmentRegisters(s) + OtherRegisters(s);
   if (need > kMaxRegisters) need = kMaxRegisters;
   const int ctas = 65536 / (Threads(s) * need);
   return ctas < 1 ? 1 : ctas;
