@@ -35,7 +35,8 @@ std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record) {
          .block = sample.block,
          .us = sample.us,
          .sm_mhz = sample.sm_mhz.value_or(0),
-         .throttled = sample.throttle && IsThrottled(*sample.throttle)});
+         .throttled = IsThrottledBesidesPowerCap(sample.throttle.value_or(0)),
+         .power_capped = IsPowerCapped(sample.throttle.value_or(0))});
   }
   return timings;
 }
@@ -68,6 +69,8 @@ CellFacts FactsOf(const Json& cell, const std::vector<Timing>& timings) {
   facts.n_samples = static_cast<int64_t>(timings.size());
   facts.n_throttled =
       std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.throttled; });
+  facts.n_power_capped =
+      std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.power_capped; });
   facts.p50_us = Figure<double>(cell, "p50_us");
   facts.sm_mhz = Figure<double>(cell, "sm_mhz_p50");
   facts.registers = Figure<int64_t>(cell, "registers");
@@ -116,6 +119,17 @@ std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model) {
       return absl::StrCat(side, " was throttled in ", facts->n_throttled, " of ", facts->n_samples,
                           " samples");
     }
+  }
+  // As between the arms of a pair: a power limit that held both sides alike is part
+  // of what is compared.
+  const auto capped = [](const CellFacts& facts) {
+    return static_cast<double>(facts.n_power_capped) / static_cast<double>(facts.n_samples);
+  };
+  if (same_gpu_model &&
+      std::fabs(capped(*cell.a) - capped(*cell.b)) > analysis::kMaxPowerCapDifference) {
+    return absl::StrCat("the power limit held one side more than the other: A in ",
+                        cell.a->n_power_capped, " of ", cell.a->n_samples, " samples, B in ",
+                        cell.b->n_power_capped, " of ", cell.b->n_samples);
   }
   // Between two kinds of GPU the clock is part of what is compared.
   if (same_gpu_model && cell.a->sm_mhz && cell.b->sm_mhz) {

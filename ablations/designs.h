@@ -198,29 +198,38 @@ inline Design OneOnDesign() {
   return design;
 }
 
-// The full configuration, and for each toggle what is left of it without the
+// The configuration `full`, and for each of `rows` what is left of it without the
 // toggle and without those that need it. The full arm is timed once and judged
 // against each of the others, so a `without` arm is the base of its verdict.
-inline Design LeaveOneOutDesign() {
-  const std::string full = "leave_one_out:full";
+inline Design LeaveOneOutOf(const std::string& name, std::string label,
+                            const std::vector<const sdpa::ToggleRow*>& rows,
+                            const sdpa::Config& full_config) {
+  const std::string full = name + ":full";
   Design design = {
-      .name = "leave_one_out",
-      .label = "everything on, against the same without one toggle and those that need it",
-      .arms = {{.name = full, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""}}};
-  for (const sdpa::ToggleRow* row : LadderToggles()) {
-    sdpa::Config alone = EverythingOn();
+      .name = name,
+      .label = std::move(label),
+      .arms = {{.name = full, .config = full_config, .role = "base", .toggle = "", .base = ""}}};
+  const std::string prefix = name == "leave_one_out" ? "" : name + ":";
+  for (const sdpa::ToggleRow* row : rows) {
+    sdpa::Config alone = full_config;
     alone.*row->field = 0;
     sdpa::Config config = alone;
     DropDependents(&config);
-    design.arms.push_back(
-        {.name = "without:" + std::string(row->id) + (config == alone ? "" : "(+dependents)"),
-         .config = config,
-         .role = "without",
-         .toggle = std::string(row->id),
-         .base = full});
+    design.arms.push_back({.name = prefix + "without:" + std::string(row->id) +
+                                   (config == alone ? "" : "(+dependents)"),
+                           .config = config,
+                           .role = "without",
+                           .toggle = std::string(row->id),
+                           .base = full});
   }
-  PlantControls("leave_one_out", full, EverythingOn(), &design);
+  PlantControls(name, full, full_config, &design);
   return design;
+}
+
+inline Design LeaveOneOutDesign() {
+  return LeaveOneOutOf("leave_one_out",
+                       "everything on, against the same without one toggle and those that need it",
+                       LadderToggles(), EverythingOn());
 }
 
 // The most toggles of one factorial: 128 combinations.
@@ -314,6 +323,30 @@ constexpr bool IsFactorial(std::string_view design) {
   return design == "factorial" || design.substr(0, 10) == "factorial:";
 }
 
+// The toggles of the wgmma family in registry order.
+inline std::vector<const sdpa::ToggleRow*> HopperToggles() {
+  std::vector<const sdpa::ToggleRow*> rows;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || !row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    rows.push_back(&row);
+  }
+  return rows;
+}
+
+// All of them but the family itself can be left out.
+inline Design HopperLeaveOneOutDesign() {
+  std::vector<const sdpa::ToggleRow*> rows = HopperToggles();
+  sdpa::Config full;
+  for (const sdpa::ToggleRow* row : rows) full.*row->field = FirstOnLevel(*row);
+  rows.erase(rows.begin());
+  Design design = LeaveOneOutOf(
+      "hopper_leave_one_out",
+      "the whole Hopper kernel, against the same without one toggle and those that need it", rows,
+      full);
+  design.head_dims = {64, 128, 256};
+  return design;
+}
+
 // The toggles of the wgmma family, each on top of all before it; the first is judged
 // against the whole of the smem family's ladder.
 inline Design HopperDesign() {
@@ -328,14 +361,13 @@ inline Design HopperDesign() {
   design.arms.push_back(
       {.name = previous, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""});
   sdpa::Config config;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control || !row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
-    config.*row.field = FirstOnLevel(row);
-    std::string name = "hopper:" + std::string(row.id);
+  for (const sdpa::ToggleRow* row : HopperToggles()) {
+    config.*row->field = FirstOnLevel(*row);
+    std::string name = "hopper:" + std::string(row->id);
     design.arms.push_back({.name = name,
                            .config = config,
                            .role = "step",
-                           .toggle = std::string(row.id),
+                           .toggle = std::string(row->id),
                            .base = previous});
     previous = std::move(name);
   }
@@ -348,7 +380,8 @@ inline std::vector<Design> MmaDesigns();  // designs_mma.h
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
   std::vector<Design> designs = {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(),
-                                 DeclaredFactorialDesign(), HopperDesign()};
+                                 DeclaredFactorialDesign(), HopperDesign(),
+                                 HopperLeaveOneOutDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   return designs;
 }

@@ -277,6 +277,53 @@ absl::StatusOr<GitInfo> ReadGit(const Json& json, const std::string& path) {
   return fields.Result(std::move(git));
 }
 
+absl::StatusOr<PlantedFault> ReadPlanted(const Json& json, const std::string& path) {
+  PlantedFault planted;
+  Fields fields(json, path);
+  fields.Get("fault", &planted.fault).Get("arm", &planted.arm).Get("shape", &planted.shape);
+  return fields.Result(std::move(planted));
+}
+
+absl::StatusOr<int> ReadInt(const Json& json, const std::string& path) {
+  int value = 0;
+  if (absl::Status status = Convert(json, path, &value); !status.ok()) return status;
+  return value;
+}
+
+absl::StatusOr<double> ReadDouble(const Json& json, const std::string& path) {
+  double value = 0;
+  if (absl::Status status = Convert(json, path, &value); !status.ok()) return status;
+  return value;
+}
+
+// Whether the looks are a schedule that a verdict can be based on.
+bool IsSchedule(const StoppingRule& rule) {
+  if (rule.looks.empty() || rule.looks.size() != rule.alpha_shares.size()) return false;
+  double sum = 0;
+  for (size_t i = 0; i < rule.looks.size(); ++i) {
+    if (rule.looks[i] < 1 || (i > 0 && rule.looks[i] <= rule.looks[i - 1])) return false;
+    if (!(rule.alpha_shares[i] > 0)) return false;
+    sum += rule.alpha_shares[i];
+  }
+  return sum <= 1 + 1e-9;
+}
+
+absl::StatusOr<std::optional<StoppingRule>> ReadStopping(const Json& json,
+                                                         const std::string& path) {
+  StoppingRule rule;
+  Fields fields(json, path);
+  fields.Get("half_width", &rule.half_width)
+      .Get("confidence", &rule.confidence)
+      .GetList("looks", &rule.looks, ReadInt)
+      .GetList("alpha_shares", &rule.alpha_shares, ReadDouble);
+  fields.Require(rule.half_width > 0, "half_width", "a number above 0");
+  fields.Require(rule.confidence > 0.5 && rule.confidence < 1, "confidence",
+                 "a number between 0.5 and 1");
+  fields.Require(IsSchedule(rule), "alpha_shares",
+                 "one share above 0 for each ascending look, at most 1 in all");
+  return fields.Result(std::optional<StoppingRule>(std::move(rule)));
+}
+
 absl::StatusOr<InstanceResources> ReadResources(const Json& json, const std::string& path) {
   InstanceResources r;
   Fields fields(json, path);
@@ -407,6 +454,16 @@ Json ToJson(const RunInfo& run) {
   json["processes"] = run.processes;
   json["blocks_per_process"] = run.blocks_per_process;
   json["cache"] = run.cache;
+  if (run.stopping) {
+    json["stopping"] = Json{{"half_width", run.stopping->half_width},
+                            {"confidence", run.stopping->confidence},
+                            {"looks", run.stopping->looks},
+                            {"alpha_shares", run.stopping->alpha_shares}};
+  }
+  if (!run.planted.empty()) {
+    json["planted"] = Json::array();
+    for (const PlantedFault& planted : run.planted) json["planted"].push_back(ToJson(planted));
+  }
   json["shapes"] = std::move(shapes);
   json["arms"] = std::move(arms);
   json["git"] = Json{{"sha", run.git.sha}, {"dirty", run.git.dirty}};
@@ -456,6 +513,15 @@ Json ToJson(const Check& check) {
           {"bit_identical", check.bit_identical},
           {"reason", check.reason},
           {"rows", check.rows}};
+}
+
+Json ToJson(const BrokenArm& broken) {
+  return {{"process", broken.process}, {"arm", broken.arm},     {"shape", broken.shape},
+          {"kind", broken.kind},       {"doing", broken.doing}, {"reason", broken.reason}};
+}
+
+Json ToJson(const PlantedFault& fault) {
+  return {{"fault", fault.fault}, {"arm", fault.arm}, {"shape", fault.shape}};
 }
 
 Json ToJson(const std::vector<InstanceResources>& instances) {
@@ -536,8 +602,11 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const Json& json) {
       .Get("seed", &run.seed)
       .Get("processes", &run.processes)
       .Get("blocks_per_process", &run.blocks_per_process)
-      .Get("cache", &run.cache)
-      .GetList("shapes", &run.shapes, ReadShape)
+      .Get("cache", &run.cache);
+  fields.Require(run.cache == kCacheWarm || run.cache == kCacheCold, "cache", "warm or cold");
+  if (json.contains("stopping")) fields.GetObject("stopping", &run.stopping, ReadStopping);
+  if (json.contains("planted")) fields.GetList("planted", &run.planted, ReadPlanted);
+  fields.GetList("shapes", &run.shapes, ReadShape)
       .GetList("arms", &run.arms, ReadArm)
       .GetObject("git", &run.git, ReadGit)
       .Get("registry_sha256", &run.registry_sha256)
@@ -589,6 +658,24 @@ absl::StatusOr<Check> CheckFromJson(const Json& json) {
       .Get("reason", &check.reason);
   if (json.contains("rows")) fields.Get("rows", &check.rows);
   return fields.Result(std::move(check));
+}
+
+absl::StatusOr<BrokenArm> BrokenArmFromJson(const Json& json) {
+  BrokenArm broken;
+  Fields fields(json, "");
+  fields.Get("process", &broken.process)
+      .Get("arm", &broken.arm)
+      .Get("shape", &broken.shape)
+      .Get("kind", &broken.kind)
+      .Get("doing", &broken.doing)
+      .Get("reason", &broken.reason);
+  fields.Require(!broken.kind.empty(), "kind", "a text that is not empty");
+  fields.Require(!broken.reason.empty(), "reason", "a text that is not empty");
+  return fields.Result(std::move(broken));
+}
+
+absl::StatusOr<PlantedFault> PlantedFaultFromJson(const Json& json) {
+  return ReadPlanted(json, "");
 }
 
 absl::StatusOr<std::vector<InstanceResources>> ResourcesFromJson(const Json& json) {

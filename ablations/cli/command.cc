@@ -160,7 +160,8 @@ absl::Span<const Command> AllCommands() {
        .summary = "Measures a design on shapes and writes a record (needs a GPU)",
        .details = "The same call on the same directory resumes a run that was stopped.",
        .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
-                 "max_launches", "peers", "python", "silence_limit_s", "dry_run"},
+                 "max_launches", "peers", "python", "silence_limit_s", "dry_run", "arm_limit_s",
+                 "cache", "stop", "plant"},
        .run = &RunCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",
@@ -174,6 +175,15 @@ absl::Span<const Command> AllCommands() {
        .details = "",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
+      {.name = "micro",
+       .arguments = "--out=DIR [--filter=REGEX] [flags]",
+       .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
+       .details = "All cases take about four minutes on an H200; stderr says how far it is. The "
+                  "same call on the same directory goes on where a run was stopped. To run a few "
+                  "cases without a record, call warpledger_micro itself, which takes Google "
+                  "Benchmark's flags.",
+       .flags = {"out", "filter", "micro_processes", "repetitions", "plots", "python"},
+       .run = &MicroCommand},
       {.name = "compare",
        .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
        .summary = "Holds two records against each other: times, resources, verdicts",

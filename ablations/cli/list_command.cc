@@ -69,6 +69,7 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
             {"ptx", row.evidence.ptx},
             {"sass", row.evidence.sass}}},
           {"micro", row.micro},
+          {"micro_off", row.micro_off},
           {"prior",
            {{"text", row.prior.text}, {"p50_us", row.prior.p50_us}, {"ratio", row.prior.ratio}}}};
 }

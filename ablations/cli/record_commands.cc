@@ -2,11 +2,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
+#include "ablations/micro_record.h"
 #include "ablations/paths.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
@@ -24,6 +27,21 @@ namespace {
 constexpr char kReadmeSection[] = "ladder";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
+// The microbenchmarks of the same GPU model: beside the record, else among those
+// that come with the source tree.
+absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
+                                                                      const std::string& slug) {
+  const std::filesystem::path dir(record_dir);
+  const auto beside = (dir.has_filename() ? dir : dir.parent_path()) / "..";
+  absl::StatusOr<std::optional<ablations::MicroRecord>> found =
+      ablations::NewestMicroRecord(beside.string(), slug);
+  if (!found.ok() || *found) return found;
+  const absl::StatusOr<std::string> recorded =
+      ablations::FindProgramFile(absl::StrCat("reports/data/", slug));
+  if (!recorded.ok()) return std::nullopt;
+  return ablations::NewestMicroRecord(*recorded, slug);
+}
+
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   const std::string dir = absl::GetFlag(FLAGS_record);
   if (dir.empty()) {
@@ -32,7 +50,10 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   }
   absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
   if (!record.ok()) return record.status();
-  return ablations::Summarize(*record);
+  absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
+      FindMicroRecord(dir, record->run.gpu.slug);
+  if (!micro.ok()) return micro.status();
+  return ablations::Summarize(*record, {.micro = *std::move(micro)});
 }
 
 // Verdicts of a part of the plan are verdicts, but nobody should take them for

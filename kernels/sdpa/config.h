@@ -115,7 +115,13 @@ struct ToggleRow {
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
-  std::string_view micro;  // the microbenchmark that isolates it; empty: none yet
+  // The microbenchmark that isolates it, by the name of a case: with the technique
+  // in `micro`, without it in `micro_off`, whose value counts `micro_off_factor`
+  // units of the other's. Without `micro_off` the case shows the mechanism's cost
+  // alone; empty: no microbenchmark isolates it.
+  std::string_view micro;
+  std::string_view micro_off = {};
+  double micro_off_factor = 1;
   Prior prior;
   std::string_view lesson = {};  // what the measurements taught, with no figure in it; may be empty
 };

@@ -127,6 +127,19 @@ TEST(CompareTest, ThrottlingAndOtherClocksLeaveNothingToTell) {
   EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
   EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("throttled"));
 
+  // The power limit: on one side it is a difference, on both it is none.
+  Record base = ExampleRecord(1);
+  Record capped = ExampleRecord(2);
+  const auto cap = [](Record& record) {
+    for (Sample& sample : record.samples) sample.throttle = 0x4;
+  };
+  cap(capped);
+  cell = CellOf(ComparisonOf(base, capped), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("power limit held one side more"));
+  cap(base);
+  EXPECT_EQ(CellOf(ComparisonOf(base, capped), kTiling, "small")["outcome"], "SAME");
+
   Record slow = ExampleRecord(2);
   for (Sample& sample : slow.samples) sample.sm_mhz = 1700;
   cell = CellOf(ComparisonOf(ExampleRecord(1), slow), kTiling, "small");

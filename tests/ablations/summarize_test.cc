@@ -105,6 +105,21 @@ std::vector<std::string> Keys(const Json& object) {
   return keys;
 }
 
+TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
+  SummarizeOptions options;
+  options.micro = MicroRecord{
+      .provenance = {{"run_id", "micro-1"}},
+      .entries = {
+          {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
+  const absl::StatusOr<Json> summary = Summarize(ExampleRecord(), options);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ((*summary)["micro"], options.micro->entries);
+  EXPECT_EQ((*summary)["provenance"]["micro"]["run_id"], "micro-1");
+  const Json without = SummaryOf(ExampleRecord());
+  EXPECT_TRUE(without["micro"].empty());
+  EXPECT_FALSE(without["provenance"].contains("micro"));
+}
+
 TEST(SummarizeTest, TheSameRecordGivesTheSameBytes) {
   EXPECT_EQ(DumpFile(SummaryOf(ExampleRecord())), DumpFile(SummaryOf(ExampleRecord())));
 }
@@ -316,10 +331,31 @@ TEST(SummarizeTest, ThrottledPairsMakeAVerdictInvalidAndIdleOnesDoNot) {
   Record record = ExampleRecord();
   ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x1; });
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
-  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x20; });
   const Json summary = SummaryOf(record);
   EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "INVALID");
   EXPECT_EQ(summary["provenance"]["throttled_samples"], 24);
+}
+
+TEST(SummarizeTest, APowerLimitOfBothArmsMarksAVerdictAndThatOfOneArmMakesItInvalid) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("held one arm more"));
+
+  ForSamples(record, "ladder:kv_tiling", "mission_b", [](Sample& s) { s.throttle = 0x4 | 0x1; });
+  const Json summary = SummaryOf(record);
+  verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("; power-capped in 24 (base) and 24 (candidate) of 24 pairs, at "));
+  EXPECT_EQ(verdict["power_capped"]["base_pairs"], 24);
+  EXPECT_EQ(verdict["power_capped"]["candidate_pairs"], 24);
+  EXPECT_TRUE(verdict["power_capped"]["base_sm_mhz"].is_number());
+  EXPECT_EQ(summary["provenance"]["throttled_samples"], 48) << "flagged all the same";
+  // A verdict that the limit does not touch has no such field.
+  EXPECT_FALSE(VerdictOn(summary, "wmma_qk", "small").contains("power_capped"));
 }
 
 TEST(SummarizeTest, UnequalClocksMakeAVerdictInvalid) {
