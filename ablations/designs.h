@@ -379,9 +379,9 @@ inline std::vector<Design> MmaDesigns();  // designs_mma.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  std::vector<Design> designs = {LadderDesign(), OneOnDesign(), LeaveOneOutDesign(),
-                                 DeclaredFactorialDesign(), HopperDesign(),
-                                 HopperLeaveOneOutDesign()};
+  std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
+                                 LeaveOneOutDesign(), DeclaredFactorialDesign(),
+                                 HopperDesign(),      HopperLeaveOneOutDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   return designs;
 }

@@ -111,6 +111,7 @@ struct ToggleRow {
   std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
   bool control = false;                           // planted, no technique
   bool in_ladder = true;                          // false: not a step of a cumulative design
+  bool may_break = false;                         // known to miss the accuracy rule on some inputs
   std::string_view claim;                         // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
@@ -162,6 +163,15 @@ constexpr std::string_view ToggleId(ToggleField field) {
     if (row.field == field) return row.id;
   }
   return "";
+}
+
+// Whether a toggle is on that trades the accuracy rule away: such a configuration is
+// measured, and its verdicts are BROKEN wherever it fails.
+constexpr bool MayBreak(const Config& config) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.may_break && config.*row.field != 0) return true;
+  }
+  return false;
 }
 
 constexpr Family FamilyOf(const Config& config) {

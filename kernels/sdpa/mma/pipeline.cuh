@@ -264,7 +264,12 @@ class MmaPipeline {
     } else if constexpr (kShape.row_warps == 1) {
       __syncwarp();
     } else {
-      ptx::NamedBarrierSync(1 + group_, kGroupThreads);
+      // Numbers known to the compiler: racecheck can't follow a barrier whose number is
+      // in a register.
+#pragma unroll
+      for (int g = 0; g < kShape.key_groups; ++g) {
+        if (group_ == g) ptx::NamedBarrierSync(1 + g, kGroupThreads);
+      }
     }
   }
 
