@@ -6,6 +6,7 @@
 //   leave_one_out  everything on, without one toggle and what needs it
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
+//   hopper_small   each toggle of the resident family on top of all before it
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
@@ -315,7 +316,7 @@ inline Design DeclaredFactorialDesign() {
 
 // The designs whose order of toggles the registry's predictions speak of.
 constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper" || design == "mma";
+  return design == "ladder" || design == "hopper" || design == "hopper_small" || design == "mma";
 }
 
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
@@ -375,19 +376,22 @@ inline Design HopperDesign() {
   return design;
 }
 
+inline Design HopperSmallDesign();        // designs_hopper_small.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
   std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
                                  LeaveOneOutDesign(), DeclaredFactorialDesign(),
-                                 HopperDesign(),      HopperLeaveOneOutDesign()};
+                                 HopperDesign(),      HopperLeaveOneOutDesign(),
+                                 HopperSmallDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   return designs;
 }
 
 }  // namespace warpledger::ablations
 
-#include "ablations/designs_mma.h"  // IWYU pragma: export
+#include "ablations/designs_hopper_small.h"  // IWYU pragma: export
+#include "ablations/designs_mma.h"           // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

@@ -205,6 +205,7 @@ std::string Explanation(const Summary& summary) {
 
 std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
+  if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
   if (summary.design == "one_on") return "Each toggle alone";
   if (summary.design == "leave_one_out") return "The full kernel without one toggle";
   if (IsFactorial(summary)) return "Factorial of toggles";

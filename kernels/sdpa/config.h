@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "kernels/sdpa/mma/shape.h"
+#include "kernels/sdpa/resident/shape.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -40,9 +41,10 @@ using ToggleField = int Config::*;
 
 // A kernel. A configuration is of one family; a toggle may belong to several.
 enum class Family : unsigned {
-  kSmem = 1,   // simt and wmma: S and P pass through shared memory
-  kWgmma = 2,  // Hopper: wgmma, copy engine, warp specialisation
-  kMma = 4,    // mma.sync and ldmatrix: S, P and O in registers
+  kSmem = 1,      // simt and wmma: S and P pass through shared memory
+  kWgmma = 2,     // Hopper: wgmma, copy engine, warp specialisation
+  kResident = 4,  // Hopper, small problems: no producer, K/V divided between parts
+  kMma = 8,       // mma.sync and ldmatrix: S, P and O in registers
 };
 constexpr Family operator|(Family a, Family b) {
   return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -175,15 +177,38 @@ constexpr bool MayBreak(const Config& config) {
 }
 
 constexpr Family FamilyOf(const Config& config) {
-  return config.wgmma ? Family::kWgmma : config.mma_sync ? Family::kMma : Family::kSmem;
+  return config.resident_kv ? Family::kResident
+         : config.wgmma     ? Family::kWgmma
+         : config.mma_sync  ? Family::kMma
+                            : Family::kSmem;
 }
 // The toggle that makes a configuration one of the family; empty for kSmem.
 constexpr std::string_view FamilyRoot(Family family) {
-  return family == Family::kWgmma ? "wgmma" : family == Family::kMma ? "mma_sync" : "";
+  switch (family) {
+    case Family::kResident:
+      return "resident_kv";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma_sync";
+    case Family::kSmem:
+      break;
+  }
+  return "";
 }
 // As records and file names spell it.
 constexpr std::string_view FamilyName(Family family) {
-  return family == Family::kWgmma ? "wgmma" : family == Family::kMma ? "mma" : "smem";
+  switch (family) {
+    case Family::kResident:
+      return "resident";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma";
+    case Family::kSmem:
+      break;
+  }
+  return "smem";
 }
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
@@ -222,9 +247,9 @@ inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled fo
 // compiled per mask: its prologue and code size count where it lives for 4 us.
 constexpr Config Specialise(Config config, int head_dim, bool causal) {
   config.head_dim = head_dim;
-  config.mask = FamilyOf(config) != Family::kWgmma ? Mask::kAtRunTime
-                : causal                           ? Mask::kCausal
-                                                   : Mask::kFull;
+  const Family family = FamilyOf(config);
+  const bool at_run_time = family == Family::kSmem || family == Family::kMma;
+  config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
   return config;
 }
 
@@ -277,19 +302,34 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   return s;
 }
 
+// The resident family's own geometry.
+constexpr ResidentShape ResidentShapeOf(const Config& c) {
+  ResidentShape s;
+  s.head_dim = c.head_dim;
+  s.causal = c.mask == Mask::kCausal;
+  s.warpgroups = c.kv_warpgroups ? 2 : 1;
+  s.cluster = c.cluster_split_kv > 0 ? c.cluster_split_kv : 1;
+  s.fp16_exchange = c.fp16_exchange != 0;
+  s.dependent_launch = c.dependent_launch != 0;
+  return s;
+}
+
 // Query rows per CTA.
 constexpr int TileM(const Config& c) {
   if (c.mma_sync) return TileM(MmaShapeOf(c));
+  if (c.resident_kv) return kRowsPerConsumer;
   if (c.wgmma) return TileM(ShapeOf(c));
   return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
 }
 // Keys per step of the K/V loop.
 constexpr int TileN(const Config& c) {
+  if (c.resident_kv) return ChunkKeys(ResidentShapeOf(c));
   if (c.wgmma) return ShapeOf(c).tile_n;
   if (c.mma_sync) return MmaShapeOf(c).tile_n;
   return c.kv_tiling ? 32 : 64;
 }
 constexpr int Threads(const Config& c) {
+  if (c.resident_kv) return Threads(ResidentShapeOf(c));
   if (c.wgmma) return Threads(ShapeOf(c));
   if (c.mma_sync) return Threads(MmaShapeOf(c));
   return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
@@ -297,6 +337,7 @@ constexpr int Threads(const Config& c) {
 constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
+  if (c.resident_kv) return 1;
   if (c.wgmma) return ShapeOf(c).stages;
   if (c.mma_sync) return Stages(MmaShapeOf(c));
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;

@@ -160,7 +160,8 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
-  for (const Family family : {Family::kSmem, Family::kWgmma, Family::kMma}) {
+  for (const Family family :
+       {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
     config = Config{};
     for (const ToggleRow& row : kToggles) {
       if (!row.control && (!row.in_ladder || !Includes(row.families, family))) continue;
