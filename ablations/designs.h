@@ -321,7 +321,7 @@ inline Design DeclaredFactorialDesign() {
 
 // The designs whose order of toggles the registry's predictions speak of.
 constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper" || design == "hopper_small";
+  return design == "ladder" || design == "hopper" || design == "hopper_small" || design == "mma";
 }
 
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
@@ -381,20 +381,24 @@ inline Design HopperDesign() {
   return design;
 }
 
-inline Design HopperSmallDesign();  // designs_hopper_small.h
-inline Design Stage2PlusDesign();   // designs_wmma.h
+inline Design HopperSmallDesign();        // designs_hopper_small.h
+inline Design Stage2PlusDesign();         // designs_wmma.h
+inline std::vector<Design> MmaDesigns();  // designs_mma.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  return {LadderDesign(),      OneOnDesign(),
-          LeaveOneOutDesign(), DeclaredFactorialDesign(),
-          HopperDesign(),      HopperLeaveOneOutDesign(),
-          HopperSmallDesign(), Stage2PlusDesign()};
+  std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
+                                 LeaveOneOutDesign(), DeclaredFactorialDesign(),
+                                 HopperDesign(),      HopperLeaveOneOutDesign(),
+                                 HopperSmallDesign(), Stage2PlusDesign()};
+  for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
+  return designs;
 }
 
 }  // namespace warpledger::ablations
 
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
+#include "ablations/designs_mma.h"           // IWYU pragma: export
 #include "ablations/designs_wmma.h"          // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

@@ -30,8 +30,12 @@ std::string ChangeName(sdpa::EvidenceChange change) {
       return "grows";
     case sdpa::EvidenceChange::kShrinks:
       return "shrinks";
-    case sdpa::EvidenceChange::kChanges:
-      return "changes";
+    case sdpa::EvidenceChange::kVanishes:
+      return "vanishes";
+    case sdpa::EvidenceChange::kDiffers:
+      return "differs";
+    case sdpa::EvidenceChange::kShrinksInLoops:
+      return "shrinks_in_loops";
   }
   return "unknown";
 }

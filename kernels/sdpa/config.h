@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/resident/shape.h"
 #include "kernels/sdpa/tile_layout.h"
 #include "kernels/sdpa/wgmma/shape.h"
@@ -44,6 +45,7 @@ enum class Family : unsigned {
   kSmem = 1,      // simt and wmma: S and P pass through shared memory
   kWgmma = 2,     // Hopper: wgmma, copy engine, warp specialisation
   kResident = 4,  // Hopper, small problems: no producer, K/V divided between parts
+  kMma = 8,       // mma.sync and ldmatrix: S, P and O in registers
 };
 constexpr Family operator|(Family a, Family b) {
   return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -55,11 +57,13 @@ constexpr bool Includes(Family families, Family family) {
 // What a toggle must do to the machine code, compared with the same
 // configuration without it.
 enum class EvidenceChange {
-  kNone,     // nothing: a control
-  kAppears,  // no match when off, at least one when on
-  kGrows,    // more matches when on
-  kShrinks,  // fewer matches when on, perhaps none
-  kChanges,  // matches in both, another number when on
+  kNone,            // nothing: a control
+  kAppears,         // no match when off, at least one when on
+  kGrows,           // more matches when on
+  kShrinks,         // fewer matches when on, perhaps none
+  kVanishes,        // at least one match when off, none when on
+  kDiffers,         // another number of matches
+  kShrinksInLoops,  // fewer matches inside loops when on
 };
 
 struct Evidence {
@@ -106,11 +110,13 @@ struct ToggleRow {
   ToggleField field = nullptr;
   Family families = Family::kSmem;
   std::string_view label;
-  LevelList levels = {0, 1};                   // first = off
-  std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
-  bool control = false;                        // planted, no technique
-  bool in_ladder = true;                       // false: not a step of a cumulative design
-  std::string_view claim;                      // mechanism, one sentence
+  LevelList levels = {0, 1};                      // first = off
+  std::array<ToggleField, kMaxNeeds> needs{};     // each must be on
+  std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
+  bool control = false;                           // planted, no technique
+  bool in_ladder = true;                          // false: not a step of a cumulative design
+  bool may_break = false;                         // known to miss the accuracy rule on some inputs
+  std::string_view claim;                         // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
@@ -164,16 +170,48 @@ constexpr std::string_view ToggleId(ToggleField field) {
   return "";
 }
 
+// Whether a toggle is on that trades the accuracy rule away: such a configuration is
+// measured, and its verdicts are BROKEN wherever it fails.
+constexpr bool MayBreak(const Config& config) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.may_break && config.*row.field != 0) return true;
+  }
+  return false;
+}
+
 constexpr Family FamilyOf(const Config& config) {
-  return config.resident_kv ? Family::kResident : config.wgmma ? Family::kWgmma : Family::kSmem;
+  return config.resident_kv ? Family::kResident
+         : config.wgmma     ? Family::kWgmma
+         : config.mma_sync  ? Family::kMma
+                            : Family::kSmem;
 }
 // The toggle that makes a configuration one of the family; empty for kSmem.
 constexpr std::string_view FamilyRoot(Family family) {
-  return family == Family::kResident ? "resident_kv" : family == Family::kWgmma ? "wgmma" : "";
+  switch (family) {
+    case Family::kResident:
+      return "resident_kv";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma_sync";
+    case Family::kSmem:
+      break;
+  }
+  return "";
 }
 // As records and file names spell it.
 constexpr std::string_view FamilyName(Family family) {
-  return family == Family::kResident ? "resident" : family == Family::kWgmma ? "wgmma" : "smem";
+  switch (family) {
+    case Family::kResident:
+      return "resident";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma";
+    case Family::kSmem:
+      break;
+  }
+  return "smem";
 }
 
 // Toggles that can't go together: `toggle` is refused, from level `from` on, beside
@@ -220,6 +258,11 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
         return {InvalidReason::Kind::kMissingRequirement, row.id, ToggleId(need)};
       }
     }
+    for (const ToggleField other : row.excludes) {
+      if (other != nullptr && config.*other != 0) {
+        return {InvalidReason::Kind::kExcluded, row.id, ToggleId(other), ""};
+      }
+    }
     if (!row.control && !Includes(row.families, FamilyOf(config))) {
       return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config)), ""};
     }
@@ -244,9 +287,9 @@ inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled fo
 // compiled per mask: its prologue and code size count where it lives for 4 us.
 constexpr Config Specialise(Config config, int head_dim, bool causal) {
   config.head_dim = head_dim;
-  config.mask = FamilyOf(config) == Family::kSmem ? Mask::kAtRunTime
-                : causal                          ? Mask::kCausal
-                                                  : Mask::kFull;
+  const Family family = FamilyOf(config);
+  const bool at_run_time = family == Family::kSmem || family == Family::kMma;
+  config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
   return config;
 }
 
@@ -272,6 +315,33 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   return s;
 }
 
+// The mma family's.
+constexpr MmaShape MmaShapeOf(const Config& c) {
+  const MmaTile tile = kMmaTiles[c.mma_tile];
+  MmaShape s;
+  s.head_dim = c.head_dim;
+  s.row_warps = tile.row_warps;
+  s.rows_per_warp = tile.rows_per_warp;
+  s.tile_n = tile.tile_n;
+  s.key_groups = c.mma_key_groups > 0 ? c.mma_key_groups : 1;
+  s.stages = c.mma_cp_async_stages;
+  s.layout = static_cast<MmaLayout>(c.mma_smem_layout);
+  s.q_registers = c.mma_q_registers != 0;
+  s.p_registers = c.mma_p_registers != 0;
+  s.v_transposed = c.mma_v_ldmatrix_trans != 0;
+  s.exp = static_cast<ExpMethod>(c.mma_exp);
+  s.softmax_overlap = c.mma_softmax_overlap != 0;
+  s.lazy_rescale = c.mma_lazy_rescale != 0;
+  s.fp16_accumulators = c.mma_fp16_accumulate;
+  s.border_mask = c.mma_border_mask != 0;
+  s.producer_warps = c.mma_producer_warps;
+  s.longest_first = c.mma_longest_first != 0;
+  s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
+  s.split_kv = c.mma_split_kv != 0;
+  s.pack_heads = c.mma_pack_heads != 0;
+  return s;
+}
+
 // The resident family's own geometry.
 constexpr ResidentShape ResidentShapeOf(const Config& c) {
   ResidentShape s;
@@ -286,6 +356,7 @@ constexpr ResidentShape ResidentShapeOf(const Config& c) {
 
 // Query rows per CTA.
 constexpr int TileM(const Config& c) {
+  if (c.mma_sync) return TileM(MmaShapeOf(c));
   if (c.resident_kv) return kRowsPerConsumer;
   if (c.wgmma) return TileM(ShapeOf(c));
   if (c.tile_m > 0) return c.tile_m;
@@ -295,6 +366,7 @@ constexpr int TileM(const Config& c) {
 constexpr int TileN(const Config& c) {
   if (c.resident_kv) return ChunkKeys(ResidentShapeOf(c));
   if (c.wgmma) return ShapeOf(c).tile_n;
+  if (c.mma_sync) return MmaShapeOf(c).tile_n;
   if (c.tile_n > 0) return c.tile_n;
   return c.kv_tiling ? 32 : 64;
 }
@@ -303,6 +375,7 @@ constexpr int TileN(const Config& c) {
 constexpr int Warps(const Config& c) {
   if (c.resident_kv) return Threads(ResidentShapeOf(c)) / kWarpSize;
   if (c.wgmma) return Threads(ShapeOf(c)) / kWarpSize;
+  if (c.mma_sync) return Threads(MmaShapeOf(c)) / kWarpSize;
   if (c.tile_m == 48) return 3;
   if (c.tile_m > 64) return c.tile_m / 16;
   return c.tile_m32_warps4 ? 4 : 2;
@@ -321,6 +394,7 @@ constexpr TileLayout LayoutOf(const Config& c) {
 constexpr int Stages(const Config& c) {
   if (c.resident_kv) return 1;
   if (c.wgmma) return ShapeOf(c).stages;
+  if (c.mma_sync) return Stages(MmaShapeOf(c));
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
 }
 // Keeps the instances of the smem family within the 128 registers per thread of the

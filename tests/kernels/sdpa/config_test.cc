@@ -160,7 +160,7 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
-  for (const Family family : {Family::kSmem, Family::kWgmma, Family::kResident}) {
+  for (const Family family : {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
     config = Config{};
     for (const ToggleRow& row : kToggles) {
       if (!row.control && (!row.in_ladder || !Includes(row.families, family))) continue;
@@ -239,6 +239,9 @@ TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
     for (const ToggleRow& row : kToggles) {
       for (const ToggleField need : row.needs) {
         if (need != nullptr && config.*row.field != 0 && config.*need == 0) expected = false;
+      }
+      for (const ToggleField other : row.excludes) {
+        if (other != nullptr && config.*row.field != 0 && config.*other != 0) expected = false;
       }
       const bool of_family = row.control || Includes(row.families, FamilyOf(config));
       if (config.*row.field != 0 && !of_family) expected = false;
@@ -325,6 +328,51 @@ TEST(Geometry, OfTheWgmmaFamilyFollowsItsOwnToggles) {
   EXPECT_LE(SmemBytes(kWidest), 227 * 1024);
 }
 
+TEST(Geometry, OfTheMmaFamilyFollowsItsOwnToggles) {
+  constexpr Config kRoot = {.mma_sync = 1};
+  EXPECT_EQ(FamilyOf(kRoot), Family::kMma);
+  EXPECT_EQ(TileM(kRoot), 64);
+  EXPECT_EQ(TileN(kRoot), 64);
+  EXPECT_EQ(Threads(kRoot), 128);
+  EXPECT_EQ(Stages(kRoot), 1);
+  constexpr Config kWide = {.mma_sync = 1, .mma_cp_async_stages = 3, .mma_tile = 1};
+  EXPECT_EQ(TileM(kWide), 128);
+  EXPECT_EQ(Threads(kWide), 128);
+  EXPECT_EQ(Stages(kWide), 3);
+  constexpr Config kGroups = {.mma_sync = 1, .mma_tile = 2, .mma_key_groups = 4};
+  EXPECT_EQ(TileM(kGroups), 32);
+  EXPECT_EQ(Threads(kGroups), 256);
+  constexpr Config kProducers = {.mma_sync = 1, .mma_cp_async_stages = 2, .mma_producer_warps = 2};
+  EXPECT_EQ(Threads(kProducers), 192);
+}
+
+// What the registry's rules allow, the kernel can do.
+TEST(Geometry, OfTheMmaFamilyIsLegalForEveryLegalConfiguration) {
+  int checked = 0;
+  for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kMma) continue;
+    for (const int head_dim : {64, 128}) {
+      const MmaShape shape = MmaShapeOf(Specialise(config, head_dim, false));
+      EXPECT_STREQ(WhyIllegal(shape), "") << ConfigName(config);
+      EXPECT_LE(Threads(shape), 1024) << ConfigName(config);
+    }
+    ++checked;
+  }
+  EXPECT_GT(checked, 100);
+  for (const ToggleRow& row : kToggles) {
+    if (row.id != "mma_tile") continue;
+    EXPECT_EQ(row.levels.count, std::size(kMmaTiles)) << "a level for each tile";
+  }
+}
+
+TEST(WhyInvalid, NamesTheToggleThatAnotherExcludes) {
+  const InvalidReason reason = WhyInvalid(
+      {.mma_sync = 1, .mma_cp_async_stages = 2, .mma_key_groups = 2, .mma_producer_warps = 1});
+  EXPECT_EQ(reason.kind, Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "mma_producer_warps");
+  EXPECT_EQ(reason.missing, "mma_key_groups");
+}
+
 TEST(WhyInvalid, KeepsTheFamiliesApart) {
   const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
   EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
@@ -349,6 +397,7 @@ TEST(Geometry, LeavesEachThreadItsRegistersOnAnSm) {
   for (const Config& config : LegalConfigs()) {
     EXPECT_LE(Threads(config), 1024) << ConfigName(config);
     EXPECT_EQ(Threads(config) % kWarpSize, 0) << ConfigName(config);
+    if (FamilyOf(config) == Family::kMma) continue;  // its bound follows its fragments
     ASSERT_GE(MinCtasPerSm(config), 1) << ConfigName(config);
     const int registers = kRegistersPerSm / (MinCtasPerSm(config) * Threads(config));
     EXPECT_GE(registers, RegisterBudget(config)) << ConfigName(config);

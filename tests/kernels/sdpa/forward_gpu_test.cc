@@ -45,8 +45,12 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
         if (!CheckLaunchable(instance->config, problem, *device).ok()) continue;
         const absl::StatusOr<CheckOutcome> outcome = runner->Check(*instance, 0, reference);
         ASSERT_TRUE(outcome.ok()) << outcome.status();
-        EXPECT_TRUE(outcome->correct) << InstanceName(instance->config) << ", " << kind.name
-                                      << ", seed " << seed << ": " << outcome->reason;
+        // What may miss the accuracy rule must still be itself in every run.
+        const bool holds = MayBreak(instance->config)
+                               ? outcome->guards_intact && outcome->bit_identical
+                               : outcome->correct;
+        EXPECT_TRUE(holds) << InstanceName(instance->config) << ", " << kind.name << ", seed "
+                           << seed << ": " << outcome->reason;
         ++checks;
       }
     }
