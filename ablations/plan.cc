@@ -32,9 +32,10 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
         absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
   }
   if (reason.kind == sdpa::InvalidReason::Kind::kExcluded) {
-    return absl::InvalidArgumentError(absl::StrCat("variant '", Text(name),
-                                                   "': ", Text(reason.toggle), " can't go with ",
-                                                   Text(reason.missing), "; drop one of them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variant '", Text(name), "': ", Text(reason.toggle), " can't go with ",
+        Text(reason.missing), reason.why.empty() ? "" : absl::StrCat(" (", Text(reason.why), ")"),
+        "; drop one of them"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",

@@ -23,6 +23,7 @@
 #include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "kernels/common/nvml.h"
 #include "kernels/sdpa/config.h"
 
@@ -140,6 +141,8 @@ class Summarizer {
     if (IsFractional(run_.design)) AddFraction(&summary);
     if (IsFactorial(run_.design)) {
       if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
+    } else {
+      AddNotApplicable(&summary);
     }
     return summary;
   }
@@ -323,6 +326,16 @@ class Summarizer {
     return instance == nullptr ? "" : instance->code_sha256;
   }
 
+  // Whether an arm's printed configuration has the toggle on, at any level.
+  static bool IsOnIn(const Arm& arm, const sdpa::ToggleRow& row) {
+    for (const absl::string_view part : absl::StrSplit(arm.config, '+')) {
+      if (part.substr(0, part.find('=')) == absl::string_view(row.id.data(), row.id.size())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const {
     const InstanceCodegen* base_code = Code(base, shape);
@@ -333,7 +346,8 @@ class Summarizer {
          .candidate = CodeHash(candidate, shape),
          .base_opcodes = base_code ? &base_code->opcodes : nullptr,
          .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
-         .sass = row == nullptr ? "" : std::string(row->evidence.sass)});
+         // What tells on from off need not tell one level from another.
+         .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass)});
   }
 
   static std::string Label(const Arm& arm) {
@@ -564,10 +578,11 @@ class Summarizer {
     const std::optional<analysis::VarianceSplit> split =
         analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
 
-    // A prediction speaks of one shape and of its ladder's order, and only sound
-    // evidence can test it.
+    // A prediction speaks of one shape and of its ladder's order, or of a technique
+    // alone beyond the ladder, and only sound evidence can test it.
     const bool predicted_here =
-        IsCumulative(run_.design) && row.predicted.shape == claim.shape->name;
+        row.predicted.shape == claim.shape->name &&
+        (IsCumulative(run_.design) || IsPredictedBeyondLadder(row, claim.candidate));
     const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                        judgement.verdict != analysis::Verdict::kInvalid &&
                        static_cast<int>(processes.size()) >= analysis::kMinProcesses;
@@ -637,6 +652,22 @@ class Summarizer {
                      {.confidence = Confidence(shape.name),
                       .bootstrap = Bootstrap("effects", run_.design, shape.name)},
                      summary);
+    }
+  }
+
+  // The arms that the design would have if a rule of the kernels did not forbid them.
+  void AddNotApplicable(Json* summary) const {
+    for (const Design& design : AllDesigns()) {
+      if (design.name != run_.design || design.infeasible.empty()) continue;
+      Json cells = Json::array();
+      for (const InfeasibleCell& cell : design.infeasible) {
+        cells.push_back({{"variant", cell.name},
+                         {"toggle", cell.toggle},
+                         {"missing", cell.missing},
+                         {"why", cell.why},
+                         {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
+      }
+      (*summary)["infeasible"] = std::move(cells);
     }
   }
 

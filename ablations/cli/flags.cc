@@ -70,6 +70,8 @@ ABSL_FLAG(bool, plots, true, "draw the figures too");
 ABSL_FLAG(std::string, readme, "", "also renew the generated section of this README");
 ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");
+ABSL_FLAG(std::string, ncu, "",
+          "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's");
 ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, 64) fp16");
 ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, 64) fp16");
 ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, 64) fp16");

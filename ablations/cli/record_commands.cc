@@ -12,6 +12,7 @@
 #include "ablations/cli/python.h"
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
+#include "ablations/profile.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/summarize.h"
@@ -20,6 +21,7 @@
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
+#include "reports/profile.h"
 #include "reports/render.h"
 #include "warpledger_source_hashes.h"
 
@@ -104,6 +106,34 @@ absl::Status DrawPlots(const std::string& summary_file, const std::string& out) 
       "--noplots"));
 }
 
+// The figures are drawn from what was just computed, not from a summary.json that
+// may be older than the record.
+absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::string& out) {
+  const std::string summary_file = absl::StrCat(out, "/.summary.json");
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(summary)));
+  const absl::Status drawn = DrawPlots(summary_file, out);
+  std::remove(summary_file.c_str());
+  RETURN_IF_ERROR(drawn);
+  std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
+  return absl::OkStatus();
+}
+
+// The page of a profile record.
+absl::StatusOr<int> ReportProfiles(const std::string& out) {
+  const absl::StatusOr<nlohmann::ordered_json> summary =
+      ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record));
+  if (!summary.ok()) return summary.status();
+  const absl::StatusOr<std::string> text = report::RenderProfileReport(
+      *summary, {.kernel_source_sha256 = kKernelSourceSha256, .picture_prefix = ""});
+  if (!text.ok()) return text.status();
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
+  const std::string file = absl::StrCat(out, "/", report::kProfileReportFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
+  std::printf("Report: %s\n", file.c_str());
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
+  return kExitOk;
+}
+
 // The section of the README, with the pictures' path as seen from there.
 absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
                          const std::string& readme, const std::string& pictures) {
@@ -140,6 +170,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where report and plots go");
   }
+  if (ablations::HasProfiles(absl::GetFlag(FLAGS_record))) return ReportProfiles(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
@@ -161,16 +192,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     RETURN_IF_ERROR(RenewReadme(*summary, options, readme, pictures));
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
-  if (absl::GetFlag(FLAGS_plots)) {
-    // The figures are drawn from what was just computed, not from a summary.json
-    // that may be older than the record.
-    const std::string summary_file = absl::StrCat(out, "/.summary.json");
-    RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(*summary)));
-    const absl::Status drawn = DrawPlots(summary_file, out);
-    std::remove(summary_file.c_str());
-    RETURN_IF_ERROR(drawn);
-    std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
-  }
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
   return kExitOk;
 }
 

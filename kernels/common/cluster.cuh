@@ -1,5 +1,6 @@
-// Thread block clusters: ranks, the cluster's barrier, and the shared memory of other
-// CTAs of the cluster (PTX ISA, "mapa", "st.async", "barrier.cluster"). sm_90.
+// Thread block clusters: ranks, the cluster's barrier, the shared memory of other CTAs
+// of the cluster, and programmatic dependent launch (PTX ISA, "mapa", "st.async",
+// "barrier.cluster", "griddepcontrol", "elect.sync"). sm_90.
 //
 //   uint32_t theirs = ptx::MapShared(ptx::SharedAddress(buffer), ptx::ClusterRank() ^ 1);
 //   ptx::ClusterSync();                     // the other CTA runs
@@ -67,6 +68,44 @@ __device__ inline void MbarrierArriveClusterRelaxed(uint32_t cluster_barrier) {
       "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];\n" ::"r"(cluster_barrier)
       : "memory");
 }
+
+// Every thread of the cluster arrives once and waits once. The arrival orders no
+// memory: with release semantics it takes more than a thousand cycles while copies are
+// in flight. Barriers that peers signal are made visible by MbarrierInitFence before.
+__device__ inline void ClusterArriveRelaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
+}
+__device__ inline void ClusterWait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+}
+
+__device__ inline void StoreShared(uint32_t address, const uint32_t (&x)[4]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+__device__ inline void LoadShared(uint32_t address, uint32_t (&x)[4]) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(address)
+               : "memory");
+}
+
+// One lane of a whole warp: true there alone.
+__device__ inline bool ElectLane() {
+  uint32_t elected;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}\n"
+               : "=r"(elected));
+  return elected != 0;
+}
+
+// Lets the next kernel of the stream start its CTAs where there is room. Without the
+// launch attribute both do nothing.
+__device__ inline void LaunchDependents() {
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+}
+// Waits until the kernel before has ended and its writes are visible.
+__device__ inline void AwaitPriorKernel() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
 
 }  // namespace warpledger::ptx
 

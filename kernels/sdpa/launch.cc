@@ -64,7 +64,16 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                      " CTAs for this shape; a grid holds ", std::numeric_limits<int>::max(),
                      ". Split the batch."));
   }
-  if (FamilyOf(config) == Family::kWgmma && device.compute_major != 9) {
+  // The kernel's y and z: query heads per K/V head, K/V heads.
+  constexpr int64_t kMaxGridYz = 65535;
+  if (FamilyOf(config) == Family::kResident &&
+      (problem.heads_q / problem.heads_kv > kMaxGridYz ||
+       int64_t{problem.batch} * problem.heads_kv > kMaxGridYz)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(InstanceName(config), " takes at most ", kMaxGridYz,
+                     " key/value heads over the batch. Split the batch."));
+  }
+  if (config.wgmma && device.compute_major != 9) {
     return absl::FailedPreconditionError(absl::StrCat(
         InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
         device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));

@@ -532,6 +532,30 @@ TEST(SummarizeTest, AToggleWithoutItsInstructionsIsInvalidThoughTheCodeDiffers) 
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
 }
 
+// What tells a toggle on from off, more of its instructions, need not tell one of its
+// on-levels from another.
+TEST(SummarizeTest, BetweenTwoLevelsOfAToggleOtherCodeIsEnough) {
+  Record record = ExampleRecord();
+  for (Arm& arm : record.run.arms) {
+    if (arm.name == "ladder:kv_tiling") arm.config = "kv_tiling+wmma_qk=2";
+  }
+  record.codegen->instances[1].variant = "kv_tiling+wmma_qk=2";
+  record.codegen->instances[1].opcodes = {{"HMMA.16816.F32", 16}};
+  record.codegen->instances[2].opcodes = {{"HMMA.16816.F32", 16}, {"FFMA", 1}};
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+  record.codegen->instances[2].code_sha256 = record.codegen->instances[1].code_sha256;
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+}
+
+TEST(SummarizeTest, ArmsThatTheKernelsCanNotHaveAreNotApplicableWithTheirReason) {
+  Record record = ExampleRecord();
+  EXPECT_FALSE(SummaryOf(record).contains("infeasible"));
+  record.run.design = "stage2_plus";
+  const Json cell = Find(SummaryOf(record)["infeasible"], {{"variant", "stage2:xor_swizzle"}});
+  EXPECT_EQ(cell["verdict"], "NOT_APPLICABLE");
+  EXPECT_THAT(cell["why"].get<std::string>(), HasSubstr("leading dimension"));
+}
+
 TEST(SummarizeTest, PeersAreListedOnEveryShapeWithTheReasonWhenTheyAreMissing) {
   Record record = ExampleRecord();
   record.peers = std::vector<PeerInfo>{

@@ -28,6 +28,7 @@
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/quad.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
@@ -318,21 +319,6 @@ class WgmmaConsumer {
       }
       if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
         p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
-      }
-    }
-  }
-
-  // Transposes the 4x4 matrix whose row `lane` is `x`.
-  __device__ static void TransposeQuad(uint32_t (&x)[4], int lane) {
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2) {
-      const bool upper = (lane & step) != 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if ((i & step) != 0) continue;
-        const uint32_t send = upper ? x[i] : x[i + step];
-        const uint32_t received = __shfl_xor_sync(0xffffffffu, send, step);
-        (upper ? x[i] : x[i + step]) = received;
       }
     }
   }

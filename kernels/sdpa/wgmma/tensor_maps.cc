@@ -22,9 +22,10 @@ decltype(&cuTensorMapEncodeTiled) FindEncoder() {
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
-// (heads, seq, head_dim) fp16, boxes of 64 columns by `rows`.
-cudaError_t Encode(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                   CUtensorMap* map) {
+}  // namespace
+
+cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
+                            CUtensorMap* map) {
   static const auto encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
@@ -40,18 +41,18 @@ cudaError_t Encode(const void* tensor, int head_dim, int seq, int64_t heads, int
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-}  // namespace
-
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas) {
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
   cudaError_t error =
-      Encode(forward.q, shape.head_dim, forward.seq_q, heads_q, TileM(shape), &params->q);
+      EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q, TileM(shape), &params->q);
   if (error != cudaSuccess) return error;
-  error = Encode(forward.k, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n, &params->k);
+  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n,
+                          &params->k);
   if (error != cudaSuccess) return error;
-  error = Encode(forward.v, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n, &params->v);
+  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n,
+                          &params->v);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;

@@ -1,0 +1,63 @@
+#include "kernels/sdpa/resident/launch.h"
+
+#include <cstdint>
+
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/tensor_maps.h"
+
+namespace warpledger::sdpa {
+
+dim3 ResidentGrid(const ForwardParams& forward, const ResidentShape& shape) {
+  const int tiles = (forward.seq_q + kRowsPerConsumer - 1) / kRowsPerConsumer;
+  return dim3(static_cast<unsigned>(tiles * shape.cluster),
+              static_cast<unsigned>(forward.heads_q / forward.heads_kv),
+              static_cast<unsigned>(forward.batch * forward.heads_kv));
+}
+
+cudaError_t LaunchResident(const ForwardParams& forward, const ResidentShape& shape,
+                           const void* kernel, cudaStream_t stream) {
+  WgmmaParams params;
+  const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
+  const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
+  const int chunk = ChunkKeys(shape);
+  cudaError_t error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
+                                      kRowsPerConsumer, &params.q);
+  if (error != cudaSuccess) return error;
+  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, chunk, &params.k);
+  if (error != cudaSuccess) return error;
+  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, chunk, &params.v);
+  if (error != cudaSuccess) return error;
+  params.o = forward.o;
+  params.lse = forward.lse;
+  params.heads_q = static_cast<int>(heads_q);
+  params.group_size = forward.heads_q / forward.heads_kv;
+  params.seq_q = forward.seq_q;
+  params.seq_kv = forward.seq_kv;
+  params.softmax_scale = forward.softmax_scale;
+
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (shape.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
+    attributes[count].val.clusterDim.y = 1;
+    attributes[count].val.clusterDim.z = 1;
+    ++count;
+  }
+  if (shape.dependent_launch) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count].val.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = ResidentGrid(forward, shape);
+  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
+  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = count;
+  void* arguments[] = {&params};
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
+}  // namespace warpledger::sdpa
