@@ -17,6 +17,8 @@
 #include "ablations/analysis/verdict.h"
 #include "ablations/attribute.h"
 #include "ablations/designs.h"
+#include "ablations/fractional.h"
+#include "ablations/fractional_effects.h"
 #include "ablations/rounded.h"
 #include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
@@ -136,6 +138,7 @@ class Summarizer {
     summary["controls"] = std::move(controls);
     summary["micro"] = options_.micro ? options_.micro->entries : Json::array();
     if (options_.micro) summary["provenance"]["micro"] = options_.micro->provenance;
+    if (IsFractional(run_.design)) AddFraction(&summary);
     if (IsFactorial(run_.design)) {
       if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
     } else {
@@ -634,6 +637,22 @@ class Summarizer {
       }
     }
     return why;
+  }
+
+  void AddFraction(Json* summary) const {
+    const Fraction fraction = FindFraction(run_.arms);
+    (*summary)["effects"] = Json::array();
+    for (const ShapeInfo& shape : run_.shapes) {
+      std::vector<CellData> cells;
+      for (const std::string& arm : fraction.arms) {
+        cells.push_back({.timings = Timings(arm, shape.name),
+                         .why_unusable = WhyUnusable(*arms_.at(arm), shape)});
+      }
+      AddMainEffects(fraction, shape.name, cells,
+                     {.confidence = Confidence(shape.name),
+                      .bootstrap = Bootstrap("effects", run_.design, shape.name)},
+                     summary);
+    }
   }
 
   // The arms that the design would have if a rule of the kernels did not forbid them.

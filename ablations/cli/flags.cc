@@ -21,7 +21,7 @@ ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
 ABSL_FLAG(
     std::string, design, "ladder",
     "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and B, "
-    "with C and D always on");
+    "with C and D always on; fractional:A,B,C,D[@E]: a fraction of that; sweep:A[@B]: its levels");
 ABSL_FLAG(std::string, out, "", "where the output goes");
 ABSL_FLAG(std::string, record, "", "the record's directory");
 ABSL_FLAG(std::string, a, "", "the first record's directory: the base of every ratio");
