@@ -255,8 +255,8 @@ absl::StatusOr<Arm> ReadArm(const Json& json, const std::string& path) {
       .Get("base", &arm.base);
   fields.Require(arm.role == kRoleBase || arm.role == kRoleStep || arm.role == kRoleWithout ||
                      arm.role == kRoleAa || arm.role == kRoleNull || arm.role == kRolePeer ||
-                     arm.role == kRoleFloor,
-                 "role", "one of base, step, without, aa, null, peer, floor");
+                     arm.role == kRoleFloor || arm.role == kRolePlanted || arm.role == kRoleDelay,
+                 "role", "one of base, step, without, aa, null, peer, floor, planted, delay");
   return fields.Result(std::move(arm));
 }
 

@@ -16,10 +16,10 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import effects, interactions, ladder, matrix, roofline  # noqa: E402
+from plots import calibration, effects, interactions, ladder, matrix, roofline  # noqa: E402
 from plots import speedup, stalls, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
-from plots.summary import Summary, SummaryError, read  # noqa: E402
+from plots.summary import Summary, SummaryError, load_json  # noqa: E402
 
 
 def figures(summary):
@@ -69,10 +69,13 @@ def main(argv=None):
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
-        data = read(arguments.summary)
-        of_profiles = isinstance(data, dict) and data.get("kind") == "profile"
-        summary = ProfileSummary(data) if of_profiles else Summary(data)
-        known = figures(summary)
+        data = load_json(arguments.summary)
+        if calibration.is_calibration(data):
+            known = {"calibration": lambda: calibration.draw(data)}
+        elif isinstance(data, dict) and data.get("kind") == "profile":
+            known = figures(ProfileSummary(data))
+        else:
+            known = figures(Summary(data))
         chosen = arguments.figure or list(known)
         for name in chosen:
             if name not in known:

@@ -19,21 +19,19 @@ class SummaryError(Exception):
     """The summary can't be drawn; the message is one line that says what and why."""
 
 
-def read(path):
-    """The file's JSON."""
+def load(path):
+    return Summary(load_json(path))
+
+
+def load_json(path):
     try:
         with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+            return json.load(file)
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; write it with `warpledger judge`") from error
     except ValueError as error:
         raise SummaryError(f"{path}: not JSON ({error}); write it again with `warpledger judge`"
                            ) from error
-    return data
-
-
-def load(path):
-    return Summary(read(path))
 
 
 def _field(parent, path, key, kinds, nullable=False):
@@ -110,6 +108,7 @@ class Summary:
         self.neutral_delta = _field(statistics, "statistics", "neutral_delta", _NUMBER)
         self.shapes = [self._shape(j, path) for j, path in self._elements(data, "shapes")]
         self.verdicts = [self._verdict(j, path) for j, path in self._elements(data, "verdicts")]
+        self._tell_levels_apart()
         self.cells = [self._cell(j, path) for j, path in self._elements(data, "cells")]
         self.peers = [self._peer(j, path) for j, path in self._elements(data, "peers")]
         self.floors = [self._floor(j, path) for j, path in self._elements(data, "floors")]
@@ -189,6 +188,20 @@ class Summary:
         for key in ("a", "b"):
             row[f"{key}_label"] = self.step_labels().get(row[key], row[key])
         return self._known_shape(row, path)
+
+    def _tell_levels_apart(self):
+        """A toggle that is judged more than once at a shape, as at several levels, goes by its arm."""
+        judged = {}
+        for verdict in self.verdicts:
+            judged.setdefault((verdict["toggle"], verdict["shape"]), []).append(verdict)
+        several = {toggle for (toggle, _), verdicts in judged.items() if len(verdicts) > 1}
+        for verdict in self.verdicts:
+            if verdict["toggle"] not in several:
+                continue
+            base, candidate = verdict["base"], verdict["candidate"]
+            arm = candidate if candidate.startswith(base) else f"{base} → {candidate}"
+            # Spaces where a line may break.
+            verdict["toggle"] = arm.replace(":", ": ").replace("+", " + ")
 
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():

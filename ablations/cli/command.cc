@@ -163,6 +163,15 @@ absl::Span<const Command> AllCommands() {
                  "max_launches", "peers", "python", "silence_limit_s", "dry_run", "arm_limit_s",
                  "cache", "stop", "plant"},
        .run = &RunCommand},
+      {.name = "calibrate",
+       .arguments = "--out=DIR [flags]",
+       .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
+       .details = "Times pairs of one kernel whose truth is known, identical or slowed by a known "
+                  "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
+                  "`report` read the record.",
+       .flags = {"variant", "shape", "out", "aa_pairs", "plants", "groups", "processes", "blocks",
+                 "seed", "replay_us", "max_launches", "silence_limit_s"},
+       .run = &CalibrateCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",
        .summary = "Turns a record into verdicts: summary.json and a table",

@@ -49,6 +49,7 @@ absl::Span<const std::string> CommandLine();
 absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> CheckCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> RunCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ReportCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> MicroCommand(absl::Span<const std::string> arguments);

@@ -9,6 +9,12 @@ ABSL_FLAG(std::string, variant, "",
 ABSL_FLAG(std::string, variants, "all", "variants, comma-separated, or all");
 ABSL_FLAG(std::string, shapes, "ladder",
           "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one");
+ABSL_FLAG(std::string, shape, "mission_b", "the one shape to calibrate on");
+ABSL_FLAG(int, aa_pairs, 30, "pairs of identical arms in each block");
+ABSL_FLAG(int, groups, 10,
+          "how often the processes of a trial are started: each group is one trial of every pair");
+ABSL_FLAG(std::string, plants, "0.5%x4,1%x4,2%x10,5%x3",
+          "planted slow-downs, each with the number of its arms in a block");
 ABSL_FLAG(std::string, inputs, "all",
           "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
 ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");

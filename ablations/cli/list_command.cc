@@ -28,6 +28,14 @@ std::string ChangeName(sdpa::EvidenceChange change) {
       return "appears";
     case sdpa::EvidenceChange::kGrows:
       return "grows";
+    case sdpa::EvidenceChange::kShrinks:
+      return "shrinks";
+    case sdpa::EvidenceChange::kVanishes:
+      return "vanishes";
+    case sdpa::EvidenceChange::kDiffers:
+      return "differs";
+    case sdpa::EvidenceChange::kShrinksInLoops:
+      return "shrinks_in_loops";
   }
   return "unknown";
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
@@ -19,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
+#include "reports/calibration.h"
 #include "reports/profile.h"
 #include "reports/render.h"
 #include "warpledger_source_hashes.h"
@@ -28,6 +30,13 @@ namespace {
 
 constexpr char kReadmeSection[] = "ladder";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
+
+absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
+  absl::StatusOr<ablations::CalibrationRecord> record =
+      ablations::LoadCalibration(absl::GetFlag(FLAGS_record));
+  if (!record.ok()) return record.status();
+  return ablations::SummarizeCalibration(*record);
+}
 
 // The microbenchmarks of the same GPU model: beside the record, else among those
 // that come with the source tree.
@@ -50,6 +59,7 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
     return absl::InvalidArgumentError(
         "--record=DIR is missing: the directory that `warpledger run` wrote");
   }
+  if (ablations::IsCalibrationRecord(dir)) return SummarizeFlaggedCalibration();
   absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
   if (!record.ok()) return record.status();
   absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
@@ -58,11 +68,16 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   return ablations::Summarize(*record, {.micro = *std::move(micro)});
 }
 
+bool IsCalibration(const nlohmann::ordered_json& summary) {
+  return summary["design"] == ablations::kCalibrateDesign;
+}
+
 // Verdicts of a part of the plan are verdicts, but nobody should take them for
 // those of the whole.
 void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
   const nlohmann::ordered_json& p = summary["provenance"];
   for (const auto& [what, prefix] : {std::pair{"", ""}, std::pair{" of the peers", "peer_"}}) {
+    if (!p.contains(absl::StrCat(prefix, "blocks_planned"))) continue;
     const int64_t planned = p[absl::StrCat(prefix, "blocks_planned")].get<int64_t>();
     const int64_t missing = p[absl::StrCat(prefix, "blocks_missing")].get<int64_t>();
     if (missing == 0) continue;
@@ -141,7 +156,9 @@ absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> /*arguments*/) {
   std::string out = absl::GetFlag(FLAGS_out);
   if (out.empty()) out = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kSummaryFile);
   RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(*summary)));
-  absl::StatusOr<std::string> table = ablations::VerdictTable(*summary);
+  absl::StatusOr<std::string> table = IsCalibration(*summary)
+                                          ? ablations::CalibrationTable(*summary)
+                                          : ablations::VerdictTable(*summary);
   if (!table.ok()) return table.status();
   std::printf("%s\nSummary: %s\n", table->c_str(), out.c_str());
   WarnIfUnfinished(*summary);
@@ -159,11 +176,14 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
                                          .registry_sha256 = kRegistrySha256,
                                          .picture_prefix = ""};
-  absl::StatusOr<std::string> text = report::RenderReport(*summary, options);
+  absl::StatusOr<std::string> text = IsCalibration(*summary)
+                                         ? report::RenderCalibration(*summary, options)
+                                         : report::RenderReport(*summary, options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
-  const std::string file =
-      absl::StrCat(out, "/", report::ReportFileName((*summary)["design"].get<std::string>()));
+  const std::string name =
+      IsCalibration(*summary) ? "calibration" : (*summary)["design"].get<std::string>();
+  const std::string file = absl::StrCat(out, "/", report::ReportFileName(name));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
