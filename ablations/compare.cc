@@ -35,7 +35,8 @@ std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record) {
          .block = sample.block,
          .us = sample.us,
          .sm_mhz = sample.sm_mhz.value_or(0),
-         .throttled = sample.throttle && IsThrottled(*sample.throttle)});
+         .throttled = IsThrottledBesidesPowerCap(sample.throttle.value_or(0)),
+         .power_capped = IsPowerCapped(sample.throttle.value_or(0))});
   }
   return timings;
 }
@@ -68,6 +69,8 @@ CellFacts FactsOf(const Json& cell, const std::vector<Timing>& timings) {
   facts.n_samples = static_cast<int64_t>(timings.size());
   facts.n_throttled =
       std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.throttled; });
+  facts.n_power_capped =
+      std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.power_capped; });
   facts.p50_us = Figure<double>(cell, "p50_us");
   facts.sm_mhz = Figure<double>(cell, "sm_mhz_p50");
   facts.registers = Figure<int64_t>(cell, "registers");
@@ -116,6 +119,17 @@ std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model) {
       return absl::StrCat(side, " was throttled in ", facts->n_throttled, " of ", facts->n_samples,
                           " samples");
     }
+  }
+  // As between the arms of a pair: a power limit that held both sides alike is part
+  // of what is compared.
+  const auto capped = [](const CellFacts& facts) {
+    return static_cast<double>(facts.n_power_capped) / static_cast<double>(facts.n_samples);
+  };
+  if (same_gpu_model &&
+      std::fabs(capped(*cell.a) - capped(*cell.b)) > analysis::kMaxPowerCapDifference) {
+    return absl::StrCat("the power limit held one side more than the other: A in ",
+                        cell.a->n_power_capped, " of ", cell.a->n_samples, " samples, B in ",
+                        cell.b->n_power_capped, " of ", cell.b->n_samples);
   }
   // Between two kinds of GPU the clock is part of what is compared.
   if (same_gpu_model && cell.a->sm_mhz && cell.b->sm_mhz) {
@@ -228,6 +242,8 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   const std::map<VerdictKey, Json> of_b = VerdictsOf(b, &unused);
   Json changed = Json::array();
   int64_t compared = 0;
+  int64_t decided = 0;
+  int64_t agreed = 0;
   int64_t flips = 0;
   for (const VerdictKey& key : order) {
     const auto other = of_b.find(key);
@@ -235,6 +251,14 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
     ++compared;
     const Json& in_a = of_a.at(key);
     const Json& in_b = other->second;
+    // A run that can't tell neither agrees nor disagrees.
+    const auto undecided = [](const Json& verdict) {
+      return TextOf(verdict, "verdict") == analysis::VerdictName(analysis::Verdict::kInconclusive);
+    };
+    if (!undecided(in_a) && !undecided(in_b)) {
+      ++decided;
+      agreed += in_a["verdict"] == in_b["verdict"] ? 1 : 0;
+    }
     if (in_a["verdict"] == in_b["verdict"]) continue;
     const bool flip = SignOf(in_a) * SignOf(in_b) < 0;
     flips += flip ? 1 : 0;
@@ -249,6 +273,8 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
                        {"sign_flip", flip}});
   }
   return {{"compared", compared},
+          {"decided", decided},
+          {"agreed", agreed},
           {"only_a", static_cast<int64_t>(of_a.size()) - compared},
           {"only_b", static_cast<int64_t>(of_b.size()) - compared},
           {"sign_flips", flips},
@@ -324,10 +350,19 @@ std::string RunName(const Json& side) {
                       TextOf(side, "created_utc").substr(0, 10), ")");
 }
 
+std::string AgreementSentence(const Json& verdicts) {
+  const int64_t decided = verdicts["decided"].get<int64_t>();
+  const int64_t agreed = verdicts["agreed"].get<int64_t>();
+  if (decided == 0) return "No verdict was decided in both.";
+  return absl::StrCat(
+      "Of ", decided, " that neither leaves INCONCLUSIVE, ", agreed, " agree (",
+      report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)), ").");
+}
+
 std::string VerdictSentence(const Json& verdicts) {
   return absl::StrCat(verdicts["changed"].size(), " of ", verdicts["compared"].get<int64_t>(),
                       " verdicts differ; ", verdicts["sign_flips"].get<int64_t>(),
-                      " of them by sign.");
+                      " of them by sign. ", AgreementSentence(verdicts));
 }
 
 std::string VerdictText(const Json& change, const char* verdict, const char* ratio) {

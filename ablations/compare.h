@@ -53,7 +53,8 @@ struct CellFacts {
   std::string why_broken;  // failed or missing check on this shape; empty: correct
   int n_processes = 0;
   int64_t n_samples = 0;
-  int64_t n_throttled = 0;
+  int64_t n_throttled = 0;  // by anything but the power limit
+  int64_t n_power_capped = 0;
   std::optional<double> p50_us;
   std::optional<double> sm_mhz;
   std::optional<int64_t> registers;

@@ -16,9 +16,13 @@ a request (JSON, from --shapes-json) and prints one JSON object per line:
 The request, with the defaults of everything but `shapes`:
 
   {"shapes":[{"name":"mission_b","batch":1,"heads_q":8,"heads_kv":8,"seq_q":512,
-              "seq_kv":512,"head_dim":64,"causal":false}],
-   "process":0,"seed":1,"blocks":24,"input_sets":4,"target_replay_us":1000,
+              "seq_kv":512,"head_dim":64,"causal":false,"rotation":4}],
+   "cache":"warm","process":0,"seed":1,"blocks":24,"input_sets":4,"target_replay_us":1000,
    "min_launches":4,"max_launches":256,"peers":["flash","cudnn","efficient","math"]}
+
+A shape's `rotation` (default: input_sets) is how many input sets a replay rotates
+over; those beyond input_sets are copies at other addresses, which keep the L2
+cold. `cache` only labels the samples.
 
 A backend is checked before it is timed, on the outputs of the very graph that is
 timed, by the rule that our kernels must pass. One that refuses a shape, or fails
@@ -34,6 +38,7 @@ exit code is 0: peers are optional. A malformed request exits with 2.
 import argparse
 import ctypes
 import hashlib
+import itertools
 import json
 import math
 import random
@@ -59,6 +64,7 @@ DEFAULTS = {
     "target_replay_us": 1000,
     "min_launches": 4,
     "max_launches": 256,
+    "cache": "warm",
     "peers": list(BACKENDS),
 }
 
@@ -99,6 +105,8 @@ def parse_request(text, overrides=None):
         if isinstance(default, int) and not _is_int(request[key], least):
             raise RequestError(f"{key} is {request[key]!r}, "
                                f"an integer of at least {least} is needed")
+    if request["cache"] not in ("warm", "cold"):
+        raise RequestError(f"cache is {request['cache']!r}, it must be warm or cold")
     if not isinstance(request["peers"], list) or not request["peers"]:
         raise RequestError("peers must be a list of at least one backend")
     for peer in request["peers"]:
@@ -116,6 +124,9 @@ def parse_request(text, overrides=None):
             if not _is_int(shape.get(key), 1):
                 raise RequestError(f"shape {shape['name']}: {key} is {shape.get(key)!r}, "
                                    "an integer of at least 1 is needed")
+        if not _is_int(shape.setdefault("rotation", request["input_sets"]), request["input_sets"]):
+            raise RequestError(f"shape {shape['name']}: rotation is {shape['rotation']!r}, "
+                               "an integer of at least input_sets is needed")
         if not isinstance(shape.get("causal"), bool):
             raise RequestError(f"shape {shape['name']}: causal must be true or false")
         if shape["heads_q"] % shape["heads_kv"]:
@@ -135,19 +146,19 @@ def why_skipped(shape):
     return ""
 
 
-def choose_launches(per_launch_us, request):
+def choose_launches(per_launch_us, request, rotation=None):
     """Launches of one graph: about target_replay_us long, each input set equally often."""
-    sets = request["input_sets"]
-    least = least_launches(request)
+    sets = rotation or request["input_sets"]
+    least = least_launches(request, rotation)
     most = max(least, sets * (request["max_launches"] // sets))
     if not per_launch_us > 0:
         return most
     return min(most, max(least, sets * round(request["target_replay_us"] / per_launch_us / sets)))
 
 
-def least_launches(request):
+def least_launches(request, rotation=None):
     """The shortest graph that the request allows and that uses each input set equally often."""
-    sets = request["input_sets"]
+    sets = rotation or request["input_sets"]
     return sets * math.ceil(request["min_launches"] / sets)
 
 
@@ -231,9 +242,9 @@ def peer_line(name, version, shape_name, available, reason, checks=()):
                      "available": available, "reason": reason, "checks": list(checks)}}
 
 
-def sample_line(process, shape_name, block, order, name, launches, us, reading):
+def sample_line(process, shape_name, block, order, name, launches, us, reading, cache="warm"):
     return {"seq": -1, "process": process, "shape": shape_name, "block": block, "order": order,
-            "arm": f"peer:{name}", "launches": launches, "us": us, **reading, "cache": "warm"}
+            "arm": f"peer:{name}", "launches": launches, "us": us, **reading, "cache": cache}
 
 
 def to_json(line):
@@ -290,7 +301,7 @@ def time_blocks(request, shape_name, arms, read_sensors, emit):
             us = arms[name].time()
             # Right after the sample, so that the GPU's clocks are those of its work.
             lines.append(sample_line(request["process"], shape_name, block, place, name,
-                                     arms[name].launches, us, read_sensors()))
+                                     arms[name].launches, us, read_sensors(), request["cache"]))
         for line in lines:
             emit(line)
 
@@ -420,6 +431,8 @@ class ShapeInputs:
         sets = [(normal(s["heads_q"], s["seq_q"]), normal(s["heads_kv"], s["seq_kv"]),
                  normal(s["heads_kv"], s["seq_kv"])) for _ in range(request["input_sets"])]
         self.references = [self._reference(*tensors) for tensors in sets]
+        while len(sets) < s["rotation"]:
+            sets.append(tuple(tensor.clone() for tensor in sets[len(sets) % request["input_sets"]]))
         self.sets = sets  # last: only a complete shape counts as made
 
     def _reference(self, q, k, v):
@@ -457,10 +470,10 @@ class Arm:
         self._inputs = inputs
         self._backend = backend
         self._warm_up()
-        self.launches = least_launches(inputs.bench.request)
+        self.launches = least_launches(inputs.bench.request, len(inputs.sets))
         self._capture()
         self.time()
-        self.launches = choose_launches(self.time(), inputs.bench.request)
+        self.launches = choose_launches(self.time(), inputs.bench.request, len(inputs.sets))
         self._capture()
         self.check = self._check()
 
@@ -508,7 +521,8 @@ class Arm:
         self._graph.replay()
         self.torch.cuda.synchronize()
         errors = []
-        for output, (reference, naive) in zip(self._outputs, self._inputs.references):
+        references = itertools.cycle(self._inputs.references)  # further sets are copies
+        for output, (reference, naive) in zip(self._outputs, references):
             error = (output.double() - reference).abs()
             errors.append({"max_err": error.max().item(), "mean_err": error.mean().item(), **naive})
         return judge(self._inputs.shape["name"], errors)

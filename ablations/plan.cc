@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ablations/calibration_plan.h"
 #include "ablations/nearest.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -30,9 +31,10 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
         absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
   }
   if (reason.kind == sdpa::InvalidReason::Kind::kExcluded) {
-    return absl::InvalidArgumentError(absl::StrCat("variant '", Text(name),
-                                                   "': ", Text(reason.toggle), " can't go with ",
-                                                   Text(reason.missing), "; drop one of them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variant '", Text(name), "': ", Text(reason.toggle), " can't go with ",
+        Text(reason.missing), reason.why.empty() ? "" : absl::StrCat(" (", Text(reason.why), ")"),
+        "; drop one of them"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",
@@ -150,6 +152,7 @@ absl::StatusOr<Design> ParseFactorial(std::string_view name) {
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
   if (IsFactorial(name) && name.find(':') != std::string_view::npos) return ParseFactorial(name);
+  if (IsCalibration(name)) return CalibrationDesign(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
     if (design.name == name) return std::move(design);

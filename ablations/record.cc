@@ -149,6 +149,14 @@ class Fields {
     return *this;
   }
 
+  // A size in memory. What no machine has would overflow the sums that use it.
+  Fields& GetBytes(const char* name, int64_t* out) {
+    constexpr int64_t kMost = int64_t{1} << 50;
+    Get(name, out);
+    Require(*out >= 0 && *out <= kMost, name, "a number of bytes");
+    return *this;
+  }
+
   void Require(bool holds, const char* name, const char* rule) {
     if (status_.ok() && !holds) status_ = WrongType(Path(name), rule, json_[name]);
   }
@@ -222,6 +230,18 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
       .Get("seq_kv", &p.seq_kv)
       .Get("head_dim", &p.head_dim)
       .Get("causal", &p.causal);
+  // Larger ones overflow what is computed from them, or take for ever.
+  constexpr int kMostOfOne = 1 << 20;
+  constexpr double kMostElements = 0x1p60;
+  const std::pair<const char*, int> sizes[] = {{"batch", p.batch},       {"heads_q", p.heads_q},
+                                               {"heads_kv", p.heads_kv}, {"seq_q", p.seq_q},
+                                               {"seq_kv", p.seq_kv},     {"head_dim", p.head_dim}};
+  double elements = 1;
+  for (const auto& [name, size] : sizes) {
+    fields.Require(size >= 1 && size <= kMostOfOne, name, "a size from 1 to 1048576");
+    elements *= size;
+  }
+  fields.Require(elements <= kMostElements, "batch", "a problem that fits into a GPU");
   return fields.Result(std::move(shape));
 }
 
@@ -235,8 +255,8 @@ absl::StatusOr<Arm> ReadArm(const Json& json, const std::string& path) {
       .Get("base", &arm.base);
   fields.Require(arm.role == kRoleBase || arm.role == kRoleStep || arm.role == kRoleWithout ||
                      arm.role == kRoleAa || arm.role == kRoleNull || arm.role == kRolePeer ||
-                     arm.role == kRoleFloor,
-                 "role", "one of base, step, without, aa, null, peer, floor");
+                     arm.role == kRoleFloor || arm.role == kRolePlanted || arm.role == kRoleDelay,
+                 "role", "one of base, step, without, aa, null, peer, floor, planted, delay");
   return fields.Result(std::move(arm));
 }
 
@@ -277,16 +297,63 @@ absl::StatusOr<GitInfo> ReadGit(const Json& json, const std::string& path) {
   return fields.Result(std::move(git));
 }
 
+absl::StatusOr<PlantedFault> ReadPlanted(const Json& json, const std::string& path) {
+  PlantedFault planted;
+  Fields fields(json, path);
+  fields.Get("fault", &planted.fault).Get("arm", &planted.arm).Get("shape", &planted.shape);
+  return fields.Result(std::move(planted));
+}
+
+absl::StatusOr<int> ReadInt(const Json& json, const std::string& path) {
+  int value = 0;
+  if (absl::Status status = Convert(json, path, &value); !status.ok()) return status;
+  return value;
+}
+
+absl::StatusOr<double> ReadDouble(const Json& json, const std::string& path) {
+  double value = 0;
+  if (absl::Status status = Convert(json, path, &value); !status.ok()) return status;
+  return value;
+}
+
+// Whether the looks are a schedule that a verdict can be based on.
+bool IsSchedule(const StoppingRule& rule) {
+  if (rule.looks.empty() || rule.looks.size() != rule.alpha_shares.size()) return false;
+  double sum = 0;
+  for (size_t i = 0; i < rule.looks.size(); ++i) {
+    if (rule.looks[i] < 1 || (i > 0 && rule.looks[i] <= rule.looks[i - 1])) return false;
+    if (!(rule.alpha_shares[i] > 0)) return false;
+    sum += rule.alpha_shares[i];
+  }
+  return sum <= 1 + 1e-9;
+}
+
+absl::StatusOr<std::optional<StoppingRule>> ReadStopping(const Json& json,
+                                                         const std::string& path) {
+  StoppingRule rule;
+  Fields fields(json, path);
+  fields.Get("half_width", &rule.half_width)
+      .Get("confidence", &rule.confidence)
+      .GetList("looks", &rule.looks, ReadInt)
+      .GetList("alpha_shares", &rule.alpha_shares, ReadDouble);
+  fields.Require(rule.half_width > 0, "half_width", "a number above 0");
+  fields.Require(rule.confidence > 0.5 && rule.confidence < 1, "confidence",
+                 "a number between 0.5 and 1");
+  fields.Require(IsSchedule(rule), "alpha_shares",
+                 "one share above 0 for each ascending look, at most 1 in all");
+  return fields.Result(std::optional<StoppingRule>(std::move(rule)));
+}
+
 absl::StatusOr<InstanceResources> ReadResources(const Json& json, const std::string& path) {
   InstanceResources r;
   Fields fields(json, path);
   fields.Get("variant", &r.variant)
       .Get("arch", &r.arch)
       .Get("registers", &r.registers)
-      .Get("static_smem_bytes", &r.static_smem_bytes)
-      .Get("stack_bytes", &r.stack_bytes)
-      .Get("spill_store_bytes", &r.spill_store_bytes)
-      .Get("spill_load_bytes", &r.spill_load_bytes);
+      .GetBytes("static_smem_bytes", &r.static_smem_bytes)
+      .GetBytes("stack_bytes", &r.stack_bytes)
+      .GetBytes("spill_store_bytes", &r.spill_store_bytes)
+      .GetBytes("spill_load_bytes", &r.spill_load_bytes);
   return fields.Result(std::move(r));
 }
 
@@ -305,8 +372,8 @@ absl::StatusOr<InstanceLaunch> ReadLaunch(const Json& json, const std::string& p
   InstanceLaunch l;
   Fields fields(json, path);
   fields.Get("variant", &l.variant)
-      .Get("dynamic_smem_bytes", &l.dynamic_smem_bytes)
-      .Get("static_smem_bytes", &l.static_smem_bytes)
+      .GetBytes("dynamic_smem_bytes", &l.dynamic_smem_bytes)
+      .GetBytes("static_smem_bytes", &l.static_smem_bytes)
       .Get("registers", &l.registers)
       .Get("threads", &l.threads)
       .Get("ctas_per_sm", &l.ctas_per_sm);
@@ -407,6 +474,16 @@ Json ToJson(const RunInfo& run) {
   json["processes"] = run.processes;
   json["blocks_per_process"] = run.blocks_per_process;
   json["cache"] = run.cache;
+  if (run.stopping) {
+    json["stopping"] = Json{{"half_width", run.stopping->half_width},
+                            {"confidence", run.stopping->confidence},
+                            {"looks", run.stopping->looks},
+                            {"alpha_shares", run.stopping->alpha_shares}};
+  }
+  if (!run.planted.empty()) {
+    json["planted"] = Json::array();
+    for (const PlantedFault& planted : run.planted) json["planted"].push_back(ToJson(planted));
+  }
   json["shapes"] = std::move(shapes);
   json["arms"] = std::move(arms);
   json["git"] = Json{{"sha", run.git.sha}, {"dirty", run.git.dirty}};
@@ -456,6 +533,15 @@ Json ToJson(const Check& check) {
           {"bit_identical", check.bit_identical},
           {"reason", check.reason},
           {"rows", check.rows}};
+}
+
+Json ToJson(const BrokenArm& broken) {
+  return {{"process", broken.process}, {"arm", broken.arm},     {"shape", broken.shape},
+          {"kind", broken.kind},       {"doing", broken.doing}, {"reason", broken.reason}};
+}
+
+Json ToJson(const PlantedFault& fault) {
+  return {{"fault", fault.fault}, {"arm", fault.arm}, {"shape", fault.shape}};
 }
 
 Json ToJson(const std::vector<InstanceResources>& instances) {
@@ -536,8 +622,11 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const Json& json) {
       .Get("seed", &run.seed)
       .Get("processes", &run.processes)
       .Get("blocks_per_process", &run.blocks_per_process)
-      .Get("cache", &run.cache)
-      .GetList("shapes", &run.shapes, ReadShape)
+      .Get("cache", &run.cache);
+  fields.Require(run.cache == kCacheWarm || run.cache == kCacheCold, "cache", "warm or cold");
+  if (json.contains("stopping")) fields.GetObject("stopping", &run.stopping, ReadStopping);
+  if (json.contains("planted")) fields.GetList("planted", &run.planted, ReadPlanted);
+  fields.GetList("shapes", &run.shapes, ReadShape)
       .GetList("arms", &run.arms, ReadArm)
       .GetObject("git", &run.git, ReadGit)
       .Get("registry_sha256", &run.registry_sha256)
@@ -589,6 +678,24 @@ absl::StatusOr<Check> CheckFromJson(const Json& json) {
       .Get("reason", &check.reason);
   if (json.contains("rows")) fields.Get("rows", &check.rows);
   return fields.Result(std::move(check));
+}
+
+absl::StatusOr<BrokenArm> BrokenArmFromJson(const Json& json) {
+  BrokenArm broken;
+  Fields fields(json, "");
+  fields.Get("process", &broken.process)
+      .Get("arm", &broken.arm)
+      .Get("shape", &broken.shape)
+      .Get("kind", &broken.kind)
+      .Get("doing", &broken.doing)
+      .Get("reason", &broken.reason);
+  fields.Require(!broken.kind.empty(), "kind", "a text that is not empty");
+  fields.Require(!broken.reason.empty(), "reason", "a text that is not empty");
+  return fields.Result(std::move(broken));
+}
+
+absl::StatusOr<PlantedFault> PlantedFaultFromJson(const Json& json) {
+  return ReadPlanted(json, "");
 }
 
 absl::StatusOr<std::vector<InstanceResources>> ResourcesFromJson(const Json& json) {

@@ -43,6 +43,11 @@ inline constexpr char kRoleAa[] = "aa";
 inline constexpr char kRoleNull[] = "null";
 inline constexpr char kRolePeer[] = "peer";
 inline constexpr char kRoleFloor[] = "floor";
+inline constexpr char kRolePlanted[] = "planted";  // of a calibration
+inline constexpr char kRoleDelay[] = "delay";      // likewise
+
+inline constexpr char kCacheWarm[] = "warm";
+inline constexpr char kCacheCold[] = "cold";
 
 // --- run.json ----------------------------------------------------------------
 
@@ -99,6 +104,27 @@ struct Arm {
   friend bool operator==(const Arm&, const Arm&) = default;
 };
 
+// A fault that a test of the harness plants in one arm; a run that names one is no
+// measurement of that arm.
+struct PlantedFault {
+  std::string fault;  // one of kFaults (planted_faults.h)
+  std::string arm;
+  std::string shape;  // empty: on every shape
+
+  friend bool operator==(const PlantedFault&, const PlantedFault&) = default;
+};
+
+// When a run may end on a shape before all its processes ran; stopping.h has the
+// rule and why it keeps its level.
+struct StoppingRule {
+  double half_width = 0;             // of each claim's interval, relative to its ratio
+  double confidence = 0;             // of all looks together
+  std::vector<int> looks;            // after so many processes, ascending; the last is all of them
+  std::vector<double> alpha_shares;  // of 1 - confidence, one for each look; they add up to 1
+
+  friend bool operator==(const StoppingRule&, const StoppingRule&) = default;
+};
+
 struct RunInfo {
   int schema_version = kSchemaVersion;
   std::string run_id;
@@ -109,7 +135,9 @@ struct RunInfo {
   uint64_t seed = 0;
   int processes = 0;
   int blocks_per_process = 0;
-  std::string cache;
+  std::string cache;                     // kCacheWarm or kCacheCold
+  std::optional<StoppingRule> stopping;  // absent: every process runs
+  std::vector<PlantedFault> planted;     // of tests of the harness; empty in measurements
   std::vector<ShapeInfo> shapes;
   std::vector<Arm> arms;
   GitInfo git;
@@ -162,6 +190,21 @@ struct Check {
   bool bit_identical = false;
   std::string reason;
   int64_t rows = 0;  // query rows held against the reference; 0: all, as older records have it
+};
+
+// --- broken.jsonl ------------------------------------------------------------
+
+// An arm that could not be run to its end on a shape: it took its process down,
+// gave no answer or was refused by the driver. Wrong results are a Check.
+struct BrokenArm {
+  int process = 0;
+  std::string arm;
+  std::string shape;
+  std::string kind;    // trap, illegal_address, no_answer, …: reports/RECORD.md lists them
+  std::string doing;   // what the worker did with the arm then
+  std::string reason;  // for people
+
+  friend bool operator==(const BrokenArm&, const BrokenArm&) = default;
 };
 
 // --- resources.json, codegen.json, launch.json, peers.json ---------------------
@@ -220,6 +263,8 @@ nlohmann::ordered_json ToJson(const ShapeInfo& shape);
 nlohmann::ordered_json ToJson(const GpuInfo& gpu);
 nlohmann::ordered_json ToJson(const Sample& sample);
 nlohmann::ordered_json ToJson(const Check& check);
+nlohmann::ordered_json ToJson(const BrokenArm& broken);
+nlohmann::ordered_json ToJson(const PlantedFault& fault);
 // The whole files, with their schema_version.
 nlohmann::ordered_json ToJson(const std::vector<InstanceResources>& instances);
 nlohmann::ordered_json ToJson(const Codegen& codegen);
@@ -230,6 +275,8 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const nlohmann::ordered_json& json);
 // `of` may be absent here (a peer's own lines); a stored sample always has it.
 absl::StatusOr<Sample> SampleFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<Check> CheckFromJson(const nlohmann::ordered_json& json);
+absl::StatusOr<BrokenArm> BrokenArmFromJson(const nlohmann::ordered_json& json);
+absl::StatusOr<PlantedFault> PlantedFaultFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<std::vector<InstanceResources>> ResourcesFromJson(
     const nlohmann::ordered_json& json);
 absl::StatusOr<Codegen> CodegenFromJson(const nlohmann::ordered_json& json);

@@ -1,16 +1,16 @@
 // `warpledger run`: measures a design on shapes and writes a record.
 //
-// The controller starts one worker process after another, each in turn followed
-// by one process for the peers, and is alone in writing the record. The same
-// call on the same directory resumes after a kill.
+// Describes the GPU, the build and the design; controller.h does the rest.
 
 #ifndef WARPLEDGER_ABLATIONS_RUN_H_
 #define WARPLEDGER_ABLATIONS_RUN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ablations/record.h"
 #include "absl/status/status.h"
 #include "kernels/sdpa/problem.h"
 
@@ -28,7 +28,11 @@ struct RunOptions {
   bool peers = true;
   std::string python = "python3";  // for the peers
   int silence_limit_s = 300;       // a process that says nothing for longer is stopped
-  std::vector<std::string> argv;   // as called, for run.json
+  int arm_limit_s = 60;            // an arm that gives no answer for longer is broken
+  std::string cache = kCacheWarm;
+  std::optional<StoppingRule> stopping;
+  std::vector<PlantedFault> planted;
+  std::vector<std::string> argv;  // as called, for run.json
 };
 
 absl::Status RunDesign(const RunOptions& options);

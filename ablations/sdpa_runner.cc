@@ -74,14 +74,16 @@ size_t SdpaRunner::OutputBytes() const {
 }
 
 absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
-                                              absl::Span<const sdpa::Inputs> sets) {
+                                              absl::Span<const sdpa::Inputs> sets, int rotation) {
   RETURN_IF_ERROR(sdpa::CheckProblem(problem));
   absl::StatusOr<DeviceFacts> device = QueryDevice();
   if (!device.ok()) return device.status();
   SdpaRunner runner;
   runner.problem_ = problem;
   runner.device_ = *std::move(device);
-  for (const sdpa::Inputs& inputs : sets) {
+  const size_t count = std::max(sets.size(), static_cast<size_t>(std::max(0, rotation)));
+  for (size_t i = 0; i < count; ++i) {
+    const sdpa::Inputs& inputs = sets[i % sets.size()];
     DeviceSet set;
     for (auto [buffer, values] : {std::pair{&set.q, &inputs.q}, std::pair{&set.k, &inputs.k},
                                   std::pair{&set.v, &inputs.v}}) {
@@ -108,7 +110,10 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
-  return sdpa::Launch(instance, params, problem_, stream);
+  RETURN_IF_ERROR(sdpa::Launch(instance, params, problem_, stream));
+  if (fault_ == Fault::kNone) return absl::OkStatus();
+  std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Fp16);
+  return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
 }
 
 absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set) {

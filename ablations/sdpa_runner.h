@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ablations/correctness.h"
+#include "ablations/planted_faults.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,10 +44,14 @@ struct CheckOutcome {
 
 class SdpaRunner {
  public:
-  // Copies every input set to the GPU. InvalidArgument for a shape without a
-  // kernel, ResourceExhausted for too little memory.
+  // Copies every input set to the GPU; beyond them, up to `rotation` sets in all,
+  // copies of the same data at other addresses. InvalidArgument for a shape
+  // without a kernel, ResourceExhausted for too little memory.
   static absl::StatusOr<SdpaRunner> Create(const sdpa::Problem& problem,
-                                           absl::Span<const sdpa::Inputs> sets);
+                                           absl::Span<const sdpa::Inputs> sets, int rotation = 0);
+
+  // From now on each launch is followed by one that commits this fault.
+  void PlantFault(Fault fault) { fault_ = fault; }
 
   // Launches on input set `set`, asynchronously; O and LSE go to its outputs.
   absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream) const;
@@ -85,6 +90,7 @@ class SdpaRunner {
   sdpa::Problem problem_;
   DeviceFacts device_;
   std::vector<DeviceSet> sets_;
+  Fault fault_ = Fault::kNone;
 };
 
 }  // namespace warpledger::ablations

@@ -14,6 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -152,6 +154,7 @@ std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample) {
 struct Names {
   std::set<std::string> arms;
   std::set<std::string> shapes;
+  std::string cache;
 };
 
 // Peers need not be arms: which of them exist shows only when they run.
@@ -162,11 +165,16 @@ std::string WhyUnknown(const Names& names, const Sample& sample) {
   if (!names.shapes.contains(sample.shape)) {
     return absl::StrCat("shape '", sample.shape, "' is not in ", kRunFile);
   }
+  if (sample.cache != names.cache) {
+    return absl::StrCat("cache mode '", sample.cache, "', but ", kRunFile, " says '", names.cache,
+                        "'");
+  }
   return "";
 }
 
 absl::StatusOr<Names> NamesOf(const RunInfo& run) {
   Names names;
+  names.cache = run.cache;
   for (const ShapeInfo& shape : run.shapes) {
     if (!names.shapes.insert(shape.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("shapes: '", shape.name, "' stands twice"));
@@ -288,6 +296,33 @@ absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& nam
   return result;
 }
 
+struct BrokenLines {
+  std::vector<BrokenArm> broken;
+  size_t good_bytes = 0;
+};
+
+absl::StatusOr<BrokenLines> ParseBroken(const std::string& text, const Names& names, Tail tail) {
+  BrokenLines result;
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<BrokenArm> broken = BrokenArmFromJson(*json);
+    if (!broken.ok()) return broken.status();
+    if (!names.arms.contains(broken->arm)) {
+      return absl::DataLossError(absl::StrCat("arm '", broken->arm, "' is not in ", kRunFile));
+    }
+    if (!names.shapes.contains(broken->shape)) {
+      return absl::DataLossError(absl::StrCat("shape '", broken->shape, "' is not in ", kRunFile));
+    }
+    result.broken.push_back(*std::move(broken));
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, kBrokenFile, tail, visit);
+  if (!whole.ok()) return whole.status();
+  result.good_bytes = *whole;
+  return result;
+}
+
 absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const std::string& dir, const char* file) {
   absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
   if (!text.ok()) return text.status();
@@ -327,8 +362,8 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
   nlohmann::ordered_json before = ToJson(on_disk);
   nlohmann::ordered_json after = ToJson(now);
   for (const char* field :
-       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "registry_sha256",
-        "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
+       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "stopping",
+        "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
     std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
     if (!why.empty()) return why;
   }
@@ -344,6 +379,36 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
   }
   std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
   return why.empty() ? differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver) : why;
+}
+
+// How long a writer waits for the lock. A controller that was killed between
+// fork and exec of a worker leaves the lock to a child that is about to die.
+constexpr absl::Duration kLockPatience = absl::Milliseconds(500);
+
+bool LockWithin(int fd, absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return false;
+    if (absl::Now() >= deadline) {
+      errno = EWOULDBLOCK;
+      return false;
+    }
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+// What WriteFileAtomically leaves behind when it is killed before its rename:
+// "run.json.tmp.<pid>.<n>". Nobody else writes there: the caller holds the lock.
+void RemoveTemporaries(const std::string& dir) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
+    if (absl::StrContains(entry.path().filename().string(), ".json.tmp.")) {
+      left.push_back(entry.path());
+    }
+  }
+  for (const std::filesystem::path& path : left) std::filesystem::remove(path, error);
 }
 
 template <typename T, typename Parse>
@@ -402,6 +467,7 @@ bool HasRecord(const std::string& dir) {
 
 RecordWriter::~RecordWriter() {
   // Closing samples.jsonl lets go of the lock.
+  if (broken_fd_ >= 0) close(broken_fd_);
   if (checks_fd_ >= 0) close(checks_fd_);
   if (samples_fd_ >= 0) close(samples_fd_);
 }
@@ -413,13 +479,14 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::OpenLocked(const std
   const std::string samples = Join(dir, kSamplesFile);
   writer->samples_fd_ = open(samples.c_str(), kFlags, 0666);
   if (writer->samples_fd_ < 0) return OsError(samples, "open");
-  if (flock(writer->samples_fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (!LockWithin(writer->samples_fd_, kLockPatience)) {
     if (errno != EWOULDBLOCK) return OsError(samples, "lock");
     return absl::UnavailableError(
         absl::StrCat(dir,
                      ": another process is writing this record; wait for it to end, or "
                      "name another directory"));
   }
+  RemoveTemporaries(dir);
   const std::string checks = Join(dir, kChecksFile);
   writer->checks_fd_ = open(checks.c_str(), kFlags, 0666);
   if (writer->checks_fd_ < 0) return OsError(checks, "open");
@@ -499,8 +566,30 @@ absl::Status RecordWriter::ReadBack() {
   if (!checks.ok()) return checks.status();
   dropped_.check_bytes = static_cast<int64_t>(text->size() - checks->good_bytes);
   checks_ = std::move(checks->checks);
-  if (dropped_.check_bytes == 0) return absl::OkStatus();
-  return cut(checks_fd_, kChecksFile, checks->good_bytes);
+  for (const Check& check : checks_) check_lines_.insert(DumpLine(ToJson(check)));
+  if (dropped_.check_bytes > 0) {
+    absl::Status status = cut(checks_fd_, kChecksFile, checks->good_bytes);
+    if (!status.ok()) return status;
+  }
+  return ReadBackBroken();
+}
+
+absl::Status RecordWriter::ReadBackBroken() {
+  const std::string path = Join(dir_, kBrokenFile);
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  absl::StatusOr<BrokenLines> broken = ParseBroken(*text, *names, Tail::kRepair);
+  if (!broken.ok()) return broken.status();
+  broken_ = std::move(broken->broken);
+  dropped_.broken_bytes = static_cast<int64_t>(text->size() - broken->good_bytes);
+  if (dropped_.broken_bytes == 0) return absl::OkStatus();
+  if (truncate(path.c_str(), static_cast<off_t>(broken->good_bytes)) != 0) {
+    return OsError(path, "cut off the damaged tail");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
@@ -541,9 +630,30 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
     return absl::InvalidArgumentError(
         absl::StrCat("arm '", check.arm, "' of a check is not in ", kRunFile));
   }
-  absl::Status status =
-      AppendDurably(checks_fd_, Join(dir_, kChecksFile), DumpLine(ToJson(check)) + "\n");
-  if (status.ok()) checks_.push_back(check);
+  const std::string line = DumpLine(ToJson(check));
+  if (check_lines_.contains(line)) return absl::OkStatus();
+  absl::Status status = AppendDurably(checks_fd_, Join(dir_, kChecksFile), line + "\n");
+  if (!status.ok()) return status;
+  check_lines_.insert(line);
+  checks_.push_back(check);
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::AppendBroken(const BrokenArm& broken) {
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  if (!names->arms.contains(broken.arm) || !names->shapes.contains(broken.shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arm '", broken.arm, "' or shape '", broken.shape, "' is not in ", kRunFile));
+  }
+  const std::string path = Join(dir_, kBrokenFile);
+  if (broken_fd_ < 0) {
+    broken_fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (broken_fd_ < 0) return OsError(path, "open");
+    if (absl::Status status = SyncDirectory(dir_); !status.ok()) return status;
+  }
+  absl::Status status = AppendDurably(broken_fd_, path, DumpLine(ToJson(broken)) + "\n");
+  if (status.ok()) broken_.push_back(broken);
   return status;
 }
 
@@ -579,6 +689,14 @@ absl::StatusOr<Record> LoadRecord(const std::string& dir) {
   absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
   if (!checks.ok()) return checks.status();
   record.checks = std::move(checks->checks);
+
+  text = ReadFile(Join(dir, kBrokenFile));
+  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
+  if (text.ok()) {
+    absl::StatusOr<BrokenLines> broken = ParseBroken(*text, *names, Tail::kStrict);
+    if (!broken.ok()) return broken.status();
+    record.broken = std::move(broken->broken);
+  }
 
   absl::Status status = LoadOptional(dir, kResourcesFile, ResourcesFromJson, &record.resources);
   if (status.ok()) status = LoadOptional(dir, kCodegenFile, CodegenFromJson, &record.codegen);

@@ -8,8 +8,11 @@
 //   newline, and a last block with fewer samples than its `of`, are cut off and
 //   reported by `dropped()`. Damage anywhere else is an error.
 // - Reading never repairs and never drops: LoadRecord fails on any damage.
+// - Samples of two cache modes never share a record: a sample whose `cache` is not
+//   that of run.json is refused when written and damage when read.
 // - One writer at a time: it holds flock(2) on samples.jsonl until destroyed.
-//   The lock lives on the open file, so it also goes when the process is killed.
+//   The lock lives on the open file, so it also goes when the process is killed;
+//   a writer waits a moment for that.
 //   A forked child shares it until it execs (the descriptor is close-on-exec).
 //
 // Errors: DataLoss for damage ("samples.jsonl:17: …"), AlreadyExists and
@@ -55,9 +58,10 @@ struct BlockKey {
 struct DroppedTail {
   int64_t sample_lines = 0;  // of an incomplete block, a truncated line included
   int64_t sample_bytes = 0;
-  int64_t check_bytes = 0;  // a truncated last line of correctness.jsonl
+  int64_t check_bytes = 0;   // a truncated last line of correctness.jsonl
+  int64_t broken_bytes = 0;  // a truncated last line of broken.jsonl
 
-  bool Any() const { return sample_bytes > 0 || check_bytes > 0; }
+  bool Any() const { return sample_bytes > 0 || check_bytes > 0 || broken_bytes > 0; }
 };
 
 class RecordWriter {
@@ -66,7 +70,7 @@ class RecordWriter {
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(const std::string& dir,
                                                               const RunInfo& run);
   // Goes on with a record of the same design, family, arms, shapes, seed,
-  // processes, blocks, cache mode, kernels and GPU; anything else is
+  // processes, blocks, cache mode, stopping rule, kernels and GPU; anything else is
   // FailedPrecondition that names the first difference. run.json stays as it was.
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Resume(const std::string& dir,
                                                               const RunInfo& run);
@@ -84,12 +88,18 @@ class RecordWriter {
   absl::Status AppendBlock(std::vector<Sample> samples);
   // A block of one sample.
   absl::Status AppendSample(Sample sample);
+  // Does nothing when the very same check is on disk: a run that was stopped
+  // makes the checks of an unfinished shape again, and one answer is one line.
   absl::Status AppendCheck(const Check& check);
+  // Makes broken.jsonl with the first.
+  absl::Status AppendBroken(const BrokenArm& broken);
 
   // Blocks that are on disk in full, those appended by this writer included.
   const std::set<BlockKey>& CompletedBlocks() const { return completed_; }
   // Checks on disk, for resuming: those appended by this writer included.
   const std::vector<Check>& Checks() const { return checks_; }
+  // Arms that could not be run, in this call or an earlier one.
+  const std::vector<BrokenArm>& Broken() const { return broken_; }
   const DroppedTail& dropped() const { return dropped_; }
   // The run as run.json holds it.
   const RunInfo& run() const { return run_; }
@@ -100,14 +110,18 @@ class RecordWriter {
   RecordWriter() = default;
   static absl::StatusOr<std::unique_ptr<RecordWriter>> OpenLocked(const std::string& dir);
   absl::Status ReadBack();
+  absl::Status ReadBackBroken();
 
   std::string dir_;
   RunInfo run_;
   int samples_fd_ = -1;
   int checks_fd_ = -1;
+  int broken_fd_ = -1;  // until there is a broken arm
   int64_t next_seq_ = 0;
   std::set<BlockKey> completed_;
   std::vector<Check> checks_;
+  std::set<std::string> check_lines_;
+  std::vector<BrokenArm> broken_;
   DroppedTail dropped_;
 };
 
@@ -116,6 +130,7 @@ struct Record {
   RunInfo run;
   std::vector<Sample> samples;
   std::vector<Check> checks;
+  std::vector<BrokenArm> broken;  // empty where there is no broken.jsonl
   std::optional<std::vector<InstanceResources>> resources;
   std::optional<Codegen> codegen;
   std::optional<std::vector<InstanceLaunch>> launch;
@@ -139,6 +154,7 @@ absl::Status CreateDirectories(const std::string& dir);
 inline constexpr char kRunFile[] = "run.json";
 inline constexpr char kSamplesFile[] = "samples.jsonl";
 inline constexpr char kChecksFile[] = "correctness.jsonl";
+inline constexpr char kBrokenFile[] = "broken.jsonl";
 inline constexpr char kResourcesFile[] = "resources.json";
 inline constexpr char kCodegenFile[] = "codegen.json";
 inline constexpr char kLaunchFile[] = "launch.json";

@@ -104,16 +104,17 @@ absl::Status Silent(absl::Duration limit) {
       absl::StrCat("said nothing for ", absl::FormatDuration(limit), "; stopped"));
 }
 
-absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_limit,
-                  const std::function<absl::Status(std::string_view)>& on_line) {
+absl::Status Pump(Child& child, std::string_view input, const SilenceLimit& silence_limit,
+                  const std::function<absl::Status(std::string_view)>& on_line, bool* refused) {
   fcntl(child.in, F_SETFL, O_NONBLOCK);
   std::string pending;
   absl::Time last_line = absl::Now();
   char buffer[65536];
   while (true) {
     pollfd fds[2] = {{child.out, POLLIN, 0}, {child.in, POLLOUT, 0}};
-    const absl::Duration left = last_line + silence_limit - absl::Now();
-    if (left <= absl::ZeroDuration()) return Silent(silence_limit);
+    const absl::Duration limit = silence_limit();
+    const absl::Duration left = last_line + limit - absl::Now();
+    if (left <= absl::ZeroDuration()) return Silent(limit);
     const int timeout_ms =
         static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60'000));
     const int ready = poll(fds, child.in >= 0 ? 2 : 1, timeout_ms);
@@ -128,7 +129,10 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
     size_t begin = 0;
     for (size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const absl::Status status = on_line(std::string_view(pending).substr(begin, end - begin));
-      if (!status.ok()) return status;
+      if (!status.ok()) {
+        *refused = true;
+        return status;
+      }
       last_line = absl::Now();  // after on_line, whose time is none of the child's
     }
     pending.erase(0, begin);
@@ -138,16 +142,21 @@ absl::Status Pump(Child& child, std::string_view input, absl::Duration silence_l
 }  // namespace
 
 absl::Status RunLines(const std::vector<std::string>& argv, std::string_view input,
-                      absl::Duration silence_limit,
-                      const std::function<absl::Status(std::string_view line)>& on_line) {
+                      const SilenceLimit& silence_limit,
+                      const std::function<absl::Status(std::string_view line)>& on_line,
+                      ProcessEnd* end) {
+  ProcessEnd unused;
+  if (end == nullptr) end = &unused;
+  *end = ProcessEnd{};
   // A child that exits early must not take this process with it.
   signal(SIGPIPE, SIG_IGN);
   Child child;
   absl::Status status = Start(argv, child);
   if (!status.ok()) return status;
-  status = Pump(child, input, silence_limit, on_line);
+  status = Pump(child, input, silence_limit, on_line, &end->refused);
   child.CloseInput();
-  if (status.ok() && !ExitsWithin(child, silence_limit)) status = Silent(silence_limit);
+  if (status.ok() && !ExitsWithin(child, silence_limit())) status = Silent(silence_limit());
+  end->silent = absl::IsDeadlineExceeded(status) && !end->refused;
   if (!status.ok()) Stop(child);
   int exit_status = 0;
   while (waitpid(child.pid, &exit_status, 0) < 0 && errno == EINTR) {
@@ -155,17 +164,25 @@ absl::Status RunLines(const std::vector<std::string>& argv, std::string_view inp
   if (!status.ok())
     return absl::Status(status.code(), absl::StrCat(argv[0], ": ", status.message()));
   if (WIFSIGNALED(exit_status)) {
-    return absl::AbortedError(absl::StrCat(argv[0], " was ended by signal ", WTERMSIG(exit_status),
-                                           " (", strsignal(WTERMSIG(exit_status)), ")"));
+    end->signal = WTERMSIG(exit_status);
+    return absl::AbortedError(absl::StrCat(argv[0], " was ended by signal ", end->signal, " (",
+                                           strsignal(end->signal), ")"));
   }
-  if (WEXITSTATUS(exit_status) == kExecFailed) {
+  end->exit_code = WEXITSTATUS(exit_status);
+  if (end->exit_code == kExecFailed) {
     return absl::NotFoundError(absl::StrCat("can't start ", argv[0]));
   }
-  if (WEXITSTATUS(exit_status) != 0) {
-    return absl::AbortedError(
-        absl::StrCat(argv[0], " exited with status ", WEXITSTATUS(exit_status)));
+  if (end->exit_code != 0) {
+    return absl::AbortedError(absl::StrCat(argv[0], " exited with status ", end->exit_code));
   }
   return absl::OkStatus();
+}
+
+absl::Status RunLines(const std::vector<std::string>& argv, std::string_view input,
+                      absl::Duration silence_limit,
+                      const std::function<absl::Status(std::string_view line)>& on_line) {
+  return RunLines(
+      argv, input, [silence_limit] { return silence_limit; }, on_line);
 }
 
 }  // namespace warpledger::ablations

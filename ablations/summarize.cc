@@ -13,12 +13,15 @@
 #include "ablations/analysis/paired.h"
 #include "ablations/analysis/quantile.h"
 #include "ablations/analysis/random.h"
+#include "ablations/analysis/variance_split.h"
 #include "ablations/analysis/verdict.h"
 #include "ablations/attribute.h"
 #include "ablations/designs.h"
 #include "ablations/rounded.h"
+#include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "kernels/common/nvml.h"
 #include "kernels/sdpa/config.h"
 
@@ -46,9 +49,16 @@ struct CheckFacts {
   bool all_correct = true;
   const Check* worst = nullptr;  // largest error against its limit
   std::string first_failure;
+  const BrokenArm* broken = nullptr;  // it could not be run to its end
 
   std::optional<bool> correct() const {
+    if (broken != nullptr) return false;
     return count == 0 ? std::nullopt : std::optional<bool>(all_correct);
+  }
+  // Why it is broken; empty when it is not.
+  std::string WhyBroken() const {
+    if (broken != nullptr) return absl::StrCat(broken->kind, ": ", broken->reason);
+    return count == 0 ? "no correctness check on this shape" : first_failure;
   }
 };
 
@@ -111,8 +121,9 @@ class Summarizer {
         {"family_size", family_size},
         {"correction", "Holm"},
         {"interval",
-         "the wider of a cluster bootstrap over processes and blocks and Student's t on the "
-         "processes' medians"}};
+         "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
+         "medians"}};
+    if (run_.stopping) summary["statistics"]["looks"] = Looks();
     summary["shapes"] = Json::array();
     for (const ShapeInfo& shape : run_.shapes) summary["shapes"].push_back(ToJson(shape));
     summary["cells"] = std::move(cells);
@@ -123,9 +134,12 @@ class Summarizer {
                                    {"false_verdicts", false_verdicts},
                                    {"intervals_holding_one", intervals_holding_one}};
     summary["controls"] = std::move(controls);
-    summary["micro"] = Json::array();
+    summary["micro"] = options_.micro ? options_.micro->entries : Json::array();
+    if (options_.micro) summary["provenance"]["micro"] = options_.micro->provenance;
     if (IsFactorial(run_.design)) {
       if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
+    } else {
+      AddNotApplicable(&summary);
     }
     return summary;
   }
@@ -155,12 +169,14 @@ class Summarizer {
             absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
                          "' is not in run.json; the record is not whole"));
       }
-      const bool throttled = sample.throttle && IsThrottled(*sample.throttle);
-      timings_[{sample.arm, sample.shape}].push_back({.process = sample.process,
-                                                      .block = sample.block,
-                                                      .us = sample.us,
-                                                      .sm_mhz = sample.sm_mhz.value_or(0),
-                                                      .throttled = throttled});
+      const uint64_t reasons = sample.throttle.value_or(0);
+      timings_[{sample.arm, sample.shape}].push_back(
+          {.process = sample.process,
+           .block = sample.block,
+           .us = sample.us,
+           .sm_mhz = sample.sm_mhz.value_or(0),
+           .throttled = IsThrottledBesidesPowerCap(reasons),
+           .power_capped = IsPowerCapped(reasons)});
     }
     for (const Check& check : record_.checks) {
       CheckFacts& facts = checks_[{check.arm, check.shape}];
@@ -173,7 +189,26 @@ class Summarizer {
         facts.worst = &check;
       }
     }
+    for (const BrokenArm& broken : record_.broken) {
+      CheckFacts& facts = checks_[{broken.arm, broken.shape}];
+      if (facts.broken == nullptr) facts.broken = &broken;
+    }
+    if (run_.stopping) {
+      for (const ShapeInfo& shape : run_.shapes) {
+        looks_[shape.name] = StateOf(run_, record_.samples, shape.name);
+      }
+    }
     return absl::OkStatus();
+  }
+
+  // What the looks of a run with a stopping rule leave of alpha; 1 without a rule.
+  double AlphaShare(const std::string& shape) const {
+    const auto found = looks_.find(shape);
+    return found == looks_.end() ? 1 : found->second.alpha_share;
+  }
+  double Confidence(const std::string& shape) const {
+    const double share = AlphaShare(shape);
+    return share == 1 ? options_.confidence : 1 - (1 - options_.confidence) * share;
   }
 
   static const sdpa::ToggleRow* Row(const std::string& toggle) {
@@ -215,23 +250,34 @@ class Summarizer {
     (*out)["n_samples"] = timings.size();
     if (with_processes) (*out)["n_processes"] = processes.size();
     if (timings.empty()) {
-      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us"}) (*out)[field] = nullptr;
+      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "p10_us", "p90_us"}) {
+        (*out)[field] = nullptr;
+      }
       return;
     }
-    const double p50 = analysis::Median(std::move(us));
+    std::sort(us.begin(), us.end());
+    const double p50 = analysis::SortedQuantile(us, 0.5);
     const Interval log_ci =
         ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
-            .Envelope(options_.confidence);
+            .Envelope(Confidence(shape));
     (*out)["p50_us"] = Rounded(p50);
     // The interval is made on logarithms, where the median of an even number is
     // the middle two's geometric mean: a hair below p50.
     (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
     (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
+    (*out)["p10_us"] = Rounded(analysis::SortedQuantile(us, 0.1));
+    (*out)["p90_us"] = Rounded(analysis::SortedQuantile(us, 0.9));
   }
 
   std::vector<Pair> Pairs(const std::string& base, const std::string& candidate,
                           const std::string& shape) const {
-    return analysis::PairUp(Timings(base, shape), Timings(candidate, shape));
+    std::vector<Pair> pairs = analysis::PairUp(Timings(base, shape), Timings(candidate, shape));
+    // Behind the look that was reached, nobody has planned to look.
+    if (const auto found = looks_.find(shape); found != looks_.end()) {
+      std::erase_if(pairs,
+                    [&](const Pair& pair) { return pair.base.process >= found->second.processes; });
+    }
+    return pairs;
   }
 
   // What the record holds of the instance that `config` ran on for a shape. Records
@@ -277,6 +323,16 @@ class Summarizer {
     return instance == nullptr ? "" : instance->code_sha256;
   }
 
+  // Whether an arm's printed configuration has the toggle on, at any level.
+  static bool IsOnIn(const Arm& arm, const sdpa::ToggleRow& row) {
+    for (const absl::string_view part : absl::StrSplit(arm.config, '+')) {
+      if (part.substr(0, part.find('=')) == absl::string_view(row.id.data(), row.id.size())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const {
     const InstanceCodegen* base_code = Code(base, shape);
@@ -287,7 +343,8 @@ class Summarizer {
          .candidate = CodeHash(candidate, shape),
          .base_opcodes = base_code ? &base_code->opcodes : nullptr,
          .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
-         .sass = row == nullptr ? "" : std::string(row->evidence.sass)});
+         // What tells on from off need not tell one level from another.
+         .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass)});
   }
 
   static std::string Label(const Arm& arm) {
@@ -311,7 +368,7 @@ class Summarizer {
     if (pairs.empty()) return nullptr;
     const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
                                   Bootstrap("over_first", arm.name, shape.name));
-    const Interval interval = log_ratio.Envelope(options_.confidence);
+    const Interval interval = log_ratio.Envelope(Confidence(shape.name));
     return {{"ratio", Rounded(std::exp(log_ratio.estimate()))},
             {"ci_low", Rounded(std::exp(interval.low))},
             {"ci_high", Rounded(std::exp(interval.high))}};
@@ -341,8 +398,7 @@ class Summarizer {
       if (timing.sm_mhz > 0) sm_mhz.push_back(timing.sm_mhz);
     }
     cell["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
-    cell["reason"] =
-        checks.count == 0 ? "no correctness check on this shape" : checks.first_failure;
+    cell["reason"] = checks.WhyBroken();
     return cell;
   }
 
@@ -391,6 +447,7 @@ class Summarizer {
   std::string WhyBroken(std::initializer_list<std::string> arms, const ShapeInfo& shape) const {
     for (const std::string& name : arms) {
       const CheckFacts checks = Checks(name, shape.name);
+      if (checks.broken != nullptr) return absl::StrCat(name, ": ", checks.WhyBroken());
       if (checks.count == 0) {
         return absl::StrCat(name, " was never checked on this shape");
       }
@@ -414,7 +471,7 @@ class Summarizer {
                                    .broken = "",
                                    .invalid = "",
                                    .log_ratio = &log_ratio,
-                                   .alpha = 1 - options_.confidence,
+                                   .alpha = 1 - Confidence(shape.name),
                                    .gate = Row(arm) ? Row(arm)->gate : sdpa::ToggleRow{}.gate,
                                    .neutral_delta = options_.neutral_delta};
     const analysis::Judgement timing = Judge(evidence);
@@ -477,7 +534,9 @@ class Summarizer {
         if (claim.not_applicable.empty()) {
           const bool testable = claim.log_ratio != nullptr &&
                                 claim.log_ratio->n_clusters() >= analysis::kMinProcesses;
-          p_values.push_back(testable ? claim.log_ratio->PValue(0) : 1);
+          // Over its share of alpha, the p-value of any look is one of the whole run.
+          p_values.push_back(
+              testable ? std::min(1.0, claim.log_ratio->PValue(0) / AlphaShare(shape.name)) : 1);
         }
         claims.push_back(std::move(claim));
       }
@@ -488,7 +547,8 @@ class Summarizer {
     Json verdicts = Json::array();
     size_t member = 0;
     for (const Claim& claim : claims) {
-      const double alpha = claim.not_applicable.empty() ? levels[member++].alpha : 0;
+      const double level = claim.not_applicable.empty() ? levels[member++].alpha : 0;
+      const double alpha = level * AlphaShare(claim.shape->name);
       verdicts.push_back(VerdictOf(claim, alpha));
     }
     return verdicts;
@@ -512,11 +572,14 @@ class Summarizer {
                          .neutral_delta = options_.neutral_delta});
     std::set<int> processes;
     for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+    const std::optional<analysis::VarianceSplit> split =
+        analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
 
-    // A prediction speaks of one shape and of its ladder's order, and only sound
-    // evidence can test it.
+    // A prediction speaks of one shape and of its ladder's order, or of a technique
+    // alone beyond the ladder, and only sound evidence can test it.
     const bool predicted_here =
-        IsCumulative(run_.design) && row.predicted.shape == claim.shape->name;
+        row.predicted.shape == claim.shape->name &&
+        (IsCumulative(run_.design) || IsPredictedBeyondLadder(row, claim.candidate));
     const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                        judgement.verdict != analysis::Verdict::kInvalid &&
                        static_cast<int>(processes.size()) >= analysis::kMinProcesses;
@@ -525,24 +588,37 @@ class Summarizer {
       held = judgement.interval->low <= row.predicted.high &&
              judgement.interval->high >= row.predicted.low;
     }
-    return {{"toggle", arm.toggle},
-            {"design", run_.design},
-            {"base", claim.base},
-            {"candidate", claim.candidate},
-            {"shape", claim.shape->name},
-            {"n_pairs", claim.pairs.size()},
-            {"n_processes", processes.size()},
-            {"ratio", Rounded(judgement.ratio)},
-            {"ci_low", Bound(judgement.interval, &Interval::low)},
-            {"ci_high", Bound(judgement.interval, &Interval::high)},
-            {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
-            {"gate", row.gate},
-            {"verdict", VerdictName(judgement.verdict)},
-            {"reason", judgement.reason},
-            {"mde_ratio", Rounded(judgement.mde_ratio)},
-            {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
-            {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
-            {"prediction_held", std::move(held)}};
+    const analysis::PowerCap cap = analysis::FindPowerCap(claim.pairs);
+    std::string reason = judgement.reason;
+    if (cap.Any()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", cap.Text());
+    Json verdict = {{"toggle", arm.toggle},
+                    {"design", run_.design},
+                    {"base", claim.base},
+                    {"candidate", claim.candidate},
+                    {"shape", claim.shape->name},
+                    {"n_pairs", claim.pairs.size()},
+                    {"n_processes", processes.size()},
+                    {"ratio", Rounded(judgement.ratio)},
+                    {"ci_low", Bound(judgement.interval, &Interval::low)},
+                    {"ci_high", Bound(judgement.interval, &Interval::high)},
+                    {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
+                    {"gate", row.gate},
+                    {"verdict", VerdictName(judgement.verdict)},
+                    {"reason", reason},
+                    {"mde_ratio", Rounded(judgement.mde_ratio)},
+                    {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                    {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
+                    {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
+                    {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
+                    {"prediction_held", std::move(held)}};
+    // Only where it is so: summaries of other records keep their bytes.
+    if (cap.Any()) {
+      verdict["power_capped"] = {{"base_pairs", cap.base},
+                                 {"candidate_pairs", cap.candidate},
+                                 {"base_sm_mhz", Rounded(cap.base_mhz)},
+                                 {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
+    }
+    return verdict;
   }
 
   // Why a cell of a factorial tells nothing on a shape; empty when it does. A
@@ -560,6 +636,22 @@ class Summarizer {
     return why;
   }
 
+  // The arms that the design would have if a rule of the kernels did not forbid them.
+  void AddNotApplicable(Json* summary) const {
+    for (const Design& design : AllDesigns()) {
+      if (design.name != run_.design || design.infeasible.empty()) continue;
+      Json cells = Json::array();
+      for (const InfeasibleCell& cell : design.infeasible) {
+        cells.push_back({{"variant", cell.name},
+                         {"toggle", cell.toggle},
+                         {"missing", cell.missing},
+                         {"why", cell.why},
+                         {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
+      }
+      (*summary)["infeasible"] = std::move(cells);
+    }
+  }
+
   absl::Status AddFactorial(Json* summary) const {
     const absl::StatusOr<Factorial> factorial = FindFactorial(run_);
     if (!factorial.ok()) return factorial.status();
@@ -572,12 +664,26 @@ class Summarizer {
             {.timings = Timings(arm->name, shape.name), .why_unusable = WhyUnusable(*arm, shape)});
       }
       AddAttribution(*factorial, run_.design, shape.name, cells,
-                     {.confidence = options_.confidence,
+                     {.confidence = Confidence(shape.name),
                       .bootstrap = Bootstrap("attribution", run_.design, shape.name)},
                      summary);
     }
     (*summary)["infeasible"] = InfeasibleCells(*factorial);
     return absl::OkStatus();
+  }
+
+  Json Looks() const {
+    Json looks = Json::array();
+    for (const ShapeInfo& shape : run_.shapes) {
+      const StoppingState& state = looks_.at(shape.name);
+      looks.push_back({{"shape", shape.name},
+                       {"look", state.look + 1},
+                       {"processes", state.processes},
+                       {"alpha_share", state.alpha_share},
+                       {"worst_half_width", Rounded(state.worst_half_width)},
+                       {"stopped_early", state.stopped}});
+    }
+    return looks;
   }
 
   Json Peers() const {
@@ -648,7 +754,10 @@ class Summarizer {
     for (const ShapeInfo& shape : run_.shapes) {
       for (const bool peers : {false, true}) {
         if (peers && !with_peers.contains(shape.name) && !PlansPeers(shape)) continue;
-        for (int process = 0; process < run_.processes; ++process) {
+        const auto look = looks_.find(shape.name);
+        const bool stopped = look != looks_.end() && look->second.stopped;
+        const int processes = stopped ? look->second.processes : run_.processes;
+        for (int process = 0; process < processes; ++process) {
           for (int block = 0; block < run_.blocks_per_process; ++block) {
             ++planned[peers];
             if (!found.contains({process, shape.name, block, peers})) ++missing[peers];
@@ -698,6 +807,7 @@ class Summarizer {
   std::map<std::string, const Arm*> arms_;
   std::map<ArmShape, std::vector<Timing>> timings_;
   std::map<ArmShape, CheckFacts> checks_;
+  std::map<std::string, StoppingState> looks_;  // by shape; of a run with a stopping rule
 };
 
 // --- The table ---------------------------------------------------------------

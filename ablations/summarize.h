@@ -1,10 +1,10 @@
 // summary.json: what a record says, in figures and verdicts.
 //
 // Contract: a pure function of the record, of the registry (kernels/sdpa) and
-// of the options; the same input gives the same bytes. Derived figures carry six
-// significant digits; arms and shapes stand in run.json's order. The schema is
-// reports/RECORD.md's. Samples of arms or shapes that run.json does not name
-// are an error, never skipped.
+// of the options, the quoted microbenchmarks among them; the same input gives the same bytes.
+// Derived figures carry six significant digits; arms and shapes stand in run.json's order. The
+// schema is reports/RECORD.md's. Samples of arms or shapes that run.json does not name are an
+// error, never skipped.
 //
 //   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir));
 //   std::cout << VerdictTable(*summary);
@@ -13,8 +13,10 @@
 #define WARPLEDGER_ABLATIONS_SUMMARIZE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "ablations/micro_record.h"
 #include "ablations/store.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
@@ -26,6 +28,7 @@ struct SummarizeOptions {
   int bootstrap_resamples = 20000;
   uint64_t bootstrap_seed = 20240601;
   double neutral_delta = 0.01;
+  std::optional<MicroRecord> micro = {};  // of the same GPU; quoted, never judged
 };
 
 absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record,

@@ -1,9 +1,12 @@
 #include "ablations/worker.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "ablations/plan.h"
+#include "ablations/planted_faults.h"
 #include "ablations/record.h"
 #include "ablations/sdpa_runner.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +18,7 @@
 #include "kernels/common/random.h"
 #include "kernels/common/text.h"
 #include "micro/harness/graph_timer.h"
+#include "micro/harness/spin_kernel.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -28,9 +32,32 @@ constexpr double kMaxReferenceFlops = 1e10;
 
 struct TimedArm {
   std::string name;
-  const sdpa::KernelInstance* instance;  // null: the floor
+  const sdpa::KernelInstance* instance;  // null: the floor, or a delay alone
+  Fault fault = Fault::kNone;
   std::optional<harness::TimedGraph> graph;
+  int64_t spin_cycles = 0;
 };
+
+// What a CUDA error that broke the context says of the kernel: the `kind` of a line
+// of broken.jsonl.
+const char* KindOf(cudaError_t error) {
+  switch (error) {
+    case cudaErrorLaunchFailure:  // what __trap() gives
+      return "trap";
+    case cudaErrorAssert:
+      return "assert";
+    case cudaErrorIllegalAddress:
+      return "illegal_address";
+    case cudaErrorMisalignedAddress:
+      return "misaligned_address";
+    case cudaErrorIllegalInstruction:
+      return "illegal_instruction";
+    case cudaErrorLaunchTimeout:
+      return "no_answer";
+    default:
+      return "error";
+  }
+}
 
 class Worker {
  public:
@@ -55,6 +82,7 @@ class Worker {
     absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
     if (!timer.ok()) return timer.status();
     timer_ = *std::move(timer);
+    l2_bytes_ = device->l2_bytes;
     for (const sdpa::NamedShape& shape : *shapes) {
       if (absl::Status status = RunShape(shape); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(Text(shape.name), ": ", status.message()));
@@ -69,6 +97,47 @@ class Worker {
     std::fflush(stdout);
   }
 
+  // What follows is no arm's doing.
+  static void Idle() { Print({{"running", nullptr}}); }
+
+  // A step of one arm: announces it, plants what is to be planted, and takes it.
+  // When it fails, the controller is told and the process ends here: after most
+  // faults the context is lost, and destructors would only repeat the error.
+  // What is not the arm's fault (no memory, no GPU) is returned.
+  template <typename Step>
+  auto Take(const TimedArm& arm, std::string_view shape, const std::string& doing,
+            SdpaRunner* runner, Step step) const -> decltype(step()) {
+    const nlohmann::ordered_json what = {
+        {"arm", arm.name}, {"shape", std::string(shape)}, {"doing", doing}};
+    Print({{"running", what}});
+    if (runner != nullptr) runner->PlantFault(arm.fault);
+    auto result = step();
+    const absl::Status status = StatusOf(result);
+    if (status.ok() || arm.instance == nullptr || absl::IsResourceExhausted(status) ||
+        absl::IsUnavailable(status)) {
+      return result;
+    }
+    nlohmann::ordered_json fault = what;
+    fault["kind"] = KindOf(cudaDeviceSynchronize());
+    fault["reason"] = absl::StrCat(status.message(), ", while ", doing);
+    Print({{"fault", fault}});
+    std::_Exit(kWorkerFaultExit);
+  }
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
+
+  absl::StatusOr<Fault> PlantedIn(const std::string& arm, std::string_view shape) const {
+    for (const PlantedFault& planted : job_.planted) {
+      if (planted.arm == arm && (planted.shape.empty() || planted.shape == shape)) {
+        return FindFault(planted.fault);
+      }
+    }
+    return Fault::kNone;
+  }
+
   static std::vector<int64_t> Rows(const sdpa::Problem& problem, uint64_t seed) {
     return sdpa::SampleRows(problem, kMaxReferenceFlops, seed);
   }
@@ -81,6 +150,7 @@ class Worker {
     int missing = 0;
     for (int block = 0; block < job_.blocks; ++block) missing += Done(shape.name, block) ? 0 : 1;
     if (missing == 0) return absl::OkStatus();
+    Idle();
 
     const uint64_t shape_seed = MixSeed(MixSeed(job_.seed, job_.process), HashName(shape.name));
     std::vector<sdpa::Inputs> sets;
@@ -88,27 +158,36 @@ class Worker {
       sets.push_back(
           sdpa::MakeInputs(shape.problem, sdpa::InputKind::kNormal, MixSeed(shape_seed, i)));
     }
-    absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(shape.problem, sets);
+    const absl::StatusOr<int> rotation = RotationSets(shape.problem, job_.cache, l2_bytes_);
+    if (!rotation.ok()) return rotation.status();
+    absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(shape.problem, sets, *rotation);
     if (!runner.ok()) return runner.status();
 
     std::vector<TimedArm> arms;
     for (const DesignArm& arm : design_.arms) {
-      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config, shape.problem);
+      if (job_.excluded.contains({arm.name, std::string(shape.name)})) continue;
+      const absl::StatusOr<Fault> fault = PlantedIn(arm.name, shape.name);
+      if (!fault.ok()) return fault.status();
+      const sdpa::KernelInstance* instance =
+          arm.spin_alone ? nullptr : sdpa::FindInstance(arm.config, shape.problem);
+      const bool missing_kernel = instance == nullptr && !arm.spin_alone;
       // Not every design is compiled for every head_dim; its verdicts say so.
-      if (instance == nullptr && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
-      if (instance == nullptr) {
+      if (missing_kernel && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+      if (missing_kernel) {
         return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
       }
-      arms.push_back({arm.name, instance, std::nullopt});
+      arms.push_back({arm.name, instance, *fault, std::nullopt, arm.spin_cycles});
     }
-    arms.push_back({kFloorArm, nullptr, std::nullopt});
+    arms.push_back({kFloorArm, nullptr, Fault::kNone, std::nullopt});
 
     // Right before fast: nothing is timed that was not checked in this process.
     const sdpa::Reference reference =
         sdpa::ComputeReference(shape.problem, sets[0], Rows(shape.problem, shape_seed));
     for (const TimedArm& arm : arms) {
       if (arm.instance == nullptr) continue;
-      absl::StatusOr<CheckOutcome> outcome = runner->Check(*arm.instance, 0, reference);
+      absl::StatusOr<CheckOutcome> outcome =
+          Take(arm, shape.name, "checking it on inputs 'normal'", &*runner,
+               [&] { return runner->Check(*arm.instance, 0, reference); });
       if (!outcome.ok()) return outcome.status();
       PrintCheck(arm, shape, "normal", MixSeed(shape_seed, 0), *outcome);
     }
@@ -119,13 +198,16 @@ class Worker {
       }
     }
     for (TimedArm& arm : arms) {
-      absl::StatusOr<harness::TimedGraph> graph = Capture(*runner, arm);
+      absl::StatusOr<harness::TimedGraph> graph = Take(
+          arm, shape.name, "capturing its graph", &*runner, [&] { return Capture(*runner, arm); });
       if (!graph.ok()) return graph.status();
       arm.graph = *std::move(graph);
     }
     for (const absl::Time end = absl::Now() + kWarmUp; absl::Now() < end;) {
       for (const TimedArm& arm : arms) {
-        if (auto us = timer_->ReplayUs(*arm.graph); !us.ok()) return us.status();
+        const absl::StatusOr<double> us = Take(arm, shape.name, "warming up", nullptr,
+                                               [&] { return timer_->ReplayUs(*arm.graph); });
+        if (!us.ok()) return us.status();
       }
     }
     for (int block = 0; block < job_.blocks; ++block) {
@@ -140,6 +222,7 @@ class Worker {
       }
       Print({{"block", *std::move(samples)}});
     }
+    Idle();
     return absl::OkStatus();
   }
 
@@ -147,6 +230,7 @@ class Worker {
                                 const std::vector<TimedArm>& arms) const {
     for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
       if (kind.kind == sdpa::InputKind::kNormal) continue;
+      Idle();
       const uint64_t seed = MixSeed(shape_seed, HashName(kind.name));
       const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
       const sdpa::Reference reference =
@@ -155,7 +239,9 @@ class Worker {
       if (!runner.ok()) return runner.status();
       for (const TimedArm& arm : arms) {
         if (arm.instance == nullptr) continue;
-        absl::StatusOr<CheckOutcome> outcome = runner->Check(*arm.instance, 0, reference);
+        absl::StatusOr<CheckOutcome> outcome = Take(
+            arm, shape.name, absl::StrCat("checking it on inputs '", std::string(kind.name), "'"),
+            &*runner, [&] { return runner->Check(*arm.instance, 0, reference); });
         if (!outcome.ok()) return outcome.status();
         PrintCheck(arm, shape, std::string(kind.name), seed, *outcome);
       }
@@ -170,7 +256,10 @@ class Worker {
     for (const TimedArm& arm : arms) {
       if (arm.instance == nullptr) continue;
       absl::StatusOr<CheckOutcome> outcome =
-          runner.CheckReplay(*arm.instance, [&] { return timer_->ReplayUs(*arm.graph).status(); });
+          Take(arm, shape.name, "checking its timed graph", &runner, [&] {
+            return runner.CheckReplay(*arm.instance,
+                                      [&] { return timer_->ReplayUs(*arm.graph).status(); });
+          });
       if (!outcome.ok()) return outcome.status();
       PrintCheck(arm, shape, "timed_graph", seed, *outcome);
     }
@@ -178,15 +267,29 @@ class Worker {
   }
 
   absl::StatusOr<harness::TimedGraph> Capture(const SdpaRunner& runner, const TimedArm& arm) {
+    // A replay uses each set equally often, at least once.
+    const int rotation = runner.sets();
     const harness::ReplayPlan plan = {.target_us = job_.replay_us,
-                                      .min_launches = kInputSets,
-                                      .max_launches = job_.max_launches,
-                                      .multiple_of = kInputSets};
-    return timer_->CaptureForPlan(plan, [&](int i, cudaStream_t stream) {
+                                      .min_launches = rotation,
+                                      .max_launches = std::max(rotation, job_.max_launches),
+                                      .multiple_of = rotation};
+    const auto launch = [&](int i, cudaStream_t stream) {
+      if (arm.instance == nullptr && arm.spin_cycles > 0) {
+        return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
+      }
       if (arm.instance == nullptr) {
         return CudaStatus(harness::LaunchEmptyKernel(stream), "launching the empty kernel");
       }
-      return runner.Launch(*arm.instance, i % kInputSets, stream);
+      return runner.Launch(*arm.instance, i % rotation, stream);
+    };
+    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch);
+    if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;
+    // As many launches as without the delay, which ends the replay.
+    const int launches = graph->launches();
+    return timer_->Capture(launches, [&](int i, cudaStream_t stream) {
+      absl::Status status = launch(i, stream);
+      if (!status.ok() || i + 1 < launches) return status;
+      return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
     });
   }
 
@@ -200,7 +303,8 @@ class Worker {
     nlohmann::ordered_json samples = nlohmann::ordered_json::array();
     for (size_t place = 0; place < order.size(); ++place) {
       const TimedArm& arm = arms[order[place]];
-      const absl::StatusOr<double> us = timer_->ReplayUs(*arm.graph);
+      const absl::StatusOr<double> us =
+          Take(arm, shape.name, "timing it", nullptr, [&] { return timer_->ReplayUs(*arm.graph); });
       if (!us.ok()) return us.status();
       Sample sample;
       sample.process = job_.process;
@@ -211,7 +315,7 @@ class Worker {
       sample.arm = arm.name;
       sample.launches = arm.graph->launches();
       sample.us = *us;
-      sample.cache = "warm";
+      sample.cache = job_.cache;
       ReadSensors(sample);
       samples.push_back(ablations::ToJson(sample));
     }
@@ -254,6 +358,7 @@ class Worker {
   Design design_;
   std::optional<NvmlDevice> nvml_;
   std::optional<harness::GraphTimer> timer_;
+  int64_t l2_bytes_ = 0;
 };
 
 }  // namespace

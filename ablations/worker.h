@@ -1,10 +1,17 @@
 // The process that owns the GPU: checks and times the arms of a design.
 //
 // It reads a job from its standard input and prints one JSON object per line:
-//   {"check": …}           one line of correctness.jsonl
-//   {"block": [sample, …]} the samples of one block, for samples.jsonl
-// The controller (run.h) starts several, one after another, and writes what they
-// print: a worker that crashes loses at most the block in flight.
+//   {"running": {arm, shape, doing}}  before anything of that arm is launched
+//   {"running": null}                 what follows is no arm's doing
+//   {"check": …}                      one line of correctness.jsonl
+//   {"block": [sample, …]}            the samples of one block, for samples.jsonl
+//   {"fault": {arm, shape, doing, kind, reason}}
+//                                     the arm could not be run; the process ends
+// The controller (controller.h) starts several, one after another, and writes what
+// they print: a worker that crashes loses at most the block in flight. After a
+// fault the GPU's context is lost, so the worker does not try to go on: the
+// controller starts another one without the arm. A worker that dies or hangs
+// without a fault line was running the arm that it announced last.
 
 #ifndef WARPLEDGER_ABLATIONS_WORKER_H_
 #define WARPLEDGER_ABLATIONS_WORKER_H_
@@ -16,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "ablations/record.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -23,8 +31,27 @@ namespace warpledger::ablations {
 
 inline constexpr char kFloorArm[] = "floor:empty_kernel";
 
-// Input sets that the launches of a replay rotate over.
+// Input sets with data of their own, which the launches of a replay rotate over.
 inline constexpr int kInputSets = 4;
+
+// How many times the L2's size a rotation touches before it comes back to the
+// same addresses, when the L2 is to be cold. On an H200, reads of mission_b's size
+// (cold_rotation_gpu_test) take 1.26 us up to 0.25 times the L2, 1.29 us at 0.5, and
+// 2.06 us from 1 to 10 times: 2 leaves room for other replacement policies.
+inline constexpr double kColdL2Multiple = 2;
+// More sets than this are refused: a shape so small can't be made cold this way.
+inline constexpr int kMaxRotation = 2048;
+
+// The input sets that a replay rotates over: kInputSets where the L2 is warm. Cold,
+// as many as touch kColdL2Multiple times the L2, in multiples of kInputSets; the
+// further ones are copies at other addresses. Rotating leaves the protocol, and
+// so the meaning of a time, as it is when warm. A flush between launches would
+// have to stay outside the timed window: each launch would need events of its own,
+// whose cost and resolution are of the size of our shortest kernels, and a flush
+// by writes leaves dirty lines whose write-back the kernel then pays for.
+// InvalidArgument where that takes more than kMaxRotation sets.
+absl::StatusOr<int> RotationSets(const sdpa::Problem& problem, std::string_view cache,
+                                 int64_t l2_bytes);
 
 struct WorkerJob {
   std::string design;
@@ -34,13 +61,18 @@ struct WorkerJob {
   int blocks = 0;
   double replay_us = 0;
   int max_launches = 0;
-  std::set<std::pair<std::string, int>> done;  // (shape, block) that the record has
+  std::string cache;                                       // kCacheWarm or kCacheCold
+  std::set<std::pair<std::string, int>> done;              // (shape, block) that the record has
+  std::set<std::pair<std::string, std::string>> excluded;  // (arm, shape) not to be run
+  std::vector<PlantedFault> planted;
 
   std::string ToJson() const;
   static absl::StatusOr<WorkerJob> FromJson(std::string_view text);
 };
 
-// Does the job, printing lines to standard output. Needs a GPU.
+// Does the job, printing lines to standard output. Needs a GPU. A fault of an arm
+// ends the process from within, with kWorkerFaultExit.
+inline constexpr int kWorkerFaultExit = 10;
 absl::Status RunWorker(const WorkerJob& job);
 
 }  // namespace warpledger::ablations

@@ -200,17 +200,25 @@ def parse_disassembly(text):
 
 
 _CODE_HEADER = re.compile(r"^\s*\.section\s+\.text\.([^\s,]+)")
+_LABEL = re.compile(r"^(\.L_\w+):")
 
 
 def parse_disassembly_by_kernel(text):
-    """The instructions of each kernel in program order: {symbol: [(opcode, rest of line)]}."""
+    """The instructions of each kernel in program order: {symbol: [(opcode, rest of line)]}.
+
+    Labels, which branches name, stand among them as (".L_x_0", "").
+    """
     kernels, instructions = {}, None
     for line in text.splitlines():
         if match := _CODE_HEADER.match(line):
             instructions = kernels.setdefault(match.group(1), [])
-        elif instructions is not None and (match := _INSTRUCTION.match(line)):
+        elif instructions is None:
+            continue
+        elif match := _INSTRUCTION.match(line):
             instructions.append((match.group(1), line[match.end():].strip()))
-    if not any(kernels.values()):
+        elif match := _LABEL.match(line):
+            instructions.append((match.group(1), ""))
+    if not any(opcode[0] != "." for code in kernels.values() for opcode, _ in code):
         raise CodegenError("the disassembly holds no instruction under a .text section; "
                            "nvdisasm's format may have changed.")
     return kernels

@@ -75,7 +75,8 @@ missing_packages() {
     printf '%s\n' python3 python3-venv
   fi
   local library
-  for library in libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev; do
+  for library in libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libbenchmark-tools \
+    nlohmann-json3-dev; do
     have_package "$library" || echo "$library"
   done
 }

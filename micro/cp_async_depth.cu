@@ -40,6 +40,7 @@
 #include "kernels/common/ptx.cuh"
 #include "kernels/common/random.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/common/tma.cuh"
 #include "micro/harness/cycles.cuh"
 #include "micro/harness/microbenchmark.h"
 #include "micro/memory_inputs.cuh"
@@ -96,17 +97,11 @@ __device__ void CpAsyncCa(void* smem, const void* global) {
                : "memory");
 }
 
-// mbarrier and cp.async.bulk (PTX ISA, sections of those names; sm_90). Elsewhere
-// they trap: their cases have min_cc 90.
+// Elsewhere than on sm_90 bulk copies trap: their cases have min_cc 90.
 __device__ void InitBarriers(uint64_t* barriers, int count) {
   if constexpr (kArch >= 900) {
-    for (int i = 0; i < count; ++i) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
-                       static_cast<uint32_t>(__cvta_generic_to_shared(barriers + i)))
-                   : "memory");
-    }
-    // Makes the barriers visible to the unit that copies.
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    for (int i = 0; i < count; ++i) ptx::MbarrierInit(ptx::SharedAddress(barriers + i), 1);
+    ptx::MbarrierInitFence();
   } else {
     __trap();
   }
@@ -115,34 +110,8 @@ __device__ void InitBarriers(uint64_t* barriers, int count) {
 // One thread's order of `kTileBytes` bytes, which arrive at `barrier`.
 __device__ void BulkCopyTile(void* smem, const void* global, uint64_t* barrier) {
   if constexpr (kArch >= 900) {
-    const auto bar = static_cast<uint32_t>(__cvta_generic_to_shared(barrier));
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
-                 "n"(kTileBytes)
-                 : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(static_cast<uint32_t>(__cvta_generic_to_shared(smem))),
-        "l"(global), "n"(kTileBytes), "r"(bar)
-        : "memory");
-  } else {
-    __trap();
-  }
-}
-
-__device__ void BarrierWait(uint64_t* barrier, uint32_t parity) {
-  if constexpr (kArch >= 900) {
-    uint32_t done = 0;
-    while (done == 0) {
-      asm volatile(
-          "{\n"
-          ".reg .pred p;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n"
-          "}"
-          : "=r"(done)
-          : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "r"(parity)
-          : "memory");
-    }
+    ptx::MbarrierArriveExpectBytes(ptx::SharedAddress(barrier), kTileBytes);
+    ptx::BulkLoad(ptx::SharedAddress(smem), global, kTileBytes, ptx::SharedAddress(barrier));
   } else {
     __trap();
   }
@@ -229,7 +198,7 @@ class Stream {
     for (uint32_t i = 0; i < tiles_.count; ++i) {
       clock_.Reach();
       if constexpr (kShape.copy == Copy::kBulk) {
-        BarrierWait(barriers_ + slot, parity);
+        ptx::MbarrierWait(ptx::SharedAddress(barriers_ + slot), parity);
       } else {
         ptx::CpAsyncWait<kShape.stages - 1>();
       }
@@ -529,7 +498,7 @@ void AddBandwidth(const void* kernel, const Shape& shape, Level level, Grid grid
                            .smem_bytes = SmemBytes(shape),
                            .grid = grid,
                            .footprint_bytes = (dram ? 2048 : 16) * kMiB,
-                           .read_bytes = (dram ? 2048 : 256) * kMiB};
+                           .read_bytes = (dram ? 2048 : 1024) * kMiB};
   std::vector<harness::Parameter> parameters = ParametersOf(shape);
   parameters.push_back({"footprint_bytes", static_cast<double>(plan.footprint_bytes)});
   harness::Limit limit;  // by assignment: a conditional initialiser below crashes nvcc 13.0

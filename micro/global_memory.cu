@@ -18,6 +18,14 @@
 // one half of the 50 MB; L1 near 128 B/clk/SM. Latency about 41, 263 and 479 cycles
 // on an H100 (Luo et al., arXiv 2402.13499), DRAM later at a higher SM clock.
 //
+// Seen on an H200: L2 gives 9.0 TB/s whatever the loads, threads and order, as long
+// as SMs read different lines. Its 94 slices then deliver 64 bytes in 84% of their clocks
+// (lts__lts2xbar_cycles_active, at 1.71 GHz: 10.3 TB/s would be all), with 97% hits.
+// What lies above, up to 15 TB/s where SMs read the same lines at a time, L2 doesn't
+// deliver: of the 805 MB that SMs get at a footprint of 4 MiB, slices send 541
+// (lts__t_sectors_srcunit_tex), and the way to the SMs hands on the rest again.
+// reports/decisions/0010-l2-read-rate.md has the counters.
+//
 // Falsified if: 4-byte loads reach the 16-byte rate from L1 (then the issue of
 // loads isn't what width saves), if DRAM bandwidth keeps rising past 64 KiB in
 // flight per SM (then latency under load is far above the idle one), or if latency
@@ -356,6 +364,10 @@ void AddL2Cases() {
       {.name = "global_memory/l2_4B/bandwidth", .peak_case = kPeak}, l2));
   harness::Add(ReadCase<uint2, 8, kThreads>(
       {.name = "global_memory/l2_8B/bandwidth", .peak_case = kPeak}, l2));
+  // Few enough chunks that CTAs of many SMs read the same one at the same time.
+  harness::Add(ReadCase<uint4, 4, kThreads>(
+      {.name = "global_memory/l2_same_lines_2MiB/bandwidth", .peak_case = kPeak},
+      {.footprint_bytes = 2 * kMiB, .read_bytes = kReadBytes, .ctas_per_sm = 2}));
   // Each CTA brings one chunk and goes: the scheduler, not a loop, hands out work.
   ReadPlan scattered = l2;
   scattered.ctas_per_sm = 0;

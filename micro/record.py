@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Turns a run of warpledger_micro into micro.json, and that into a report.
+"""Turns a run of warpledger_micro into micro.json, and that into pages and figures.
 
-  record.py collect --run DIR                       DIR as micro/record.sh leaves it
-  record.py report --micro DIR/micro.json --out reports/h200/micro.md
+  record.py collect --run DIR                 DIR as micro/record.sh leaves it
+  record.py report --micro DIR/micro.json --out reports/h200
 
 micro.json: {schema_version, gpu, provenance, micro, not_run}. An entry of `micro`
 is {name, unit, value, percent_of_limit, ..}, where value is the median over
 processes of the median over repetitions of the median over samples, and ci_low
-and ci_high are Student's t at 95% on the processes' values, null for one process.
+and ci_high are Student's t at 95% on the processes' values, null for one process;
+by_process holds each process's own medians.
 `not_run` names each case without a value and says why. Google Benchmark's values
 and the raw samples must agree, or nothing is written.
+
+A report is OUT/micro.md, the index, and OUT/micro/, a page for each benchmark and
+the figures. The folder OUT/micro is the report's own: what it holds from before and
+is no part of it any more is removed.
 
 Errors: exit status 1 and one line that says what, why and what to do. Same input,
 same bytes out.
@@ -23,13 +28,18 @@ import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
+
+# The formulas that figures and pages share lie in plots/, in the tree as in an install tree.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import pages  # noqa: E402
+from plots import micro_curves, micro_data  # noqa: E402
 
 SCHEMA_VERSION = 1
 # Student's t, two-sided 95%, by degrees of freedom (any table of the distribution).
 T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
-# Above this, a difference from a published figure is spoken of.
-NOTABLE_DIFFERENCE_PERCENT = 10.0
 # NVML's reasons that don't slow the GPU: idle, and clocks that someone chose
 # (kernels/common/nvml.h).
 HARMLESS_THROTTLE = 0x001 | 0x002 | 0x100
@@ -49,12 +59,12 @@ def read_json(path):
         raise RecordError(f"can't read {path}: {error}; run micro/record.sh again.") from error
 
 
-def read_samples(path):
-    """The lines of a raw file; a last line cut off by a kill is dropped."""
-    try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise RecordError(f"can't read {path}: {error}; run micro/record.sh again.") from error
+def read_samples(folder):
+    """The raw samples of a run, packed or not; a last line cut off by a kill is dropped."""
+    path = pathlib.Path(folder) / "micro_raw.jsonl"
+    lines = micro_data.raw_lines(folder)
+    if not lines:
+        raise RecordError(f"{path} is missing or empty; run micro/record.sh again.")
     cut = lines.pop()  # "" unless the file ends inside a line
     samples = []
     for number, line in enumerate(lines, 1):
@@ -85,19 +95,11 @@ def interval(values):
     return mean - half, mean + half
 
 
-def medians_by_repetition(samples):
-    """{process: {repetition: median}} of one case's samples."""
-    values = collections.defaultdict(lambda: collections.defaultdict(list))
-    for sample in samples:
-        values[sample["process"]][sample["repetition"]].append(sample["value"])
-    return {process: {repetition: statistics.median(found)
-                      for repetition, found in sorted(repetitions.items())}
-            for process, repetitions in sorted(values.items())}
-
-
-def check_agreement(name, process, benchmarked, medians):
+def check_agreement(name, process, benchmarked, samples):
     """Google Benchmark's values must be the raw samples' medians, in any order."""
-    ours = sorted(medians.get(process, {}).values())
+    mine = micro_data.process_values(
+        [sample for sample in samples if sample["process"] == process])
+    ours = sorted(mine[0]["repetitions"]) if mine else []
     theirs = sorted(benchmarked)
     if len(ours) != len(theirs) or any(
             not math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-30) for a, b in zip(ours, theirs)):
@@ -116,8 +118,8 @@ def difference_percent(ours, theirs):
 
 
 def entry_of(case, samples, cc):
-    medians = medians_by_repetition(samples)
-    by_process = [statistics.median(repetitions.values()) for repetitions in medians.values()]
+    processes = micro_data.process_values(samples)
+    by_process = [process["value"] for process in processes]
     value = statistics.median(by_process)
     low, high = interval(by_process)
     limit = samples[-1].get("limit")
@@ -128,6 +130,7 @@ def entry_of(case, samples, cc):
         "percent_of_limit": 100.0 * value / limit if limit else None,
         "ci_low": low,
         "ci_high": high,
+        "by_process": processes,
         "n_processes": len(by_process),
         "n_samples": len(samples),
         "kind": case["kind"],
@@ -179,7 +182,7 @@ def collect(run):
     cases = read_json(run / "cases.json")["cases"]
     benchmarks = finished_processes(run)
     finished = {int(benchmark["context"]["warpledger_process"]) for benchmark in benchmarks}
-    samples = [sample for sample in read_samples(run / "micro_raw.jsonl")
+    samples = [sample for sample in read_samples(run)
                if sample["process"] in finished]
     by_case = collections.defaultdict(list)
     for sample in samples:
@@ -209,7 +212,7 @@ def collect(run):
             else:
                 values[name].append(row["value"])
         for name, found in values.items():
-            check_agreement(name, process, found, medians_by_repetition(by_case[name]))
+            check_agreement(name, process, found, by_case[name])
 
     entries, not_run = [], []
     for case in cases:
@@ -239,108 +242,6 @@ def collect(run):
     }
 
 
-# --- Report ------------------------------------------------------------------
-
-
-def number(value, digits=4):
-    """Four significant digits, without an exponent where that is short."""
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    magnitude = math.floor(math.log10(abs(value)))
-    if magnitude < -4 or magnitude > 6:
-        return f"{value:.{digits - 1}e}"
-    return f"{value:.{max(0, digits - 1 - magnitude)}f}"
-
-
-def percent(value):
-    return "–" if value is None else f"{value:.1f}%"
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return lines
-
-
-def results_section(benchmark, entries):
-    lines = [f"## {benchmark}", ""]
-    peaks = any(entry["percent_of_peak"] is not None for entry in entries)
-    header = ["case", "value", "95% interval", "unit", "of the limit"]
-    header += ["of the measured peak"] if peaks else []
-    rows = []
-    for entry in entries:
-        bounds = "–"
-        if entry["ci_low"] is not None:
-            bounds = f"{number(entry['ci_low'])} … {number(entry['ci_high'])}"
-        row = [entry["name"].partition("/")[2], number(entry["value"]), bounds,
-               entry["unit"] or "–", percent(entry["percent_of_limit"])]
-        row += [percent(entry["percent_of_peak"])] if peaks else []
-        row.append("–" if entry["r2"] is None else f"{entry['r2']:.5f}")
-        rows.append(row)
-    lines += table(header + ["R²"], rows)
-    sources = sorted({(entry["limit_source"]) for entry in entries if entry["limit_source"]})
-    if sources:
-        lines += ["", "Limits: " + "; ".join(sources) + "."]
-    return lines + [""]
-
-
-def published_section(entries):
-    rows, sentences = [], []
-    for entry in entries:
-        for published in entry["published"]:
-            difference = published["difference_percent"]
-            rows.append([entry["name"], number(entry["value"]), number(published["value"]),
-                         entry["unit"] or "–",
-                         "–" if difference is None else f"{difference:+.1f}%",
-                         published["source"]])
-            if difference is not None and abs(difference) > NOTABLE_DIFFERENCE_PERCENT:
-                side = "above" if difference > 0 else "below"
-                why = published["why"] or "Not explained yet"
-                sentences.append(f"- `{entry['name']}` is {abs(difference):.0f}% {side} "
-                                 f"{published['source']}. {why.rstrip('.')}.")
-    if not rows:
-        return []
-    lines = ["## Against published figures", ""]
-    lines += table(["case", "ours", "theirs", "unit", "difference", "source"], rows)
-    if sentences:
-        lines += ["", f"Where the two differ by more than {NOTABLE_DIFFERENCE_PERCENT:.0f}%:", ""]
-        lines += sentences
-    return lines + [""]
-
-
-def report(micro):
-    gpu, provenance, entries = micro["gpu"], micro["provenance"], micro["micro"]
-    clocks = [entry["sm_mhz_p50"] for entry in entries if entry["sm_mhz_p50"] is not None]
-    throttled = sum(entry["throttled_samples"] for entry in entries)
-    lines = [
-        f"# Microbenchmarks on {gpu['name']}", "",
-        "<!-- Written by micro/record.py; edit the benchmarks, not this file. -->", "",
-        f"{len(entries)} cases, {provenance['n_samples']} samples from {provenance['processes']} "
-        f"processes, started {provenance['started']}; {gpu['sm_count']} SMs, compute capability "
-        f"{gpu['compute_capability']}, nvcc {provenance['nvcc']}. "
-        + (f"SM clock {min(clocks):.0f} to {max(clocks):.0f} MHz by case; " if clocks else
-           "The SM clock is unknown; ")
-        + f"{throttled} samples were taken while the GPU was held back.", "",
-        "A latency and a throughput are slopes of in-kernel cycles over several lengths of the "
-        "timed loop; R² is that of the fit. An interval is Student's t at 95% on the processes' "
-        "medians. What each benchmark asks, and what would refute it, stands at the head of its "
-        "micro/*.cu.", ""]
-    groups = collections.defaultdict(list)
-    for entry in entries:
-        groups[entry["name"].partition("/")[0]].append(entry)
-    for benchmark, group in groups.items():
-        lines += results_section(benchmark, group)
-    lines += published_section(entries)
-    if micro["not_run"]:
-        lines += ["## Not measured", ""]
-        lines += table(["case", "reason"],
-                       [[row["name"], row["reason"]] for row in micro["not_run"]])
-        lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
 # --- Program -----------------------------------------------------------------
 
 
@@ -353,22 +254,71 @@ def write(path, text):
     os.replace(part, path)
 
 
+def figure_names(micro):
+    """The figures that plots/micro_render.py draws of this record, by the curves that they need."""
+    has = {
+        "bank_conflict_slope": micro_curves.conflict_slopes(micro),
+        "cp_async_depth": any(micro_curves.cp_async_curves(micro, level)
+                              for level, *_ in micro_curves.CP_ASYNC_LEVELS),
+        "exp_pareto": all(micro_curves.exp_points(micro, error)
+                          for error in micro_curves.EXP_ERRORS),
+        "memory_hierarchy": (micro_curves.footprint_bandwidths(micro)
+                             and micro_curves.footprint_latencies(micro)),
+        "overlap_matrix": micro_curves.overlap_cells(micro)[0],
+        "reduction_costs": any(micro_curves.reduction_ways(micro, operation)
+                               for operation in micro_curves.REDUCTIONS),
+        "swizzle_dilution": len(micro_curves.dilution_curves(micro)) > 1,
+        "wgmma_widths": micro_curves.wgmma_sweeps(micro),
+    }
+    return {name for name, found in has.items() if found}
+
+
+def report(micro_json, out, python, with_figures):
+    """Writes the pages of a record below `out`, and the figures with them."""
+    here = pathlib.Path(__file__).resolve().parent
+    micro_json, out = pathlib.Path(micro_json), pathlib.Path(out)
+    micro = micro_data.load(micro_json)
+    listed = micro_json.parent / "cases.json"
+    cases = read_json(listed)["cases"] if listed.exists() else []
+    drawn = figure_names(micro) if with_figures else set()
+    texts = pages.render(micro, cases, pages.heads_in(here), drawn)
+    for name, text in texts.items():
+        write(out / name, text)
+    mine = {pathlib.PurePath(name).name for name in texts}
+    if with_figures:
+        done = subprocess.run([python, "-B", here.parent / "plots" / "micro_render.py", "--micro",
+                               micro_json, "--out", out / "micro"], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise RecordError(f"the figures can't be drawn: {done.stderr.strip()}; the pages are "
+                              "written. Name a Python that has matplotlib (--python), or leave "
+                              "the figures out (--noplots).")
+        mine |= {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
+    for path in sorted((out / "micro").iterdir()):
+        if path.name not in mine:
+            path.unlink()
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     collecting = commands.add_parser("collect", help="write DIR/micro.json")
     collecting.add_argument("--run", required=True, type=pathlib.Path, metavar="DIR")
-    reporting = commands.add_parser("report", help="write a report in Markdown")
-    reporting.add_argument("--micro", required=True, type=pathlib.Path)
-    reporting.add_argument("--out", required=True, type=pathlib.Path)
+    reporting = commands.add_parser("report", help="write the pages and figures of a record")
+    reporting.add_argument("--micro", required=True, type=pathlib.Path, metavar="MICRO_JSON")
+    reporting.add_argument("--out", required=True, type=pathlib.Path, metavar="DIR",
+                           help="gets micro.md and micro/")
+    reporting.add_argument("--noplots", action="store_true", help="no figures")
+    reporting.add_argument("--python", default=sys.executable,
+                           help="interpreter with matplotlib (default: the one that runs this)")
     args = parser.parse_args(argv)
     try:
         if args.command == "collect":
             write(args.run / "micro.json",
                   json.dumps(collect(args.run), indent=1, ensure_ascii=False) + "\n")
         else:
-            write(args.out, report(read_json(args.micro)))
-    except RecordError as error:
+            report(args.micro, args.out, args.python, not args.noplots)
+    except (RecordError, micro_data.MicroError) as error:
         print(f"record.py: {error}", file=sys.stderr)
         return 1
     except (KeyError, TypeError) as error:

@@ -4,60 +4,123 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-micro/record.sh OUTDIR [PREFIX]
+micro/record.sh OUTDIR [--filter REGEX] [--processes N] [--repetitions N]
+                [--python PYTHON] [--prefix PREFIX] [--noplots]
 
-Runs PREFIX/bin/warpledger_micro in three processes of three repetitions each and
-writes into OUTDIR, which is made:
+Runs the microbenchmarks in N processes (3), N repetitions of each case in every
+one (3), says how far it is, and writes into OUTDIR, which is made:
   cases.json             the program's list of cases
-  micro_raw.jsonl        every sample
-  micro_process<N>.json  Google Benchmark's own output
-  micro.json             values, intervals and limits, by micro/record.py
-  micro.md               the same as a report, with the published figures
-PREFIX is an install tree or a build folder; by default the tree that holds this
-script, else ./build. Needs python3, without packages.
+  micro_raw.jsonl.gz     every sample
+  micro_process<N>.json  Google Benchmark's own output, as its tools read it
+  micro.json             values, intervals and limits
+  micro.md, micro/       a page for each question, with figures where PYTHON has
+                         matplotlib
+All cases take about four minutes on an H200. The same call on the same folder goes
+on where it was stopped: processes that ran to their end are kept.
 
-Environment: WARPLEDGER_MICRO_FILTER, a regular expression of cases to run.
+  --filter REGEX    only cases whose names match; -REGEX: only those that don't
+  --prefix PREFIX   an install tree or a build folder; by default the tree that
+                    holds this script, else ./build
+  --python PYTHON   3.10 or newer, by default $WARPLEDGER_PYTHON or python3
+  --noplots         no figures
+
 Exit codes: 0 all cases ran; 1 a case or a step failed (what ran is kept);
-2 wrong use; 3 no program, or no GPU.
+2 wrong use, or OUTDIR holds another run; 3 no program, or no GPU.
 TEXT
 }
 
-[[ ${1-} == --help || ${1-} == -h ]] && usage && exit 0
-(($# >= 1 && $# <= 2)) || { usage >&2; exit 2; }
-readonly kProcesses=3 kRepetitions=3 kSecondsPerProcess=150
+fail() {
+  echo "record.sh: $2" >&2
+  exit "$1"
+}
+
+readonly kSecondsPerProcess=150 kSecondsInAll=300
+processes=3 repetitions=3 filter=. out="" prefix="" plots=1
+python=${WARPLEDGER_PYTHON:-python3}
+while (($# > 0)); do
+  case $1 in
+    --help | -h) usage && exit 0 ;;
+    --noplots) plots=0 ;;
+    --filter | --processes | --repetitions | --prefix | --python)
+      (($# >= 2)) || fail 2 "$1 needs a value"
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --*=*) # the same with a '='
+      set -- "${1%%=*}" "${1#*=}" "${@:2}"
+      continue
+      ;;
+    -*) fail 2 "unknown argument '$1'; see --help" ;;
+    *)
+      [[ -z $out ]] || fail 2 "one folder, not '$out' and '$1'; see --help"
+      out=$1
+      ;;
+  esac
+  shift
+done
+[[ -n $out ]] || fail 2 "OUTDIR is missing; see --help"
+for count in "$processes" "$repetitions"; do
+  [[ $count =~ ^[1-9][0-9]?$ ]] || fail 2 "'$count' is no number from 1 to 99"
+done
+# A '-' first would be an option to no one but Google Benchmark, which wants it so.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-out=$1
-prefix=${2-}
 if [[ -z $prefix ]]; then
-  prefix=$(cd "$here/../../.." && pwd)  # PREFIX/share/warpledger/micro
+  prefix=$(cd "$here/../../.." && pwd) # PREFIX/share/warpledger/micro
   [[ -x $prefix/bin/warpledger_micro ]] || prefix=$here/../build
 fi
 program=$prefix/bin/warpledger_micro
-[[ -x $program ]] || { echo "record.sh: no $program; build it or name PREFIX" >&2; exit 3; }
+[[ -x $program ]] || fail 3 "no $program; build it or name --prefix"
 
 mkdir -p "$out"
-if [[ -e $out/micro_raw.jsonl ]]; then
-  echo "record.sh: $out holds a run already; name a new folder" >&2
-  exit 2
+# What a folder was started with; another call on it is another run.
+settings="filter=$filter processes=$processes repetitions=$repetitions"
+"$program" --warpledger_list >"$out/cases.json.part"
+if [[ -e $out/settings.txt ]]; then
+  [[ $(<"$out/settings.txt") == "$settings" ]] ||
+    fail 2 "$out was started with $(<"$out/settings.txt"), not with $settings; name a new folder"
+  cmp -s "$out/cases.json.part" "$out/cases.json" ||
+    fail 2 "$out was started by a program with other cases; name a new folder"
+elif [[ -e $out/micro.json || -e $out/cases.json ]]; then
+  fail 2 "$out holds a run already; name a new folder"
 fi
-"$program" --warpledger_list >"$out/cases.json"
+mv "$out/cases.json.part" "$out/cases.json"
+echo "$settings" >"$out/settings.txt"
 
 failed=0
-for ((process = 0; process < kProcesses; ++process)); do
-  echo "== process $((process + 1)) of $kProcesses" >&2
+for ((process = 0; process < processes; ++process)); do
+  name=$out/micro_process$process
+  if [[ -e $name.json ]]; then
+    echo "== process $((process + 1)) of $processes: done before" >&2
+    continue
+  fi
+  echo "== process $((process + 1)) of $processes" >&2
+  rm -f "$name.raw.part" "$name.json.part"
   status=0
   timeout "$kSecondsPerProcess" "$program" --warpledger_process="$process" \
-    --warpledger_raw="$out/micro_raw.jsonl" --benchmark_repetitions="$kRepetitions" \
-    --benchmark_filter="${WARPLEDGER_MICRO_FILTER:-.}" \
-    --benchmark_out="$out/micro_process$process.json" --benchmark_out_format=json \
-    >"$out/micro_process$process.log" || status=$?
+    --warpledger_raw="$name.raw.part" --warpledger_progress \
+    --benchmark_repetitions="$repetitions" --benchmark_filter="$filter" \
+    --benchmark_out="$name.json.part" --benchmark_out_format=json >"$name.log" || status=$?
   ((status != 3)) || exit 3
-  if ((status == 124)); then
-    echo "record.sh: process $process took more than $kSecondsPerProcess s and was stopped" >&2
+  if ((status != 0 && status != 1)); then
+    ((status == 124)) &&
+      echo "record.sh: process $process took more than $kSecondsPerProcess s" >&2
+    fail 1 "process $process was stopped ($status); the same call goes on"
   fi
   ((status == 0)) || failed=1
+  [[ -s $name.raw.part ]] || fail 2 "no case matches '$filter'; $program --warpledger_list has all"
+  # The JSON last: it stands for the whole process.
+  mv "$name.raw.part" "$name.raw.jsonl"
+  mv "$name.json.part" "$name.json"
 done
 
-python3 "$here/record.py" collect --run "$out"
-python3 "$here/record.py" report --micro "$out/micro.json" --out "$out/micro.md"
+cat "$out"/micro_process*.raw.jsonl >"$out/micro_raw.jsonl"
+"$python" "$here/record.py" collect --run "$out"
+gzip -n9f "$out/micro_raw.jsonl"
+((plots)) && "$python" -c 'import matplotlib' 2>/dev/null || plots=0
+report=("$python" "$here/record.py" report --micro "$out/micro.json" --out "$out")
+((plots)) || report+=(--noplots)
+"${report[@]}"
+((plots)) || echo "record.sh: no figures were drawn" >&2
+((SECONDS <= kSecondsInAll)) || echo "record.sh: this took $SECONDS s, not $kSecondsInAll" >&2
+echo "Index: $out/micro.md"
 exit "$failed"

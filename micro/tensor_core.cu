@@ -190,8 +190,9 @@ void AddThroughput(const MmaInfo& info, int warps, const std::string& suffix) {
       .threads = warps * 32});
 }
 
-template <typename Type>
-void AddMma(const MmaInfo& info) {
+// kChains: as many as fit the registers of a thread.
+template <typename Type, int kChains = 8>
+void AddMma(const MmaInfo& info, int warps = 16) {
   constexpr int kLinks = 16;
   harness::Add(harness::CycleCase{
       .about = {.name = "tensor_core/" + info.name + "/latency",
@@ -203,7 +204,7 @@ void AddMma(const MmaInfo& info) {
       .measure = harness::Measure::kLatency,
       .kernel = MmaKernel<Type, 1, kLinks>,
       .units_per_iteration = kLinks});
-  AddThroughput<Type, 8, 4>(info, /*warps=*/16, "");
+  AddThroughput<Type, kChains, 4>(info, warps, "");
 }
 
 }  // namespace
@@ -220,12 +221,14 @@ WARPLEDGER_MICRO(tensor_core) {
       {.name = "mma_m16n8k16_bf16_f32", .sass = {{.opcode = R"(^HMMA\.16816\.F32\.BF16$)"}}});
   // sm_90 has no QMMA: nvcc converts e4m3 to fp16, multiplies by two HMMA from zero
   // and adds with FADD, so the "latency" there is that of the FADD or of the issue.
-  AddMma<E4m3Fp32>(
+  // The converted operands take so many registers that 16 warps wouldn't fit an SM.
+  AddMma<E4m3Fp32, 4>(
       {.name = "mma_m16n8k32_e4m3_f32",
        .sass = {{.opcode = R"(^QMMA\.16832\.F32\.E4M3)", .min_cc = 89, .max_cc = 89},
                 {.opcode = R"(^HMMA\.16816\.F32)", .per_mma = 2, .min_cc = 90, .max_cc = 90}},
        .resource = harness::Resource::kTensorFp8Flop,
-       .min_cc = 89});
+       .min_cc = 89},
+      /*warps=*/8);
   // How many warps, and MMAs of each in flight, the tensor cores need.
   const MmaInfo sweep = {.name = "mma_m16n8k16_f16_f32", .sass = hmma};
   AddThroughput<Fp16Fp32, 1, 16>(sweep, /*warps=*/4, "/warps_4_chains_1");

@@ -23,6 +23,7 @@
 #include <cooperative_groups/reduce.h>
 
 #include <algorithm>
+#include <cub/warp/warp_reduce.cuh>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -158,6 +159,22 @@ struct CooperativeGroups {
     const auto warp = cg::tiled_partition<kWarp>(cg::this_thread_block());
 #pragma unroll
     for (int r = 0; r < kRows; ++r) v[r] = cg::reduce(warp, v[r], typename Op::Group());
+  }
+};
+
+// CUB's warp reduction gives lane 0 the result; a shuffle gives it to all.
+struct Cub {
+  static constexpr bool kUsesScratch = false;
+  using Value = float;
+  template <typename Op, int kRows>
+  static __device__ void Reduce(float (&v)[kRows], float* /*scratch*/) {
+    using WarpReduce = cub::WarpReduce<float>;
+    typename WarpReduce::TempStorage unused;  // empty where all is done by shuffles
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const auto combine = [](float a, float b) { return Op::Combine(a, b); };
+      v[r] = __shfl_sync(kFullWarp, WarpReduce(unused).Reduce(v[r], combine), 0);
+    }
   }
 };
 
@@ -397,6 +414,13 @@ WARPLEDGER_MICRO(warp_reduction) {
       .name = "cooperative_groups", .limit = Shuffles(5), .evidence = {{.sass = R"(^SHFL)"}}};
   AddCurve<CooperativeGroups, Max>(groups);
   AddCurve<CooperativeGroups, Sum>(groups);
+
+  const TechniqueInfo cub = {
+      .name = "cub", .limit = Shuffles(6), .evidence = {{.sass = R"(^SHFL)", .at_least = 6}}};
+  AddRows<Cub, Max, 1>(cub);
+  AddRows<Cub, Max, 8>(cub);
+  AddRows<Cub, Sum, 1>(cub);
+  AddRows<Cub, Sum, 8>(cub);
 
   // One mma of 2048 FLOP per row, at half the rate of fp16 for tf32.
   const TechniqueInfo mma = {.name = "mma_ones_tf32",

@@ -9,8 +9,10 @@
 //
 // Formula: saturated, cycles per load = max(wavefronts, FMAs per load / 4), as an SM
 // issues four warp instructions per clock; an 8-way conflict costs nothing from 32
-// FMAs per load on (16 on sm_80 does half the FMAs per clock). Alone, latency =
-// latency without conflict + c * (w - 1).
+// FMAs per load on (16 on sm_80 does half the FMAs per clock), less what the load and
+// the loop need of the issue slots. Break-even: the FMAs per load from which the
+// conflict costs at most 1%, on straight lines between the measured counts. Alone,
+// latency = latency without conflict + c * (w - 1).
 //
 // Expected: 1 cycle per extra wavefront when saturated, about 2 in one warp's
 // latency (gpu-benches, its notes on bank conflicts).
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "kernels/common/bank_model.h"
+#include "micro/break_even.h"
 #include "micro/harness/cycle_runner.h"
 #include "micro/harness/cycles.cuh"
 #include "micro/harness/microbenchmark.h"
@@ -204,7 +207,7 @@ __global__ void LdmatrixKernel(harness::CycleArgs args) {
 // ---- Dilution ----
 
 constexpr int kDilutionLoads = 4;
-constexpr int kFmas[] = {0, 4, 8, 16, 24, 32, 40, 48, 64};
+constexpr int kFmas[] = {0, 4, 8, 16, 24, 26, 28, 30, 32, 40, 48, 64};  // dense at the break-even
 
 struct LoadedWords {
   uint32_t word[kDilutionLoads];
@@ -295,19 +298,25 @@ harness::CycleCase WaysCase(int ways, bool saturated) {
   return c;
 }
 
+absl::StatusOr<double> Cycles(const harness::CycleCase& c, const harness::MicroDevice& device) {
+  absl::StatusOr<harness::CycleRunner> runner = harness::CycleRunner::Create(c, device);
+  if (!runner.ok()) return runner.status();
+  SplitMix64 random(HashName(c.about.name));
+  const absl::StatusOr<harness::CycleSample> sample = runner->Run(random);
+  if (!sample.ok()) return sample.status();
+  return sample->value;
+}
+
 // Fits the values of `cases` over their wavefronts.
 absl::StatusOr<harness::LineFit> FitOverWavefronts(const std::vector<harness::CycleCase>& cases,
                                                    const harness::MicroDevice& device) {
   std::vector<double> wavefronts;
   std::vector<double> cycles;
   for (const harness::CycleCase& c : cases) {
-    absl::StatusOr<harness::CycleRunner> runner = harness::CycleRunner::Create(c, device);
-    if (!runner.ok()) return runner.status();
-    SplitMix64 random(HashName(c.about.name));
-    const absl::StatusOr<harness::CycleSample> sample = runner->Run(random);
-    if (!sample.ok()) return sample.status();
+    const absl::StatusOr<double> value = Cycles(c, device);
+    if (!value.ok()) return value.status();
     wavefronts.push_back(c.about.parameters[0].value);
-    cycles.push_back(sample->value);
+    cycles.push_back(*value);
   }
   return harness::FitLine(wavefronts, cycles);
 }
@@ -388,9 +397,42 @@ harness::CycleCase DilutionCase(int ways) {
   return c;
 }
 
+constexpr int kDilutedWays = 8;
+
+// From how many FMAs per load on the conflict costs at most kToleratedCost.
+absl::StatusOr<double> DilutionBreakEven(const std::vector<harness::CycleCase>& free,
+                                         const std::vector<harness::CycleCase>& conflicting,
+                                         const harness::MicroDevice& device) {
+  constexpr double kToleratedCost = 0.01;
+  std::vector<double> fmas;
+  std::vector<double> costs;
+  for (size_t i = 0; i < free.size(); ++i) {
+    const absl::StatusOr<double> without = Cycles(free[i], device);
+    if (!without.ok()) return without.status();
+    const absl::StatusOr<double> with = Cycles(conflicting[i], device);
+    if (!with.ok()) return with.status();
+    fmas.push_back(kFmas[i]);
+    costs.push_back(*with / *without - 1);
+  }
+  return micro::BreakEven(fmas, costs, kToleratedCost);
+}
+
 template <size_t... kIndex>
 void AddDilution(std::index_sequence<kIndex...>) {
-  for (const int ways : {1, 8}) (harness::Add(DilutionCase<kFmas[kIndex]>(ways)), ...);
+  const std::vector<harness::CycleCase> free = {DilutionCase<kFmas[kIndex]>(1)...};
+  const std::vector<harness::CycleCase> conflicting = {
+      DilutionCase<kFmas[kIndex]>(kDilutedWays)...};
+  for (const harness::CycleCase& c : free) harness::Add(c);
+  for (const harness::CycleCase& c : conflicting) harness::Add(c);
+  harness::Add(harness::ValueCase{
+      .about = {.name = "xor_swizzle/dilution_ways_" + std::to_string(kDilutedWays) + "/break_even",
+                .measures = "FMAs per load from which the conflict costs at most 1%",
+                .unit = "FMA/load"},
+      .compute =
+          [=](const harness::MicroDevice& device) {
+            return DilutionBreakEven(free, conflicting, device);
+          },
+      .kernels = {reinterpret_cast<const void*>(&DilutionKernel<kFmas[kIndex]>)...}});
 }
 
 }  // namespace

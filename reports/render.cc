@@ -60,18 +60,19 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
       WarningSection(*summary, options.kernel_source_sha256, options.registry_sha256);
   if (!warning.empty()) Append(&out, warning, "\n");
   if (!ladder) {
-    for (const std::string& section : {DesignSections(*summary, options.picture_prefix),
-                                       ControlSection(*summary), StatisticsSection(*summary)}) {
-      Append(&out, section, "\n");
+    for (const std::string& section :
+         {DesignSections(*summary, options.picture_prefix), IsolatedSection(*summary),
+          ControlSection(*summary), StatisticsSection(*summary)}) {
+      if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);
   }
   for (const std::string& section :
        {SummarySection(*summary), HowToReadSection(*summary),
         PictureSection(*summary, options.picture_prefix), LadderSection(*summary),
-        PeerSection(*summary), FloorSection(*summary), ControlSection(*summary),
-        ToggleSection(*summary), StatisticsSection(*summary)}) {
-    Append(&out, section, "\n");
+        IsolatedSection(*summary), PeerSection(*summary), FloorSection(*summary),
+        ControlSection(*summary), ToggleSection(*summary), StatisticsSection(*summary)}) {
+    if (!section.empty()) Append(&out, section, "\n");
   }
   return out + ProvenanceSection(*summary);
 }

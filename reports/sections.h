@@ -38,6 +38,10 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 
+// What each toggle is worth in its microbenchmark beside the kernel; "" where the
+// summary quotes no microbenchmarks.
+std::string IsolatedSection(const Summary& summary);
+
 std::string ControlSection(const Summary& summary);
 std::string ToggleSection(const Summary& summary);
 std::string StatisticsSection(const Summary& summary);

@@ -349,7 +349,8 @@ Interaction ParseInteraction(Reader& reader, const Json& j, const std::string& p
 InfeasibleCell ParseInfeasible(Reader& reader, const Json& j, const std::string& path) {
   return {.variant = reader.String(j, path, "variant"),
           .toggle = reader.StringOrNull(j, path, "toggle"),
-          .missing = reader.StringOrNull(j, path, "missing")};
+          .missing = reader.StringOrNull(j, path, "missing"),
+          .why = j.is_object() && j.contains("why") ? reader.String(j, path, "why") : ""};
 }
 
 // Each (name, shape) stands once, and the shape is one of the record's.
@@ -434,9 +435,24 @@ absl::StatusOr<Summary> ParseSummary(const Json& json) {
       const Interaction& last = out.interactions.back();
       interactions.Check(path, Cat(last.a, " with ", last.b), last.shape);
     });
+  }
+  if (json.is_object() && (json.contains("attribution") || json.contains("infeasible"))) {
     ForEach(reader, json, "infeasible", [&](const Json& j, const std::string& path) {
       out.infeasible.push_back(ParseInfeasible(reader, j, path));
     });
+  }
+  ForEach(reader, json, "micro", [&](const Json& j, const std::string& path) {
+    MicroValue row;
+    row.name = reader.String(j, path, "name");
+    row.unit = reader.String(j, path, "unit");
+    row.value = reader.Number(j, path, "value");
+    row.percent_of_limit = reader.NumberOrNull(j, path, "percent_of_limit");
+    out.micro.push_back(std::move(row));
+  });
+  if (!out.micro.empty()) {
+    const Json& provenance = reader.Object(json, "", "provenance");
+    const Json& micro = reader.Object(provenance, "provenance", "micro");
+    out.micro_run_id = reader.String(micro, "provenance.micro", "run_id");
   }
   const Json& controls_summary = reader.Object(json, "", "controls_summary");
   out.control_trials = reader.Integer(controls_summary, "controls_summary", "trials");
@@ -473,6 +489,13 @@ const Verdict* Summary::FindVerdict(std::string_view candidate, std::string_view
 const Floor* Summary::FindFloor(std::string_view shape) const {
   for (const Floor& floor : floors) {
     if (floor.shape == shape) return &floor;
+  }
+  return nullptr;
+}
+
+const MicroValue* Summary::FindMicro(std::string_view name) const {
+  for (const MicroValue& row : micro) {
+    if (row.name == name) return &row;
   }
   return nullptr;
 }

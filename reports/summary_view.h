@@ -156,7 +156,16 @@ struct Interaction {
 struct InfeasibleCell {
   std::string variant;
   std::string toggle;
-  std::string missing;
+  std::string missing;  // which it needs; with `why`, which excludes it
+  std::string why;      // empty in a factorial, whose cells lack needs
+};
+
+// One case of the microbenchmarks of the same GPU, which the summary quotes.
+struct MicroValue {
+  std::string name;
+  std::string unit;
+  double value = 0;
+  std::optional<double> percent_of_limit;
 };
 
 struct Statistics {
@@ -212,6 +221,8 @@ struct Summary {
   std::vector<Attribution> attribution;
   std::vector<Interaction> interactions;
   std::vector<InfeasibleCell> infeasible;
+  std::vector<MicroValue> micro;
+  std::string micro_run_id;  // whose values these are; empty where there are none
   int64_t control_trials = 0;
   int64_t control_false_verdicts = 0;
   int64_t control_intervals_holding_one = 0;
@@ -222,6 +233,7 @@ struct Summary {
   const Cell* FindCell(std::string_view variant, std::string_view shape) const;
   const Verdict* FindVerdict(std::string_view candidate, std::string_view shape) const;
   const Floor* FindFloor(std::string_view shape) const;
+  const MicroValue* FindMicro(std::string_view name) const;
 
   // mission_b where the record has it, else the record's last shape.
   const Shape& MainShape() const;

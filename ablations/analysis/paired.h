@@ -21,8 +21,9 @@ struct Timing {
   int process = 0;
   int block = 0;
   double us = 0;
-  double sm_mhz = 0;  // 0: not read
-  bool throttled = false;
+  double sm_mhz = 0;          // 0: not read
+  bool throttled = false;     // by anything but the power limit
+  bool power_capped = false;  // by the power limit
 };
 
 struct Pair {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <regex>
 #include <vector>
@@ -99,6 +100,13 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   if (2 * throttled > pairs.size()) {
     return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
   }
+  const PowerCap cap = FindPowerCap(pairs);
+  if (static_cast<double>(std::abs(cap.base - cap.candidate)) >
+      kMaxPowerCapDifference * static_cast<double>(cap.pairs)) {
+    return absl::StrFormat(
+        "the power limit held one arm more than the other: base in %d, candidate in %d of %d pairs",
+        cap.base, cap.candidate, cap.pairs);
+  }
   if (!base_mhz.empty()) {
     const double base = Median(base_mhz);
     const double candidate = Median(candidate_mhz);
@@ -111,6 +119,31 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
     if (std::string why = WhyDrifting(process, mhz); !why.empty()) return why;
   }
   return "";
+}
+
+PowerCap FindPowerCap(absl::Span<const Pair> pairs) {
+  PowerCap cap;
+  std::vector<double> base_mhz;
+  std::vector<double> candidate_mhz;
+  for (const Pair& pair : pairs) {
+    ++cap.pairs;
+    cap.base += pair.base.power_capped ? 1 : 0;
+    cap.candidate += pair.candidate.power_capped ? 1 : 0;
+    if (pair.base.sm_mhz > 0) base_mhz.push_back(pair.base.sm_mhz);
+    if (pair.candidate.sm_mhz > 0) candidate_mhz.push_back(pair.candidate.sm_mhz);
+  }
+  if (!base_mhz.empty()) cap.base_mhz = Median(std::move(base_mhz));
+  if (!candidate_mhz.empty()) cap.candidate_mhz = Median(std::move(candidate_mhz));
+  return cap;
+}
+
+std::string PowerCap::Text() const {
+  std::string text = absl::StrFormat("power-capped in %d (base) and %d (candidate) of %d pairs",
+                                     base, candidate, pairs);
+  if (base_mhz && candidate_mhz) {
+    absl::StrAppendFormat(&text, ", at %.0f and %.0f MHz", *base_mhz, *candidate_mhz);
+  }
+  return text;
 }
 
 bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {

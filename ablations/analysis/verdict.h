@@ -4,7 +4,8 @@
 //   NOT_APPLICABLE   the caller gives a reason
 //   BROKEN           base or candidate failed a check on this shape, or had none
 //   INVALID          same machine code, none known, or none of the toggle's
-//                    instructions in it; throttled; clocks unequal or drifting
+//                    instructions in it; throttled by heat, the supply or what is
+//                    unknown; clocks or power capping unequal; clocks drifting
 //   INCONCLUSIVE     no pairs, or fewer than two processes
 //   NEUTRAL          inside 1 ± delta by two one-sided tests
 //   ADOPT            lower bound >= gate
@@ -48,6 +49,9 @@ const char* VerdictName(Verdict verdict);
 // process's blocks.
 inline constexpr double kMaxClockDifference = 0.02;
 inline constexpr int kMinProcesses = 2;
+// Between the shares of their samples in which base and candidate ran under the
+// power limit.
+inline constexpr double kMaxPowerCapDifference = 0.25;
 inline constexpr double kPower = 0.80;  // of the minimum detectable effect
 
 using Opcodes = std::map<std::string, int64_t>;
@@ -68,6 +72,21 @@ struct CodeEvidence {
 std::string WhyCodeInvalid(const CodeEvidence& code);
 // `pairs` are ordered by process, then block, as PairUp gives them.
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs);
+
+// Pairs of which an arm, or both, ran under the board's power limit. Their ratio is
+// a comparison at that limit: kernels that draw less than it may differ otherwise.
+struct PowerCap {
+  int64_t base = 0;  // samples under the limit
+  int64_t candidate = 0;
+  int64_t pairs = 0;               // all there are
+  std::optional<double> base_mhz;  // medians of the SM clock; nullopt: not read
+  std::optional<double> candidate_mhz;
+
+  bool Any() const { return base > 0 || candidate > 0; }
+  // "power-capped in 70 (base) and 71 (candidate) of 72 pairs, at 1410 and 1408 MHz".
+  std::string Text() const;
+};
+PowerCap FindPowerCap(absl::Span<const Pair> pairs);
 
 struct Evidence {
   std::string not_applicable;  // reasons; empty: the rule does not apply

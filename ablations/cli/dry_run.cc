@@ -70,8 +70,8 @@ absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds
     std::printf("Combinations that the rules forbid, so never timed: %d\n",
                 static_cast<int>(plan.design.infeasible.size()));
     for (const ablations::InfeasibleCell& cell : plan.design.infeasible) {
-      std::printf("  %s (%s needs %s)\n", cell.name.c_str(), cell.toggle.c_str(),
-                  cell.missing.c_str());
+      std::printf("  %s (%s %s %s)\n", cell.name.c_str(), cell.toggle.c_str(),
+                  cell.why.empty() ? "needs" : "can't go with", cell.missing.c_str());
     }
   }
   std::vector<std::string> names;

@@ -9,6 +9,12 @@ ABSL_FLAG(std::string, variant, "",
 ABSL_FLAG(std::string, variants, "all", "variants, comma-separated, or all");
 ABSL_FLAG(std::string, shapes, "ladder",
           "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one");
+ABSL_FLAG(std::string, shape, "mission_b", "the one shape to calibrate on");
+ABSL_FLAG(int, aa_pairs, 30, "pairs of identical arms in each block");
+ABSL_FLAG(int, groups, 10,
+          "how often the processes of a trial are started: each group is one trial of every pair");
+ABSL_FLAG(std::string, plants, "0.5%x4,1%x4,2%x10,5%x3",
+          "planted slow-downs, each with the number of its arms in a block");
 ABSL_FLAG(std::string, inputs, "all",
           "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
 ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
@@ -28,6 +34,11 @@ ABSL_FLAG(bool, allow_other_gpu, false,
 ABSL_FLAG(std::string, junit, "", "also write JUnit XML here, one test case per variant and shape");
 ABSL_FLAG(std::string, markdown, "", "also write a summary for a pull request here");
 ABSL_FLAG(std::string, waivers, "", "file of growths that are let through, each with its reason");
+ABSL_FLAG(std::string, filter, ".",
+          "regular expression of the cases to run, as Google Benchmark's filter; with a '-' in "
+          "front, of those to leave out");
+ABSL_FLAG(int, micro_processes, 3, "processes, one after another, each with all cases");
+ABSL_FLAG(int, repetitions, 3, "repetitions of each case in a process");
 ABSL_FLAG(
     int, processes, 5,
     "worker processes, one after another; with 5 the intervals of verdicts are about a third as "
@@ -44,10 +55,23 @@ ABSL_FLAG(std::string, python, "",
           "Python interpreter for peers and plots; default: $WARPLEDGER_PYTHON, else python3");
 ABSL_FLAG(int, silence_limit_s, 300,
           "a worker process that prints nothing for so many seconds is stopped");
+ABSL_FLAG(int, arm_limit_s, 60,
+          "an arm that gives no answer for so many seconds is BROKEN, and the run goes on without");
+ABSL_FLAG(std::string, cache, "warm",
+          "warm: inputs stay in the L2 from launch to launch; cold: launches rotate over so many "
+          "input sets that the L2 has forgotten them");
+ABSL_FLAG(std::string, stop, "off",
+          "off, or ci:1%: end on a shape at one of a few planned looks once every interval there "
+          "is within 1% of its ratio; verdicts pay for the looks (reports/decisions/0008)");
+ABSL_FLAG(std::string, plant, "",
+          "for tests of the harness: FAULT@ARM[@SHAPE],…, with the faults trap, spin, "
+          "write_outside, write_unmapped; the record says so");
 ABSL_FLAG(bool, plots, true, "draw the figures too");
 ABSL_FLAG(std::string, readme, "", "also renew the generated section of this README");
 ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");
+ABSL_FLAG(std::string, ncu, "",
+          "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's");
 ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, 64) fp16");
 ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, 64) fp16");
 ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, 64) fp16");

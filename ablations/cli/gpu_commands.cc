@@ -12,9 +12,11 @@
 #include "ablations/cli/python.h"
 #include "ablations/npy.h"
 #include "ablations/plan.h"
+#include "ablations/planted_faults.h"
 #include "ablations/progress.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
+#include "ablations/stopping.h"
 #include "ablations/worker.h"
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
@@ -169,13 +171,30 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   options.replay_us = absl::GetFlag(FLAGS_replay_us);
   options.max_launches = absl::GetFlag(FLAGS_max_launches);
   options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  options.arm_limit_s = absl::GetFlag(FLAGS_arm_limit_s);
+  options.cache = absl::GetFlag(FLAGS_cache);
+  if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
+  }
+  auto stopping = ablations::ParseStopping(absl::GetFlag(FLAGS_stop), options.processes);
+  if (!stopping.ok()) return stopping.status();
+  options.stopping = *std::move(stopping);
+  std::vector<std::string> arms;
+  for (const ablations::DesignArm& arm : design->arms) arms.push_back(arm.name);
+  std::vector<std::string> shape_names;
+  for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
+  auto planted = ablations::ParsePlants(absl::GetFlag(FLAGS_plant), arms, shape_names);
+  if (!planted.ok()) return planted.status();
+  options.planted = *std::move(planted);
   // Written so that NaN is refused too.
   const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
   if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
-      options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
+      options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
+      options.max_launches < ablations::kInputSets) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--processes, --blocks, --replay_us and --silence_limit_s must be positive, "
-                     "--max_launches at least ",
+        absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
+                     "be positive, --max_launches at least ",
                      ablations::kInputSets));
   }
   const std::string peers = absl::GetFlag(FLAGS_peers);

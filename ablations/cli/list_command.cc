@@ -28,6 +28,14 @@ std::string ChangeName(sdpa::EvidenceChange change) {
       return "appears";
     case sdpa::EvidenceChange::kGrows:
       return "grows";
+    case sdpa::EvidenceChange::kShrinks:
+      return "shrinks";
+    case sdpa::EvidenceChange::kVanishes:
+      return "vanishes";
+    case sdpa::EvidenceChange::kDiffers:
+      return "differs";
+    case sdpa::EvidenceChange::kShrinksInLoops:
+      return "shrinks_in_loops";
   }
   return "unknown";
 }
@@ -63,6 +71,7 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
             {"ptx", row.evidence.ptx},
             {"sass", row.evidence.sass}}},
           {"micro", row.micro},
+          {"micro_off", row.micro_off},
           {"prior",
            {{"text", row.prior.text}, {"p50_us", row.prior.p50_us}, {"ratio", row.prior.ratio}}}};
 }

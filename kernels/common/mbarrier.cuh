@@ -1,5 +1,6 @@
 // mbarrier and named barriers (PTX ISA, "Parallel Synchronization and
-// Communication Instructions"). sm_90.
+// Communication Instructions"). Where sm_90 is needed, the code for older GPUs traps:
+// callers see to it that it never runs there.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_MBARRIER_CUH_
 #define WARPLEDGER_KERNELS_COMMON_MBARRIER_CUH_
@@ -26,27 +27,57 @@ __device__ inline int LoadShared(uint32_t address) {
 // mbarrier.init: `arrivals` arrivals complete a phase. One thread; then
 // MbarrierInitFence and a CTA barrier before anyone else uses it.
 __device__ inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals));
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+               : "memory");
 }
 
 // Makes initialised barriers visible to the copy engine.
 __device__ inline void MbarrierInitFence() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+#else
+  __trap();
+#endif
 }
 
 // One arrival that also announces `bytes` which copies will complete.
 __device__ inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
                : "memory");
+#else
+  __trap();
+#endif
 }
 
-__device__ inline void MbarrierArrive(uint32_t barrier) {
+__device__ inline void MbarrierArrive(uint32_t barrier) {  // sm_80
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
+// Whether the phase of the given parity has completed; may first suspend the thread for a
+// time that the hardware chooses.
+__device__ inline bool MbarrierTryWait(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+#else
+  __trap();
+#endif
+  return done != 0;
 }
 
 // Waits until the phase of the given parity has completed. A fresh barrier is in
 // phase 0: waiting for parity 1 returns at once.
 __device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
@@ -58,6 +89,31 @@ __device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
       "}\n" ::"r"(barrier),
       "r"(parity)
       : "memory");
+#else
+  __trap();
+#endif
+}
+
+// MbarrierWait for sm_80 too, which has no wait that suspends the thread.
+__device__ inline void MbarrierSpin(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  }
+}
+
+// cp.async.mbarrier.arrive.noinc (sm_80): one arrival once all of this thread's copies
+// so far have landed, counted among those that the barrier was initialised with.
+__device__ inline void CpAsyncMbarrierArrive(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");
 }
 
 // bar.sync / bar.arrive on barrier `id` (1..15; 0 is __syncthreads) among `threads`.

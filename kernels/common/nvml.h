@@ -59,6 +59,16 @@ constexpr bool IsThrottled(uint64_t mask) {
   return mask != 0;
 }
 
+// The board's own power limit. What it costs a kernel belongs to the kernel: both
+// arms of a pair run under it, unlike heat or a fault of the supply.
+inline constexpr uint64_t kPowerCap = 0x004;
+
+// Whether the power limit holds the clocks down.
+constexpr bool IsPowerCapped(uint64_t mask) { return (mask & kPowerCap) != 0; }
+
+// Whether anything but the power limit slows the GPU.
+constexpr bool IsThrottledBesidesPowerCap(uint64_t mask) { return IsThrottled(mask & ~kPowerCap); }
+
 // "none", or names joined by '+': "gpu_idle+sw_power_cap". Bits without a name
 // are added in hexadecimal.
 std::string DescribeThrottle(uint64_t mask);

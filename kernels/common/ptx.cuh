@@ -19,6 +19,14 @@ __device__ inline void CpAsync16(void* smem, const void* global, bool valid) {
                : "memory");
 }
 
+// The same to an address in the shared window, asking L2 for the whole 128-byte line.
+__device__ inline void CpAsync16(uint32_t smem, const void* global, bool valid) {
+  const int source_bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(smem), "l"(global),
+               "r"(source_bytes)
+               : "memory");
+}
+
 // cp.async.commit_group: closes the group of this thread's copies since the last.
 __device__ inline void CpAsyncCommit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 
@@ -28,6 +36,9 @@ template <int kPending>
 __device__ inline void CpAsyncWait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
+
+// cp.async.wait_all: waits for all of this thread's copies, committed or not.
+__device__ inline void CpAsyncWaitAll() { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
 
 }  // namespace warpledger::ptx
 

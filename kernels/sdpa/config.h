@@ -16,7 +16,9 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/resident/shape.h"
+#include "kernels/sdpa/tile_layout.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -43,6 +45,7 @@ enum class Family : unsigned {
   kSmem = 1,      // simt and wmma: S and P pass through shared memory
   kWgmma = 2,     // Hopper: wgmma, copy engine, warp specialisation
   kResident = 4,  // Hopper, small problems: no producer, K/V divided between parts
+  kMma = 8,       // mma.sync and ldmatrix: S, P and O in registers
 };
 constexpr Family operator|(Family a, Family b) {
   return static_cast<Family>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -54,9 +57,13 @@ constexpr bool Includes(Family families, Family family) {
 // What a toggle must do to the machine code, compared with the same
 // configuration without it.
 enum class EvidenceChange {
-  kNone,     // nothing: a control
-  kAppears,  // no match when off, at least one when on
-  kGrows,    // more matches when on
+  kNone,            // nothing: a control
+  kAppears,         // no match when off, at least one when on
+  kGrows,           // more matches when on
+  kShrinks,         // fewer matches when on, perhaps none
+  kVanishes,        // at least one match when off, none when on
+  kDiffers,         // another number of matches
+  kShrinksInLoops,  // fewer matches inside loops when on
 };
 
 struct Evidence {
@@ -103,15 +110,23 @@ struct ToggleRow {
   ToggleField field = nullptr;
   Family families = Family::kSmem;
   std::string_view label;
-  LevelList levels = {0, 1};                   // first = off
-  std::array<ToggleField, kMaxNeeds> needs{};  // each must be on
-  bool control = false;                        // planted, no technique
-  bool in_ladder = true;                       // false: not a step of a cumulative design
-  std::string_view claim;                      // mechanism, one sentence
+  LevelList levels = {0, 1};                      // first = off
+  std::array<ToggleField, kMaxNeeds> needs{};     // each must be on
+  std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
+  bool control = false;                           // planted, no technique
+  bool in_ladder = true;                          // false: not a step of a cumulative design
+  bool may_break = false;                         // known to miss the accuracy rule on some inputs
+  std::string_view claim;                         // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
-  std::string_view micro;  // the microbenchmark that isolates it; empty: none yet
+  // The microbenchmark that isolates it, by the name of a case: with the technique
+  // in `micro`, without it in `micro_off`, whose value counts `micro_off_factor`
+  // units of the other's. Without `micro_off` the case shows the mechanism's cost
+  // alone; empty: no microbenchmark isolates it.
+  std::string_view micro;
+  std::string_view micro_off = {};
+  double micro_off_factor = 1;
   Prior prior;
   std::string_view lesson = {};  // what the measurements taught, with no figure in it; may be empty
 };
@@ -143,7 +158,8 @@ struct InvalidReason {
   enum class Kind { kValid, kUnknownLevel, kMissingRequirement, kExcluded };
   Kind kind = Kind::kValid;
   std::string_view toggle;
-  std::string_view missing;  // or, for kExcluded, the toggle that it can't go with
+  std::string_view missing;   // or, for kExcluded, the toggle that it can't go with
+  std::string_view why = {};  // for kExcluded, where it is no matter of families
   constexpr explicit operator bool() const { return kind != Kind::kValid; }
 };
 
@@ -154,17 +170,79 @@ constexpr std::string_view ToggleId(ToggleField field) {
   return "";
 }
 
+// Whether a toggle is on that trades the accuracy rule away: such a configuration is
+// measured, and its verdicts are BROKEN wherever it fails.
+constexpr bool MayBreak(const Config& config) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.may_break && config.*row.field != 0) return true;
+  }
+  return false;
+}
+
 constexpr Family FamilyOf(const Config& config) {
-  return config.resident_kv ? Family::kResident : config.wgmma ? Family::kWgmma : Family::kSmem;
+  return config.resident_kv ? Family::kResident
+         : config.wgmma     ? Family::kWgmma
+         : config.mma_sync  ? Family::kMma
+                            : Family::kSmem;
 }
 // The toggle that makes a configuration one of the family; empty for kSmem.
 constexpr std::string_view FamilyRoot(Family family) {
-  return family == Family::kResident ? "resident_kv" : family == Family::kWgmma ? "wgmma" : "";
+  switch (family) {
+    case Family::kResident:
+      return "resident_kv";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma_sync";
+    case Family::kSmem:
+      break;
+  }
+  return "";
 }
 // As records and file names spell it.
 constexpr std::string_view FamilyName(Family family) {
-  return family == Family::kResident ? "resident" : family == Family::kWgmma ? "wgmma" : "smem";
+  switch (family) {
+    case Family::kResident:
+      return "resident";
+    case Family::kWgmma:
+      return "wgmma";
+    case Family::kMma:
+      return "mma";
+    case Family::kSmem:
+      break;
+  }
+  return "smem";
 }
+
+// Toggles that can't go together: `toggle` is refused, from level `from` on, beside
+// `other` at its levels `other_from` to `other_to`.
+struct Exclusion {
+  ToggleField toggle;
+  int from;
+  ToggleField other;
+  int other_from;
+  int other_to;
+  std::string_view why;
+};
+inline constexpr int kAnyLevel = 1 << 30;
+inline constexpr Exclusion kExclusions[] = {
+    {&Config::xor_swizzle, 1, &Config::wmma_qk, 1, kAnyLevel,
+     "wmma::load_matrix_sync takes one leading dimension for a whole fragment, and a swizzled tile "
+     "has none"},
+    {&Config::xor_swizzle, 1, &Config::wmma_pv, 1, kAnyLevel,
+     "wmma::load_matrix_sync takes one leading dimension for a whole fragment, and a swizzled tile "
+     "has none"},
+    {&Config::softmax_in_registers, 2, &Config::sp_reuse, 1, kAnyLevel,
+     "with S in registers there is no buffer that P could reuse"},
+    {&Config::softmax_in_registers, 2, &Config::tile_m, 16, 16,
+     "four warps would share 16 rows, and a tile has not enough blocks of 16 keys for them"},
+    {&Config::softmax_in_registers, 2, &Config::tile_n, 16, 16,
+     "two warps share 16 rows, and a tile has one block of 16 keys"},
+    {&Config::producer_warps, 1, &Config::sp_reuse, 1, kAnyLevel,
+     "without a barrier at each tile's start the next S would overwrite P while it is read"},
+    {&Config::persistent, 1, &Config::producer_warps, 1, kAnyLevel,
+     "the producer has no view of the queue of work"},
+};
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
@@ -180,8 +258,20 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
         return {InvalidReason::Kind::kMissingRequirement, row.id, ToggleId(need)};
       }
     }
+    for (const ToggleField other : row.excludes) {
+      if (other != nullptr && config.*other != 0) {
+        return {InvalidReason::Kind::kExcluded, row.id, ToggleId(other), ""};
+      }
+    }
     if (!row.control && !Includes(row.families, FamilyOf(config))) {
-      return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config))};
+      return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config)), ""};
+    }
+  }
+  for (const Exclusion& rule : kExclusions) {
+    if (config.*rule.toggle >= rule.from && config.*rule.other >= rule.other_from &&
+        config.*rule.other <= rule.other_to) {
+      return {InvalidReason::Kind::kExcluded, ToggleId(rule.toggle), ToggleId(rule.other),
+              rule.why};
     }
   }
   return {};
@@ -197,9 +287,9 @@ inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled fo
 // compiled per mask: its prologue and code size count where it lives for 4 us.
 constexpr Config Specialise(Config config, int head_dim, bool causal) {
   config.head_dim = head_dim;
-  config.mask = FamilyOf(config) == Family::kSmem ? Mask::kAtRunTime
-                : causal                          ? Mask::kCausal
-                                                  : Mask::kFull;
+  const Family family = FamilyOf(config);
+  const bool at_run_time = family == Family::kSmem || family == Family::kMma;
+  config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
   return config;
 }
 
@@ -225,6 +315,33 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   return s;
 }
 
+// The mma family's.
+constexpr MmaShape MmaShapeOf(const Config& c) {
+  const MmaTile tile = kMmaTiles[c.mma_tile];
+  MmaShape s;
+  s.head_dim = c.head_dim;
+  s.row_warps = tile.row_warps;
+  s.rows_per_warp = tile.rows_per_warp;
+  s.tile_n = tile.tile_n;
+  s.key_groups = c.mma_key_groups > 0 ? c.mma_key_groups : 1;
+  s.stages = c.mma_cp_async_stages;
+  s.layout = static_cast<MmaLayout>(c.mma_smem_layout);
+  s.q_registers = c.mma_q_registers != 0;
+  s.p_registers = c.mma_p_registers != 0;
+  s.v_transposed = c.mma_v_ldmatrix_trans != 0;
+  s.exp = static_cast<ExpMethod>(c.mma_exp);
+  s.softmax_overlap = c.mma_softmax_overlap != 0;
+  s.lazy_rescale = c.mma_lazy_rescale != 0;
+  s.fp16_accumulators = c.mma_fp16_accumulate;
+  s.border_mask = c.mma_border_mask != 0;
+  s.producer_warps = c.mma_producer_warps;
+  s.longest_first = c.mma_longest_first != 0;
+  s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
+  s.split_kv = c.mma_split_kv != 0;
+  s.pack_heads = c.mma_pack_heads != 0;
+  return s;
+}
+
 // The resident family's own geometry.
 constexpr ResidentShape ResidentShapeOf(const Config& c) {
   ResidentShape s;
@@ -239,35 +356,57 @@ constexpr ResidentShape ResidentShapeOf(const Config& c) {
 
 // Query rows per CTA.
 constexpr int TileM(const Config& c) {
+  if (c.mma_sync) return TileM(MmaShapeOf(c));
   if (c.resident_kv) return kRowsPerConsumer;
   if (c.wgmma) return TileM(ShapeOf(c));
+  if (c.tile_m > 0) return c.tile_m;
   return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
 }
 // Keys per step of the K/V loop.
 constexpr int TileN(const Config& c) {
   if (c.resident_kv) return ChunkKeys(ResidentShapeOf(c));
   if (c.wgmma) return ShapeOf(c).tile_n;
+  if (c.mma_sync) return MmaShapeOf(c).tile_n;
+  if (c.tile_n > 0) return c.tile_n;
   return c.kv_tiling ? 32 : 64;
 }
-constexpr int Threads(const Config& c) {
-  if (c.resident_kv) return Threads(ResidentShapeOf(c));
-  if (c.wgmma) return Threads(ShapeOf(c));
-  return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
+// Warps that compute. With tile_m, as many as make each one's rows 16, but not less
+// than the four schedulers of an SM have use for; three where four would not divide.
+constexpr int Warps(const Config& c) {
+  if (c.resident_kv) return Threads(ResidentShapeOf(c)) / kWarpSize;
+  if (c.wgmma) return Threads(ShapeOf(c)) / kWarpSize;
+  if (c.mma_sync) return Threads(MmaShapeOf(c)) / kWarpSize;
+  if (c.tile_m == 48) return 3;
+  if (c.tile_m > 64) return c.tile_m / 16;
+  return c.tile_m32_warps4 ? 4 : 2;
 }
-constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
+// Threads that compute, and all of them: producer warps copy on top.
+constexpr int ComputeThreads(const Config& c) { return Warps(c) * kWarpSize; }
+constexpr int Threads(const Config& c) { return ComputeThreads(c) + c.producer_warps * kWarpSize; }
+// How Q, K and V lie in shared memory.
+constexpr TileLayout LayoutOf(const Config& c) {
+  return c.xor_swizzle        ? TileLayout::kXor
+         : c.smem_layout == 1 ? TileLayout::kDense
+         : c.smem_layout == 2 ? TileLayout::kPanels
+                              : TileLayout::kPadded;
+}
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
   if (c.resident_kv) return 1;
   if (c.wgmma) return ShapeOf(c).stages;
+  if (c.mma_sync) return Stages(MmaShapeOf(c));
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
 }
-// Keeps every instance of the smem family within the 128 registers per thread of
-// the L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills
-// in two of the ladder's steps on sm_80 and sm_90.
-// At head_dim 256 the output alone takes 64 more.
-constexpr int MinCtasPerSm(const Config& c) {
-  return 65536 / ((c.head_dim == 256 ? 256 : 128) * Threads(c));
+// Keeps the instances of the smem family within the 128 registers per thread of the
+// L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills in two
+// of the ladder's steps on sm_80 and sm_90. At head_dim 256 the output alone takes 64
+// more, and 1024 scores of a warp in registers spill beside it.
+constexpr int RegisterBudget(const Config& c) {
+  if (c.head_dim == 256) return 256;
+  const int scores_of_warp = TileM(c) * TileN(c) / Warps(c);
+  return c.softmax_in_registers == 3 && scores_of_warp >= 1024 ? 168 : 128;
 }
+constexpr int MinCtasPerSm(const Config& c) { return 65536 / (RegisterBudget(c) * Threads(c)); }
 
 }  // namespace warpledger::sdpa
 

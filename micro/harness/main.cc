@@ -7,14 +7,18 @@
 // of a repetition's samples.
 
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +29,7 @@
 #include "micro/harness/cycle_runner.h"
 #include "micro/harness/listing.h"
 #include "micro/harness/microbenchmark.h"
+#include "micro/harness/progress.h"
 #include "micro/harness/raw_log.h"
 #include "warpledger_build_info.h"
 
@@ -35,15 +40,22 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kUsage[] =
     R"(warpledger_micro [--warpledger_list] [--warpledger_raw=FILE] [--warpledger_process=N]
+                 [--warpledger_progress]
                  [Google Benchmark's flags: --benchmark_filter=REGEX,
                   --benchmark_repetitions=N, --benchmark_out=FILE, --help ...]
 
-Microbenchmarks of one hardware question each; every case is one benchmark.
+Microbenchmarks of one hardware question each; every case is one benchmark. To keep
+what they say, with intervals over several processes and pages, use `warpledger
+micro`, which runs this program.
+
+Examples: warpledger_micro --benchmark_filter=exp_cost
+          warpledger_micro --benchmark_filter='wgmma/.*latency' --benchmark_repetitions=3
 
   --warpledger_list       print all cases as JSON; needs no GPU
   --warpledger_raw=FILE   append every sample, one JSON object per line
                           (default: the environment's WARPLEDGER_MICRO_RAW, or none)
   --warpledger_process=N  number of this process among several, for the raw file
+  --warpledger_progress   say on stderr how far the run is
 
 Exit codes: 0 done; 1 a case failed; 2 wrong arguments; 3 no GPU to run on.
 )";
@@ -58,6 +70,10 @@ struct Flags {
   bool list = false;
   bool list_tests = false;  // Google Benchmark's: prints names, runs nothing
   bool help = false;
+  bool progress = false;
+  bool console = true;  // Google Benchmark's table on stdout, no other format
+  int repetitions = 1;  // Google Benchmark's
+  std::string filter;   // Google Benchmark's
   std::string raw_path;
   int process = 0;
   std::string error;
@@ -79,8 +95,22 @@ Flags TakeFlags(int* argc, char** argv) {
         flags.error =
             absl::StrCat("--warpledger_process needs a number from 0 on, not '", text, "'");
       }
+    } else if (text == "--warpledger_progress") {
+      flags.progress = true;
     } else {
       if (text == "--help") flags.help = true;
+      absl::string_view value = text;
+      // What our own reporter doesn't know is left to Google Benchmark's.
+      if (absl::StartsWith(text, "--benchmark_color") ||
+          absl::StartsWith(text, "--benchmark_counters_tabular") ||
+          (absl::ConsumePrefix(&value, "--benchmark_format=") && value != "console")) {
+        flags.console = false;
+      }
+      if (absl::ConsumePrefix(&value, "--benchmark_filter=")) flags.filter = std::string(value);
+      if (absl::ConsumePrefix(&value, "--benchmark_repetitions=") &&
+          !absl::SimpleAtoi(value, &flags.repetitions)) {
+        flags.repetitions = 1;  // Google Benchmark says what is wrong with it
+      }
       if (absl::StartsWith(text, "--benchmark_list_tests") &&
           text != "--benchmark_list_tests=false") {
         flags.list_tests = true;
@@ -91,6 +121,21 @@ Flags TakeFlags(int* argc, char** argv) {
   *argc = kept;
   return flags;
 }
+
+// Google Benchmark's table under a heading that is true of this program.
+class Console : public benchmark::ConsoleReporter {
+ public:
+  Console() : benchmark::ConsoleReporter(isatty(STDOUT_FILENO) != 0 ? OO_Color : OO_None) {}
+  bool ReportContext(const Context& context) override {
+    std::ostream& errors = GetErrorStream();
+    std::ostringstream heading;
+    SetErrorStream(&heading);
+    const bool proceed = benchmark::ConsoleReporter::ReportContext(context);
+    SetErrorStream(&errors);
+    errors << ExplainDebugLibrary(heading.str());
+    return proceed;
+  }
+};
 
 // The GPU, its sensors and where samples go; shared by all cases.
 class Bench {
@@ -138,10 +183,19 @@ class Bench {
     benchmark::AddCustomContext("dram_gb_per_s", absl::StrCat(dram_bytes_per_s_ / 1e9));
     benchmark::AddCustomContext("nvcc", build_info::kNvcc);
     benchmark::AddCustomContext("warpledger_process", absl::StrCat(process_));
+    // library_build_type, which Google Benchmark adds, says nothing of these times.
+    benchmark::AddCustomContext("warpledger_timing",
+                                "manual: cycles read on the GPU, or CUDA events");
   }
 
   // One repetition of a case.
   void Run(const MicroCase& micro_case, benchmark::State& state) {
+    if (progress_) {
+      const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start_;
+      if (const auto line = progress_->Started(InfoOf(micro_case).name, since.count())) {
+        std::fprintf(stderr, "  %s\n", line->c_str());
+      }
+    }
     const absl::Status status =
         std::visit([&](const auto& kind) { return RunKind(kind, state); }, micro_case);
     if (!status.ok()) {
@@ -152,6 +206,10 @@ class Bench {
   }
 
   bool failed() const { return failed_; }
+  void ShowProgress(int runs) {
+    progress_.emplace(runs);
+    start_ = std::chrono::steady_clock::now();
+  }
 
  private:
   struct Sensors {
@@ -288,6 +346,8 @@ class Bench {
   double dram_bytes_per_s_ = 0;
   std::optional<NvmlDevice> nvml_;
   RawLog log_;
+  std::optional<Progress> progress_;
+  std::chrono::steady_clock::time_point start_;
   std::map<std::string, int> repetitions_;  // Google Benchmark doesn't tell which one runs
   bool failed_ = false;
 };
@@ -342,12 +402,14 @@ int Main(int argc, char** argv) {
     bench->AddContext();
   }
   std::string left_out;
+  std::vector<std::string> registered;
   for (const MicroCase& micro_case : AllCases()) {
     const CaseInfo& about = InfoOf(micro_case);
     if (bench && !RunsOn(about, bench->device().cc)) {
       absl::StrAppend(&left_out, left_out.empty() ? "" : ", ", about.name);
       continue;
     }
+    registered.push_back(about.name);
     benchmark::RegisterBenchmark(about.name.c_str(),
                                  [&](benchmark::State& state) { bench->Run(micro_case, state); })
         ->UseManualTime()
@@ -357,7 +419,12 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "warpledger_micro: left out, as this GPU can't run them: %s\n",
                  left_out.c_str());
   }
-  benchmark::RunSpecifiedBenchmarks();
+  if (bench && flags.progress) {
+    bench->ShowProgress(std::max(0, CountMatches(flags.filter, registered)) * flags.repetitions);
+  }
+  Console console;
+  // A reporter of our own would override --benchmark_format.
+  benchmark::RunSpecifiedBenchmarks(flags.console ? &console : nullptr);
   benchmark::Shutdown();
   return bench && bench->failed() ? kExitFailed : 0;
 }

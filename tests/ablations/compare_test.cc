@@ -35,6 +35,7 @@ TEST(CompareTest, TwoRunsOfOneThingAreTheSameInEveryCell) {
   }
   EXPECT_EQ(comparison["statistics"]["family_size"], 6);
   EXPECT_EQ(comparison["verdicts"]["compared"], 4);
+  EXPECT_EQ(comparison["verdicts"]["agreed"], comparison["verdicts"]["decided"]);
   EXPECT_TRUE(comparison["verdicts"]["changed"].empty());
   EXPECT_TRUE(comparison["differences"].empty());
 }
@@ -126,6 +127,19 @@ TEST(CompareTest, ThrottlingAndOtherClocksLeaveNothingToTell) {
   Json cell = CellOf(ComparisonOf(ExampleRecord(1), throttled), kTiling, "small");
   EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
   EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("throttled"));
+
+  // The power limit: on one side it is a difference, on both it is none.
+  Record base = ExampleRecord(1);
+  Record capped = ExampleRecord(2);
+  const auto cap = [](Record& record) {
+    for (Sample& sample : record.samples) sample.throttle = 0x4;
+  };
+  cap(capped);
+  cell = CellOf(ComparisonOf(base, capped), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("power limit held one side more"));
+  cap(base);
+  EXPECT_EQ(CellOf(ComparisonOf(base, capped), kTiling, "small")["outcome"], "SAME");
 
   Record slow = ExampleRecord(2);
   for (Sample& sample : slow.samples) sample.sm_mhz = 1700;

@@ -351,6 +351,11 @@ class LaunchesTest(unittest.TestCase):
         self.assertEqual(
             peers.choose_launches(1.0, request(input_sets=4, min_launches=1, max_launches=2)), 4)
 
+    def test_a_rotation_is_never_cut_short_even_past_the_most_launches(self):
+        self.assertEqual(peers.choose_launches(1.0, request(), rotation=300), 300)
+        self.assertEqual(peers.choose_launches(1.0, request(), rotation=100), 200)
+        self.assertEqual(peers.least_launches(request(), 96), 96)
+
 
 class OrderTest(unittest.TestCase):
     def test_the_order_depends_on_seed_process_shape_and_block_alone(self):

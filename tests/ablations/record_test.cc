@@ -225,5 +225,32 @@ TEST(RecordTest, TheComputeCapabilityNamesTheArchitecture) {
   EXPECT_EQ(ArchOf(gpu), "sm_103");
 }
 
+// Sums of such sizes would overflow before anything could be said of them.
+TEST(RecordTest, SizesThatNoMachineHasAreRefused) {
+  for (const int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    const std::vector<InstanceResources> resources = {
+        {.variant = "kv_tiling", .arch = "sm_90", .registers = 40, .static_smem_bytes = bytes}};
+    EXPECT_THAT(Message(ResourcesFromJson(ToJson(resources)).status()),
+                AllOf(HasSubstr("instances[0].static_smem_bytes"), HasSubstr("number of bytes")));
+    const std::vector<InstanceLaunch> launches = {
+        {.variant = "kv_tiling", .dynamic_smem_bytes = bytes}};
+    EXPECT_THAT(Message(LaunchFromJson(ToJson(launches)).status()),
+                HasSubstr("instances[0].dynamic_smem_bytes"));
+  }
+}
+
+TEST(RecordTest, ShapesThatNoGpuHoldsAreRefused) {
+  Json json = ToJson(ExampleRun());
+  for (const int64_t size : {int64_t{0}, int64_t{-5}, int64_t{2147483647}}) {
+    Json damaged = json;
+    damaged["shapes"][1]["seq_q"] = size;
+    EXPECT_THAT(Message(RunInfoFromJson(damaged).status()), HasSubstr("shapes[1].seq_q"));
+  }
+  for (const char* name : {"batch", "heads_q", "seq_q", "seq_kv"}) {
+    json["shapes"][0][name] = 1 << 20;
+  }
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("fits into a GPU"));
+}
+
 }  // namespace
 }  // namespace warpledger::ablations

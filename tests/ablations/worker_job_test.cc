@@ -19,7 +19,10 @@ WorkerJob Example() {
   job.blocks = 24;
   job.replay_us = 0.1;
   job.max_launches = 256;
+  job.cache = "cold";
   job.done = {{"mission_b", 3}, {"small", 0}, {"small", 1}};
+  job.excluded = {{"ladder:wmma_pv", "small"}};
+  job.planted = {{"trap", "ladder:wmma_qk", "mission_b"}};
   return job;
 }
 
@@ -43,7 +46,10 @@ TEST(WorkerJob, SurvivesTheWayThroughAPipeInEveryField) {
   EXPECT_EQ(read->blocks, job.blocks);
   EXPECT_EQ(read->replay_us, job.replay_us);
   EXPECT_EQ(read->max_launches, job.max_launches);
+  EXPECT_EQ(read->cache, job.cache);
   EXPECT_EQ(read->done, job.done);
+  EXPECT_EQ(read->excluded, job.excluded);
+  EXPECT_EQ(read->planted, job.planted);
 }
 
 // One pair of a string and a number must not turn into an object.
@@ -67,8 +73,8 @@ TEST(WorkerJob, RefusesTextThatIsNoJob) {
 }
 
 TEST(WorkerJob, RefusesAJobWithoutOneOfItsFieldsAndNamesTheField) {
-  for (const std::string field :
-       {"design", "shapes", "process", "seed", "blocks", "replay_us", "max_launches", "done"}) {
+  for (const std::string field : {"design", "shapes", "process", "seed", "blocks", "replay_us",
+                                  "max_launches", "cache", "done", "excluded", "planted"}) {
     const std::string text = Replaced(Example().ToJson(), '"' + field + '"', "\"other\"");
     const absl::Status status = WorkerJob::FromJson(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
@@ -88,6 +94,35 @@ TEST(WorkerJob, RefusesAFieldOfAnotherType) {
               absl::StatusCode::kInvalidArgument)
         << what;
   }
+}
+
+constexpr sdpa::Problem kMissionB = {1, 8, 8, 512, 512, 64, false};
+
+TEST(RotationSets, IsTheInputSetsWhereTheL2IsWarm) {
+  EXPECT_EQ(*RotationSets(kMissionB, kCacheWarm, 60 << 20), kInputSets);
+}
+
+TEST(RotationSets, TouchesAMultipleOfTheL2WhereItIsCold) {
+  for (const int64_t l2_bytes : {int64_t{50} << 20, int64_t{60} << 20, int64_t{126} << 20}) {
+    const absl::StatusOr<int> sets = RotationSets(kMissionB, kCacheCold, l2_bytes);
+    ASSERT_TRUE(sets.ok()) << sets.status();
+    const double touched = *sets * sdpa::MinBytes(kMissionB);
+    EXPECT_GE(touched, kColdL2Multiple * static_cast<double>(l2_bytes));
+    EXPECT_LT(touched, kColdL2Multiple * static_cast<double>(l2_bytes) +
+                           kInputSets * sdpa::MinBytes(kMissionB));
+    EXPECT_EQ(*sets % kInputSets, 0);
+  }
+}
+
+TEST(RotationSets, IsTheInputSetsWhereOneOfThemIsLargerThanTheL2) {
+  EXPECT_EQ(*RotationSets({32, 32, 32, 2048, 2048, 64, false}, kCacheCold, 60 << 20), kInputSets);
+}
+
+TEST(RotationSets, RefusesAShapeTooSmallToEverLeaveTheL2) {
+  const absl::Status status =
+      RotationSets({1, 1, 1, 32, 32, 64, false}, kCacheCold, 60 << 20).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--cache=warm"));
 }
 
 }  // namespace

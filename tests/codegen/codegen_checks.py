@@ -37,6 +37,9 @@ class Instance:
     def ptx_count(self, pattern):
         return sum(1 for line in self.ptx if re.search(pattern, line))
 
+    def ptx_count_in_loops(self, pattern):
+        return sum(1 for line in lines_in_loops(self.ptx) if re.search(pattern, line))
+
     def sass_count(self, pattern):
         return sum(count for opcode, count in self.opcodes.items() if re.search(pattern, opcode))
 
@@ -49,8 +52,26 @@ class Step:
     base: str
     candidate: str
 
+    @property
+    def between_levels(self):
+        """Whether the toggle is on in the base too, at another level."""
+        config = self.base.split("@")[0]
+        return self.toggle["id"] in (part.split("=")[0] for part in config.split("+"))
+
     def __str__(self):
         return f"{self.toggle['id']} ({self.base} -> {self.candidate})"
+
+
+def lines_in_loops(ptx):
+    """The lines between a label and a branch back to it, each once."""
+    labels = {}
+    inside = set()
+    for index, line in enumerate(ptx):
+        if match := re.match(r"([$\w]+):", line):
+            labels[match.group(1)] = index
+        elif (match := re.search(r"\bbra(?:\.uni)?\s+([$\w]+)", line)) and match.group(1) in labels:
+            inside.update(range(labels[match.group(1)], index + 1))
+    return [ptx[index] for index in sorted(inside)]
 
 
 def load_instances(codegen_dir, keep_root, instances_path):
@@ -153,7 +174,16 @@ def control_failures(step, instances):
 def _change_failures(step, where, pattern, counted):
     change = step.toggle["evidence"]["change"]
     rules = {"appears": (lambda off, on: off == 0 < on, "none when off and at least one when on"),
-             "grows": (lambda off, on: off < on, "more when on than when off")}
+             "grows": (lambda off, on: off < on, "more when on than when off"),
+             "shrinks": (lambda off, on: off > on, "fewer when on than when off"),
+             "vanishes": (lambda off, on: off > 0 == on, "at least one when off and none when on"),
+             "differs": (lambda off, on: off != on, "another number when on than when off"),
+             "shrinks_in_loops": (lambda off, on: off > on, "fewer in loops when on than when off")}
+    if step.between_levels and change in rules:
+        # What tells on from off need not tell one on-level from another; that the
+        # code differs is reach_failures' business.
+        rules[change] = (lambda off, on: on > 0 or change in ("shrinks", "vanishes", "shrinks_in_loops"),
+                         "at least one in both")
     if change not in rules:
         return [f"{step}: its evidence promises '{change}'; a technique promises one of "
                 f"{', '.join(rules)}."]
@@ -168,8 +198,10 @@ def ptx_failures(step, instances):
     pattern = step.toggle["evidence"]["ptx"]
     if not pattern:
         return []
+    count = (Instance.ptx_count_in_loops
+             if step.toggle["evidence"]["change"] == "shrinks_in_loops" else Instance.ptx_count)
     return _change_failures(step, "PTX", pattern, [
-        (base.arch, base.ptx_count(pattern), candidate.ptx_count(pattern))
+        (base.arch, count(base, pattern), count(candidate, pattern))
         for base, candidate in _pairs(step, instances)])
 
 

@@ -52,7 +52,8 @@ class CodegenTest(unittest.TestCase):
         self.assertEqual(set(self.instances),
                          {instance["name"] for instance in self.registry["instances"]})
         # wgmma exists in the architecture-specific target of Hopper alone.
-        archs = {"smem": set(self.args.archs), "wgmma": {"sm_90a"},
+        archs = {"smem": set(self.args.archs), "mma": set(self.args.archs),
+                 "wgmma": {"sm_90a"},
                  "resident": {"sm_90a"}}
         family = {instance["name"]: instance["family"] for instance in self.registry["instances"]}
         for variant, by_arch in self.instances.items():

@@ -4,8 +4,10 @@
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -46,6 +48,13 @@ def kernel(name="_Z1k"):
         micro_codegen.ptx_of_kernel(PTX, name))
 
 
+def plant(right, pattern):
+    """The same kernel with an opcode that no GPU has wherever the pattern finds one."""
+    sass = tuple(("PLANTED", "") if re.search(pattern, opcode) else (opcode, rest)
+                 for opcode, rest in right.sass)
+    return dataclasses.replace(right, sass=sass)
+
+
 def case(evidence=None, **changes):
     row = {"sass": r"^MUFU\.EX2", "ptx": "", "at_least": 2, "at_most": -1, "min_cc": 0, "max_cc": 0}
     return {"name": "a/b/latency", "kind": "cycles", "kernels": ["_Z1k"], "min_cc": 80, "max_cc": 0,
@@ -62,9 +71,20 @@ class Checks(unittest.TestCase):
 
     def test_count_between_the_clock_reads_only(self):
         self.assertEqual([opcode for opcode, _ in kernel().timed()],
-                         ["MUFU.EX2", "MUFU.EX2", "BRA"])
+                         [".L_x_0", "MUFU.EX2", "MUFU.EX2", "BRA"])
         self.assertEqual(self.failures(), [])
         self.assertEqual(len(self.failures({"sass": r"^MUFU\.RCP", "at_least": 1})), 1)
+
+    def test_count_in_the_loop_only_what_must_be_there(self):
+        hoisted = kernel().sass
+        moved = hoisted[:1] + (hoisted[2], hoisted[1]) + hoisted[3:]  # one MUFU before the label
+        self.assertEqual([opcode for opcode, _ in moved[1:3]], ["MUFU.EX2", ".L_x_0"])
+        self.kernels = {"_Z1k": {90: micro_codegen.Kernel(moved, kernel().ptx)}}
+        self.assertEqual(len(self.failures()), 1)
+        self.assertEqual(self.failures({"at_least": 1}), [])
+        # A promise of at most so many speaks of all between the clock reads.
+        self.assertEqual(len(self.failures({"at_least": 1, "at_most": 1})), 1)
+        self.assertEqual(self.failures(kind="time"), [])
 
     def test_hold_the_least_and_the_most(self):
         self.assertEqual(len(self.failures({"at_least": 3})), 1)
@@ -122,6 +142,25 @@ class TheProgram(unittest.TestCase):
                 due = [evidence for evidence in row["evidence"]
                        if any(micro_codegen.covers(evidence, cc) for cc in compiled)]
                 self.assertGreaterEqual(checked, len(due))
+
+    def test_misses_each_instruction_of_every_case_that_is_replaced_by_another(self):
+        if not self.disassembler.name:
+            self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm), so no SASS to look at")
+        planted = 0
+        for row in self.cases:
+            for evidence in row["evidence"]:
+                if not evidence["sass"] or evidence["at_least"] == 0:
+                    continue
+                wrong = {symbol: {cc: plant(kernel_of, evidence["sass"])
+                                  for cc, kernel_of in self.kernels[symbol].items()
+                                  if micro_codegen.covers(row, cc) and
+                                  micro_codegen.covers(evidence, cc)}
+                         for symbol in row["kernels"]}
+                if any(wrong.values()):
+                    planted += 1
+                    with self.subTest(case=row["name"], sass=evidence["sass"]):
+                        self.assertNotEqual(micro_codegen.case_failures(row, wrong)[0], [])
+        self.assertGreater(planted, 0)
 
     def test_was_compiled_without_fast_math(self):
         # Else expf() and __expf() would be the same instructions.

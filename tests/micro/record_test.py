@@ -140,32 +140,35 @@ class RecordTest(unittest.TestCase):
             self.assertEqual(self.only()["value"], 20)
         self.assertIn("micro_process1.json", said.getvalue())
 
-    def test_the_program_writes_both_files_and_names_what_is_missing(self):
+    def test_each_process_keeps_its_own_medians(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20, 24], 1: [25, 25]}})
+        self.assertEqual(self.only()["by_process"],
+                         [{"value": 22, "repetitions": [20, 24], "sm_mhz": 1980},
+                          {"value": 25, "repetitions": [25, 25], "sm_mhz": 1980}])
+
+    def test_the_program_writes_pages_and_names_what_is_missing(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20], 1: [22]}})
-        micro, out = self.run_dir / "micro.json", self.run_dir / "h200" / "micro.md"
+        micro, out = self.run_dir / "micro.json", self.run_dir / "h200"
         self.assertEqual(record.main(["collect", "--run", str(self.run_dir)]), 0)
-        self.assertEqual(record.main(["report", "--micro", str(micro), "--out", str(out)]), 0)
-        self.assertIn("| b/latency | 21.00 |", out.read_text(encoding="utf-8"))
+        (out / "micro").mkdir(parents=True)
+        (out / "micro" / "gone.md").write_text("of a benchmark that is no more")
+        self.assertEqual(record.main(["report", "--micro", str(micro), "--out", str(out),
+                                      "--noplots"]), 0)
+        self.assertEqual([path.name for path in (out / "micro").iterdir()], ["a.md"])
+        self.assertIn("| b/latency | 21.00 |",
+                      (out / "micro" / "a.md").read_text(encoding="utf-8"))
+        self.assertIn("[a](micro/a.md)", (out / "micro.md").read_text(encoding="utf-8"))
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(record.main(["collect", "--run", str(self.run_dir / "no")]), 1)
         self.assertIn("cases.json", said.getvalue())
 
-    def test_the_report_speaks_of_differences_above_ten_percent(self):
-        published = [{"cc": 90, "value": 100, "source": "close", "why": ""},
-                     {"cc": 90, "value": 50, "source": "far", "why": "Their loop has a bubble."},
-                     {"cc": 90, "value": 200, "source": "farther", "why": ""}]
-        self.write_run([make_case("a/b/latency", published=published)],
-                       {"a/b/latency": {0: [105.0]}})
-        text = record.report(record.collect(self.run_dir))
-        self.assertIn("| +5.0% | close |", text)
-        self.assertIn("- `a/b/latency` is 110% above far. Their loop has a bubble.\n", text)
-        self.assertIn("- `a/b/latency` is 48% below farther. Not explained yet.\n", text)
-        self.assertNotIn("above close", text)
-
-    def test_numbers_have_four_significant_digits(self):
-        self.assertEqual([record.number(value) for value in
-                          (None, 0, 15.98765, 0.19874, 4321.6, 1.1921e-07, 0.00125)],
-                         ["–", "0", "15.99", "0.1987", "4322", "1.192e-07", "0.001250"])
+    def test_figures_that_cant_be_drawn_are_an_error_that_says_so(self):
+        self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}})
+        self.assertEqual(record.main(["collect", "--run", str(self.run_dir)]), 0)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(record.main(["report", "--micro", str(self.run_dir / "micro.json"),
+                                          "--out", str(self.run_dir), "--python", "false"]), 1)
+        self.assertIn("--noplots", said.getvalue())
 
 
 if __name__ == "__main__":

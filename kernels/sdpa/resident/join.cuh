@@ -103,7 +103,7 @@ class ResidentJoin {
     if (Part::IsHere(k)) {
       ptx::StoreShared(to, x);
     } else {
-      ptx::StorePeer(to, part_.PeersBarrier(barrier, k), x);
+      ptx::StoreAsync128(to, make_uint4(x[0], x[1], x[2], x[3]), part_.PeersBarrier(barrier, k));
     }
   }
   __device__ uint32_t StatisticsSlot() const {

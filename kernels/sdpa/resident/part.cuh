@@ -47,7 +47,7 @@ struct ResidentPart {
   }
   __device__ uint32_t Peers(int offset, int stride, int k) const {
     const uint32_t here = smem + offset + (Warpgroup() ^ k / kShape.cluster) * stride;
-    return IsHere(k) ? here : ptx::PeerAddress(here, rank ^ k % kShape.cluster);
+    return IsHere(k) ? here : ptx::MapShared(here, rank ^ k % kShape.cluster);
   }
   // Peer k is in the same CTA.
   __device__ static constexpr bool IsHere(int k) { return k % kShape.cluster == 0; }

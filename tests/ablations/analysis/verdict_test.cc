@@ -195,6 +195,59 @@ TEST(VerdictTest, ThrottlingInMoreThanHalfOfThePairsIsInvalid) {
   EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 6, 1980, 1980)), HasSubstr("6 of 10 pairs"));
 }
 
+// `base` and `candidate` of the pairs ran under the power limit, from the first on.
+std::vector<Pair> Capped(int count, int base, int candidate, double base_mhz = 1400,
+                         double candidate_mhz = 1400) {
+  std::vector<Pair> pairs = Pairs(count, 0, base_mhz, candidate_mhz);
+  for (int i = 0; i < count; ++i) {
+    pairs[i].base.power_capped = i < base;
+    pairs[i].candidate.power_capped = i < candidate;
+  }
+  return pairs;
+}
+
+TEST(VerdictTest, APowerLimitThatBothArmsShareIsValidAndMarkedWithBothClocks) {
+  const std::vector<Pair> pairs = Capped(72, 70, 72, 1410, 1408);
+  EXPECT_THAT(WhyConditionsInvalid(pairs), IsEmpty());
+  const PowerCap cap = FindPowerCap(pairs);
+  EXPECT_TRUE(cap.Any());
+  EXPECT_EQ(cap.Text(),
+            "power-capped in 70 (base) and 72 (candidate) of 72 pairs, at 1410 and 1408 MHz");
+}
+
+TEST(VerdictTest, APowerLimitThatHeldOneArmMoreThanAQuarterMoreIsInvalid) {
+  // On either side of the limit of a quarter of the pairs, for either arm.
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 25, 0)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 0, 25)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 100, 75)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 26, 0)), HasSubstr("base in 26, candidate in 0"));
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 0, 26)), HasSubstr("base in 0, candidate in 26"));
+  EXPECT_THAT(WhyConditionsInvalid(Capped(100, 74, 100)), HasSubstr("one arm more"));
+}
+
+TEST(VerdictTest, UnderThePowerLimitUnequalOrDriftingClocksStayInvalid) {
+  EXPECT_THAT(WhyConditionsInvalid(Capped(72, 72, 72, 1400, 1427)), IsEmpty());
+  EXPECT_THAT(WhyConditionsInvalid(Capped(72, 72, 72, 1400, 1430)), HasSubstr("clocks differ"));
+  std::vector<Pair> drifting = Capped(72, 72, 72);
+  for (int i = 0; i < 72; ++i) {
+    drifting[i].base.sm_mhz = drifting[i].candidate.sm_mhz = 1500 - 2.0 * i;
+  }
+  EXPECT_THAT(WhyConditionsInvalid(drifting), HasSubstr("the clocks drift"));
+}
+
+TEST(VerdictTest, HeatUnderThePowerLimitIsStillThrottling) {
+  std::vector<Pair> pairs = Capped(10, 10, 10);
+  for (int i = 0; i < 6; ++i) pairs[i].candidate.throttled = true;
+  EXPECT_THAT(WhyConditionsInvalid(pairs), HasSubstr("throttled in 6 of 10 pairs"));
+}
+
+TEST(VerdictTest, WithoutAPowerLimitThereIsNoMark) {
+  EXPECT_FALSE(FindPowerCap(Pairs(10, 10, 1980, 1980)).Any());
+  EXPECT_FALSE(FindPowerCap({}).Any());
+  EXPECT_EQ(FindPowerCap(Capped(2, 1, 0, 0, 1400)).Text(),
+            "power-capped in 1 (base) and 0 (candidate) of 2 pairs");
+}
+
 TEST(VerdictTest, ClocksMoreThanTwoPercentApartAreInvalid) {
   // On either side of the limit of 2%.
   EXPECT_THAT(WhyConditionsInvalid(Pairs(10, 0, 2000, 1970)), IsEmpty());

@@ -250,6 +250,23 @@ TEST(DescribeThrottle, KeepsBitsThatHaveNoName) {
   EXPECT_EQ(DescribeThrottle(0x8 | 0x1000), "hw_slowdown+0x1000");
 }
 
+TEST(IsPowerCapped, IsTheBoardsOwnLimitAlone) {
+  EXPECT_TRUE(IsPowerCapped(0x4));
+  EXPECT_TRUE(IsPowerCapped(0x4 | 0x1 | 0x20));
+  EXPECT_FALSE(IsPowerCapped(0x80)) << "the power brake comes from outside the board";
+  EXPECT_FALSE(IsPowerCapped(0));
+}
+
+TEST(IsThrottledBesidesPowerCap, CountsHeatTheSupplyAndTheUnknown) {
+  EXPECT_FALSE(IsThrottledBesidesPowerCap(0));
+  EXPECT_FALSE(IsThrottledBesidesPowerCap(0x4));
+  EXPECT_FALSE(IsThrottledBesidesPowerCap(0x4 | 0x1 | 0x2 | 0x100));
+  for (const uint64_t reason : {0x8, 0x10, 0x20, 0x40, 0x80, 0x1000}) {
+    EXPECT_TRUE(IsThrottledBesidesPowerCap(reason)) << reason;
+    EXPECT_TRUE(IsThrottledBesidesPowerCap(reason | 0x4)) << reason;
+  }
+}
+
 TEST(IsThrottled, TellsASlowedGpuFromAnIdleOne) {
   EXPECT_FALSE(IsThrottled(0));
   EXPECT_FALSE(IsThrottled(0x1 | 0x2 | 0x100));

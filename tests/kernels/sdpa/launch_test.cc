@@ -38,7 +38,7 @@ TEST(CheckLaunchable, AcceptsEveryInstanceOnHopper) {
   }
 }
 
-TEST(CheckLaunchable, AcceptsTheSmemFamilyAndNoWgmmaOnAnAdaGpu) {
+TEST(CheckLaunchable, RefusesWgmmaAndWhatNeedsMoreSharedMemoryOnAnAdaGpu) {
   DeviceFacts ada = Gpu(99 * 1024);
   ada.compute_major = 8;
   ada.compute_minor = 9;
@@ -46,6 +46,8 @@ TEST(CheckLaunchable, AcceptsTheSmemFamilyAndNoWgmmaOnAnAdaGpu) {
     const absl::Status status = CheckLaunchable(instance->config, ProblemOf(*instance), ada);
     if (FamilyOf(instance->config) == Family::kSmem) {
       EXPECT_TRUE(status.ok()) << status;
+    } else if (FamilyOf(instance->config) == Family::kMma) {
+      EXPECT_EQ(status.ok(), SmemBytes(instance->config) <= ada.max_smem_optin_bytes) << status;
     } else {
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));

@@ -1,0 +1,58 @@
+// Faults that tests of the harness plant in an arm: they show that a broken kernel
+// ends as BROKEN in the record and takes nothing else with it. run.json names
+// them, and the run's id begins with "planted-".
+//
+//   trap            the kernel stops itself, as a failed device assertion does
+//   spin            it never ends (it does after kSpinSeconds, lest a controller
+//                   that fails to stop it leaves a GPU spinning)
+//   write_outside   it writes into memory of ours right behind its output
+//   write_unmapped  it writes where no memory is
+//
+//   RETURN_IF_CUDA_ERROR(LaunchPlantedFault(Fault::kTrap, nullptr, stream), "planting a fault");
+
+#ifndef WARPLEDGER_ABLATIONS_PLANTED_FAULTS_H_
+#define WARPLEDGER_ABLATIONS_PLANTED_FAULTS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/record.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+enum class Fault { kNone, kTrap, kSpin, kWriteOutside, kWriteUnmapped };
+
+struct NamedFault {
+  const char* name;
+  Fault fault;
+};
+
+inline constexpr NamedFault kFaults[] = {
+    {"trap", Fault::kTrap},
+    {"spin", Fault::kSpin},
+    {"write_outside", Fault::kWriteOutside},
+    {"write_unmapped", Fault::kWriteUnmapped},
+};
+
+inline constexpr int kSpinSeconds = 30;
+
+// InvalidArgument for a name that is none of kFaults.
+absl::StatusOr<Fault> FindFault(std::string_view name);
+
+// "trap@ladder:wmma_pv@mission_b,spin@…": fault, arm and, if not on all, shape.
+// InvalidArgument for another form, or a fault, arm or shape that does not exist.
+absl::StatusOr<std::vector<PlantedFault>> ParsePlants(std::string_view text,
+                                                      const std::vector<std::string>& arms,
+                                                      const std::vector<std::string>& shapes);
+
+// A kernel of one thread that commits `fault`. `behind_output` is the first byte
+// behind an output.
+cudaError_t LaunchPlantedFault(Fault fault, void* behind_output, cudaStream_t stream);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_PLANTED_FAULTS_H_

@@ -1,0 +1,306 @@
+// Q, K and V on their way to shared memory, in the three ways of the mma family:
+// through registers, by a ring of cp.async that the computing warps fill, and by
+// warps that do nothing else.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/ptx.cuh"
+#include "kernels/sdpa/mma/schedule.cuh"
+#include "kernels/sdpa/mma/shape.h"
+
+namespace warpledger::sdpa {
+
+// Copies rows of head_dim fp16 by the caller's `kThreads` threads, 16 bytes each.
+//   row_of(r): global row of row r, for r < valid_rows; rows from there on are zeros
+template <MmaShape kShape, int kRows, int kThreads, bool kAsync, typename RowOf>
+__device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_rows, RowOf row_of) {
+  constexpr int kChunks = kShape.head_dim / 8;
+  static_assert(kThreads % kChunks == 0, "a thread keeps to its column");
+  constexpr int kRowStep = kThreads / kChunks;
+  const int chunk = thread % kChunks;
+  // Loads through registers: four in flight, or they take the place of fragments.
+  constexpr int kUnroll = kAsync ? kRows / kRowStep + 1 : 4;
+#pragma unroll kUnroll
+  for (int first = 0; first < kRows; first += kRowStep) {
+    const int row = first + thread / kChunks;
+    if (kRows % kRowStep != 0 && row >= kRows) break;
+    const bool valid = row < valid_rows;
+    const uint32_t to = tile + ChunkOffset(kShape.layout, kShape.head_dim, row, chunk);
+    // The address of a row that is not read must still be one inside the tensor.
+    const half* from = src + (valid ? row_of(row) : row_of(0)) * kShape.head_dim + chunk * 8;
+    if constexpr (kAsync) {
+      ptx::CpAsync16(to, from, valid);
+    } else {
+      uint4 x = make_uint4(0, 0, 0, 0);
+      if (valid) x = __ldg(reinterpret_cast<const uint4*>(from));
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(x.x), "r"(x.y),
+                   "r"(x.z), "r"(x.w)
+                   : "memory");
+    }
+  }
+}
+
+// One tile of K or V.
+template <MmaShape kShape, int kThreads, bool kAsync>
+__device__ void CopyKvTile(uint32_t tile, const half* src, int thread, int n, int seq_kv) {
+  const int first_key = n * kShape.tile_n;
+  CopyRows<kShape, kShape.tile_n, kThreads, kAsync>(
+      tile, src, thread, seq_kv - first_key,
+      [&](int row) { return static_cast<int64_t>(first_key + row); });
+}
+
+// Q's tile, by the caller's kThreads threads.
+template <MmaShape kShape, int kThreads, bool kAsync>
+__device__ void CopyQTile(uint32_t tile, const MmaParams& p, const MmaWork<kShape>& work,
+                          int thread) {
+  CopyRows<kShape, TileM(kShape), kThreads, kAsync>(
+      tile, static_cast<const half*>(p.forward.q), thread, work.rows,
+      [&](int row) { return work.GlobalRow(p, row); });
+}
+
+// The K/V tiles of one group of warps, last first: tile(i) = end - 1 - group - i * groups.
+template <MmaShape kShape>
+struct GroupTiles {
+  int first;  // tile 0 of the group
+  int count;
+
+  __device__ GroupTiles(const MmaWork<kShape>& work, int group) {
+    const int tiles = work.tile_end - work.tile_begin;
+    first = work.tile_end - 1 - group;
+    count = max(tiles - group + kShape.key_groups - 1, 0) / kShape.key_groups;
+  }
+  __device__ int operator[](int i) const { return first - i * kShape.key_groups; }
+};
+
+// mbarriers of the specialised pipeline, in forms that sm_80 has.
+struct ProducerBarriers {
+  uint32_t base;
+  int stages;
+
+  __device__ uint32_t KFull(int slot) const { return base + slot * 8; }
+  __device__ uint32_t VFull(int slot) const { return base + (stages + slot) * 8; }
+  __device__ uint32_t Empty(int slot) const { return base + (2 * stages + slot) * 8; }
+
+  // One thread.
+  __device__ void Init(int producer_threads, int consumer_warps) const {
+    for (int slot = 0; slot < stages; ++slot) {
+      ptx::MbarrierInit(KFull(slot), producer_threads);
+      ptx::MbarrierInit(VFull(slot), producer_threads);
+      ptx::MbarrierInit(Empty(slot), consumer_warps);
+    }
+  }
+  __device__ static void Arrive(uint32_t barrier) {
+    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}\n" ::"r"(barrier)
+                 : "memory");
+  }
+  // Arrives once the copies that this thread has started are done.
+  __device__ static void ArriveOnCopies(uint32_t barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\n" ::"r"(barrier) : "memory");
+  }
+  __device__ static void Wait(uint32_t barrier, uint32_t parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "wait:\n"
+        "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
+        "@!done bra wait;\n"
+        "}\n" ::"r"(barrier),
+        "r"(parity)
+        : "memory");
+  }
+};
+
+// Hands K and V tiles to a group of computing warps. All threads of a group call,
+// in this order: Start, WaitFirst, and for each of the group's tiles AcquireK,
+// AcquireV, Release. Every group calls the first two, also without tiles: they hold
+// a barrier of the CTA.
+template <MmaShape kShape>
+class MmaPipeline {
+ public:
+  __device__ MmaPipeline(uint32_t smem, const MmaParams& p, const MmaWork<kShape>& work, int group,
+                         int thread)
+      : smem_(smem), p_(p), work_(work), tiles_(work, group), group_(group), thread_(thread) {}
+
+  __device__ const GroupTiles<kShape>& tiles() const { return tiles_; }
+  __device__ uint32_t K(int slot) const { return smem_ + kSmem.k + Tile(slot) * kSmem.kv_bytes; }
+  __device__ uint32_t V(int slot) const { return smem_ + kSmem.v + Tile(slot) * kSmem.kv_bytes; }
+
+  // Starts the copies of Q and of the first tiles.
+  __device__ void Start() const {
+    CopyQTile<kShape, ConsumerThreads(kShape), (kShape.stages > 0)>(
+        smem_ + kSmem.q, p_, work_, group_ * kGroupThreads + thread_);
+    if constexpr (kRing) {
+#pragma unroll
+      for (int i = 0; i < kShape.stages - 1; ++i) Fetch(i, i);
+    }
+  }
+
+  // Where a tile's scores are computed one iteration before its output, K runs one
+  // tile ahead of V: StartAhead, WaitFirstAhead, and AcquireAhead for each tile i,
+  // after which V of tile i and K of tile i + 1 are readable.
+  __device__ void StartAhead() const {
+    CopyQTile<kShape, ConsumerThreads(kShape), true>(smem_ + kSmem.q, p_, work_,
+                                                     group_ * kGroupThreads + thread_);
+    FetchK(0, 0);
+    ptx::CpAsyncCommit();
+#pragma unroll
+    for (int i = 1; i < kShape.stages; ++i) {
+      FetchK(i, i);
+      FetchV(i - 1, i - 1);
+      ptx::CpAsyncCommit();
+    }
+  }
+  __device__ void WaitFirstAhead() const {
+    ptx::CpAsyncWait<kShape.stages - 1>();
+    __syncthreads();
+  }
+  __device__ void AcquireAhead(int i) const {
+    ptx::CpAsyncWait<kShape.stages - 2>();
+    SyncGroup();
+    // K of tile i and V of tile i - 1 have been read by all.
+    FetchK(i + kShape.stages, i % kShape.stages);
+    FetchV(i + kShape.stages - 1, (i + kShape.stages - 1) % kShape.stages);
+    ptx::CpAsyncCommit();
+  }
+
+  // Q is readable, and the first K tile where there is one.
+  __device__ void WaitFirst() const {
+    if constexpr (kShape.producer_warps > 0) {
+      ptx::CpAsyncCommit();
+      ptx::CpAsyncWait<0>();
+      ptx::NamedBarrierSync(kConsumerBarrier, ConsumerThreads(kShape));
+    } else {
+      if constexpr (kRing) ptx::CpAsyncWait<2 * kShape.stages - 3>();
+      __syncthreads();
+    }
+  }
+
+  // Tile i's K is readable; returns its slot.
+  __device__ int AcquireK(int i) const {
+    if constexpr (kShape.producer_warps > 0) {
+      const int slot = i % kShape.stages;
+      ProducerBarriers::Wait(Barriers().KFull(slot), i / kShape.stages & 1);
+      return slot;
+    } else if constexpr (kRing) {
+      if (i > 0) {
+        ptx::CpAsyncWait<2 * kShape.stages - 4>();
+        SyncGroup();
+      }
+      // Overwrites the slot of tile i - 1, which the barrier has just freed.
+      Fetch(i + kShape.stages - 1, (i + kShape.stages - 1) % kShape.stages);
+      return i % kShape.stages;
+    } else {
+      if (i > 0) SyncGroup();
+      const int n = tiles_[i];
+      CopyKvTile<kShape, kGroupThreads, false>(K(0), work_.k, thread_, n, p_.forward.seq_kv);
+      CopyKvTile<kShape, kGroupThreads, false>(V(0), work_.v, thread_, n, p_.forward.seq_kv);
+      SyncGroup();
+      return 0;
+    }
+  }
+
+  // Its V too. The first tile's comes apart from its K; later ones came with it.
+  __device__ void AcquireV(int i) const {
+    if constexpr (kShape.producer_warps > 0) {
+      ProducerBarriers::Wait(Barriers().VFull(i % kShape.stages), i / kShape.stages & 1);
+    } else if constexpr (kRing) {
+      if (i == 0) {
+        ptx::CpAsyncWait<2 * kShape.stages - 2>();
+        SyncGroup();
+      }
+    }
+  }
+
+  // The calling warp has read tile i.
+  __device__ void Release(int i) const {
+    if constexpr (kShape.producer_warps > 0) {
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ProducerBarriers::Arrive(Barriers().Empty(i % kShape.stages));
+    }
+  }
+
+  // The producers' whole work; `thread` among theirs.
+  __device__ void Produce(int thread) const {
+    constexpr int kThreads = kShape.producer_warps > 0 ? kShape.producer_warps * 32 : 32;
+    for (int i = 0; i < tiles_.count; ++i) {
+      const int slot = i % kShape.stages;
+      if (i >= kShape.stages) {
+        ProducerBarriers::Wait(Barriers().Empty(slot), (i / kShape.stages - 1) & 1);
+      }
+      CopyKvTile<kShape, kThreads, true>(K(slot), work_.k, thread, tiles_[i], p_.forward.seq_kv);
+      ProducerBarriers::ArriveOnCopies(Barriers().KFull(slot));
+      CopyKvTile<kShape, kThreads, true>(V(slot), work_.v, thread, tiles_[i], p_.forward.seq_kv);
+      ProducerBarriers::ArriveOnCopies(Barriers().VFull(slot));
+    }
+    // No thread may leave with copies under way.
+    ptx::CpAsyncCommit();
+    ptx::CpAsyncWait<0>();
+  }
+
+  // One thread, before a barrier of the CTA.
+  __device__ static void InitBarriers(uint32_t smem) {
+    ProducerBarriers{smem + kSmem.barriers, Stages(kShape)}.Init(kShape.producer_warps * 32,
+                                                                 kShape.row_warps);
+  }
+
+ private:
+  static constexpr MmaSmem kSmem = MakeSmem(kShape);
+  static constexpr int kGroupThreads = kShape.row_warps * 32;
+  static constexpr bool kRing = kShape.stages > 0 && kShape.producer_warps == 0;
+  static constexpr int kConsumerBarrier = 1;
+
+  __device__ int Tile(int slot) const { return group_ * Stages(kShape) + slot; }
+  __device__ ProducerBarriers Barriers() const { return {smem_ + kSmem.barriers, Stages(kShape)}; }
+
+  __device__ void SyncGroup() const {
+    if constexpr (kShape.key_groups == 1) {
+      __syncthreads();
+    } else if constexpr (kShape.row_warps == 1) {
+      __syncwarp();
+    } else {
+      // Numbers known to the compiler: racecheck can't follow a barrier whose number is
+      // in a register.
+#pragma unroll
+      for (int g = 0; g < kShape.key_groups; ++g) {
+        if (group_ == g) ptx::NamedBarrierSync(1 + g, kGroupThreads);
+      }
+    }
+  }
+
+  // Starts the copies of the group's tile i, K and V in a commit group each. Past
+  // the last tile the groups are empty: their count, which all waits go by, stays
+  // right.
+  __device__ void Fetch(int i, int slot) const {
+    FetchK(i, slot);
+    ptx::CpAsyncCommit();
+    FetchV(i, slot);
+    ptx::CpAsyncCommit();
+  }
+  __device__ void FetchK(int i, int slot) const {
+    if (i >= tiles_.count) return;
+    CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, thread_, tiles_[i],
+                                            p_.forward.seq_kv);
+  }
+  __device__ void FetchV(int i, int slot) const {
+    if (i >= tiles_.count) return;
+    CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, thread_, tiles_[i],
+                                            p_.forward.seq_kv);
+  }
+
+  const uint32_t smem_;
+  const MmaParams& p_;
+  const MmaWork<kShape>& work_;
+  const GroupTiles<kShape> tiles_;
+  const int group_;
+  const int thread_;  // in its group
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_

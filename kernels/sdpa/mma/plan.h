@@ -1,0 +1,60 @@
+// How a launch of the mma family is laid out over the GPU. Host-safe.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_MMA_PLAN_H_
+#define WARPLEDGER_KERNELS_SDPA_MMA_PLAN_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/sdpa/mma/params.h"
+#include "kernels/sdpa/mma/shape.h"
+
+namespace warpledger::sdpa {
+
+// What a plan must know of the GPU.
+struct MmaDevice {
+  int sms = 1;
+  int smem_per_sm = 0;  // bytes
+  int64_t l2_bytes = 0;
+};
+
+// CTAs of the shape that an SM holds, by registers and shared memory.
+constexpr int CtasPerSm(const MmaShape& s, const MmaDevice& device) {
+  constexpr int kReservedBytes = 1024;  // of each CTA, by the system
+  const int by_smem = device.smem_per_sm / (MakeSmem(s).bytes + kReservedBytes);
+  return std::max(1, std::min(by_smem, MinCtasPerSm(s)));
+}
+
+// Everything of `params` but the instance's own memory. Returns the CTAs of the grid.
+constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, const MmaDevice& device,
+                           MmaParams* params) {
+  MmaParams p;
+  p.forward = forward;
+  p.group_size = forward.heads_q / forward.heads_kv;
+  p.heads = forward.batch * (s.pack_heads ? forward.heads_kv : forward.heads_q);
+  p.rows = forward.seq_q * (s.pack_heads ? p.group_size : 1);
+  p.query_tiles = (p.rows + TileM(s) - 1) / TileM(s);
+  p.tiles = p.heads * p.query_tiles;
+  // Half of L2 for K and V, the rest for Q and O on their way.
+  const int64_t kv_bytes_per_head = int64_t{forward.seq_kv} * s.head_dim * 2 * 2;
+  const int64_t kv_heads_in_l2 = std::max<int64_t>(1, device.l2_bytes / 2 / kv_bytes_per_head);
+  p.heads_in_flight = static_cast<int>(
+      std::min<int64_t>(kv_heads_in_l2 * (s.pack_heads ? 1 : p.group_size), p.heads));
+
+  const int slots = device.sms * CtasPerSm(s, device);
+  unsigned ctas = static_cast<unsigned>(p.tiles);
+  if (s.split_kv) {
+    const int kv_tiles = (forward.seq_kv + s.tile_n - 1) / s.tile_n;
+    const int most = std::min({kMaxSplits, kMaxPartials / p.tiles, kv_tiles / s.key_groups});
+    p.splits = std::max(1, std::min(slots / p.tiles, most));
+    ctas = static_cast<unsigned>(p.tiles * p.splits);
+  } else if (IsPersistent(s)) {
+    ctas = static_cast<unsigned>(std::min(p.tiles, slots));
+  }
+  *params = p;
+  return ctas;
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_MMA_PLAN_H_

@@ -1,0 +1,91 @@
+// Which query rows and keys a CTA of the mma family works on.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_MMA_SCHEDULE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_MMA_SCHEDULE_CUH_
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/sdpa/mma/params.h"
+#include "kernels/sdpa/mma/shape.h"
+
+namespace warpledger::sdpa {
+
+// One tile_m block of queries, and the K/V tiles that this CTA sees of it.
+template <MmaShape kShape>
+struct MmaWork {
+  const half* k;   // (seq_kv, head_dim) fp16, the head's keys
+  const half* v;   // (seq_kv, head_dim) fp16
+  int64_t first;   // Q's and O's row, over batch and heads, of position 0 of the (first) head
+  int first_row;   // of the tile in its head
+  int rows;        // valid ones, 1..tile_m
+  int tile_begin;  // K/V tiles [tile_begin, tile_end)
+  int tile_end;
+  int whole_tiles;  // K/V tiles below this one need no mask
+
+  // The row of `row` of the tile in Q, O and LSE.
+  __device__ int64_t GlobalRow(const MmaParams& p, int row) const {
+    const int in_head = first_row + row;
+    if constexpr (kShape.pack_heads) {
+      const int position = in_head / p.group_size;
+      const int head = in_head - position * p.group_size;
+      return first + int64_t{head} * p.forward.seq_q + position;
+    } else {
+      return first + in_head;
+    }
+  }
+  // The keys that `row` of the tile sees: [0, VisibleKeys).
+  __device__ int VisibleKeys(const MmaParams& p, int row) const {
+    const ForwardParams& f = p.forward;
+    if (!f.causal) return f.seq_kv;
+    int position = first_row + row;
+    if constexpr (kShape.pack_heads) position /= p.group_size;
+    return min(position + f.seq_kv - f.seq_q + 1, f.seq_kv);
+  }
+};
+
+template <MmaShape kShape>
+__device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split) {
+  const ForwardParams& f = p.forward;
+  MmaWork<kShape> w;
+  int head;
+  int block;
+  if (kShape.longest_first && f.causal) {
+    // Heads whose K/V fit into L2 together go before the next ones; among them the
+    // longest tiles first.
+    const int tiles_per_group = p.heads_in_flight * p.query_tiles;
+    const int group = tile / tiles_per_group;
+    const int in_group = tile - group * tiles_per_group;
+    const int first_head = group * p.heads_in_flight;
+    const int heads = min(p.heads_in_flight, p.heads - first_head);
+    const int rank = in_group / heads;
+    block = p.query_tiles - 1 - rank;
+    head = first_head + in_group - rank * heads;
+  } else {
+    head = tile / p.query_tiles;
+    block = tile - head * p.query_tiles;
+  }
+  const int kv_head = kShape.pack_heads ? head : head / p.group_size;
+  const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * kShape.head_dim;
+  w.k = static_cast<const half*>(f.k) + kv_offset;
+  w.v = static_cast<const half*>(f.v) + kv_offset;
+  w.first = int64_t{head} * (kShape.pack_heads ? p.group_size : 1) * f.seq_q;
+  w.first_row = block * TileM(kShape);
+  w.rows = min(TileM(kShape), p.rows - w.first_row);
+  const int last_visible = max(w.VisibleKeys(p, w.rows - 1), 0);
+  const int tiles = (last_visible + kShape.tile_n - 1) / kShape.tile_n;
+  w.tile_begin = 0;
+  w.tile_end = tiles;
+  if constexpr (kShape.split_kv) {
+    const int share = (tiles + p.splits - 1) / p.splits;
+    w.tile_begin = min(split * share, tiles);
+    w.tile_end = min(w.tile_begin + share, tiles);
+  }
+  w.whole_tiles = max(w.VisibleKeys(p, 0), 0) / kShape.tile_n;
+  return w;
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_MMA_SCHEDULE_CUH_

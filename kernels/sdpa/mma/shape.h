@@ -1,0 +1,186 @@
+// The geometry of an mma instance: a value, host-safe. config.h makes it from the
+// toggles; kernels and launches see nothing else.
+//
+//   constexpr MmaShape kShape = {.head_dim = 128, .rows_per_warp = 32, .stages = 2};
+//   static_assert(TileM(kShape) == 128);
+
+#ifndef WARPLEDGER_KERNELS_SDPA_MMA_SHAPE_H_
+#define WARPLEDGER_KERNELS_SDPA_MMA_SHAPE_H_
+
+#include "kernels/common/bank_model.h"
+#include "kernels/sdpa/parts/exp_method.h"
+
+namespace warpledger::sdpa {
+
+// Where a 16-byte chunk of a row lies in shared memory.
+enum class MmaLayout {
+  kLinear = 0,      // rows back to back
+  kXorSwizzle = 1,  // chunk index xor row, within the row
+  kPadding = 2,     // one chunk of waste behind each row
+};
+
+// Which CTA computes which tile of queries.
+enum class MmaPersistent {
+  kNo = 0,       // one CTA per tile
+  kStatic = 1,   // CTAs that fill the GPU once walk over the tiles
+  kDynamic = 2,  // the same, fetching tiles from a counter
+};
+
+// What is accumulated in fp16 instead of fp32: bits.
+inline constexpr int kFp16Output = 1;
+inline constexpr int kFp16Scores = 2;
+
+struct MmaShape {
+  int head_dim = 64;
+  int row_warps = 4;       // warps side by side along the query rows
+  int rows_per_warp = 16;  // 16 or 32
+  int tile_n = 64;         // keys per K/V tile
+  int key_groups = 1;      // groups of row_warps warps, each with every key_groups-th K/V tile
+  int stages = 0;          // K/V tiles in a ring of cp.async; 0: one tile, copied through registers
+  MmaLayout layout = MmaLayout::kLinear;
+  bool q_registers = false;   // Q's fragments are loaded once
+  bool p_registers = false;   // P goes from accumulator to operand without shared memory
+  bool v_transposed = false;  // ldmatrix.trans for V
+  ExpMethod exp = ExpMethod::kExpf;
+  bool softmax_overlap = false;  // a tile's softmax among the products of the next
+  bool lazy_rescale = false;
+  int fp16_accumulators = 0;
+  bool border_mask = false;    // mask only tiles that need it
+  int producer_warps = 0;      // warps that only copy
+  bool longest_first = false;  // under the causal mask, tiles with the most keys first
+  MmaPersistent persistent = MmaPersistent::kNo;
+  bool split_kv = false;    // small grids: several CTAs share a tile's keys
+  bool pack_heads = false;  // a tile's rows are (position, query head of the K/V head)
+
+  friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
+};
+
+// The tiles that the suite compares, by the toggle's level.
+struct MmaTile {
+  int row_warps;
+  int rows_per_warp;
+  int tile_n;
+};
+inline constexpr MmaTile kMmaTiles[] = {
+    {4, 16, 64},   // 64 x 64
+    {4, 32, 64},   // 128 x 64
+    {2, 16, 64},   // 32 x 64, for grids of few rows
+    {1, 16, 32},   // 16 x 32, for decoding
+    {2, 32, 64},   // 64 x 64, 32 rows a warp
+    {8, 16, 64},   // 128 x 64, 16 rows a warp
+    {4, 16, 128},  // 64 x 128
+    {4, 32, 96},   // 128 x 96
+};
+
+constexpr int TileM(const MmaShape& s) { return s.row_warps * s.rows_per_warp; }
+constexpr int ConsumerThreads(const MmaShape& s) { return s.row_warps * s.key_groups * 32; }
+constexpr int Threads(const MmaShape& s) { return ConsumerThreads(s) + s.producer_warps * 32; }
+constexpr int Stages(const MmaShape& s) { return s.stages > 0 ? s.stages : 1; }
+constexpr bool IsPersistent(const MmaShape& s) { return s.persistent != MmaPersistent::kNo; }
+// O leaves through shared memory where several groups or CTAs hold a part of it.
+constexpr bool HasPartialOutputs(const MmaShape& s) { return s.key_groups > 1 || s.split_kv; }
+
+// Registers that a thread's fragments take, in 32-bit words, and about what else
+// is live beside them.
+constexpr int FragmentRegisters(const MmaShape& s) {
+  const int row_blocks = s.rows_per_warp / 16;
+  const int output = s.head_dim / 2 / ((s.fp16_accumulators & kFp16Output) ? 2 : 1);
+  const int scores = s.tile_n / 2 * (s.softmax_overlap ? 2 : 1);
+  return row_blocks * (output + scores + (s.q_registers ? s.head_dim / 4 : 0));
+}
+constexpr int OtherRegisters(const MmaShape& s) {
+  // With overlap, addresses and operands of two products at once: at 64 ptxas spills.
+  return s.softmax_overlap ? 104 : 64;
+}
+
+// CTAs that should fit on an SM by registers; ptxas keeps to it.
+constexpr int MinCtasPerSm(const MmaShape& s) {
+  constexpr int kMaxRegisters = 255;
+  int need = FragmentRegisters(s) + OtherRegisters(s);
+  if (need > kMaxRegisters) need = kMaxRegisters;
+  const int ctas = 65536 / (Threads(s) * need);
+  return ctas < 1 ? 1 : ctas;
+}
+
+// --- Layout of a tile in shared memory ------------------------------------------
+
+inline constexpr int kMmaChunkBytes = 16;  // what a lane copies, and a row of an ldmatrix matrix
+
+// Bytes from a row of `columns` fp16 to the next.
+constexpr int RowBytes(MmaLayout layout, int columns) {
+  return columns * 2 + (layout == MmaLayout::kPadding ? kMmaChunkBytes : 0);
+}
+
+// The byte at which chunk `chunk` (8 columns) of row `row` lies in its tile.
+constexpr int ChunkOffset(MmaLayout layout, int columns, int row, int chunk) {
+  if (layout == MmaLayout::kXorSwizzle) {
+    chunk = bank_model::XorSwizzle(row, chunk, columns * 2 / kMmaChunkBytes);
+  }
+  return row * RowBytes(layout, columns) + chunk * kMmaChunkBytes;
+}
+
+// Rows of fp32 that the epilogue stages, padded by 16 bytes.
+constexpr int StagedRowFloats(const MmaShape& s) { return s.head_dim + 4; }
+
+// Byte offsets in dynamic shared memory.
+struct MmaSmem {
+  int q = 0;          // (tile_m, head_dim) fp16
+  int k = 0;          // (key_groups, stages, tile_n, head_dim) fp16
+  int v = 0;          // (key_groups, stages, tile_n, head_dim) fp16
+  int kv_bytes = 0;   // of one K or V tile
+  int p = 0;          // (row_warps * key_groups, rows_per_warp, tile_n) fp16; without p_registers
+  int staged = 0;     // (key_groups, tile_m, head_dim) fp32, over Q, K and V; partial outputs only
+  int stats = 0;      // (key_groups, tile_m, 2) fp32: a row's maximum and sum; partial outputs only
+  int barriers = 0;   // (3, stages) mbarriers; with producer warps
+  int next_tile = 0;  // int: the dynamic schedule's, and the last CTA's flag
+  int bytes = 0;
+};
+
+constexpr MmaSmem MakeSmem(const MmaShape& s) {
+  MmaSmem m;
+  int end = 0;
+  const auto take = [&end](int bytes) {
+    const int at = end;
+    end += (bytes + 127) / 128 * 128;  // a swizzled row of 64 columns must not straddle
+    return at;
+  };
+  m.kv_bytes = s.tile_n * RowBytes(s.layout, s.head_dim);
+  m.q = take(TileM(s) * RowBytes(s.layout, s.head_dim));
+  m.k = take(s.key_groups * Stages(s) * m.kv_bytes);
+  m.v = take(s.key_groups * Stages(s) * m.kv_bytes);
+  m.p = take(s.p_registers
+                 ? 0
+                 : s.row_warps * s.key_groups * s.rows_per_warp * RowBytes(s.layout, s.tile_n));
+  if (HasPartialOutputs(s)) {
+    m.staged = 0;
+    const int staged_end = s.key_groups * TileM(s) * StagedRowFloats(s) * 4;
+    if (staged_end > end) end = (staged_end + 127) / 128 * 128;
+    m.stats = take(s.key_groups * TileM(s) * 2 * 4);
+  }
+  m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8 : 0);
+  m.next_tile = take(s.split_kv || s.persistent == MmaPersistent::kDynamic ? 4 : 0);
+  m.bytes = end;
+  return m;
+}
+
+// Why a shape has no kernel; empty when it has one.
+constexpr const char* WhyIllegal(const MmaShape& s) {
+  if (s.rows_per_warp != 16 && s.rows_per_warp != 32) return "a warp holds 16 or 32 rows";
+  if (s.tile_n % 16 != 0) return "a K/V tile is whole fragments of 16 keys";
+  if (s.head_dim != 64 && s.head_dim != 128) return "head_dim is 64 or 128";
+  if (s.stages == 1) return "a ring has at least two stages";
+  if (s.producer_warps > 0 && s.stages < 2) return "producer warps need a ring to fill";
+  if (s.softmax_overlap && s.stages < 2) return "overlap needs two K tiles at a time";
+  if (s.softmax_overlap && s.producer_warps > 0) return "producers fill K and V in step";
+  if (s.producer_warps > 0 && s.key_groups > 1) return "producer warps feed a single group";
+  if (s.producer_warps > 0 && IsPersistent(s)) return "producer warps serve a single tile";
+  if (s.producer_warps > 0 && HasPartialOutputs(s))
+    return "producer warps leave before the combine";
+  if (s.key_groups > 1 && IsPersistent(s)) return "groups stage their outputs over K and V";
+  if (s.split_kv && IsPersistent(s)) return "split-KV is for grids that don't fill the GPU";
+  return "";
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_MMA_SHAPE_H_

@@ -1,0 +1,97 @@
+// The softmax's exponential on the GPU: one class, one method each (exp_method.h).
+//
+//   using Exp = SoftmaxExp<ExpMethod::kExpFolded>;
+//   const float scale = Exp::Scale(softmax_scale);       // once
+//   const float shift = row_max * scale;                 // once per row and tile
+//   float p = Exp::Of(fmaf(score, scale, -shift), i);    // exp of the scaled difference
+//   uint32_t pair = Exp::Pair(x0, x1, i, &sum);          // two as packed fp16; adds both to sum
+//
+// `index` is the element's position in an unrolled loop, so that the mixed method
+// chooses at compile time. Arguments of -infinity give 0, or what rounds to 0 in fp16.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_PARTS_EXP_CUH_
+#define WARPLEDGER_KERNELS_SDPA_PARTS_EXP_CUH_
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/sdpa/parts/exp_method.h"
+
+namespace warpledger::sdpa {
+
+// MUFU.EX2; subnormal results become 0.
+__device__ inline float Exp2Approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Two fp32 to one register of fp16, `low` in the lower half.
+__device__ inline uint32_t PackHalfPair(float low, float high) {
+  uint32_t packed;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+
+// 2^x of both halves.
+__device__ inline uint32_t Exp2HalfPair(uint32_t x) {
+  uint32_t y;
+  asm("ex2.approx.f16x2 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
+template <ExpMethod kMethod>
+struct SoftmaxExp {
+  static constexpr float kLog2E = 1.4426950408889634f;
+
+  // What scores and maxima are multiplied by.
+  __device__ static float Scale(float softmax_scale) {
+    return InLog2Units(kMethod) ? softmax_scale * kLog2E : softmax_scale;
+  }
+  // Natural logarithm's units per unit of a scaled score.
+  __device__ static float ToNatural() { return InLog2Units(kMethod) ? 1.0f / kLog2E : 1.0f; }
+
+  // The factor between two maxima: few of them, so always in fp32 by MUFU.
+  __device__ static float Rescale(float x) {
+    return InLog2Units(kMethod) ? Exp2Approx(x) : __expf(x);
+  }
+
+  __device__ static float Of(float x, [[maybe_unused]] int index) {
+    if constexpr (kMethod == ExpMethod::kExpf) {
+      return expf(x);
+    } else if constexpr (kMethod == ExpMethod::kExpIntrinsic) {
+      return __expf(x);
+    } else if constexpr (kMethod == ExpMethod::kExpPolynomial) {
+      return Exp2Polynomial(x);
+    } else if constexpr (kMethod == ExpMethod::kExpMixed) {
+      return index % kMixPeriod == kMixPeriod - 1 ? Exp2Polynomial(x) : Exp2Approx(x);
+    } else if constexpr (kMethod == ExpMethod::kExpHalfPairs) {
+      return __half2float(
+          __ushort_as_half(static_cast<unsigned short>(Exp2HalfPair(PackHalfPair(x, x)))));
+    } else {
+      return Exp2Approx(x);
+    }
+  }
+
+  // Elements `index` and `index` + 1. The sum is of the values before they are
+  // rounded to fp16, but with half pairs, which never were anything else.
+  __device__ static uint32_t Pair(float x0, float x1, int index, float* sum) {
+    if constexpr (kMethod == ExpMethod::kExpHalfPairs) {
+      const uint32_t pair = Exp2HalfPair(PackHalfPair(x0, x1));
+      const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pair));
+      *sum += wide.x + wide.y;
+      return pair;
+    } else {
+      const float p0 = Of(x0, index);
+      const float p1 = Of(x1, index + 1);
+      *sum += p0;
+      *sum += p1;
+      return PackHalfPair(p0, p1);
+    }
+  }
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_PARTS_EXP_CUH_

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Draws the figures of a record of microbenchmarks: micro.json in, SVG and PNG out.
+
+    python3 plots/micro_render.py --micro reports/data/h200/RUN/micro.json --out reports/h200/micro
+
+A figure whose cases the record lacks is left out by name. The same record gives the same bytes
+with the pinned matplotlib. Exit code 2, and one line on stderr, when the record can't be read.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+
+# As a script, Python looks for modules beside this file; the package's parent is needed.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from plots import (micro_cp_async, micro_exp, micro_memory, micro_overlap,  # noqa: E402
+                   micro_reduction, micro_swizzle, micro_wgmma)
+from plots.micro_data import MicroError, load  # noqa: E402
+from plots.render import encode  # noqa: E402
+
+# {name: function of a record that returns the figure, or None where it lacks the cases}
+FIGURES = {
+    "bank_conflict_slope": micro_swizzle.draw_slope,
+    "cp_async_depth": micro_cp_async.draw,
+    "exp_pareto": micro_exp.draw,
+    "memory_hierarchy": micro_memory.draw,
+    "overlap_matrix": micro_overlap.draw,
+    "reduction_costs": micro_reduction.draw,
+    "swizzle_dilution": micro_swizzle.draw_dilution,
+    "wgmma_widths": micro_wgmma.draw,
+}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--micro", required=True, help="the record's micro.json")
+    parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
+    parser.add_argument("--figure", action="append", metavar="NAME", choices=sorted(FIGURES),
+                        help="draw only this one (may be repeated); by default all")
+    arguments = parser.parse_args(argv)
+    try:
+        micro = load(arguments.micro)
+        # All are drawn before any is written, so that an error leaves no half set behind.
+        files = {}
+        for name in arguments.figure or FIGURES:
+            figure = FIGURES[name](micro)
+            if figure is None:
+                print(f"plots: {name} is left out: the record has none of its cases",
+                      file=sys.stderr)
+                continue
+            for kind in ("svg", "png"):
+                files[f"{name}.{kind}"] = encode(figure, kind)
+            figure.clear()
+        out = pathlib.Path(arguments.out)
+        out.mkdir(parents=True, exist_ok=True)
+        for file_name, content in files.items():
+            temporary = out / f".{file_name}.{os.getpid()}"
+            temporary.write_bytes(content)
+            temporary.replace(out / file_name)
+    except (MicroError, OSError) as error:
+        print(f"plots: {error}", file=sys.stderr)
+        return 2
+    for file_name in files:
+        print(out / file_name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

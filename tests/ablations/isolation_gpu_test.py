@@ -1,0 +1,126 @@
+"""A kernel that traps, spins or writes out of bounds ends as BROKEN and the run goes on.
+
+The faults are planted (`warpledger run --plant`); the controller, the workers and
+the GPU are the true ones.
+
+    isolation_gpu_test.py path/to/warpledger
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SKIPPED = 77
+MISSING = 3  # warpledger's exit code where there is no GPU
+
+PROGRAM = ""
+DESIGN = "factorial"
+ARMS = {
+    "trap": "cell:wmma_qk",
+    "spin": "cell:vector_loads",
+    "write_unmapped": "cell:warp_shuffle",
+    "write_outside": "cell:wmma_pv",
+}
+KINDS = {"trap": "trap", "spin": "no_answer", "write_unmapped": "illegal_address"}
+SHAPES = ("small", "medium")
+PROCESSES, BLOCKS = 2, 3
+ARM_LIMIT_S = 3
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+class IsolationTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.record = pathlib.Path(cls.folder.name) / "record"
+        cls.command = [
+            "run", f"--out={cls.record}", f"--design={DESIGN}", f"--shapes={','.join(SHAPES)}",
+            f"--processes={PROCESSES}", f"--blocks={BLOCKS}", "--peers=off",
+            f"--arm_limit_s={ARM_LIMIT_S}",
+            # On the first shape alone: the second shows that the arms are sound there.
+            "--plant=" + ",".join(f"{fault}@{arm}@{SHAPES[0]}" for fault, arm in ARMS.items())]
+        begin = time.monotonic()
+        cls.first = run(*cls.command)
+        print(f"the run with four planted faults took {time.monotonic() - begin:.1f} s", flush=True)
+        if cls.first.returncode == MISSING:
+            print(f"SKIPPED: {cls.first.stderr.strip()}")
+            sys.exit(SKIPPED)
+        judged = run("judge", f"--record={cls.record}")
+        assert judged.returncode == 0, judged.stderr
+        cls.summary = json.loads((cls.record / "summary.json").read_text(encoding="utf-8"))
+        cls.samples = lines(cls.record / "samples.jsonl")
+        cls.broken = lines(cls.record / "broken.jsonl")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_run_goes_on_to_its_end(self):
+        self.assertEqual(self.first.returncode, 0, self.first.stderr)
+        blocks = {(s["process"], s["shape"], s["block"]) for s in self.samples}
+        self.assertEqual(len(blocks), PROCESSES * len(SHAPES) * BLOCKS)
+
+    def test_each_fault_that_ends_a_process_is_written_down_once_with_its_kind(self):
+        for line in self.broken:
+            print(json.dumps(line), flush=True)
+        found = {line["arm"]: line["kind"] for line in self.broken}
+        self.assertEqual(found, {ARMS[fault]: kind for fault, kind in KINDS.items()})
+        self.assertEqual(len(self.broken), len(KINDS))
+        self.assertEqual({line["shape"] for line in self.broken}, {SHAPES[0]})
+
+    def test_a_write_into_our_own_memory_fails_the_check(self):
+        checks = lines(self.record / "correctness.jsonl")
+        failed = {(c["arm"], c["shape"]) for c in checks if not c["correct"]}
+        self.assertEqual(failed, {(ARMS["write_outside"], SHAPES[0])})
+        self.assertIn("wrote outside its output", {c["reason"].removeprefix("it ")
+                                                   for c in checks if not c["correct"]})
+
+    def test_every_other_arm_is_right_and_timed_in_every_block(self):
+        arms = {a["name"] for a in json.loads((self.record / "run.json").read_text())["arms"]}
+        lost = {ARMS[fault] for fault in KINDS}
+        for shape in SHAPES:
+            for arm in arms - (lost if shape == SHAPES[0] else set()):
+                timed = sum(s["arm"] == arm and s["shape"] == shape for s in self.samples)
+                self.assertEqual(timed, PROCESSES * BLOCKS, (arm, shape))
+        for cell in self.summary["cells"]:
+            planted = cell["shape"] == SHAPES[0] and cell["variant"] in ARMS.values()
+            self.assertEqual(cell["correct"], not planted, cell["variant"])
+
+    def test_verdicts_on_the_planted_arms_are_broken_with_the_reason(self):
+        seen = set()
+        for verdict in self.summary["verdicts"]:
+            touched = {verdict["base"], verdict["candidate"]} & set(ARMS.values())
+            if verdict["shape"] != SHAPES[0] or not touched:
+                self.assertNotEqual(verdict["verdict"], "BROKEN", verdict)
+                continue
+            seen |= touched
+            self.assertEqual(verdict["verdict"], "BROKEN")
+            self.assertTrue(verdict["reason"])
+        self.assertEqual(seen, set(ARMS.values()))
+
+    def test_the_record_declares_the_faults(self):
+        declared = self.summary["provenance"]["planted"]
+        self.assertEqual({(p["fault"], p["arm"]) for p in declared}, set(ARMS.items()))
+        self.assertTrue(self.summary["run_id"].startswith("planted-"))
+
+    def test_the_same_call_again_adds_nothing(self):
+        before = {p.name: p.read_bytes() for p in self.record.glob("*.jsonl")}
+        again = run(*self.command)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual({p.name: p.read_bytes() for p in self.record.glob("*.jsonl")}, before)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,90 @@
+#include "kernels/sdpa/mma/plan.h"
+
+#include "gtest/gtest.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+constexpr MmaDevice kH200 = {.sms = 132, .smem_per_sm = 228 * 1024, .l2_bytes = 60 << 20};
+
+ForwardParams Problem(int batch, int heads_q, int heads_kv, int seq_q, int seq_kv) {
+  ForwardParams p;
+  p.batch = batch;
+  p.heads_q = heads_q;
+  p.heads_kv = heads_kv;
+  p.seq_q = seq_q;
+  p.seq_kv = seq_kv;
+  return p;
+}
+
+constexpr MmaShape kDecode = {
+    .head_dim = 128, .row_warps = 1, .tile_n = 32, .key_groups = 4, .stages = 3, .split_kv = true};
+
+TEST(PlanMma, GivesEachTileACta) {
+  MmaParams p;
+  EXPECT_EQ(PlanMma(Problem(2, 8, 8, 100, 256), {.row_warps = 4}, kH200, &p), 2u * 8 * 2);
+  EXPECT_EQ(p.tiles, 32);
+  EXPECT_EQ(p.query_tiles, 2);
+  EXPECT_EQ(p.splits, 1);
+  EXPECT_EQ(p.group_size, 1);
+}
+
+TEST(PlanMma, PacksTheHeadsOfAKvHeadIntoRows) {
+  MmaShape shape = {.row_warps = 1, .pack_heads = true};
+  MmaParams p;
+  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 8u);
+  EXPECT_EQ(p.rows, 4);
+  EXPECT_EQ(p.heads, 8);
+  shape.pack_heads = false;
+  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 32u);
+  EXPECT_EQ(p.rows, 1);
+}
+
+TEST(PlanMma, SplitsTheKeysOfASmallGridUntilItFillsTheGpuOnce) {
+  MmaShape shape = kDecode;
+  shape.pack_heads = true;
+  MmaParams p;
+  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 8u * 16);
+  EXPECT_EQ(p.splits, 16);
+  // Two batches leave room for half as many.
+  EXPECT_EQ(PlanMma(Problem(2, 32, 8, 1, 8192), shape, kH200, &p), 16u * 8);
+}
+
+TEST(PlanMma, NeverSplitsWhatFillsTheGpuNorMoreThanThereAreTiles) {
+  MmaParams p;
+  EXPECT_EQ(PlanMma(Problem(64, 32, 8, 1, 8192), kDecode, kH200, &p), 64u * 32);
+  EXPECT_EQ(p.splits, 1);
+  PlanMma(Problem(1, 1, 1, 1, 1), kDecode, kH200, &p);
+  EXPECT_EQ(p.splits, 1);
+  PlanMma(Problem(1, 1, 1, 1, 32 * 4 * 5), kDecode, kH200, &p);
+  EXPECT_EQ(p.splits, 5) << "five K/V tiles for each of the four groups";
+}
+
+TEST(PlanMma, KeepsPartialOutputsWithinTheWorkspaceAtAnySize) {
+  for (int heads = 1; heads <= 400; heads += 7) {
+    for (const int seq_kv : {1, 33, 1000, 100000}) {
+      MmaParams p;
+      PlanMma(Problem(1, heads, heads, 1, seq_kv), kDecode, kH200, &p);
+      EXPECT_GE(p.splits, 1);
+      EXPECT_LE(p.splits, kMaxSplits);
+      EXPECT_TRUE(p.splits == 1 || p.tiles * p.splits <= kMaxPartials) << heads << " " << seq_kv;
+    }
+  }
+}
+
+TEST(PlanMma, FillsTheGpuOnceWithPersistentCtas) {
+  const MmaShape shape = {.rows_per_warp = 32, .stages = 2, .persistent = MmaPersistent::kDynamic};
+  MmaParams p;
+  EXPECT_EQ(PlanMma(Problem(8, 32, 32, 2048, 2048), shape, kH200, &p),
+            132u * CtasPerSm(shape, kH200));
+  EXPECT_EQ(PlanMma(Problem(1, 1, 1, 1, 1), shape, kH200, &p), 1u);
+}
+
+TEST(CtasPerSm, IsWhatRegistersAndSharedMemoryLeave) {
+  const MmaShape wide = {.head_dim = 128, .rows_per_warp = 32, .stages = 2};
+  EXPECT_EQ(CtasPerSm(wide, kH200), 2);
+  EXPECT_EQ(CtasPerSm(kDecode, kH200), 1) << "196 KB of shared memory";
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa

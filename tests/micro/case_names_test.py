@@ -1,0 +1,87 @@
+"""Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program.
+
+    case_names_test.py --warpledger bin/warpledger --program bin/warpledger_micro
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "micro")]
+
+import answers  # noqa: E402
+
+
+def is_unknown(name, cases):
+    """Whether no case is called so. A benchmark that this build lacks altogether (wgmma in one for
+    sm_80 alone) can't be asked."""
+    return name not in cases and name.partition("/")[0] in {case.partition("/")[0] for case in cases}
+
+
+def unknown_cases(toggles, cases):
+    """[(toggle, case)] of the names that no microbenchmark has."""
+    return [(toggle["id"], toggle[field]) for toggle in toggles for field in ("micro", "micro_off")
+            if toggle[field] and is_unknown(toggle[field], cases)]
+
+
+class CaseNamesTest(unittest.TestCase):
+    args = None
+
+    @classmethod
+    def setUpClass(cls):
+        def read(*command):
+            return json.loads(subprocess.run(command, capture_output=True, text=True,
+                                             check=True).stdout)
+        cls.toggles = read(cls.args.warpledger, "list", "--format=json")["toggles"]
+        cls.cases = {case["name"]: case
+                     for case in read(cls.args.program, "--warpledger_list")["cases"]}
+
+    def test_every_name_is_a_case(self):
+        self.assertTrue(self.toggles)
+        self.assertEqual(unknown_cases(self.toggles, self.cases), [])
+
+    def test_most_techniques_are_isolated(self):
+        techniques = [toggle for toggle in self.toggles if not toggle["control"]]
+        isolated = [toggle for toggle in techniques if toggle["micro"]]
+        self.assertGreater(2 * len(isolated), len(techniques))
+
+    def test_a_control_has_none(self):
+        self.assertEqual([toggle["id"] for toggle in self.toggles
+                          if toggle["control"] and toggle["micro"]], [])
+
+    def test_what_is_compared_is_measured_the_same_way(self):
+        # Rates with rates, costs with costs; FLOP with FMA by the row's factor.
+        for toggle in self.toggles:
+            if not {toggle["micro"], toggle["micro_off"]} <= set(self.cases):
+                continue
+            units = {self.cases[toggle[field]]["unit"] for field in ("micro", "micro_off")}
+            with self.subTest(toggle=toggle["id"]):
+                self.assertTrue(len(units) == 1 or units == {"fma/clk/SM", "FLOP/clk/SM"}, units)
+
+    def test_texts_of_pages_name_cases(self):
+        texts = answers.all_texts()
+        self.assertGreater(sum(len(answers.cases_named(text)) for text in texts), 50)
+        for text in texts:
+            for case in answers.cases_named(text):
+                self.assertFalse(is_unknown(case, self.cases), f"{case} in: {text}")
+
+    def test_an_unknown_name_is_found(self):
+        toggles = [{"id": "x", "micro": "a/b/c", "micro_off": ""}]
+        self.assertEqual(unknown_cases(toggles, {"a/b/d": {}}), [("x", "a/b/c")])
+        self.assertEqual(unknown_cases(toggles, {"b/b/d": {}}), [])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--warpledger", required=True)
+    parser.add_argument("--program", required=True, help="warpledger_micro")
+    CaseNamesTest.args, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""micro/record.sh with a program in place of warpledger_micro: what it keeps, and that it resumes."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Behaves as warpledger_micro does, with one case; FAKE_STOP=N kills process N half-way.
+PROGRAM = '''\
+#!{python}
+import json, os, sys
+flags = dict(flag.lstrip("-").partition("=")[::2] for flag in sys.argv[1:])
+case = {{"name": "a/b/latency", "kind": "cycles", "measures": "cycles", "unit": "cycles",
+        "min_cc": 80, "max_cc": 0, "peak_case": "", "kernels": [], "evidence": [], "published": [],
+        "parameters": {{}}, "limits": {{}}}}
+if "warpledger_list" in flags:
+    print(json.dumps({{"cases": [case] * int(os.environ.get("FAKE_CASES", "1"))}}))
+    sys.exit()
+if os.environ.get("FAKE_NO_GPU"):
+    sys.exit(3)
+if flags["benchmark_filter"] == "none":
+    open(flags["warpledger_raw"], "w").close()
+    sys.exit()
+process = int(flags["warpledger_process"])
+with open(flags["warpledger_raw"], "a") as raw, open("{log}", "a") as log:
+    log.write(f"{{process}}\\n")
+    log.flush()
+    for repetition in range(int(flags["benchmark_repetitions"])):
+        raw.write(json.dumps({{"case": "a/b/latency", "process": process, "repetition": repetition,
+                              "value": 20 + process, "r2": 1, "sm_mhz": 1980, "limit": None}})
+                  + "\\n")
+        raw.flush()
+        if os.environ.get("FAKE_STOP") == str(process):
+            os.kill(os.getpid(), 15)
+context = {{"gpu": "NVIDIA H200", "gpu_slug": "h200", "gpu_uuid": "GPU-1",
+           "compute_capability": "90", "sm_count": "132", "nvcc": "13.0",
+           "max_sm_clock_mhz": "1980", "dram_gb_per_s": "4900", "date": "2026-11-21T01:00:00",
+           "warpledger_process": str(process)}}
+rows = [{{"run_type": "iteration", "value": 20 + process, "run_name": "a/b/latency/manual_time"}}
+        for _ in range(int(flags["benchmark_repetitions"]))]
+with open(flags["benchmark_out"], "w") as out:
+    json.dump({{"context": context, "benchmarks": rows}}, out)
+sys.exit(int(os.environ.get("FAKE_STATUS", "0")))
+'''
+
+
+class RecordShTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.out = self.root / "out"
+        self.log = self.root / "processes.txt"
+        program = self.root / "prefix" / "bin" / "warpledger_micro"
+        program.parent.mkdir(parents=True)
+        program.write_text(textwrap.dedent(PROGRAM).format(python=sys.executable, log=self.log))
+        program.chmod(0o755)
+
+    def call(self, *arguments, **environment):
+        return subprocess.run(
+            [ROOT / "micro" / "record.sh", self.out, "--prefix", self.root / "prefix", "--noplots",
+             "--python", sys.executable, *arguments],
+            env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def ran(self):
+        return self.log.read_text().split() if self.log.exists() else []
+
+    def test_keeps_samples_values_and_pages_of_all_processes(self):
+        done = self.call()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.ran(), ["0", "1", "2"])
+        micro = json.loads((self.out / "micro.json").read_text())
+        self.assertEqual(micro["micro"][0]["value"], 21)
+        with gzip.open(self.out / "micro_raw.jsonl.gz", "rt") as raw:
+            self.assertEqual(len(raw.readlines()), 9)
+        self.assertTrue((self.out / "micro.md").exists())
+        self.assertTrue((self.out / "micro" / "a.md").exists())
+
+    def test_the_same_call_goes_on_after_a_kill(self):
+        stopped = self.call(FAKE_STOP="1")
+        self.assertEqual(stopped.returncode, 1)
+        self.assertIn("the same call goes on", stopped.stderr)
+        done = self.call()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("process 1 of 3: done before", done.stderr)
+        self.assertEqual(self.ran(), ["0", "1", "1", "2"])
+        # The samples of the killed process aren't there twice.
+        self.assertEqual(json.loads((self.out / "micro.json").read_text())["provenance"]["n_samples"],
+                         9)
+
+    def test_a_finished_run_can_be_called_again(self):
+        self.assertEqual(self.call().returncode, 0)
+        before = (self.out / "micro.json").read_bytes()
+        self.assertEqual(self.call().returncode, 0)
+        self.assertEqual(len(self.ran()), 3)
+        self.assertEqual((self.out / "micro.json").read_bytes(), before)
+
+    def test_refuses_a_folder_of_another_run(self):
+        self.assertEqual(self.call().returncode, 0)
+        for arguments, environment in ((["--filter", "b"], {}), ([], {"FAKE_CASES": "2"})):
+            done = self.call(*arguments, **environment)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("name a new folder", done.stderr)
+
+    def test_a_failed_case_is_told_by_the_exit_code(self):
+        done = self.call(FAKE_STATUS="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue((self.out / "micro.json").exists())
+
+    def test_wrong_use_is_two_and_no_gpu_three(self):
+        self.assertEqual(self.call("--processes", "0").returncode, 2)
+        self.assertEqual(self.call("--nonsense").returncode, 2)
+        self.assertEqual(self.call("--filter").returncode, 2)
+        self.assertEqual(self.call(FAKE_NO_GPU="1").returncode, 3)
+        done = self.call("--prefix", "/no")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("/no/bin/warpledger_micro", done.stderr)
+
+    def test_a_filter_that_matches_nothing_is_told(self):
+        done = self.call("--filter=none")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no case matches 'none'", done.stderr)
+
+    def test_help_names_every_option(self):
+        done = self.call("--help")
+        self.assertEqual(done.returncode, 0)
+        for option in ("--filter", "--processes", "--repetitions", "--prefix", "--python",
+                       "--noplots"):
+            self.assertIn(option, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
