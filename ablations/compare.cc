@@ -242,6 +242,8 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   const std::map<VerdictKey, Json> of_b = VerdictsOf(b, &unused);
   Json changed = Json::array();
   int64_t compared = 0;
+  int64_t decided = 0;
+  int64_t agreed = 0;
   int64_t flips = 0;
   for (const VerdictKey& key : order) {
     const auto other = of_b.find(key);
@@ -249,6 +251,14 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
     ++compared;
     const Json& in_a = of_a.at(key);
     const Json& in_b = other->second;
+    // A run that can't tell neither agrees nor disagrees.
+    const auto undecided = [](const Json& verdict) {
+      return TextOf(verdict, "verdict") == analysis::VerdictName(analysis::Verdict::kInconclusive);
+    };
+    if (!undecided(in_a) && !undecided(in_b)) {
+      ++decided;
+      agreed += in_a["verdict"] == in_b["verdict"] ? 1 : 0;
+    }
     if (in_a["verdict"] == in_b["verdict"]) continue;
     const bool flip = SignOf(in_a) * SignOf(in_b) < 0;
     flips += flip ? 1 : 0;
@@ -263,6 +273,8 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
                        {"sign_flip", flip}});
   }
   return {{"compared", compared},
+          {"decided", decided},
+          {"agreed", agreed},
           {"only_a", static_cast<int64_t>(of_a.size()) - compared},
           {"only_b", static_cast<int64_t>(of_b.size()) - compared},
           {"sign_flips", flips},
@@ -338,10 +350,19 @@ std::string RunName(const Json& side) {
                       TextOf(side, "created_utc").substr(0, 10), ")");
 }
 
+std::string AgreementSentence(const Json& verdicts) {
+  const int64_t decided = verdicts["decided"].get<int64_t>();
+  const int64_t agreed = verdicts["agreed"].get<int64_t>();
+  if (decided == 0) return "No verdict was decided in both.";
+  return absl::StrCat(
+      "Of ", decided, " that neither leaves INCONCLUSIVE, ", agreed, " agree (",
+      report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)), ").");
+}
+
 std::string VerdictSentence(const Json& verdicts) {
   return absl::StrCat(verdicts["changed"].size(), " of ", verdicts["compared"].get<int64_t>(),
                       " verdicts differ; ", verdicts["sign_flips"].get<int64_t>(),
-                      " of them by sign.");
+                      " of them by sign. ", AgreementSentence(verdicts));
 }
 
 std::string VerdictText(const Json& change, const char* verdict, const char* ratio) {

@@ -7,6 +7,7 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
+//   stage2_plus    designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
@@ -32,13 +33,17 @@ struct DesignArm {
   std::string role;    // base, step, without, aa or null
   std::string toggle;  // what a step or a null control adds, what a `without` leaves out
   std::string base;    // the arm that it is judged against
+  // A delay of so many SM clock cycles at the end of each replay; 0: none.
+  long long spin_cycles = 0;
+  bool spin_alone = false;  // replays of nothing but the delay
 };
 
 // A combination that a factorial spans and the kernels can't have.
 struct InfeasibleCell {
   std::string name;
-  std::string toggle;   // on there
-  std::string missing;  // which it needs, and which is off there
+  std::string toggle;    // on there
+  std::string missing;   // which it needs, and which is off there; or, with `why`, what excludes it
+  std::string why = {};  // no missing need but a rule of the kernels
 };
 
 struct Design {
@@ -377,6 +382,7 @@ inline Design HopperDesign() {
 }
 
 inline Design HopperSmallDesign();        // designs_hopper_small.h
+inline Design Stage2PlusDesign();         // designs_wmma.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
 
 // The designs whose instances every build holds.
@@ -384,7 +390,7 @@ inline std::vector<Design> AllDesigns() {
   std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
                                  LeaveOneOutDesign(), DeclaredFactorialDesign(),
                                  HopperDesign(),      HopperLeaveOneOutDesign(),
-                                 HopperSmallDesign()};
+                                 HopperSmallDesign(), Stage2PlusDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   return designs;
 }
@@ -393,5 +399,6 @@ inline std::vector<Design> AllDesigns() {
 
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 #include "ablations/designs_mma.h"           // IWYU pragma: export
+#include "ablations/designs_wmma.h"          // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

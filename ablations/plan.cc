@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ablations/calibration_plan.h"
+#include "ablations/fractional.h"
 #include "ablations/nearest.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -30,9 +32,10 @@ absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& rea
         absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
   }
   if (reason.kind == sdpa::InvalidReason::Kind::kExcluded) {
-    return absl::InvalidArgumentError(absl::StrCat("variant '", Text(name),
-                                                   "': ", Text(reason.toggle), " can't go with ",
-                                                   Text(reason.missing), "; drop one of them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variant '", Text(name), "': ", Text(reason.toggle), " can't go with ",
+        Text(reason.missing), reason.why.empty() ? "" : absl::StrCat(" (", Text(reason.why), ")"),
+        "; drop one of them"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",
@@ -127,8 +130,12 @@ absl::StatusOr<Design> ParseFactorial(std::string_view name) {
   if (!factors.ok()) return factors.status();
   const auto fixed = ParseTechniques(background_list);
   if (!fixed.ok()) return fixed.status();
-  if (factors->empty() || factors->size() > kMaxFactors) {
-    return refuse("it spans ", factors->size(), " toggles; name 1 to ", kMaxFactors);
+  const bool fractional = IsFractional(name);
+  const size_t least = fractional ? kMinFractionFactors : 1;
+  const size_t most = fractional ? kMaxFractionFactors : kMaxFactors;
+  if (factors->size() < least || factors->size() > most) {
+    return refuse("it spans ", factors->size(), " toggles; name ", least, " to ", most,
+                  !fractional && factors->size() > most ? ", or a fractional:… of more" : "");
   }
   sdpa::Config background;
   for (const sdpa::ToggleField field : *fixed) {
@@ -143,13 +150,48 @@ absl::StatusOr<Design> ParseFactorial(std::string_view name) {
     return refuse(id, " is switched, but its background names it or needs it; drop it from one ",
                   "side of '@'");
   }
+  if (fractional) return FractionalDesign(std::string(name), *factors, background);
   return FactorialDesign(std::string(name), *factors, background);
+}
+
+absl::StatusOr<Design> ParseSweep(std::string_view name) {
+  const std::string_view list = name.substr(name.find(':') + 1);
+  const size_t at = list.find('@');
+  const auto swept = ParseTechniques(list.substr(0, at));
+  if (!swept.ok()) return swept.status();
+  const auto fixed =
+      ParseTechniques(at == std::string_view::npos ? std::string_view() : list.substr(at + 1));
+  if (!fixed.ok()) return fixed.status();
+  if (swept->size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("design '", Text(name), "': it sweeps ", swept->size(), " toggles; name one"));
+  }
+  sdpa::Config background;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (std::find(fixed->begin(), fixed->end(), row.field) == fixed->end()) continue;
+    AddNeeds(row.field, &background);
+    background.*row.field = FirstOnLevel(row);
+  }
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.field != (*swept)[0]) continue;
+    Design design = SweepDesign(std::string(name), row, background);
+    for (const DesignArm& arm : design.arms) {
+      if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(arm.config)) {
+        return InvalidConfig(arm.name, reason);
+      }
+    }
+    return design;
+  }
+  return absl::InternalError("a toggle without a row");
 }
 
 }  // namespace
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
   if (IsFactorial(name) && name.find(':') != std::string_view::npos) return ParseFactorial(name);
+  if (IsFractional(name)) return ParseFactorial(name);
+  if (IsSweep(name)) return ParseSweep(name);
+  if (IsCalibration(name)) return CalibrationDesign(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
     if (design.name == name) return std::move(design);

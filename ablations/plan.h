@@ -26,6 +26,8 @@ struct NamedVariant {
 // "factorial:a,b@c,d" with c and d on in every cell too. InvalidArgument for a
 // toggle that does not exist or is a control, for none of them or more than
 // kMaxFactors, and for a background that needs a toggle which the cells switch.
+// "fractional:a,b,c,d[@e]" spans a regular fraction of kMinFractionFactors toggles or
+// more, "sweep:a[@b]" the levels of one (fractional.h).
 absl::StatusOr<Design> FindDesign(std::string_view name);
 
 // A variant by a design's arm ("ladder:wmma_pv") or by its printed configuration

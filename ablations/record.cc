@@ -149,6 +149,14 @@ class Fields {
     return *this;
   }
 
+  // A size in memory. What no machine has would overflow the sums that use it.
+  Fields& GetBytes(const char* name, int64_t* out) {
+    constexpr int64_t kMost = int64_t{1} << 50;
+    Get(name, out);
+    Require(*out >= 0 && *out <= kMost, name, "a number of bytes");
+    return *this;
+  }
+
   void Require(bool holds, const char* name, const char* rule) {
     if (status_.ok() && !holds) status_ = WrongType(Path(name), rule, json_[name]);
   }
@@ -222,6 +230,18 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
       .Get("seq_kv", &p.seq_kv)
       .Get("head_dim", &p.head_dim)
       .Get("causal", &p.causal);
+  // Larger ones overflow what is computed from them, or take for ever.
+  constexpr int kMostOfOne = 1 << 20;
+  constexpr double kMostElements = 0x1p60;
+  const std::pair<const char*, int> sizes[] = {{"batch", p.batch},       {"heads_q", p.heads_q},
+                                               {"heads_kv", p.heads_kv}, {"seq_q", p.seq_q},
+                                               {"seq_kv", p.seq_kv},     {"head_dim", p.head_dim}};
+  double elements = 1;
+  for (const auto& [name, size] : sizes) {
+    fields.Require(size >= 1 && size <= kMostOfOne, name, "a size from 1 to 1048576");
+    elements *= size;
+  }
+  fields.Require(elements <= kMostElements, "batch", "a problem that fits into a GPU");
   return fields.Result(std::move(shape));
 }
 
@@ -235,8 +255,9 @@ absl::StatusOr<Arm> ReadArm(const Json& json, const std::string& path) {
       .Get("base", &arm.base);
   fields.Require(arm.role == kRoleBase || arm.role == kRoleStep || arm.role == kRoleWithout ||
                      arm.role == kRoleAa || arm.role == kRoleNull || arm.role == kRolePeer ||
-                     arm.role == kRoleFloor,
-                 "role", "one of base, step, without, aa, null, peer, floor");
+                     arm.role == kRoleFloor || arm.role == kRoleCell || arm.role == kRolePlanted ||
+                     arm.role == kRoleDelay,
+                 "role", "one of base, step, without, aa, null, peer, floor, cell, planted, delay");
   return fields.Result(std::move(arm));
 }
 
@@ -330,10 +351,10 @@ absl::StatusOr<InstanceResources> ReadResources(const Json& json, const std::str
   fields.Get("variant", &r.variant)
       .Get("arch", &r.arch)
       .Get("registers", &r.registers)
-      .Get("static_smem_bytes", &r.static_smem_bytes)
-      .Get("stack_bytes", &r.stack_bytes)
-      .Get("spill_store_bytes", &r.spill_store_bytes)
-      .Get("spill_load_bytes", &r.spill_load_bytes);
+      .GetBytes("static_smem_bytes", &r.static_smem_bytes)
+      .GetBytes("stack_bytes", &r.stack_bytes)
+      .GetBytes("spill_store_bytes", &r.spill_store_bytes)
+      .GetBytes("spill_load_bytes", &r.spill_load_bytes);
   return fields.Result(std::move(r));
 }
 
@@ -352,8 +373,8 @@ absl::StatusOr<InstanceLaunch> ReadLaunch(const Json& json, const std::string& p
   InstanceLaunch l;
   Fields fields(json, path);
   fields.Get("variant", &l.variant)
-      .Get("dynamic_smem_bytes", &l.dynamic_smem_bytes)
-      .Get("static_smem_bytes", &l.static_smem_bytes)
+      .GetBytes("dynamic_smem_bytes", &l.dynamic_smem_bytes)
+      .GetBytes("static_smem_bytes", &l.static_smem_bytes)
       .Get("registers", &l.registers)
       .Get("threads", &l.threads)
       .Get("ctas_per_sm", &l.ctas_per_sm);

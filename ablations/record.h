@@ -43,6 +43,9 @@ inline constexpr char kRoleAa[] = "aa";
 inline constexpr char kRoleNull[] = "null";
 inline constexpr char kRolePeer[] = "peer";
 inline constexpr char kRoleFloor[] = "floor";
+inline constexpr char kRoleCell[] = "cell";        // of a fractional factorial
+inline constexpr char kRolePlanted[] = "planted";  // of a calibration
+inline constexpr char kRoleDelay[] = "delay";      // likewise
 
 inline constexpr char kCacheWarm[] = "warm";
 inline constexpr char kCacheCold[] = "cold";

@@ -13,13 +13,17 @@
 #include "ablations/analysis/paired.h"
 #include "ablations/analysis/quantile.h"
 #include "ablations/analysis/random.h"
+#include "ablations/analysis/variance_split.h"
 #include "ablations/analysis/verdict.h"
 #include "ablations/attribute.h"
 #include "ablations/designs.h"
+#include "ablations/fractional.h"
+#include "ablations/fractional_effects.h"
 #include "ablations/rounded.h"
 #include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "kernels/common/nvml.h"
 #include "kernels/sdpa/config.h"
 
@@ -119,8 +123,8 @@ class Summarizer {
         {"family_size", family_size},
         {"correction", "Holm"},
         {"interval",
-         "the wider of a cluster bootstrap over processes and blocks and Student's t on the "
-         "processes' medians"}};
+         "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
+         "medians"}};
     if (run_.stopping) summary["statistics"]["looks"] = Looks();
     summary["shapes"] = Json::array();
     for (const ShapeInfo& shape : run_.shapes) summary["shapes"].push_back(ToJson(shape));
@@ -134,8 +138,11 @@ class Summarizer {
     summary["controls"] = std::move(controls);
     summary["micro"] = options_.micro ? options_.micro->entries : Json::array();
     if (options_.micro) summary["provenance"]["micro"] = options_.micro->provenance;
+    if (IsFractional(run_.design)) AddFraction(&summary);
     if (IsFactorial(run_.design)) {
       if (absl::Status status = AddFactorial(&summary); !status.ok()) return status;
+    } else {
+      AddNotApplicable(&summary);
     }
     return summary;
   }
@@ -246,10 +253,13 @@ class Summarizer {
     (*out)["n_samples"] = timings.size();
     if (with_processes) (*out)["n_processes"] = processes.size();
     if (timings.empty()) {
-      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us"}) (*out)[field] = nullptr;
+      for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "p10_us", "p90_us"}) {
+        (*out)[field] = nullptr;
+      }
       return;
     }
-    const double p50 = analysis::Median(std::move(us));
+    std::sort(us.begin(), us.end());
+    const double p50 = analysis::SortedQuantile(us, 0.5);
     const Interval log_ci =
         ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
             .Envelope(Confidence(shape));
@@ -258,6 +268,8 @@ class Summarizer {
     // the middle two's geometric mean: a hair below p50.
     (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
     (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
+    (*out)["p10_us"] = Rounded(analysis::SortedQuantile(us, 0.1));
+    (*out)["p90_us"] = Rounded(analysis::SortedQuantile(us, 0.9));
   }
 
   std::vector<Pair> Pairs(const std::string& base, const std::string& candidate,
@@ -314,6 +326,16 @@ class Summarizer {
     return instance == nullptr ? "" : instance->code_sha256;
   }
 
+  // Whether an arm's printed configuration has the toggle on, at any level.
+  static bool IsOnIn(const Arm& arm, const sdpa::ToggleRow& row) {
+    for (const absl::string_view part : absl::StrSplit(arm.config, '+')) {
+      if (part.substr(0, part.find('=')) == absl::string_view(row.id.data(), row.id.size())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const {
     const InstanceCodegen* base_code = Code(base, shape);
@@ -324,7 +346,8 @@ class Summarizer {
          .candidate = CodeHash(candidate, shape),
          .base_opcodes = base_code ? &base_code->opcodes : nullptr,
          .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
-         .sass = row == nullptr ? "" : std::string(row->evidence.sass)});
+         // What tells on from off need not tell one level from another.
+         .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass)});
   }
 
   static std::string Label(const Arm& arm) {
@@ -552,11 +575,14 @@ class Summarizer {
                          .neutral_delta = options_.neutral_delta});
     std::set<int> processes;
     for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+    const std::optional<analysis::VarianceSplit> split =
+        analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
 
-    // A prediction speaks of one shape and of its ladder's order, and only sound
-    // evidence can test it.
+    // A prediction speaks of one shape and of its ladder's order, or of a technique
+    // alone beyond the ladder, and only sound evidence can test it.
     const bool predicted_here =
-        IsCumulative(run_.design) && row.predicted.shape == claim.shape->name;
+        row.predicted.shape == claim.shape->name &&
+        (IsCumulative(run_.design) || IsPredictedBeyondLadder(row, claim.candidate));
     const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                        judgement.verdict != analysis::Verdict::kInvalid &&
                        static_cast<int>(processes.size()) >= analysis::kMinProcesses;
@@ -583,6 +609,8 @@ class Summarizer {
                     {"verdict", VerdictName(judgement.verdict)},
                     {"reason", reason},
                     {"mde_ratio", Rounded(judgement.mde_ratio)},
+                    {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                    {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
                     {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
                     {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
                     {"prediction_held", std::move(held)}};
@@ -609,6 +637,38 @@ class Summarizer {
       }
     }
     return why;
+  }
+
+  void AddFraction(Json* summary) const {
+    const Fraction fraction = FindFraction(run_.arms);
+    (*summary)["effects"] = Json::array();
+    for (const ShapeInfo& shape : run_.shapes) {
+      std::vector<CellData> cells;
+      for (const std::string& arm : fraction.arms) {
+        cells.push_back({.timings = Timings(arm, shape.name),
+                         .why_unusable = WhyUnusable(*arms_.at(arm), shape)});
+      }
+      AddMainEffects(fraction, shape.name, cells,
+                     {.confidence = Confidence(shape.name),
+                      .bootstrap = Bootstrap("effects", run_.design, shape.name)},
+                     summary);
+    }
+  }
+
+  // The arms that the design would have if a rule of the kernels did not forbid them.
+  void AddNotApplicable(Json* summary) const {
+    for (const Design& design : AllDesigns()) {
+      if (design.name != run_.design || design.infeasible.empty()) continue;
+      Json cells = Json::array();
+      for (const InfeasibleCell& cell : design.infeasible) {
+        cells.push_back({{"variant", cell.name},
+                         {"toggle", cell.toggle},
+                         {"missing", cell.missing},
+                         {"why", cell.why},
+                         {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
+      }
+      (*summary)["infeasible"] = std::move(cells);
+    }
   }
 
   absl::Status AddFactorial(Json* summary) const {

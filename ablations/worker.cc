@@ -18,6 +18,7 @@
 #include "kernels/common/random.h"
 #include "kernels/common/text.h"
 #include "micro/harness/graph_timer.h"
+#include "micro/harness/spin_kernel.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -31,9 +32,10 @@ constexpr double kMaxReferenceFlops = 1e10;
 
 struct TimedArm {
   std::string name;
-  const sdpa::KernelInstance* instance;  // null: the floor
+  const sdpa::KernelInstance* instance;  // null: the floor, or a delay alone
   Fault fault = Fault::kNone;
   std::optional<harness::TimedGraph> graph;
+  int64_t spin_cycles = 0;
 };
 
 // What a CUDA error that broke the context says of the kernel: the `kind` of a line
@@ -166,13 +168,15 @@ class Worker {
       if (job_.excluded.contains({arm.name, std::string(shape.name)})) continue;
       const absl::StatusOr<Fault> fault = PlantedIn(arm.name, shape.name);
       if (!fault.ok()) return fault.status();
-      const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config, shape.problem);
+      const sdpa::KernelInstance* instance =
+          arm.spin_alone ? nullptr : sdpa::FindInstance(arm.config, shape.problem);
+      const bool missing_kernel = instance == nullptr && !arm.spin_alone;
       // Not every design is compiled for every head_dim; its verdicts say so.
-      if (instance == nullptr && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
-      if (instance == nullptr) {
+      if (missing_kernel && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+      if (missing_kernel) {
         return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
       }
-      arms.push_back({arm.name, instance, *fault, std::nullopt});
+      arms.push_back({arm.name, instance, *fault, std::nullopt, arm.spin_cycles});
     }
     arms.push_back({kFloorArm, nullptr, Fault::kNone, std::nullopt});
 
@@ -269,11 +273,23 @@ class Worker {
                                       .min_launches = rotation,
                                       .max_launches = std::max(rotation, job_.max_launches),
                                       .multiple_of = rotation};
-    return timer_->CaptureForPlan(plan, [&](int i, cudaStream_t stream) {
+    const auto launch = [&](int i, cudaStream_t stream) {
+      if (arm.instance == nullptr && arm.spin_cycles > 0) {
+        return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
+      }
       if (arm.instance == nullptr) {
         return CudaStatus(harness::LaunchEmptyKernel(stream), "launching the empty kernel");
       }
       return runner.Launch(*arm.instance, i % rotation, stream);
+    };
+    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch);
+    if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;
+    // As many launches as without the delay, which ends the replay.
+    const int launches = graph->launches();
+    return timer_->Capture(launches, [&](int i, cudaStream_t stream) {
+      absl::Status status = launch(i, stream);
+      if (!status.ok() || i + 1 < launches) return status;
+      return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
     });
   }
 

@@ -11,6 +11,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/ablations/peers.py)
   install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/peers.py DESTINATION ${share}/ablations)
 endif()
 
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/bundle.py
+        ${PROJECT_SOURCE_DIR}/ablations/bundle_replay.py DESTINATION ${share}/ablations)
+
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" platform)
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME warpledger)

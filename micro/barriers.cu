@@ -118,7 +118,12 @@ __global__ void MbarrierTryWaitKernel(harness::CycleArgs args) {
   const uint32_t address = SharedAddress(&barrier);
   if (threadIdx.x == 0) ptx::MbarrierArrive(address);
   __syncthreads();
-  TimeLoop(args, [=] { ptx::MbarrierWait(address, 0); });
+  // A loop of its own around it, as ptx::MbarrierWait's makes nvcc shift the parity anew
+  // for each wait (53.6 cycles instead of 44.6 on an H200).
+  TimeLoop(args, [=] {
+    while (!ptx::MbarrierTryWait(address, 0)) {
+    }
+  });
 }
 
 // barrier.cluster (PTX ISA, same chapter; sm_90). All threads of kSize CTAs. The
@@ -262,10 +267,7 @@ void AddMbarriers() {
   harness::CycleCase wait =
       Barrier("mbarrier_try_wait", "cycles per mbarrier.try_wait of a phase that is over",
               MbarrierTryWaitKernel, 32, R"(^SYNCS\.PHASECHK)");
-  wait.about.published = {{.cc = 90,
-                           .value = 43,
-                           .source = kSim,
-                           .why = "ours includes the branch that would try again"}};
+  wait.about.published = {{.cc = 90, .value = 43, .source = kSim}};
   wait.about.min_cc = 90;
   harness::Add(std::move(wait));
   for (const int warps : {1, 4, 8, 16}) {

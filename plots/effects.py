@@ -5,6 +5,7 @@ import math
 from matplotlib import pyplot as plt
 from matplotlib import ticker, transforms
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from plots import style
 from plots.summary import SummaryError, times
@@ -206,7 +207,9 @@ def draw(summary):
         axes.xaxis.set_minor_locator(ticker.FixedLocator(_unlabelled_ticks(low, high)))
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
         axes.spines["left"].set_visible(False)
-        axes.axvline(1, color=style.INK, linewidth=1.2, zorder=1)
+        axes.axvline(1, color=style.INK, linewidth=0.8, zorder=1)
+        axes.axvspan(1 - summary.neutral_delta, 1 + summary.neutral_delta,
+                     color=style.NEUTRAL_BAND, linewidth=0, zorder=0.5, gid="equivalence")
         for y in range(0, len(toggles), 2):
             axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
         axes.set_title(shape, fontsize=style.ROW_PT, fontweight="bold", pad=8)
@@ -229,6 +232,8 @@ def draw(summary):
                for name in style.VERDICT_MARKS if name in present]
     handles.append(Line2D([], [], color=style.MUTED_INK, marker="|", markersize=13,
                           markeredgewidth=1.6, linestyle="none", label="gate"))
+    handles.append(Patch(facecolor=style.NEUTRAL_BAND,
+                         label=f"within ±{100 * summary.neutral_delta:g}%: neutral"))
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
                   fontsize=style.HEADER_PT, bbox_to_anchor=(0.5, 0.1 / figure_height),
                   handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)

@@ -11,17 +11,22 @@ def draw(micro):
     found = wgmma_sweeps(micro)
     if not found:
         return None
-    least = min(n for points in found.values() for n, percent in points if percent >= 95)
+    least = {what: min((n for n, percent in points if percent >= 95), default=None)
+             for what, points in found.items()}
+    ends = [f"N = {least[what]:g} on with {what}" for _, what in WGMMA_KINDS[:2]
+            if least.get(what)]
     figure, (axes,) = micro_canvas.panels(
-        f"wgmma fills the tensor cores from N = {least:g} on",
+        "wgmma fills the tensor cores from " + ", from ".join(ends) if ends else
+        "wgmma doesn't fill the tensor cores",
         micro_canvas.subtitle(micro, "m64nN, back to back, the better of one and two warpgroups",
                               "percent of the dense rate of its type"))
     mma_sync = micro.entry(_MMA_SYNC)
     if mma_sync and mma_sync["percent_of_limit"] is not None:
         axes.axhline(mma_sync["percent_of_limit"], **micro_canvas.THEORY)
-        axes.text(8, mma_sync["percent_of_limit"] + 1.5,
-                  f"mma.sync m16n8k16: {mma_sync['percent_of_limit']:.1f}%",
-                  fontsize=style.HEADER_PT, color=style.MUTED_INK)
+        axes.text(0.99, mma_sync["percent_of_limit"] + 1.5,
+                  f"mma.sync m16n8k16: {mma_sync['percent_of_limit']:.1f}%", ha="right",
+                  transform=axes.get_yaxis_transform(), fontsize=style.HEADER_PT,
+                  color=style.MUTED_INK)
     limit = wgmma_operand_limit(micro)
     if limit:
         axes.plot(*zip(*limit), color=style.RULE, linewidth=5, solid_capstyle="round", zorder=1,

@@ -16,25 +16,39 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import effects, ladder, speedup, waterfall  # noqa: E402
-from plots.summary import SummaryError, load  # noqa: E402
+from plots import calibration, effects, interactions, ladder, matrix, roofline  # noqa: E402
+from plots import speedup, stalls, waterfall  # noqa: E402
+from plots.profile import ProfileSummary  # noqa: E402
+from plots.summary import Summary, SummaryError, load_json  # noqa: E402
 
 
 def figures(summary):
     """{name: function without arguments that returns the figure}, in drawing order."""
     out = {}
+    if isinstance(summary, ProfileSummary):
+        if any(launch["flop_per_s"] for launch in summary.launches):
+            out["profile_roofline"] = lambda: roofline.draw(summary)
+        for shape in summary.shape_names():
+            out[f"profile_stalls_{shape}"] = lambda shape=shape: stalls.draw(summary, shape)
+        return out
     if summary.attribution:
         # Where a cell is wrong there are no shares, and the report says so.
         for shape in summary.shape_names():
             if any(row["shape"] == shape and row["log"] is not None
                    for row in summary.attribution):
                 out[f"factorial_{shape}"] = lambda shape=shape: waterfall.draw(summary, shape)
+            if any(row["shape"] == shape and row["ratio"] is not None
+                   for row in summary.interactions):
+                out[f"factorial_interactions_{shape}"] = (
+                    lambda shape=shape: interactions.draw(summary, shape))
         return out
     if summary.design != "ladder":
-        return {f"{summary.design}_effects": lambda: effects.draw(summary)}
+        return {f"{summary.design}_effects": lambda: effects.draw(summary),
+                f"{summary.design}_matrix": lambda: matrix.draw(summary)}
     for shape in summary.shape_names():
         out[f"ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     out["effects"] = lambda: effects.draw(summary)
+    out["matrix"] = lambda: matrix.draw(summary)
     out["speedup_overview"] = lambda: speedup.draw(summary)
     return out
 
@@ -55,8 +69,13 @@ def main(argv=None):
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
-        summary = load(arguments.summary)
-        known = figures(summary)
+        data = load_json(arguments.summary)
+        if calibration.is_calibration(data):
+            known = {"calibration": lambda: calibration.draw(data)}
+        elif isinstance(data, dict) and data.get("kind") == "profile":
+            known = figures(ProfileSummary(data))
+        else:
+            known = figures(Summary(data))
         chosen = arguments.figure or list(known)
         for name in chosen:
             if name not in known:

@@ -5,6 +5,8 @@ also has a mark of its own, so that a figure reads in grey as well. Sizes suit a
 13.33 inches wide, as a 16:9 slide is, and no text is below 11 points.
 """
 
+import re
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -23,6 +25,7 @@ INK = "#1A1A1A"
 MUTED_INK = "#555555"
 RULE = "#B5B5B5"
 BAND = "#F4F4F4"
+NEUTRAL_BAND = "#9CCBEB"  # where an effect counts as none
 
 WIDTH_IN = 13.33
 MARGIN_IN = 0.35
@@ -138,13 +141,24 @@ def width_in(figure, text, size, weight="normal"):
 def wrap(figure, text, size, limit_in, weight="normal"):
     """The text broken at blanks into lines no wider than the limit (a long word stands alone)."""
     lines = []
-    for word in text.split():
+    for word in _words(text):
         candidate = f"{lines[-1]} {word}" if lines else word
         if lines and width_in(figure, candidate, size, weight) <= limit_in:
             lines[-1] = candidate
         else:
             lines.append(word)
     return lines
+
+
+def _words(text):
+    """Words, of which a product such as "P V" is one."""
+    words = []
+    for word in text.split():
+        if words and len(word) == 1 and word.isupper() and re.fullmatch(r"[A-Z]", words[-1]):
+            words[-1] = f"{words[-1]} {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def wrap_evenly(figure, text, size, limit_in):

@@ -20,15 +20,18 @@ class SummaryError(Exception):
 
 
 def load(path):
+    return Summary(load_json(path))
+
+
+def load_json(path):
     try:
         with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+            return json.load(file)
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; write it with `warpledger judge`") from error
     except ValueError as error:
         raise SummaryError(f"{path}: not JSON ({error}); write it again with `warpledger judge`"
                            ) from error
-    return Summary(data)
 
 
 def _field(parent, path, key, kinds, nullable=False):
@@ -78,6 +81,14 @@ def _estimate(parent, path, value, low, high):
     return middle, low, high
 
 
+# For the other summaries.
+field = _field
+
+
+def number(parent, path, key):
+    return _field(parent, path, key, _NUMBER, nullable=True)
+
+
 class Summary:
     """What the figures need, in the record's order."""
 
@@ -94,8 +105,10 @@ class Summary:
         self.cache = _field(provenance, "provenance", "cache", str)
         statistics = _field(data, "", "statistics", dict)
         self.confidence = _field(statistics, "statistics", "confidence", _NUMBER)
+        self.neutral_delta = _field(statistics, "statistics", "neutral_delta", _NUMBER)
         self.shapes = [self._shape(j, path) for j, path in self._elements(data, "shapes")]
         self.verdicts = [self._verdict(j, path) for j, path in self._elements(data, "verdicts")]
+        self._tell_levels_apart()
         self.cells = [self._cell(j, path) for j, path in self._elements(data, "cells")]
         self.peers = [self._peer(j, path) for j, path in self._elements(data, "peers")]
         self.floors = [self._floor(j, path) for j, path in self._elements(data, "floors")]
@@ -103,6 +116,9 @@ class Summary:
         self.attribution = ([self._attribution(j, path)
                              for j, path in self._elements(data, "attribution")]
                             if "attribution" in data else [])
+        self.interactions = ([self._interaction(j, path)
+                              for j, path in self._elements(data, "interactions")]
+                             if "interactions" in data else [])
         if not self.shapes:
             raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
 
@@ -164,6 +180,28 @@ class Summary:
             row[name] = _field(j, path, key, _NUMBER, nullable=True)
         row["label"] = self.step_labels().get(row["toggle"], row["toggle"])
         return self._known_shape(row, path)
+
+    def _interaction(self, j, path):
+        row = {key: _field(j, path, key, str) for key in ("a", "b", "shape")}
+        row["ratio"], row["low"], row["high"] = _estimate(j, path, "interaction_ratio", "ci_low",
+                                                          "ci_high")
+        for key in ("a", "b"):
+            row[f"{key}_label"] = self.step_labels().get(row[key], row[key])
+        return self._known_shape(row, path)
+
+    def _tell_levels_apart(self):
+        """A toggle that is judged more than once at a shape, as at several levels, goes by its arm."""
+        judged = {}
+        for verdict in self.verdicts:
+            judged.setdefault((verdict["toggle"], verdict["shape"]), []).append(verdict)
+        several = {toggle for (toggle, _), verdicts in judged.items() if len(verdicts) > 1}
+        for verdict in self.verdicts:
+            if verdict["toggle"] not in several:
+                continue
+            base, candidate = verdict["base"], verdict["candidate"]
+            arm = candidate if candidate.startswith(base) else f"{base} → {candidate}"
+            # Spaces where a line may break.
+            verdict["toggle"] = arm.replace(":", ": ").replace("+", " + ")
 
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():

@@ -206,6 +206,7 @@ std::string Explanation(const Summary& summary) {
 std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
   if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
+  if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
   if (summary.design == "one_on") return "Each toggle alone";
   if (summary.design == "leave_one_out") return "The full kernel without one toggle";
   if (IsFactorial(summary)) return "Factorial of toggles";
@@ -228,10 +229,19 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
       if (!AttributionAt(summary, *shape)[0]->total_log) continue;
       Append(&out, "![Shapley shares at ", shape->name, "](", picture_prefix, "factorial_",
              shape->name, ".svg)\n\n");
+      if (std::none_of(summary.interactions.begin(), summary.interactions.end(),
+                       [&](const Interaction& row) {
+                         return row.shape == shape->name && row.ratio.value.has_value();
+                       })) {
+        continue;
+      }
+      Append(&out, "![Interactions at ", shape->name, "](", picture_prefix,
+             "factorial_interactions_", shape->name, ".svg)\n\n");
     }
   } else {
     Append(&out, "![Effect of each toggle at each shape](", picture_prefix, summary.design,
-           "_effects.svg)\n\n");
+           "_effects.svg)\n\n![Verdict of each toggle at each shape](", picture_prefix,
+           summary.design, "_matrix.svg)\n\n");
   }
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Append(&out, "## ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n");
@@ -245,10 +255,15 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
   if (!summary.infeasible.empty()) {
     out += "## Combinations that are not possible\n\n";
     for (const InfeasibleCell& cell : summary.infeasible) {
-      Append(&out, "- ", Code(cell.variant), ": ",
-             cell.toggle.empty() ? "the rules of the registry forbid it"
-                                 : Cat(Code(cell.toggle), " needs ", Code(cell.missing)),
-             "\n");
+      Append(&out, "- ", Code(cell.variant), ": ");
+      if (!cell.why.empty()) {
+        Append(&out, "`NOT_APPLICABLE`: ", Code(cell.toggle), " can't go with ", Code(cell.missing),
+               ", for ", cell.why, "\n");
+      } else if (cell.toggle.empty()) {
+        out += "the rules of the registry forbid it\n";
+      } else {
+        Append(&out, Code(cell.toggle), " needs ", Code(cell.missing), "\n");
+      }
     }
     out += "\n";
   }

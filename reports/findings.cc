@@ -1,5 +1,6 @@
 // The sections that say what was found, before any table of measurements.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -174,9 +175,18 @@ std::string VerdictSentences(const Summary& summary, const Shape& shape) {
   for (std::string_view name : kVerdictNames) {
     std::vector<std::string> steps;
     for (const Verdict& verdict : summary.verdicts) {
-      if (verdict.shape == shape.name && verdict.verdict == name) {
-        steps.push_back(NamedRatio(verdict));
+      if (verdict.shape != shape.name || verdict.verdict != name) continue;
+      // A toggle that was judged more than once, as at several levels, goes by its arm.
+      Verdict named = verdict;
+      if (std::count_if(summary.verdicts.begin(), summary.verdicts.end(),
+                        [&](const Verdict& other) {
+                          return other.shape == verdict.shape && other.toggle == verdict.toggle;
+                        }) > 1) {
+        named.toggle = verdict.candidate.starts_with(verdict.base)
+                           ? verdict.candidate
+                           : Cat(verdict.base, " → ", verdict.candidate);
       }
+      steps.push_back(NamedRatio(named));
     }
     if (steps.empty()) continue;
     Append(&out, "- **", name, "** (", VerdictMeaning(name), "), ",
@@ -222,9 +232,10 @@ std::string HowToReadSection(const Summary& summary) {
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {
   const std::string_view main = summary.MainShape().name;
-  std::string out =
-      Cat("## Pictures\n\n![Ladder at ", main, "](", picture_prefix, "ladder_", main,
-          ".svg)\n\n![Effect of each step at each shape](", picture_prefix, "effects.svg)\n");
+  std::string out = Cat("## Pictures\n\n![Ladder at ", main, "](", picture_prefix, "ladder_", main,
+                        ".svg)\n\n![Effect of each step at each shape](", picture_prefix,
+                        "effects.svg)\n\n![Verdict of each step at each shape](", picture_prefix,
+                        "matrix.svg)\n");
   std::vector<std::string> others;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     if (shape->name == main) continue;

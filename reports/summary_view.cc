@@ -349,7 +349,8 @@ Interaction ParseInteraction(Reader& reader, const Json& j, const std::string& p
 InfeasibleCell ParseInfeasible(Reader& reader, const Json& j, const std::string& path) {
   return {.variant = reader.String(j, path, "variant"),
           .toggle = reader.StringOrNull(j, path, "toggle"),
-          .missing = reader.StringOrNull(j, path, "missing")};
+          .missing = reader.StringOrNull(j, path, "missing"),
+          .why = j.is_object() && j.contains("why") ? reader.String(j, path, "why") : ""};
 }
 
 // Each (name, shape) stands once, and the shape is one of the record's.
@@ -434,6 +435,8 @@ absl::StatusOr<Summary> ParseSummary(const Json& json) {
       const Interaction& last = out.interactions.back();
       interactions.Check(path, Cat(last.a, " with ", last.b), last.shape);
     });
+  }
+  if (json.is_object() && (json.contains("attribution") || json.contains("infeasible"))) {
     ForEach(reader, json, "infeasible", [&](const Json& j, const std::string& path) {
       out.infeasible.push_back(ParseInfeasible(reader, j, path));
     });

@@ -156,7 +156,8 @@ struct Interaction {
 struct InfeasibleCell {
   std::string variant;
   std::string toggle;
-  std::string missing;
+  std::string missing;  // which it needs; with `why`, which excludes it
+  std::string why;      // empty in a factorial, whose cells lack needs
 };
 
 // One case of the microbenchmarks of the same GPU, which the summary quotes.

@@ -10,7 +10,11 @@
 namespace warpledger::report {
 
 std::string FormatSignificant(double value, int digits) {
-  if (value == 0 || !std::isfinite(value)) return absl::StrFormat("%g", value);
+  // Beyond these the arithmetic below leaves the range of a double.
+  constexpr double kSmallest = 1e-280;
+  constexpr double kLargest = 1e280;
+  const double size = std::abs(value);
+  if (!(size >= kSmallest && size <= kLargest)) return absl::StrFormat("%g", value);
   // The magnitude after rounding: 9.9996 with four digits is 10.00, not 10.000.
   double rounded_unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - digits + 1);
   const double rounded = std::round(value / rounded_unit) * rounded_unit;

@@ -219,12 +219,16 @@ CellGains::CellGains(const std::vector<std::vector<std::vector<double>>>& gains,
   for (int i = 0; i < options.resamples; ++i) {
     std::fill(drawn.begin(), drawn.end(), 0);
     size_t total = 0;
-    for (size_t slot = 0; slot < by_process.size(); ++slot) {
+    if (by_process.size() == 1) {
+      const uint32_t size = static_cast<uint32_t>(by_process[0].size());
+      for (uint32_t k = 0; k < size; ++k) ++drawn[by_process[0][random.Below(size)]];
+      total = size;
+    }
+    for (size_t slot = 0; by_process.size() > 1 && slot < by_process.size(); ++slot) {
       const std::vector<size_t>& process =
           by_process[random.Below(static_cast<uint32_t>(by_process.size()))];
-      const uint32_t size = static_cast<uint32_t>(process.size());
-      for (uint32_t k = 0; k < size; ++k) ++drawn[process[random.Below(size)]];
-      total += size;
+      for (const size_t block : process) ++drawn[block];
+      total += process.size();
     }
     for (size_t cell = 0; cell < n_cells; ++cell) {
       // The order statistics (total - 1) / 2 and total / 2, from 0.

@@ -100,8 +100,8 @@ class Lattice {
 //
 // A cell's estimate is the median of its gains over all blocks. An interval of
 // a contrast is the envelope of two, as in cluster_median.h: percentiles of a
-// bootstrap that draws processes, then blocks inside each, the same blocks for
-// every cell, and Student's t on the contrasts of the processes' own medians.
+// bootstrap that draws whole processes, the same for every cell, and Student's t
+// on the contrasts of the processes' own medians.
 class CellGains {
  public:
   // gains[process][block][cell]; at least one block in all, all of one width.

@@ -13,13 +13,13 @@
 namespace warpledger::analysis {
 namespace {
 
-// Medians of `count` two-stage resamples, sorted.
+// Medians of resamples of whole clusters, or of one cluster's values, sorted.
 //
 // Values are ranked once; a resample only counts how often each rank was drawn,
 // and its median is found by walking the counts. That is about ten times faster
 // than copying values and selecting, which matters at 20000 resamples per figure.
-std::vector<double> ResampledMedians(const std::vector<std::vector<double>>& clusters, int count,
-                                     uint64_t seed) {
+std::vector<double> ResampledMedians(const std::vector<std::vector<double>>& clusters,
+                                     const BootstrapOptions& options) {
   std::vector<double> sorted;
   for (const std::vector<double>& cluster : clusters) {
     sorted.insert(sorted.end(), cluster.begin(), cluster.end());
@@ -34,18 +34,19 @@ std::vector<double> ResampledMedians(const std::vector<std::vector<double>>& clu
     }
   }
 
-  Random random(seed);
+  const bool inside = options.inside_clusters || ranks.size() == 1;
+  Random random(options.seed);
   std::vector<uint32_t> drawn(sorted.size());
   std::vector<double> medians;
-  medians.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
+  medians.reserve(static_cast<size_t>(options.resamples));
+  for (int i = 0; i < options.resamples; ++i) {
     std::fill(drawn.begin(), drawn.end(), 0);
     size_t total = 0;
-    for (size_t slot = 0; slot < clusters.size(); ++slot) {
+    for (size_t slot = 0; slot < ranks.size(); ++slot) {
       const std::vector<uint32_t>& cluster =
-          ranks[random.Below(static_cast<uint32_t>(clusters.size()))];
+          ranks[random.Below(static_cast<uint32_t>(ranks.size()))];
       const uint32_t size = static_cast<uint32_t>(cluster.size());
-      for (uint32_t k = 0; k < size; ++k) ++drawn[cluster[random.Below(size)]];
+      for (uint32_t k = 0; k < size; ++k) ++drawn[cluster[inside ? random.Below(size) : k]];
       total += size;
     }
     // The order statistics (total - 1) / 2 and total / 2, from 0.
@@ -87,7 +88,7 @@ ClusterMedian::ClusterMedian(std::vector<std::vector<double>> clusters,
   }
   n_values_ = static_cast<int>(pooled.size());
   estimate_ = Median(std::move(pooled));
-  if (n_values_ > 0) resamples_ = ResampledMedians(clusters, options.resamples, options.seed);
+  if (n_values_ > 0) resamples_ = ResampledMedians(clusters, options);
 }
 
 Interval ClusterMedian::Bootstrap(double confidence) const {

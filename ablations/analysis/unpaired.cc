@@ -31,8 +31,17 @@ Moments OfProcessMedians(const std::vector<std::vector<double>>& clusters) {
   return moments;
 }
 
+// The noise inside processes counts too, a second time where their medians hold it
+// already: a record of two processes whose medians happen to agree must not look
+// exact. A comparison may be cautious; nothing is adopted by it.
+BootstrapOptions FirstStream(BootstrapOptions options) {
+  options.inside_clusters = true;
+  return options;
+}
+
 // The two sides are independent, so they must not share a stream of numbers.
 BootstrapOptions SecondStream(BootstrapOptions options) {
+  options = FirstStream(options);
   options.seed = StreamSeed(options.seed, "candidate");
   return options;
 }
@@ -42,7 +51,7 @@ BootstrapOptions SecondStream(BootstrapOptions options) {
 UnpairedLogRatio::UnpairedLogRatio(const std::vector<std::vector<double>>& base,
                                    const std::vector<std::vector<double>>& candidate,
                                    const BootstrapOptions& options)
-    : base_(base, options),
+    : base_(base, FirstStream(options)),
       candidate_(candidate, SecondStream(options)),
       smallest_p_(2.0 / (options.resamples + 1)) {
   const Moments of_base = OfProcessMedians(base);

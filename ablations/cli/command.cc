@@ -163,6 +163,15 @@ absl::Span<const Command> AllCommands() {
                  "max_launches", "peers", "python", "silence_limit_s", "dry_run", "arm_limit_s",
                  "cache", "stop", "plant"},
        .run = &RunCommand},
+      {.name = "calibrate",
+       .arguments = "--out=DIR [flags]",
+       .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
+       .details = "Times pairs of one kernel whose truth is known, identical or slowed by a known "
+                  "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
+                  "`report` read the record.",
+       .flags = {"variant", "shape", "out", "aa_pairs", "plants", "groups", "processes", "blocks",
+                 "seed", "replay_us", "max_launches", "silence_limit_s"},
+       .run = &CalibrateCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",
        .summary = "Turns a record into verdicts: summary.json and a table",
@@ -214,6 +223,25 @@ absl::Span<const Command> AllCommands() {
        .flags = {"baseline", "waivers", "format"},
        .exit_on_failure = ablations::kRatchetNotCompared,
        .run = &RatchetCommand},
+      {.name = "bundle",
+       .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
+       .summary = "Packs records, program and results into a tarball that checks itself",
+       .details =
+           "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
+           "computes verdicts,\nreports and pictures again: they must come out byte for byte. The "
+           "manifest has every file's SHA-256.",
+       .flags = {"record", "out", "python"},
+       .run = &BundleCommand},
+      {.name = "profile",
+       .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
+       .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
+       .details =
+           "One launch of each variant on each shape, in a process of its own. The same call on "
+           "the same directory\nprofiles what is missing. A profiler changes times: those of the "
+           "report come from records of samples.\nExit code 1: some variants could not be "
+           "profiled; they are named and the rest is there.",
+       .flags = {"out", "variants", "shapes", "ncu", "seed", "silence_limit_s"},
+       .run = &ProfileCommand},
       {.name = "exec",
        .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
        .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",

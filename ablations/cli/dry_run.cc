@@ -10,6 +10,8 @@
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/estimate.h"
+#include "ablations/fractional.h"
+#include "ablations/fractional_effects.h"
 #include "ablations/plan.h"
 #include "ablations/store.h"
 #include "absl/flags/flag.h"
@@ -70,9 +72,20 @@ absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds
     std::printf("Combinations that the rules forbid, so never timed: %d\n",
                 static_cast<int>(plan.design.infeasible.size()));
     for (const ablations::InfeasibleCell& cell : plan.design.infeasible) {
-      std::printf("  %s (%s needs %s)\n", cell.name.c_str(), cell.toggle.c_str(),
-                  cell.missing.c_str());
+      std::printf("  %s (%s %s %s)\n", cell.name.c_str(), cell.toggle.c_str(),
+                  cell.why.empty() ? "needs" : "can't go with", cell.missing.c_str());
     }
+  }
+  if (ablations::IsFractional(plan.design.name)) {
+    std::vector<ablations::Arm> arms;
+    for (const ablations::DesignArm& arm : plan.design.arms) {
+      arms.push_back({arm.name, "", arm.role, "", ""});
+    }
+    const std::vector<std::string> aliases =
+        ablations::AliasWarnings(ablations::FindFraction(arms));
+    std::printf("Main effects aliased with interactions of two: %d\n",
+                static_cast<int>(aliases.size()));
+    for (const std::string& line : aliases) std::printf("  %s\n", line.c_str());
   }
   std::vector<std::string> names;
   for (const sdpa::NamedShape& shape : plan.shapes) names.emplace_back(shape.name);

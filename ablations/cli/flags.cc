@@ -9,13 +9,19 @@ ABSL_FLAG(std::string, variant, "",
 ABSL_FLAG(std::string, variants, "all", "variants, comma-separated, or all");
 ABSL_FLAG(std::string, shapes, "ladder",
           "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one");
+ABSL_FLAG(std::string, shape, "mission_b", "the one shape to calibrate on");
+ABSL_FLAG(int, aa_pairs, 30, "pairs of identical arms in each block");
+ABSL_FLAG(int, groups, 10,
+          "how often the processes of a trial are started: each group is one trial of every pair");
+ABSL_FLAG(std::string, plants, "0.5%x4,1%x4,2%x10,5%x3",
+          "planted slow-downs, each with the number of its arms in a block");
 ABSL_FLAG(std::string, inputs, "all",
           "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
 ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");
 ABSL_FLAG(
     std::string, design, "ladder",
     "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and B, "
-    "with C and D always on");
+    "with C and D always on; fractional:A,B,C,D[@E]: a fraction of that; sweep:A[@B]: its levels");
 ABSL_FLAG(std::string, out, "", "where the output goes");
 ABSL_FLAG(std::string, record, "", "the record's directory");
 ABSL_FLAG(std::string, a, "", "the first record's directory: the base of every ratio");
@@ -64,6 +70,8 @@ ABSL_FLAG(bool, plots, true, "draw the figures too");
 ABSL_FLAG(std::string, readme, "", "also renew the generated section of this README");
 ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");
+ABSL_FLAG(std::string, ncu, "",
+          "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's");
 ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, 64) fp16");
 ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, 64) fp16");
 ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, 64) fp16");

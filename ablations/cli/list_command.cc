@@ -28,6 +28,8 @@ std::string ChangeName(sdpa::EvidenceChange change) {
       return "appears";
     case sdpa::EvidenceChange::kGrows:
       return "grows";
+    case sdpa::EvidenceChange::kShrinks:
+      return "shrinks";
     case sdpa::EvidenceChange::kVanishes:
       return "vanishes";
     case sdpa::EvidenceChange::kDiffers:

@@ -22,6 +22,9 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   if (absl::GetFlag(FLAGS_dry_run)) return DryRun(nullptr);
   return NoCuda();
 }
+absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/) {
+  return NoCuda();
+}
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
 absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> /*arguments*/) { return NoCuda(); }
 

@@ -6,11 +6,13 @@
 #include <optional>
 #include <utility>
 
+#include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
+#include "ablations/profile.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/summarize.h"
@@ -18,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
+#include "reports/calibration.h"
+#include "reports/profile.h"
 #include "reports/render.h"
 #include "warpledger_source_hashes.h"
 
@@ -26,6 +30,13 @@ namespace {
 
 constexpr char kReadmeSection[] = "ladder";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
+
+absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
+  absl::StatusOr<ablations::CalibrationRecord> record =
+      ablations::LoadCalibration(absl::GetFlag(FLAGS_record));
+  if (!record.ok()) return record.status();
+  return ablations::SummarizeCalibration(*record);
+}
 
 // The microbenchmarks of the same GPU model: beside the record, else among those
 // that come with the source tree.
@@ -48,6 +59,7 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
     return absl::InvalidArgumentError(
         "--record=DIR is missing: the directory that `warpledger run` wrote");
   }
+  if (ablations::IsCalibrationRecord(dir)) return SummarizeFlaggedCalibration();
   absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
   if (!record.ok()) return record.status();
   absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
@@ -56,11 +68,16 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
   return ablations::Summarize(*record, {.micro = *std::move(micro)});
 }
 
+bool IsCalibration(const nlohmann::ordered_json& summary) {
+  return summary["design"] == ablations::kCalibrateDesign;
+}
+
 // Verdicts of a part of the plan are verdicts, but nobody should take them for
 // those of the whole.
 void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
   const nlohmann::ordered_json& p = summary["provenance"];
   for (const auto& [what, prefix] : {std::pair{"", ""}, std::pair{" of the peers", "peer_"}}) {
+    if (!p.contains(absl::StrCat(prefix, "blocks_planned"))) continue;
     const int64_t planned = p[absl::StrCat(prefix, "blocks_planned")].get<int64_t>();
     const int64_t missing = p[absl::StrCat(prefix, "blocks_missing")].get<int64_t>();
     if (missing == 0) continue;
@@ -89,6 +106,34 @@ absl::Status DrawPlots(const std::string& summary_file, const std::string& out) 
       "--noplots"));
 }
 
+// The figures are drawn from what was just computed, not from a summary.json that
+// may be older than the record.
+absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::string& out) {
+  const std::string summary_file = absl::StrCat(out, "/.summary.json");
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(summary)));
+  const absl::Status drawn = DrawPlots(summary_file, out);
+  std::remove(summary_file.c_str());
+  RETURN_IF_ERROR(drawn);
+  std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
+  return absl::OkStatus();
+}
+
+// The page of a profile record.
+absl::StatusOr<int> ReportProfiles(const std::string& out) {
+  const absl::StatusOr<nlohmann::ordered_json> summary =
+      ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record));
+  if (!summary.ok()) return summary.status();
+  const absl::StatusOr<std::string> text = report::RenderProfileReport(
+      *summary, {.kernel_source_sha256 = kKernelSourceSha256, .picture_prefix = ""});
+  if (!text.ok()) return text.status();
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
+  const std::string file = absl::StrCat(out, "/", report::kProfileReportFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
+  std::printf("Report: %s\n", file.c_str());
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
+  return kExitOk;
+}
+
 // The section of the README, with the pictures' path as seen from there.
 absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
                          const std::string& readme, const std::string& pictures) {
@@ -111,7 +156,9 @@ absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> /*arguments*/) {
   std::string out = absl::GetFlag(FLAGS_out);
   if (out.empty()) out = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kSummaryFile);
   RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(*summary)));
-  absl::StatusOr<std::string> table = ablations::VerdictTable(*summary);
+  absl::StatusOr<std::string> table = IsCalibration(*summary)
+                                          ? ablations::CalibrationTable(*summary)
+                                          : ablations::VerdictTable(*summary);
   if (!table.ok()) return table.status();
   std::printf("%s\nSummary: %s\n", table->c_str(), out.c_str());
   WarnIfUnfinished(*summary);
@@ -123,16 +170,20 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where report and plots go");
   }
+  if (ablations::HasProfiles(absl::GetFlag(FLAGS_record))) return ReportProfiles(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
                                          .registry_sha256 = kRegistrySha256,
                                          .picture_prefix = ""};
-  absl::StatusOr<std::string> text = report::RenderReport(*summary, options);
+  absl::StatusOr<std::string> text = IsCalibration(*summary)
+                                         ? report::RenderCalibration(*summary, options)
+                                         : report::RenderReport(*summary, options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
-  const std::string file =
-      absl::StrCat(out, "/", report::ReportFileName((*summary)["design"].get<std::string>()));
+  const std::string name =
+      IsCalibration(*summary) ? "calibration" : (*summary)["design"].get<std::string>();
+  const std::string file = absl::StrCat(out, "/", report::ReportFileName(name));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
@@ -141,16 +192,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     RETURN_IF_ERROR(RenewReadme(*summary, options, readme, pictures));
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
-  if (absl::GetFlag(FLAGS_plots)) {
-    // The figures are drawn from what was just computed, not from a summary.json
-    // that may be older than the record.
-    const std::string summary_file = absl::StrCat(out, "/.summary.json");
-    RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(*summary)));
-    const absl::Status drawn = DrawPlots(summary_file, out);
-    std::remove(summary_file.c_str());
-    RETURN_IF_ERROR(drawn);
-    std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
-  }
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
   return kExitOk;
 }
 

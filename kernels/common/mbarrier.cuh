@@ -50,8 +50,28 @@ __device__ inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t byte
 #endif
 }
 
-__device__ inline void MbarrierArrive(uint32_t barrier) {
+__device__ inline void MbarrierArrive(uint32_t barrier) {  // sm_80
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
+// Whether the phase of the given parity has completed; may first suspend the thread for a
+// time that the hardware chooses.
+__device__ inline bool MbarrierTryWait(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+#else
+  __trap();
+#endif
+  return done != 0;
 }
 
 // Waits until the phase of the given parity has completed. A fresh barrier is in
@@ -72,6 +92,28 @@ __device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
 #else
   __trap();
 #endif
+}
+
+// MbarrierWait for sm_80 too, which has no wait that suspends the thread.
+__device__ inline void MbarrierSpin(uint32_t barrier, uint32_t parity) {
+  uint32_t done = 0;
+  while (done == 0) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  }
+}
+
+// cp.async.mbarrier.arrive.noinc (sm_80): one arrival once all of this thread's copies
+// so far have landed, counted among those that the barrier was initialised with.
+__device__ inline void CpAsyncMbarrierArrive(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");
 }
 
 // bar.sync / bar.arrive on barrier `id` (1..15; 0 is __syncthreads) among `threads`.

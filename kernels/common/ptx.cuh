@@ -37,6 +37,9 @@ __device__ inline void CpAsyncWait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
 
+// cp.async.wait_all: waits for all of this thread's copies, committed or not.
+__device__ inline void CpAsyncWaitAll() { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
+
 }  // namespace warpledger::ptx
 
 #endif  // WARPLEDGER_KERNELS_COMMON_PTX_CUH_

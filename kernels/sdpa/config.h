@@ -18,6 +18,7 @@
 
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/resident/shape.h"
+#include "kernels/sdpa/tile_layout.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -59,6 +60,7 @@ enum class EvidenceChange {
   kNone,            // nothing: a control
   kAppears,         // no match when off, at least one when on
   kGrows,           // more matches when on
+  kShrinks,         // fewer matches when on, perhaps none
   kVanishes,        // at least one match when off, none when on
   kDiffers,         // another number of matches
   kShrinksInLoops,  // fewer matches inside loops when on
@@ -156,7 +158,8 @@ struct InvalidReason {
   enum class Kind { kValid, kUnknownLevel, kMissingRequirement, kExcluded };
   Kind kind = Kind::kValid;
   std::string_view toggle;
-  std::string_view missing;  // or, for kExcluded, the toggle that it can't go with
+  std::string_view missing;   // or, for kExcluded, the toggle that it can't go with
+  std::string_view why = {};  // for kExcluded, where it is no matter of families
   constexpr explicit operator bool() const { return kind != Kind::kValid; }
 };
 
@@ -211,6 +214,36 @@ constexpr std::string_view FamilyName(Family family) {
   return "smem";
 }
 
+// Toggles that can't go together: `toggle` is refused, from level `from` on, beside
+// `other` at its levels `other_from` to `other_to`.
+struct Exclusion {
+  ToggleField toggle;
+  int from;
+  ToggleField other;
+  int other_from;
+  int other_to;
+  std::string_view why;
+};
+inline constexpr int kAnyLevel = 1 << 30;
+inline constexpr Exclusion kExclusions[] = {
+    {&Config::xor_swizzle, 1, &Config::wmma_qk, 1, kAnyLevel,
+     "wmma::load_matrix_sync takes one leading dimension for a whole fragment, and a swizzled tile "
+     "has none"},
+    {&Config::xor_swizzle, 1, &Config::wmma_pv, 1, kAnyLevel,
+     "wmma::load_matrix_sync takes one leading dimension for a whole fragment, and a swizzled tile "
+     "has none"},
+    {&Config::softmax_in_registers, 2, &Config::sp_reuse, 1, kAnyLevel,
+     "with S in registers there is no buffer that P could reuse"},
+    {&Config::softmax_in_registers, 2, &Config::tile_m, 16, 16,
+     "four warps would share 16 rows, and a tile has not enough blocks of 16 keys for them"},
+    {&Config::softmax_in_registers, 2, &Config::tile_n, 16, 16,
+     "two warps share 16 rows, and a tile has one block of 16 keys"},
+    {&Config::producer_warps, 1, &Config::sp_reuse, 1, kAnyLevel,
+     "without a barrier at each tile's start the next S would overwrite P while it is read"},
+    {&Config::persistent, 1, &Config::producer_warps, 1, kAnyLevel,
+     "the producer has no view of the queue of work"},
+};
+
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
@@ -227,11 +260,18 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     }
     for (const ToggleField other : row.excludes) {
       if (other != nullptr && config.*other != 0) {
-        return {InvalidReason::Kind::kExcluded, row.id, ToggleId(other)};
+        return {InvalidReason::Kind::kExcluded, row.id, ToggleId(other), ""};
       }
     }
     if (!row.control && !Includes(row.families, FamilyOf(config))) {
-      return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config))};
+      return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config)), ""};
+    }
+  }
+  for (const Exclusion& rule : kExclusions) {
+    if (config.*rule.toggle >= rule.from && config.*rule.other >= rule.other_from &&
+        config.*rule.other <= rule.other_to) {
+      return {InvalidReason::Kind::kExcluded, ToggleId(rule.toggle), ToggleId(rule.other),
+              rule.why};
     }
   }
   return {};
@@ -319,6 +359,7 @@ constexpr int TileM(const Config& c) {
   if (c.mma_sync) return TileM(MmaShapeOf(c));
   if (c.resident_kv) return kRowsPerConsumer;
   if (c.wgmma) return TileM(ShapeOf(c));
+  if (c.tile_m > 0) return c.tile_m;
   return !c.kv_tiling ? 1 : c.tile_m32_warps4 ? 32 : 16;
 }
 // Keys per step of the K/V loop.
@@ -326,15 +367,29 @@ constexpr int TileN(const Config& c) {
   if (c.resident_kv) return ChunkKeys(ResidentShapeOf(c));
   if (c.wgmma) return ShapeOf(c).tile_n;
   if (c.mma_sync) return MmaShapeOf(c).tile_n;
+  if (c.tile_n > 0) return c.tile_n;
   return c.kv_tiling ? 32 : 64;
 }
-constexpr int Threads(const Config& c) {
-  if (c.resident_kv) return Threads(ResidentShapeOf(c));
-  if (c.wgmma) return Threads(ShapeOf(c));
-  if (c.mma_sync) return Threads(MmaShapeOf(c));
-  return (c.tile_m32_warps4 ? 4 : 2) * kWarpSize;
+// Warps that compute. With tile_m, as many as make each one's rows 16, but not less
+// than the four schedulers of an SM have use for; three where four would not divide.
+constexpr int Warps(const Config& c) {
+  if (c.resident_kv) return Threads(ResidentShapeOf(c)) / kWarpSize;
+  if (c.wgmma) return Threads(ShapeOf(c)) / kWarpSize;
+  if (c.mma_sync) return Threads(MmaShapeOf(c)) / kWarpSize;
+  if (c.tile_m == 48) return 3;
+  if (c.tile_m > 64) return c.tile_m / 16;
+  return c.tile_m32_warps4 ? 4 : 2;
 }
-constexpr int Warps(const Config& c) { return Threads(c) / kWarpSize; }
+// Threads that compute, and all of them: producer warps copy on top.
+constexpr int ComputeThreads(const Config& c) { return Warps(c) * kWarpSize; }
+constexpr int Threads(const Config& c) { return ComputeThreads(c) + c.producer_warps * kWarpSize; }
+// How Q, K and V lie in shared memory.
+constexpr TileLayout LayoutOf(const Config& c) {
+  return c.xor_swizzle        ? TileLayout::kXor
+         : c.smem_layout == 1 ? TileLayout::kDense
+         : c.smem_layout == 2 ? TileLayout::kPanels
+                              : TileLayout::kPadded;
+}
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
   if (c.resident_kv) return 1;
@@ -342,13 +397,16 @@ constexpr int Stages(const Config& c) {
   if (c.mma_sync) return Stages(MmaShapeOf(c));
   return c.cp_async_stages > 0 ? c.cp_async_stages : 1;
 }
-// Keeps every instance of the smem family within the 128 registers per thread of
-// the L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills
-// in two of the ladder's steps on sm_80 and sm_90.
-// At head_dim 256 the output alone takes 64 more.
-constexpr int MinCtasPerSm(const Config& c) {
-  return 65536 / ((c.head_dim == 256 ? 256 : 128) * Threads(c));
+// Keeps the instances of the smem family within the 128 registers per thread of the
+// L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills in two
+// of the ladder's steps on sm_80 and sm_90. At head_dim 256 the output alone takes 64
+// more, and 1024 scores of a warp in registers spill beside it.
+constexpr int RegisterBudget(const Config& c) {
+  if (c.head_dim == 256) return 256;
+  const int scores_of_warp = TileM(c) * TileN(c) / Warps(c);
+  return c.softmax_in_registers == 3 && scores_of_warp >= 1024 ? 168 : 128;
 }
+constexpr int MinCtasPerSm(const Config& c) { return 65536 / (RegisterBudget(c) * Threads(c)); }
 
 }  // namespace warpledger::sdpa
 

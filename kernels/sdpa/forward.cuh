@@ -7,7 +7,8 @@
 //   O /= l;  LSE = m + log(l)
 //
 // The families differ in what computes S and O (simt/, wmma/); everything else
-// is shared (parts/). S and P pass through shared memory.
+// is shared (parts/). S and P pass through shared memory, unless softmax_in_registers
+// keeps them in fragments (wmma/fused.cuh).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_FORWARD_CUH_
 #define WARPLEDGER_KERNELS_SDPA_FORWARD_CUH_
@@ -16,56 +17,98 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/forward_params.h"
+#include "kernels/sdpa/parts/barrier.cuh"
 #include "kernels/sdpa/parts/copy.cuh"
 #include "kernels/sdpa/parts/epilogue.cuh"
+#include "kernels/sdpa/parts/kv_ring.cuh"
 #include "kernels/sdpa/parts/schedule.cuh"
 #include "kernels/sdpa/parts/softmax.cuh"
 #include "kernels/sdpa/simt/output.cuh"
 #include "kernels/sdpa/simt/scores.cuh"
 #include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/wmma/fused.cuh"
 #include "kernels/sdpa/wmma/output.cuh"
 #include "kernels/sdpa/wmma/scores.cuh"
 
 namespace warpledger::sdpa {
 
-// The kernel's body, for a grid of query_tiles * heads_q * batch CTAs of
-// Threads(kConfig) threads with SmemBytes(kConfig) of dynamic shared memory.
+// One query tile. Starts and ends without a barrier.
 template <Config kConfig>
-__device__ void SdpaForward(const ForwardParams& params) {
-  static_assert(!WhyInvalid(kConfig), "an illegal combination of toggles; see WhyInvalid");
+__device__ void ComputeTile(const ForwardParams& params, unsigned char* smem, int index) {
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
-  using Output = std::conditional_t<kConfig.wmma_pv != 0, OutputWmma<kConfig>, OutputSimt<kConfig>>;
+  constexpr bool kFused = kConfig.softmax_in_registers >= 2;
+  constexpr bool kProducers = kConfig.producer_warps > 0;
+  using Pipeline = std::conditional_t<kProducers, KvRing<kConfig>, KvPipeline<kConfig>>;
+  using Unfused =
+      std::conditional_t<kConfig.wmma_pv != 0, OutputWmma<kConfig>, OutputSimt<kConfig>>;
 
-  extern __shared__ __align__(32) unsigned char smem[];
+  const float scale = RowExp<kConfig>::Scale(params.softmax_scale);
   half* q = reinterpret_cast<half*>(smem + kSmem.q);  // (tile_m, head_dim) fp16
-  const Work work = MakeWork<kConfig>(params);
+  const Work work = MakeWork<kConfig>(params, index);
 
-  KvPipeline<kConfig> pipeline(smem, work);
+  Pipeline pipeline(smem, work);
+  if constexpr (kProducers) {
+    if (threadIdx.x == 0) pipeline.Init();
+    __syncthreads();
+    if (threadIdx.x >= ComputeThreads(kConfig)) {
+      pipeline.Produce();
+      return;
+    }
+  }
   CopyTile<kConfig, TileM(kConfig)>(q, work.q, work.rows);
   SoftmaxState<kConfig> softmax(smem);
   softmax.Reset();
-  Output output;
+  // Without producers the first Acquire publishes Q and the state.
+  if constexpr (kProducers) ComputeBarrier<kConfig>();
 
-  for (int tile = 0; tile < work.kv_tiles; ++tile) {
-    const KvTile kv = pipeline.Acquire(tile);
-    if constexpr (kConfig.wmma_qk) {
-      ComputeScoresWmma<kConfig>(softmax.scores, q, kv);
-    } else {
-      ComputeScoresSimt<kConfig>(softmax.scores, q, kv, work.seq_kv);
+  if constexpr (kFused) {
+    WmmaFused<kConfig> fused;
+    for (int tile = 0; tile < work.kv_tiles; ++tile) {
+      const KvTile kv = pipeline.Acquire(tile);
+      fused.Step(softmax, q, kv, work, scale);
+      pipeline.Release(tile);
     }
-    __syncthreads();
-    SoftmaxTile<kConfig>(softmax, work, kv.first_key, params.softmax_scale);
-    __syncthreads();
-    output.Accumulate(softmax, kv, work.seq_kv);
-  }
-
-  if (work.kv_tiles == 0) __syncthreads();  // Reset has no barrier behind it yet
-  if constexpr (kConfig.wmma_pv) {
-    output.Store(smem, softmax, work);
+    fused.Store(smem, softmax, work);
   } else {
-    output.Store(softmax, work);
+    Unfused output;
+    for (int tile = 0; tile < work.kv_tiles; ++tile) {
+      const KvTile kv = pipeline.Acquire(tile);
+      if constexpr (kConfig.wmma_qk) {
+        ComputeScoresWmma<kConfig>(softmax, q, kv, work, scale);
+      } else {
+        ComputeScoresSimt<kConfig>(softmax.scores, q, kv, work.seq_kv);
+      }
+      ComputeBarrier<kConfig>();
+      SoftmaxTile<kConfig>(softmax, work, kv.first_key, scale);
+      ComputeBarrier<kConfig>();
+      output.Accumulate(softmax, kv, work.seq_kv);
+      pipeline.Release(tile);
+    }
+    if (work.kv_tiles == 0) ComputeBarrier<kConfig>();  // Reset has none behind it yet
+    if constexpr (kConfig.wmma_pv) {
+      output.Store(smem, softmax, work);
+    } else {
+      output.Store(softmax, work);
+    }
   }
   StoreLse<kConfig>(softmax, work);
+}
+
+// The kernel's body, for CTAs of Threads(kConfig) threads with SmemBytes(kConfig) of
+// dynamic shared memory: query_tiles * heads_q * batch of them or, persistent, any
+// number.
+template <Config kConfig>
+__device__ void SdpaForward(const ForwardParams& params) {
+  static_assert(!WhyInvalid(kConfig), "an illegal combination of toggles; see WhyInvalid");
+  extern __shared__ __align__(32) unsigned char smem[];
+  if constexpr (kConfig.persistent > 0) {
+    WorkQueue<kConfig> queue(params, reinterpret_cast<int*>(smem + MakeSmemLayout(kConfig).queue));
+    for (int index = queue.First(); index >= 0; index = queue.Next()) {
+      ComputeTile<kConfig>(params, smem, index);
+    }
+  } else {
+    ComputeTile<kConfig>(params, smem, blockIdx.x);
+  }
 }
 
 }  // namespace warpledger::sdpa

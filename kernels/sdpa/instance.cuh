@@ -3,10 +3,29 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_INSTANCE_CUH_
 
+#include <algorithm>
+
 #include "kernels/sdpa/forward.cuh"
 #include "kernels/sdpa/launch_instance.h"
 
 namespace warpledger::sdpa {
+
+// Lowers `ctas` to as many as the device holds at once, for a persistent kernel.
+inline cudaError_t LimitToResident(const Config& config, const void* kernel, unsigned* ctas) {
+  if (config.persistent == 0) return cudaSuccess;
+  int device = 0;
+  int sms = 0;
+  int ctas_per_sm = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ctas_per_sm, kernel, Threads(config),
+                                                        SmemBytes(config));
+  if (error != cudaSuccess) return error;
+  *ctas = std::min(*ctas, static_cast<unsigned>(sms * ctas_per_sm));
+  return cudaSuccess;
+}
 
 // Defines the kernel `symbol` for one configuration and a function
 // `Get_<symbol>` that describes it. The __global__ function is no template:
@@ -19,6 +38,9 @@ namespace warpledger::sdpa {
   }                                                                                          \
   static cudaError_t Launch_##symbol(const ForwardParams& params, unsigned ctas,             \
                                      cudaStream_t stream) {                                  \
+    const cudaError_t error =                                                                \
+        LimitToResident(symbol##_config, reinterpret_cast<const void*>(&symbol), &ctas);     \
+    if (error != cudaSuccess) return error;                                                  \
     symbol<<<ctas, Threads(symbol##_config), SmemBytes(symbol##_config), stream>>>(params);  \
     return cudaGetLastError();                                                               \
   }                                                                                          \

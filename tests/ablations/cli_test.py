@@ -263,7 +263,8 @@ class List(CliTest):
 
     def test_is_json_that_holds_the_registry(self):
         registry = self.listed()
-        self.assertEqual(set(registry), {"toggles", "designs", "variants", "shapes", "inputs"})
+        self.assertEqual(set(registry),
+                         {"toggles", "designs", "variants", "instances", "shapes", "inputs"})
         for rows in registry.values():
             self.assertTrue(rows)
         for toggle in registry["toggles"]:

@@ -35,6 +35,7 @@ TEST(CompareTest, TwoRunsOfOneThingAreTheSameInEveryCell) {
   }
   EXPECT_EQ(comparison["statistics"]["family_size"], 6);
   EXPECT_EQ(comparison["verdicts"]["compared"], 4);
+  EXPECT_EQ(comparison["verdicts"]["agreed"], comparison["verdicts"]["decided"]);
   EXPECT_TRUE(comparison["verdicts"]["changed"].empty());
   EXPECT_TRUE(comparison["differences"].empty());
 }

@@ -1,5 +1,6 @@
 #include "ablations/designs.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -74,7 +75,7 @@ TEST(LadderToggles, AreAsManyTechniquesAsGoTogether) {
   EXPECT_EQ(config, EverythingOn());
   // A technique that is left out can't be added.
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control || config.*row.field != 0) continue;
+    if (row.control || !row.in_ladder || config.*row.field != 0) continue;
     sdpa::Config more = config;
     more.*row.field = FirstOnLevel(row);
     EXPECT_TRUE(sdpa::WhyInvalid(more)) << row.id;
@@ -196,6 +197,73 @@ TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
   EXPECT_EQ(Arm(design, "cell:cp_async_stages+wmma_pv").config,
             (Config{.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 2, .wmma_pv = 1}));
   EXPECT_TRUE(design.infeasible.empty());
+}
+
+// --- stage2_plus ----------------------------------------------------------------
+
+TEST(Stage2PlusDesign, HoldsEachLevelBeyondTheLadderAloneOnTheLaddersEnd) {
+  const Design design = Stage2PlusDesign();
+  EXPECT_EQ(design.arms.front().config, EverythingOn());
+  int levels = 0;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kSmem)) continue;
+    for (std::size_t i = 1; i < row.levels.count; ++i) {
+      const std::string name = "stage2:" + LevelName(row, row.levels.values[i]);
+      const bool infeasible =
+          std::any_of(design.infeasible.begin(), design.infeasible.end(),
+                      [&](const InfeasibleCell& cell) { return cell.name == name; });
+      if (infeasible) continue;
+      ++levels;
+      const DesignArm& arm = Arm(design, name);
+      EXPECT_EQ(arm.role, "step");
+      EXPECT_EQ(arm.toggle, row.id);
+      EXPECT_EQ(arm.base, "stage2");
+      EXPECT_EQ(Differences(arm.config, EverythingOn()), (std::set<std::string>{arm.toggle}));
+      EXPECT_EQ(arm.config.*row.field, row.levels.values[i]);
+    }
+  }
+  EXPECT_GT(levels, 20);
+}
+
+TEST(Stage2PlusDesign, HoldsTheLevelsThatTheLadderLeftOut) {
+  const Design design = Stage2PlusDesign();
+  EXPECT_EQ(Arm(design, "stage2:cp_async_stages=0").role, "without");
+  EXPECT_EQ(Arm(design, "stage2:cp_async_stages=3").config.cp_async_stages, 3);
+  EXPECT_EQ(Arm(design, "stage2:cp_async_stages=4").base, "stage2");
+}
+
+TEST(Stage2PlusDesign, SaysWhyWmmaHasNoSwizzleAndHasItOnTheFp32Pipes) {
+  const Design design = Stage2PlusDesign();
+  ASSERT_EQ(design.infeasible.size(), 1u);
+  EXPECT_EQ(design.infeasible[0].name, "stage2:xor_swizzle");
+  EXPECT_EQ(design.infeasible[0].missing, "wmma_qk");
+  EXPECT_NE(design.infeasible[0].why.find("leading dimension"), std::string::npos);
+  const DesignArm& swizzled = Arm(design, "fp32_pipes:xor_swizzle");
+  EXPECT_EQ(swizzled.base, "fp32_pipes");
+  EXPECT_EQ(swizzled.config.wmma_qk + swizzled.config.wmma_pv, 0);
+}
+
+TEST(Stage2PlusDesign, ChainsEachStepToTheOneBefore) {
+  const Design design = Stage2PlusDesign();
+  const DesignArm& last =
+      Arm(design, "stage2:softmax_in_registers=3+exp_method=1+tile_n=128+producer_warps=2");
+  EXPECT_EQ(last.toggle, "producer_warps");
+  EXPECT_EQ(last.base, "stage2:softmax_in_registers=3+exp_method=1+tile_n=128");
+  EXPECT_EQ(Differences(last.config, Arm(design, last.base).config),
+            (std::set<std::string>{"producer_warps"}));
+}
+
+TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.field == &sdpa::Config::tile_m) {
+      EXPECT_TRUE(IsPredictedBeyondLadder(row, "stage2:tile_m=16"));
+      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:tile_m=64"));
+      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:tile_m=16+tile_n=64"));
+    }
+    if (row.field == &sdpa::Config::cp_async_stages) {
+      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:cp_async_stages=2"));
+    }
+  }
 }
 
 TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {

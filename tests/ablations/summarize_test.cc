@@ -146,6 +146,8 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                                                                  "p50_us",
                                                                  "ci_low_us",
                                                                  "ci_high_us",
+                                                                 "p10_us",
+                                                                 "p90_us",
                                                                  "tflops",
                                                                  "speedup_over_first",
                                                                  "registers",
@@ -157,17 +159,32 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                                                                  "code_sha256",
                                                                  "sm_mhz_p50",
                                                                  "reason"}));
-  EXPECT_EQ(Keys(summary["verdicts"][0]),
-            (std::vector<std::string>{
-                "toggle", "design", "base", "candidate", "shape", "n_pairs", "n_processes", "ratio",
-                "ci_low", "ci_high", "adjusted_confidence", "gate", "verdict", "reason",
-                "mde_ratio", "predicted_low", "predicted_high", "prediction_held"}));
+  EXPECT_EQ(Keys(summary["verdicts"][0]), (std::vector<std::string>{"toggle",
+                                                                    "design",
+                                                                    "base",
+                                                                    "candidate",
+                                                                    "shape",
+                                                                    "n_pairs",
+                                                                    "n_processes",
+                                                                    "ratio",
+                                                                    "ci_low",
+                                                                    "ci_high",
+                                                                    "adjusted_confidence",
+                                                                    "gate",
+                                                                    "verdict",
+                                                                    "reason",
+                                                                    "mde_ratio",
+                                                                    "within_process_sd",
+                                                                    "between_process_sd",
+                                                                    "predicted_low",
+                                                                    "predicted_high",
+                                                                    "prediction_held"}));
   EXPECT_EQ(Keys(summary["controls"][0]),
             (std::vector<std::string>{"kind", "shape", "candidate", "ratio", "ci_low", "ci_high",
                                       "holds_one", "timing_verdict", "verdict", "false_verdict"}));
   EXPECT_EQ(Keys(summary["floors"][0]),
             (std::vector<std::string>{"name", "shape", "n_samples", "p50_us", "ci_low_us",
-                                      "ci_high_us"}));
+                                      "ci_high_us", "p10_us", "p90_us"}));
 }
 
 TEST(SummarizeTest, ACellHoldsTheMedianItsIntervalAndTheRate) {
@@ -421,9 +438,10 @@ TEST(SummarizeTest, AControlSaysWhetherItsIntervalHoldsOne) {
         for (const Sample& other : record.samples) {
           if (other.arm == base && other.shape == shape && other.process == sample.process &&
               other.block == sample.block) {
-            // Alternating signs around 1, or always 0.5% above it.
+            // Around 1 in every process, the processes apart a little; or always 0.5% above it.
             const bool off = std::string(shape) == "small" && control[8] == 'a';
-            sample.us = other.us * (off ? 1.005 : sample.block % 2 == 0 ? 1.001 : 0.999);
+            const double apart = 0.0005 * (sample.process - 1);
+            sample.us = other.us * (off ? 1.005 : (sample.block % 2 == 0 ? 1.001 : 0.999) + apart);
           }
         }
       }
@@ -512,6 +530,30 @@ TEST(SummarizeTest, AToggleWithoutItsInstructionsIsInvalidThoughTheCodeDiffers) 
   EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("/HMMA/"));
   record.codegen->instances[2].opcodes["HMMA.16816.F32"] = 16;
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+}
+
+// What tells a toggle on from off, more of its instructions, need not tell one of its
+// on-levels from another.
+TEST(SummarizeTest, BetweenTwoLevelsOfAToggleOtherCodeIsEnough) {
+  Record record = ExampleRecord();
+  for (Arm& arm : record.run.arms) {
+    if (arm.name == "ladder:kv_tiling") arm.config = "kv_tiling+wmma_qk=2";
+  }
+  record.codegen->instances[1].variant = "kv_tiling+wmma_qk=2";
+  record.codegen->instances[1].opcodes = {{"HMMA.16816.F32", 16}};
+  record.codegen->instances[2].opcodes = {{"HMMA.16816.F32", 16}, {"FFMA", 1}};
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+  record.codegen->instances[2].code_sha256 = record.codegen->instances[1].code_sha256;
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+}
+
+TEST(SummarizeTest, ArmsThatTheKernelsCanNotHaveAreNotApplicableWithTheirReason) {
+  Record record = ExampleRecord();
+  EXPECT_FALSE(SummaryOf(record).contains("infeasible"));
+  record.run.design = "stage2_plus";
+  const Json cell = Find(SummaryOf(record)["infeasible"], {{"variant", "stage2:xor_swizzle"}});
+  EXPECT_EQ(cell["verdict"], "NOT_APPLICABLE");
+  EXPECT_THAT(cell["why"].get<std::string>(), HasSubstr("leading dimension"));
 }
 
 TEST(SummarizeTest, PeersAreListedOnEveryShapeWithTheReasonWhenTheyAreMissing) {

@@ -52,6 +52,12 @@ class Step:
     base: str
     candidate: str
 
+    @property
+    def between_levels(self):
+        """Whether the toggle is on in the base too, at another level."""
+        config = self.base.split("@")[0]
+        return self.toggle["id"] in (part.split("=")[0] for part in config.split("+"))
+
     def __str__(self):
         return f"{self.toggle['id']} ({self.base} -> {self.candidate})"
 
@@ -169,9 +175,15 @@ def _change_failures(step, where, pattern, counted):
     change = step.toggle["evidence"]["change"]
     rules = {"appears": (lambda off, on: off == 0 < on, "none when off and at least one when on"),
              "grows": (lambda off, on: off < on, "more when on than when off"),
+             "shrinks": (lambda off, on: off > on, "fewer when on than when off"),
              "vanishes": (lambda off, on: off > 0 == on, "at least one when off and none when on"),
              "differs": (lambda off, on: off != on, "another number when on than when off"),
              "shrinks_in_loops": (lambda off, on: off > on, "fewer in loops when on than when off")}
+    if step.between_levels and change in rules:
+        # What tells on from off need not tell one on-level from another; that the
+        # code differs is reach_failures' business.
+        rules[change] = (lambda off, on: on > 0 or change in ("shrinks", "vanishes", "shrinks_in_loops"),
+                         "at least one in both")
     if change not in rules:
         return [f"{step}: its evidence promises '{change}'; a technique promises one of "
                 f"{', '.join(rules)}."]

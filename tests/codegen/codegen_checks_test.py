@@ -44,6 +44,22 @@ class EvidenceTest(unittest.TestCase):
         self.assertRegex(checks.ptx_failures(step("appears"), compiled(off, off))[0],
                          "0 when off, 0 when on")
 
+    def test_shrinking_needs_fewer_matches_than_before(self):
+        less = instance("candidate", ptx=("ret;",))
+        self.assertEqual(checks.ptx_failures(step("shrinks"), compiled(instance(), less)), [])
+        same = instance("candidate")
+        self.assertRegex(checks.ptx_failures(step("shrinks"), compiled(instance(), same))[0],
+                         "1 when off, 1 when on; expected fewer")
+
+    def test_between_two_levels_the_evidence_need_only_stand_in_the_candidate(self):
+        on = checks.Step(step("appears").toggle, "kv_tiling+wmma_pv", "kv_tiling+wmma_pv=2")
+        self.assertTrue(on.between_levels)
+        self.assertFalse(checks.Step(on.toggle, "kv_tiling+wmma_pv_not", "x").between_levels)
+        pair = {on.base: {"sm_90": instance()}, on.candidate: {"sm_90": instance("candidate")}}
+        self.assertEqual(checks.ptx_failures(on, pair), [])
+        pair[on.candidate]["sm_90"] = instance("candidate", ptx=("ret;",))
+        self.assertRegex(checks.ptx_failures(on, pair)[0], "expected at least one")
+
     def test_vanishing_needs_some_before_and_none_after(self):
         on = instance("candidate", ptx=("ret;",))
         self.assertEqual(checks.ptx_failures(step("vanishes"), compiled(instance(), on)), [])
@@ -100,9 +116,9 @@ class EvidenceTest(unittest.TestCase):
 
     def test_steps_resolve_the_base_arm_to_its_configuration_and_drop_repeats(self):
         arms = [{"name": "ladder:a", "config": "minimal_scalar", "role": "base", "toggle": "",
-                 "base": ""},
+                 "base": "", "instances": ["minimal_scalar"]},
                 {"name": "ladder:b", "config": "wmma_pv", "role": "step", "toggle": "wmma_pv",
-                 "base": "ladder:a"}]
+                 "base": "ladder:a", "instances": ["wmma_pv"]}]
         registry = {"toggles": [step().toggle],
                     "designs": [{"name": "ladder", "arms": arms}, {"name": "again", "arms": arms}]}
         self.assertEqual(checks.steps(registry, "step"),

@@ -328,7 +328,7 @@ class CommandTest(unittest.TestCase):
         code, stderr = self.run_on(synthetic())
         self.assertEqual((code, stderr), (0, ""))
         first = self.written()
-        names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects",
+        names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects", "matrix",
                                                                        "speedup_overview"}
         self.assertEqual(set(first), {f"{name}.{kind}" for name in names
                                       for kind in ("svg", "png")})
@@ -401,6 +401,18 @@ class CommandTest(unittest.TestCase):
 
 
 class SummaryTest(unittest.TestCase):
+    def test_a_toggle_that_is_judged_at_several_levels_goes_by_its_arms(self):
+        data = make_summary.make_summary()
+        toggle = data["verdicts"][0]["toggle"]
+        self.assertIn(toggle, {verdict["toggle"] for verdict in Summary(data).verdicts})
+        once = [verdict for verdict in data["verdicts"] if verdict["toggle"] == toggle]
+        data["verdicts"] += [dict(verdict, candidate=verdict["base"] + ":more=2+other")
+                             for verdict in once]
+        names = {verdict["toggle"] for verdict in Summary(data).verdicts}
+        self.assertNotIn(toggle, names)
+        self.assertIn(f"{once[0]['base']}: more=2 + other", names)
+        self.assertIn(f"{once[0]['base']} → {once[0]['candidate']}".replace(":", ": "), names)
+
     def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
         self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())
 

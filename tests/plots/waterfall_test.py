@@ -119,7 +119,7 @@ class WaterfallTest(unittest.TestCase):
     def test_other_designs_have_their_effects_under_their_own_name(self):
         data = make_summary.make_summary()
         data["design"] = "one_on"
-        self.assertEqual(list(render.figures(Summary(data))), ["one_on_effects"])
+        self.assertEqual(list(render.figures(Summary(data))), ["one_on_effects", "one_on_matrix"])
 
     def test_a_damaged_field_is_named_with_its_path(self):
         data = factorial(PLAIN)

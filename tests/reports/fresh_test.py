@@ -2,7 +2,8 @@
 
 For the newest record of each GPU and design under reports/data: its
 summary.json, the report and pictures under reports/<gpu>, and for the newest
-ladder of all the generated section of README.md.
+ladder of all the generated section of README.md. Also the page of the newest
+profiles, and the comparison of the two newest ladders.
 
     fresh_test.py path/to/warpledger
 """
@@ -36,6 +37,26 @@ def newest_micro_records():
     for path in sorted((ROOT / "reports" / "data").glob("*/micro-*/micro.json")):
         newest[path.parent.parent.name] = path.parent  # the name ends in the time
     return newest
+
+
+def newest_profiles():
+    """{gpu slug: folder} of the newest profile record of each GPU."""
+    newest = {}
+    for path in sorted((ROOT / "reports" / "data").glob("*/*/profile.json")):
+        newest[path.parent.parent.name] = path.parent  # the name ends in the time
+    return newest
+
+
+def ladders_to_compare():
+    """{gpu slug: (older, newer)}: the two newest ladders of each GPU, where there are two."""
+    ladders = {}
+    for path in (ROOT / "reports" / "data").glob("*/*/run.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        if run["design"] == "ladder":
+            ladders.setdefault(path.parent.parent.name, []).append(
+                (run["created_utc"], path.parent))
+    return {gpu: tuple(folder for _, folder in sorted(runs)[-2:])
+            for gpu, runs in ladders.items() if len(runs) > 1}
 
 
 class FreshTest(unittest.TestCase):
@@ -78,6 +99,18 @@ class FreshTest(unittest.TestCase):
         for gpu, record in newest_micro_records().items():
             self.check_micro_pages(gpu, record)
             made.setdefault(gpu, set()).update({"micro.md", "micro"})
+        for gpu, record in newest_profiles().items():
+            out = self.out / gpu / "profile"
+            self.call("report", f"--record={record}", f"--out={out}", f"--python={sys.executable}")
+            for name in sorted(path.name for path in out.iterdir()):
+                self.assert_same(out / name, ROOT / "reports" / gpu / name)
+                made.setdefault(gpu, set()).add(name)
+        for gpu, (older, newer) in ladders_to_compare().items():
+            page = self.out / gpu / "compare.md"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            self.call("compare", f"--a={older}", f"--b={newer}", f"--out={page}")
+            self.assert_same(page, ROOT / "reports" / gpu / "compare.md")
+            made.setdefault(gpu, set()).add("compare.md")
         for gpu, names in made.items():
             committed = {path.name for path in (ROOT / "reports" / gpu).iterdir()}
             self.assertEqual(committed, names)

@@ -250,6 +250,22 @@ TEST(RenderReportTest, WarnsWhenTheRecordIsOlderThanTheKernels) {
   EXPECT_THAT(*RenderReadmeSection(json, other), ::testing::StartsWith("> **Warning"));
 }
 
+TEST(RenderReportTest, SaysOfAnArmThatTheKernelsCanNotHaveThatItIsNotApplicableAndWhy) {
+  ordered_json json = Synthetic();
+  json["design"] = "stage2_plus";
+  json["infeasible"] = {{{"variant", "stage2:swizzle"},
+                         {"toggle", "swizzle"},
+                         {"missing", "wmma"},
+                         {"why", "it has no leading dimension"},
+                         {"verdict", "NOT_APPLICABLE"}}};
+  EXPECT_THAT(Section(Render(json), "## Combinations that are not possible"),
+              HasSubstr("- `stage2:swizzle`: `NOT_APPLICABLE`: `swizzle` can't go with `wmma`, for "
+                        "it has no leading dimension\n"));
+  json["infeasible"][0].erase("why");
+  json["infeasible"][0].erase("verdict");
+  EXPECT_THAT(Render(json), HasSubstr("- `stage2:swizzle`: `swizzle` needs `wmma`\n"));
+}
+
 TEST(RenderReportTest, SaysThatARecordIsUnfinishedBeforeAnythingElse) {
   ordered_json json = Synthetic();
   EXPECT_THAT(Render(json), Not(HasSubstr("unfinished")));

@@ -13,6 +13,9 @@ TEST(FormatSignificantTest, KeepsTrailingZerosAndUsesNoExponent) {
   EXPECT_EQ(FormatSignificant(1234567, 4), "1234567");
   EXPECT_EQ(FormatSignificant(0.000262144, 3), "0.000262");
   EXPECT_EQ(FormatSignificant(0, 3), "0");
+  // No arithmetic on digits reaches these.
+  EXPECT_EQ(FormatSignificant(5e-324, 4), "4.94066e-324");
+  EXPECT_EQ(FormatSignificant(1.7976931348623157e308, 4), "1.79769e+308");
 }
 
 TEST(FormatSignificantTest, CountsDigitsAfterRoundingUpAPowerOfTen) {

@@ -12,54 +12,61 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kVectorHalves = 8;  // fp16 in 16 bytes
+inline constexpr int kVectorHalves = kChunkHalves;  // fp16 in 16 bytes
 
-// Copies a tile with the CTA's threads, through registers.
+// Where element (row, col) of a tile with kRows rows of head_dim lies, in elements.
+template <Config kConfig, int kRows>
+__device__ int TilePlace(int row, int col) {
+  constexpr TileLayout kLayout = LayoutOf(kConfig);
+  return TileOffset(kLayout, kConfig.head_dim, kRows, row, col);
+}
+
+// Copies a tile with the CTA's computing threads, through registers.
 //   src: (kRows, head_dim) fp16, row stride head_dim
-//   dst: (kRows, head_dim) fp16, row stride ld_tile
+//   dst: (kRows, head_dim) fp16, laid out as LayoutOf(kConfig) says
 // Rows at or past `valid_rows` are zero-filled. No barrier inside.
 template <Config kConfig, int kRows>
 __device__ void CopyTile(half* dst, const half* __restrict__ src, int valid_rows) {
-  constexpr int kLd = MakeSmemLayout(kConfig).ld_tile;
   if constexpr (kConfig.vector_loads) {
     constexpr int kChunks = kConfig.head_dim / kVectorHalves;
-    for (int i = threadIdx.x; i < kRows * kChunks; i += Threads(kConfig)) {
+    for (int i = threadIdx.x; i < kRows * kChunks; i += ComputeThreads(kConfig)) {
       const int row = i / kChunks;
       const int col = i % kChunks * kVectorHalves;
       uint4 chunk = make_uint4(0, 0, 0, 0);
-      if (row < valid_rows)
+      if (row < valid_rows) {
         chunk = *reinterpret_cast<const uint4*>(src + row * kConfig.head_dim + col);
-      *reinterpret_cast<uint4*>(dst + row * kLd + col) = chunk;
+      }
+      *reinterpret_cast<uint4*>(dst + TilePlace<kConfig, kRows>(row, col)) = chunk;
     }
   } else {
-    for (int i = threadIdx.x; i < kRows * kConfig.head_dim; i += Threads(kConfig)) {
+    for (int i = threadIdx.x; i < kRows * kConfig.head_dim; i += ComputeThreads(kConfig)) {
       const int row = i / kConfig.head_dim;
       const int col = i % kConfig.head_dim;
-      dst[row * kLd + col] =
+      dst[TilePlace<kConfig, kRows>(row, col)] =
           row < valid_rows ? src[row * kConfig.head_dim + col] : __ushort_as_half(0);
     }
   }
 }
 
-// The same copy, asynchronously: the caller commits, waits and synchronises.
-template <Config kConfig, int kRows>
-__device__ void CopyTileAsync(half* dst, const half* __restrict__ src, int valid_rows) {
-  constexpr int kLd = MakeSmemLayout(kConfig).ld_tile;
+// The same copy, asynchronously, by kThreads threads of which the caller is number
+// `thread`: the caller commits, waits and synchronises.
+template <Config kConfig, int kRows, int kThreads>
+__device__ void CopyTileAsync(half* dst, const half* __restrict__ src, int valid_rows, int thread) {
   constexpr int kChunks = kConfig.head_dim / kVectorHalves;
-  for (int i = threadIdx.x; i < kRows * kChunks; i += Threads(kConfig)) {
+  for (int i = thread; i < kRows * kChunks; i += kThreads) {
     const int row = i / kChunks;
     const int col = i % kChunks * kVectorHalves;
     const bool valid = row < valid_rows;
     // The address of a row that is not read must still be one inside the tensor.
     const half* from = src + (valid ? row : 0) * kConfig.head_dim + col;
-    ptx::CpAsync16(dst + row * kLd + col, from, valid);
+    ptx::CpAsync16(dst + TilePlace<kConfig, kRows>(row, col), from, valid);
   }
 }
 
 // The K and V tile that the CTA works on now.
 struct KvTile {
-  const half* k;  // (tile_n, head_dim) fp16
-  const half* v;  // (tile_n, head_dim) fp16
+  const half* k;  // (tile_n, head_dim) fp16, laid out as LayoutOf(kConfig) says
+  const half* v;  // (tile_n, head_dim) fp16, likewise
   int ld;         // row stride in elements
   int first_key;
 };
@@ -101,11 +108,14 @@ class KvPipeline {
     }
   }
 
+  // The caller has read the tile. The next Acquire's barrier says so to the others.
+  __device__ void Release(int /*tile*/) {}
+
  private:
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
 
   __device__ half* Slot(int base, int slot) const {
-    return reinterpret_cast<half*>(smem_ + base) + slot * TileN(kConfig) * kSmem.ld_tile;
+    return reinterpret_cast<half*>(smem_ + base) + slot * kSmem.kv_slot;
   }
 
   // Starts the copies of one tile and commits them as one group. Past the last
@@ -116,8 +126,10 @@ class KvPipeline {
       const int first_key = tile * TileN(kConfig);
       const int valid = work_.seq_kv - first_key;
       const int64_t offset = int64_t{first_key} * kConfig.head_dim;
-      CopyTileAsync<kConfig, TileN(kConfig)>(Slot(kSmem.k, slot), work_.k + offset, valid);
-      CopyTileAsync<kConfig, TileN(kConfig)>(Slot(kSmem.v, slot), work_.v + offset, valid);
+      CopyTileAsync<kConfig, TileN(kConfig), ComputeThreads(kConfig)>(
+          Slot(kSmem.k, slot), work_.k + offset, valid, threadIdx.x);
+      CopyTileAsync<kConfig, TileN(kConfig), ComputeThreads(kConfig)>(
+          Slot(kSmem.v, slot), work_.v + offset, valid, threadIdx.x);
     }
     ptx::CpAsyncCommit();
   }

@@ -15,8 +15,8 @@ __device__ inline float InverseSum(float row_sum) { return row_sum > 0.0f ? 1.0f
 template <Config kConfig>
 __device__ void StoreLse(const SoftmaxState<kConfig>& s, const Work& work) {
   if (work.lse == nullptr) return;
-  for (int row = threadIdx.x; row < work.rows; row += Threads(kConfig)) {
-    work.lse[row] = s.row_max[row] + logf(s.row_sum[row]);
+  for (int row = threadIdx.x; row < work.rows; row += ComputeThreads(kConfig)) {
+    work.lse[row] = RowExp<kConfig>::LogSumExp(s.row_max[row], s.row_sum[row]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/parts/schedule.cuh"
 #include "kernels/sdpa/smem_layout.h"
 
@@ -22,22 +23,26 @@ template <Config kConfig>
 struct SoftmaxState {
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
 
-  float* scores;   // (tile_m, tile_n) fp32
-  half* probs;     // (tile_m, tile_n) fp16, only with wmma_pv
-  float* rescale;  // (tile_m, ld_rescale) fp32, one factor per row
-  float* row_max;  // (tile_m) fp32, of scaled scores
-  float* row_sum;  // (tile_m) fp32
+  float* scores;       // (tile_m, tile_n) fp32
+  half* probs;         // (tile_m, tile_n) fp16, only with wmma_pv
+  float* rescale;      // (tile_m, ld_rescale) fp32, one factor per row
+  float* row_max;      // (tile_m) fp32, of scaled scores
+  float* row_sum;      // (tile_m) fp32
+  float* partial_max;  // (parts, tile_m) fp32, with softmax_in_registers
+  float* partial_sum;  // (parts, tile_m) fp32, with softmax_in_registers
 
   __device__ explicit SoftmaxState(unsigned char* smem)
       : scores(reinterpret_cast<float*>(smem + kSmem.scores)),
         probs(reinterpret_cast<half*>(smem + kSmem.probs)),
         rescale(reinterpret_cast<float*>(smem + kSmem.rescale)),
         row_max(reinterpret_cast<float*>(smem + kSmem.row_max)),
-        row_sum(reinterpret_cast<float*>(smem + kSmem.row_sum)) {}
+        row_sum(reinterpret_cast<float*>(smem + kSmem.row_sum)),
+        partial_max(reinterpret_cast<float*>(smem + kSmem.partial_max)),
+        partial_sum(reinterpret_cast<float*>(smem + kSmem.partial_sum)) {}
 
   // Before the first tile; the pipeline's barrier publishes it.
   __device__ void Reset() {
-    for (int row = threadIdx.x; row < TileM(kConfig); row += Threads(kConfig)) {
+    for (int row = threadIdx.x; row < TileM(kConfig); row += ComputeThreads(kConfig)) {
       row_max[row] = NegativeInfinity();
       row_sum[row] = 0.0f;
     }
@@ -59,6 +64,37 @@ __device__ inline float SafeMax(float row_max) {
   return row_max == NegativeInfinity() ? 0.0f : row_max;
 }
 
+// How a configuration takes its exponentials. Scaled scores, maxima and factors are
+// in the units that SoftmaxExp::Scale brings them to.
+template <Config kConfig>
+struct RowExp {
+  static constexpr ExpMethod kMethod = static_cast<ExpMethod>(kConfig.exp_method);
+  using Exp = SoftmaxExp<kMethod>;
+
+  __device__ static float Scale(float softmax_scale) { return Exp::Scale(softmax_scale); }
+  __device__ static float Of(float x, int index) { return Exp::Of(x, index); }
+  // The factor between two maxima.
+  __device__ static float Rescale(float x) {
+    return kMethod == ExpMethod::kExpf ? expf(x) : Exp::Rescale(x);
+  }
+  // Two at once, in place, where the method has an instruction for that.
+  __device__ static void Pair(float& x0, float& x1, int index) {
+    if constexpr (kMethod == ExpMethod::kExpHalfPairs) {
+      const uint32_t pair = Exp2HalfPair(PackHalfPair(x0, x1));
+      const float2 wide = __half22float2(*reinterpret_cast<const half2*>(&pair));
+      x0 = wide.x;
+      x1 = wide.y;
+    } else {
+      x0 = Exp::Of(x0, index);
+      x1 = Exp::Of(x1, index + 1);
+    }
+  }
+  // A row's log-sum-exp in natural-log units.
+  __device__ static float LogSumExp(float max, float sum) {
+    return InLog2Units(kMethod) ? max * Exp::ToNatural() + logf(sum) : max + logf(sum);
+  }
+};
+
 // One thread per row walks the tile twice.
 template <Config kConfig>
 __device__ void SoftmaxTileSerial(SoftmaxState<kConfig>& s, const Work& work, int first_key,
@@ -77,11 +113,11 @@ __device__ void SoftmaxTileSerial(SoftmaxState<kConfig>& s, const Work& work, in
   const float subtract = SafeMax(new_max);
   float sum = 0.0f;
   for (int col = 0; col < TileN(kConfig); ++col) {
-    const float p = col < visible ? expf(scores[col] * scale - subtract) : 0.0f;
+    const float p = col < visible ? RowExp<kConfig>::Of(scores[col] * scale - subtract, col) : 0.0f;
     sum += p;
     s.StoreProb(row, col, p);
   }
-  const float rescale = expf(old_max - subtract);
+  const float rescale = RowExp<kConfig>::Rescale(old_max - subtract);
   s.row_max[row] = new_max;
   s.row_sum[row] = s.row_sum[row] * rescale + sum;
   for (int i = 0; i < kSmem.ld_rescale; ++i) s.rescale[row * kSmem.ld_rescale + i] = rescale;
@@ -91,16 +127,18 @@ __device__ void SoftmaxTileSerial(SoftmaxState<kConfig>& s, const Work& work, in
 // warp works on all of its rows at once: the butterflies are chains of dependent
 // shuffles, and only other rows can fill their latency. (Row after row, this was
 // 1.02x over the serial form at mission_b on an H200.)
-template <Config kConfig>
-__device__ void SoftmaxTileShuffle(SoftmaxState<kConfig>& s, const Work& work, int first_key,
-                                   float scale) {
+//
+// With softmax_in_registers the maxima of the tile were taken on fragments before,
+// and the sums will be after (wmma/): no butterflies here.
+template <Config kConfig, int kRows>
+__device__ void SoftmaxRowsShuffle(SoftmaxState<kConfig>& s, const Work& work, int first_row,
+                                   int first_key, float scale) {
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
-  constexpr int kPerLane = TileN(kConfig) / kWarpSize;
-  constexpr int kRows = (TileM(kConfig) + Warps(kConfig) - 1) / Warps(kConfig);
-  static_assert(kRows == 1 || kRows * Warps(kConfig) == TileM(kConfig));
-  const int first_row = threadIdx.x / kWarpSize * kRows;
+  constexpr bool kButterflies = kConfig.softmax_in_registers == 0;
+  constexpr int kPerLane = (TileN(kConfig) + kWarpSize - 1) / kWarpSize;
+  // Of a tile of 16 keys half of the lanes hold none.
+  constexpr bool kAllLanes = TileN(kConfig) >= kWarpSize;
   const int lane = threadIdx.x % kWarpSize;
-  if (first_row >= TileM(kConfig)) return;
 
   float prob[kRows][kPerLane];  // scores first
   float old_max[kRows];
@@ -114,46 +152,91 @@ __device__ void SoftmaxTileShuffle(SoftmaxState<kConfig>& s, const Work& work, i
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
       const int col = i * kWarpSize + lane;
-      const float score = s.scores[row * kSmem.ld_scores + col] * scale;
+      float score = NegativeInfinity();
+      if (kAllLanes || col < TileN(kConfig)) {
+        score = s.scores[row * kSmem.ld_scores + col] * scale;
+      }
       prob[r][i] = col < visible ? score : NegativeInfinity();
-      new_max[r] = fmaxf(new_max[r], prob[r][i]);
+      if constexpr (kButterflies) new_max[r] = fmaxf(new_max[r], prob[r][i]);
+    }
+    if constexpr (!kButterflies) {
+#pragma unroll
+      for (int part = 0; part < kSmem.parts; ++part) {
+        new_max[r] = fmaxf(new_max[r], s.partial_max[part * TileM(kConfig) + row]);
+      }
     }
   }
+  if constexpr (kButterflies) {
 #pragma unroll
-  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      new_max[r] = fmaxf(new_max[r], __shfl_xor_sync(kFullWarp, new_max[r], mask));
+      for (int r = 0; r < kRows; ++r) {
+        new_max[r] = fmaxf(new_max[r], __shfl_xor_sync(kFullWarp, new_max[r], mask));
+      }
     }
   }
   float sum[kRows];
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const float subtract = SafeMax(new_max[r]);
-    sum[r] = 0.0f;
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      prob[r][i] = expf(prob[r][i] - subtract);
-      sum[r] += prob[r][i];
+    for (int i = 0; i < kPerLane; ++i) prob[r][i] -= subtract;
+  }
+#pragma unroll
+  for (int i = 0; i < kPerLane; ++i) {
+    if constexpr (kRows % 2 == 0) {
+#pragma unroll
+      for (int r = 0; r < kRows; r += 2) {
+        RowExp<kConfig>::Pair(prob[r][i], prob[r + 1][i], i * kRows + r);
+      }
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) prob[r][i] = RowExp<kConfig>::Of(prob[r][i], i * kRows + r);
     }
   }
 #pragma unroll
-  for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+  for (int r = 0; r < kRows; ++r) {
+    sum[r] = 0.0f;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) sum[r] += __shfl_xor_sync(kFullWarp, sum[r], mask);
+    for (int i = 0; i < kPerLane; ++i) sum[r] += prob[r][i];
   }
-  __syncwarp();  // every lane has read the old maxima
+  if constexpr (kButterflies) {
+#pragma unroll
+    for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) sum[r] += __shfl_xor_sync(kFullWarp, sum[r], mask);
+    }
+  }
+  __syncwarp();  // every lane has read the old maxima, and the scores that P may overwrite
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int row = first_row + r;
-    const float rescale = expf(old_max[r] - SafeMax(new_max[r]));
+    const float rescale = RowExp<kConfig>::Rescale(old_max[r] - SafeMax(new_max[r]));
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i) s.StoreProb(row, i * kWarpSize + lane, prob[r][i]);
+    for (int i = 0; i < kPerLane; ++i) {
+      if (kAllLanes || lane < TileN(kConfig)) s.StoreProb(row, i * kWarpSize + lane, prob[r][i]);
+    }
     if (lane == 0) {
       s.row_max[row] = new_max[r];
-      s.row_sum[row] = s.row_sum[row] * rescale + sum[r];
+      if constexpr (kButterflies) s.row_sum[row] = s.row_sum[row] * rescale + sum[r];
     }
     if (lane < kSmem.ld_rescale) s.rescale[row * kSmem.ld_rescale + lane] = rescale;
+  }
+}
+
+// A warp's rows of the tile, up to eight at once: sixteen spilled registers.
+template <Config kConfig>
+__device__ void SoftmaxTileShuffle(SoftmaxState<kConfig>& s, const Work& work, int first_key,
+                                   float scale) {
+  constexpr int kRows = (TileM(kConfig) + Warps(kConfig) - 1) / Warps(kConfig);
+  static_assert(kRows == 1 || kRows * Warps(kConfig) == TileM(kConfig));
+  constexpr int kAtOnce = kRows < 8 ? kRows : 8;
+  static_assert(kRows % kAtOnce == 0);
+  const int first_row = threadIdx.x / kWarpSize * kRows;
+  if (first_row >= TileM(kConfig)) return;
+#pragma unroll
+  for (int r = 0; r < kRows; r += kAtOnce) {
+    SoftmaxRowsShuffle<kConfig, kAtOnce>(s, work, first_row + r, first_key, scale);
   }
 }
 

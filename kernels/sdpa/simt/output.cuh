@@ -58,7 +58,9 @@ class OutputSimt {
 #pragma unroll
         for (int j = 0; j < kKeys; ++j) {
           float values[kVec];
-          LoadVector<kVec>(values, v + (key + j) * kv.ld);
+          LoadVector<kVec>(values, kConfig.xor_swizzle ? kv.v + TilePlace<kConfig, TileN(kConfig)>(
+                                                                    key + j, Column())
+                                                       : v + (key + j) * kv.ld);
 #pragma unroll
           for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -87,7 +89,7 @@ class OutputSimt {
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   static constexpr int kVec = SimtVector<kConfig>();
   static constexpr int kColumnThreads = kConfig.head_dim / kVec;
-  static constexpr int kRowStep = Threads(kConfig) / kColumnThreads;
+  static constexpr int kRowStep = ComputeThreads(kConfig) / kColumnThreads;
   static constexpr int kRows = TileM(kConfig) / kRowStep;
   static_assert(kRowStep * kRows == TileM(kConfig), "every thread owns the same number of rows");
 

@@ -23,9 +23,9 @@ template <Config kConfig>
 __device__ void ComputeScoresSimt(float* scores, const half* q, const KvTile& kv, int seq_kv) {
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   constexpr int kVec = SimtVector<kConfig>();
-  constexpr int kRowStep = Threads(kConfig) / TileN(kConfig);
+  constexpr int kRowStep = ComputeThreads(kConfig) / TileN(kConfig);
   constexpr int kRows = TileM(kConfig) / kRowStep;
-  static_assert(Threads(kConfig) % TileN(kConfig) == 0 && TileM(kConfig) % kRowStep == 0,
+  static_assert(ComputeThreads(kConfig) % TileN(kConfig) == 0 && TileM(kConfig) % kRowStep == 0,
                 "every thread owns the same number of scores");
 
   const int key = threadIdx.x % TileN(kConfig);
@@ -36,11 +36,14 @@ __device__ void ComputeScoresSimt(float* scores, const half* q, const KvTile& kv
 #pragma unroll(kVec == 1 ? 8 : 1)
   for (int d = 0; d < kConfig.head_dim; d += kVec) {
     float k_values[kVec];
-    LoadVector<kVec>(k_values, kv.k + key * kv.ld + d);
+    LoadVector<kVec>(k_values,
+                     kv.k + (kConfig.xor_swizzle ? TilePlace<kConfig, TileN(kConfig)>(key, d)
+                                                 : key * kv.ld + d));
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float q_values[kVec];
-      LoadVector<kVec>(q_values, q + (first_row + r * kRowStep) * kSmem.ld_tile + d);
+      LoadVector<kVec>(q_values,
+                       q + TilePlace<kConfig, TileM(kConfig)>(first_row + r * kRowStep, d));
 #pragma unroll
       for (int i = 0; i < kVec; ++i) acc[r] = fmaf(q_values[i], k_values[i], acc[r]);
     }

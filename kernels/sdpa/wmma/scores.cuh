@@ -8,42 +8,61 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/parts/copy.cuh"
+#include "kernels/sdpa/parts/softmax.cuh"
 #include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/wmma/row_reduction.cuh"
 
 namespace warpledger::sdpa {
 
 inline constexpr int kWmma = 16;  // edge of the 16x16x16 shape
 
-// Writes the raw scores of one tile; 16x16 blocks of S go round the warps.
+using ScoreFragment = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kWmma, kWmma, kWmma, float>;
+
+// The raw scores of the 16x16 block at (row, key) of a tile.
 // K is stored (key, head_dim) row-major, which read column-major is K^T.
 //   q: (tile_m, head_dim) fp16 in shared memory
+template <Config kConfig>
+__device__ ScoreFragment ScoreBlock(const half* q, const KvTile& kv, int row, int key) {
+  namespace wmma = nvcuda::wmma;
+  static_assert(HasLinearFragments(LayoutOf(kConfig)));
+  constexpr int kLd = MakeSmemLayout(kConfig).ld_tile;
+  ScoreFragment acc;
+  wmma::fill_fragment(acc, 0.0f);
+#pragma unroll
+  for (int d = 0; d < kConfig.head_dim; d += kWmma) {
+    wmma::fragment<wmma::matrix_a, kWmma, kWmma, kWmma, half, wmma::row_major> a;
+    wmma::fragment<wmma::matrix_b, kWmma, kWmma, kWmma, half, wmma::col_major> b;
+    wmma::load_matrix_sync(a, q + TilePlace<kConfig, TileM(kConfig)>(row, d), kLd);
+    wmma::load_matrix_sync(b, kv.k + TilePlace<kConfig, TileN(kConfig)>(key, d), kLd);
+    wmma::mma_sync(acc, a, b, acc);
+  }
+  return acc;
+}
+
+// Writes the raw scores of one tile; 16x16 blocks of S go round the warps.
 //   scores: (tile_m, tile_n) fp32 in shared memory
 // No barrier inside.
 template <Config kConfig>
-__device__ void ComputeScoresWmma(float* scores, const half* q, const KvTile& kv) {
-  namespace wmma = nvcuda::wmma;
+__device__ void ComputeScoresWmma(SoftmaxState<kConfig>& s, const half* q, const KvTile& kv,
+                                  const Work& work, float scale) {
   constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   constexpr int kColumnBlocks = TileN(kConfig) / kWmma;
   constexpr int kBlocks = TileM(kConfig) / kWmma * kColumnBlocks;
-  static_assert(kBlocks % Warps(kConfig) == 0, "every warp owns the same number of blocks");
+  static_assert(kBlocks % Warps(kConfig) == 0 || kBlocks < Warps(kConfig),
+                "the warps that own blocks own the same number of them");
 
   const int warp = threadIdx.x / kWarpSize;
 #pragma unroll
   for (int block = warp; block < kBlocks; block += Warps(kConfig)) {
     const int row = block / kColumnBlocks * kWmma;
     const int key = block % kColumnBlocks * kWmma;
-    wmma::fragment<wmma::accumulator, kWmma, kWmma, kWmma, float> acc;
-    wmma::fill_fragment(acc, 0.0f);
-#pragma unroll
-    for (int d = 0; d < kConfig.head_dim; d += kWmma) {
-      wmma::fragment<wmma::matrix_a, kWmma, kWmma, kWmma, half, wmma::row_major> a;
-      wmma::fragment<wmma::matrix_b, kWmma, kWmma, kWmma, half, wmma::col_major> b;
-      wmma::load_matrix_sync(a, q + row * kSmem.ld_tile + d, kSmem.ld_tile);
-      wmma::load_matrix_sync(b, kv.k + key * kSmem.ld_tile + d, kSmem.ld_tile);
-      wmma::mma_sync(acc, a, b, acc);
+    const ScoreFragment acc = ScoreBlock<kConfig>(q, kv, row, key);
+    nvcuda::wmma::store_matrix_sync(s.scores + row * kSmem.ld_scores + key, acc, kSmem.ld_scores,
+                                    nvcuda::wmma::mem_row_major);
+    if constexpr (kConfig.softmax_in_registers == 1) {
+      StoreBlockMaxima(s.partial_max + block % kColumnBlocks * TileM(kConfig) + row, acc, scale,
+                       work, row, kv.first_key + key);
     }
-    wmma::store_matrix_sync(scores + row * kSmem.ld_scores + key, acc, kSmem.ld_scores,
-                            wmma::mem_row_major);
   }
 }
 

@@ -160,8 +160,7 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
-  for (const Family family :
-       {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
+  for (const Family family : {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
     config = Config{};
     for (const ToggleRow& row : kToggles) {
       if (!row.control && (!row.in_ladder || !Includes(row.families, family))) continue;
@@ -201,23 +200,29 @@ TEST(WhyInvalid, NamesTheToggleAndWhatItLacks) {
   EXPECT_EQ(copies.missing, "vector_loads");
 }
 
+// Switches on, at their first levels, what a toggle needs and what that needs in turn,
+// all but `except`.
+void AddNeedsBut(ToggleField toggle, ToggleField except, Config* config) {
+  for (const ToggleRow& row : kToggles) {
+    if (row.field != toggle) continue;
+    for (const ToggleField need : row.needs) {
+      if (need == nullptr || need == except) continue;
+      for (const ToggleRow& needed : kToggles) {
+        if (needed.field == need) config->*need = needed.levels.values[1];
+      }
+      AddNeedsBut(need, except, config);
+    }
+  }
+}
+
 TEST(WhyInvalid, HoldsEachNeedOfEachRow) {
   int needs = 0;
   for (const ToggleRow& row : kToggles) {
     for (const ToggleField need : row.needs) {
       if (need == nullptr) continue;
       ++needs;
-      Config config = LastStep();
-      for (const ToggleRow& other : kToggles) {  // nothing else may object first
-        if (other.field != row.field && other.field != need) config.*other.field = 0;
-      }
-      for (const ToggleField other : row.needs) {
-        if (other == nullptr || other == need) continue;
-        for (const ToggleRow& known : kToggles) {
-          if (known.field == other) config.*other = known.levels.values[1];
-        }
-      }
-      config.*need = 0;
+      Config config;
+      AddNeedsBut(row.field, need, &config);
       config.*row.field = row.levels.values[1];
       const InvalidReason reason = WhyInvalid(config);
       EXPECT_EQ(reason.kind, Kind::kMissingRequirement) << ConfigName(config);
@@ -241,10 +246,38 @@ TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
       const bool of_family = row.control || Includes(row.families, FamilyOf(config));
       if (config.*row.field != 0 && !of_family) expected = false;
     }
+    for (const Exclusion& rule : kExclusions) {
+      const int other = config.*rule.other;
+      if (config.*rule.toggle >= rule.from && rule.other_from <= other && other <= rule.other_to) {
+        expected = false;
+      }
+    }
     EXPECT_EQ(!WhyInvalid(config), expected) << ConfigName(config);
     legal += expected ? 1 : 0;
   }
   EXPECT_GT(legal, 10);
+}
+
+TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
+  int rules = 0;
+  for (const Exclusion& rule : kExclusions) {
+    ++rules;
+    EXPECT_GT(rule.why.size(), 20u);
+    for (const ToggleField field : {rule.toggle, rule.other}) EXPECT_NE(ToggleId(field), "");
+    Config config = LastStep();
+    if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
+    for (const ToggleRow& row : kToggles) {
+      if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
+    }
+    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+    config.*rule.other = std::max(rule.other_from, 1);
+    const InvalidReason reason = WhyInvalid(config);
+    EXPECT_EQ(reason.kind, Kind::kExcluded) << ConfigName(config);
+    EXPECT_EQ(reason.toggle, ToggleId(rule.toggle));
+    EXPECT_EQ(reason.missing, ToggleId(rule.other));
+    EXPECT_EQ(reason.why, rule.why);
+  }
+  EXPECT_GT(rules, 0);
 }
 
 TEST(WhyInvalid, IsAConstantExpression) {
@@ -366,8 +399,12 @@ TEST(Geometry, LeavesEachThreadItsRegistersOnAnSm) {
     EXPECT_EQ(Threads(config) % kWarpSize, 0) << ConfigName(config);
     if (FamilyOf(config) == Family::kMma) continue;  // its bound follows its fragments
     ASSERT_GE(MinCtasPerSm(config), 1) << ConfigName(config);
-    EXPECT_EQ(kRegistersPerSm / (MinCtasPerSm(config) * Threads(config)), 128)
-        << ConfigName(config);
+    const int registers = kRegistersPerSm / (MinCtasPerSm(config) * Threads(config));
+    EXPECT_GE(registers, RegisterBudget(config)) << ConfigName(config);
+    if (FamilyOf(config) == Family::kSmem && config.producer_warps == 0 && config.tile_m != 48 &&
+        RegisterBudget(config) == 128) {
+      EXPECT_EQ(registers, 128) << ConfigName(config);
+    }
   }
 }
 
@@ -386,16 +423,31 @@ std::vector<Region> Regions(const Config& c) {
     return Region{name, begin, begin + bytes};
   };
   const int rows = TileM(c);
-  std::vector<Region> regions = {
-      at("q", s.q, rows * s.ld_tile * 2), at("scores", s.scores, rows * s.ld_scores * 4),
-      at("rescale", s.rescale, rows * s.ld_rescale * 4), at("row_max", s.row_max, rows * 4),
-      at("row_sum", s.row_sum, rows * 4)};
-  if (c.kv_tiling) {
-    const int tile_bytes = Stages(c) * TileN(c) * s.ld_tile * 2;
-    regions.push_back(at("k", s.k, tile_bytes));
-    regions.push_back(at("v", s.v, tile_bytes));
+  const auto tile_bytes = [&](int tile_rows) {
+    return c.smem_layout == 2 ? c.head_dim / 16 * (tile_rows * 32 + 32) : tile_rows * s.ld_tile * 2;
+  };
+  std::vector<Region> regions = {at("q", s.q, tile_bytes(rows)), at("row_max", s.row_max, rows * 4),
+                                 at("row_sum", s.row_sum, rows * 4)};
+  if (c.softmax_in_registers < 2) {
+    regions.push_back(at("scores", s.scores, rows * s.ld_scores * 4));
+    regions.push_back(at("rescale", s.rescale, rows * s.ld_rescale * 4));
   }
-  if (c.wmma_pv) regions.push_back(at("probs", s.probs, rows * s.ld_probs * 2));
+  if (c.kv_tiling) {
+    regions.push_back(at("k", s.k, Stages(c) * tile_bytes(TileN(c))));
+    regions.push_back(at("v", s.v, Stages(c) * tile_bytes(TileN(c))));
+  }
+  if (c.wmma_pv && !c.sp_reuse && c.softmax_in_registers < 3) {
+    regions.push_back(at("probs", s.probs, rows * s.ld_probs * 2));
+  }
+  if (c.softmax_in_registers == 1) {
+    regions.push_back(at("partial_max", s.partial_max, TileN(c) / 16 * rows * 4));
+  } else if (c.softmax_in_registers > 1) {
+    const int warps_per_row_block = Warps(c) / (rows / 16);
+    regions.push_back(at("partial_max", s.partial_max, warps_per_row_block * rows * 4));
+    regions.push_back(at("partial_sum", s.partial_sum, warps_per_row_block * rows * 4));
+  }
+  if (c.producer_warps > 0) regions.push_back(at("ring", s.ring, 2 * Stages(c) * 8));
+  if (c.persistent == 2) regions.push_back(at("queue", s.queue, 4));
   return regions;
 }
 
@@ -442,6 +494,23 @@ TEST(SmemLayout, StagesTheOutputOverKAndVAlone) {
   EXPECT_GT(staged, 0);
 }
 
+// A row of P must lie inside the row of S that the same warp has read.
+TEST(SmemLayout, PutsPOverSRowByRowWhereItReusesS) {
+  int reused = 0;
+  for (const Config& config : LegalConfigs()) {
+    const SmemLayout s = MakeSmemLayout(config);
+    if (!config.sp_reuse) continue;
+    ++reused;
+    EXPECT_EQ(s.probs, s.scores);
+    EXPECT_EQ(s.ld_probs * 2, s.ld_scores * 4);
+    EXPECT_LE(TileN(config) * 2, s.ld_scores * 4);
+    Config apart = config;
+    apart.sp_reuse = 0;
+    EXPECT_LT(SmemBytes(config), SmemBytes(apart));
+  }
+  EXPECT_GT(reused, 0);
+}
+
 // wmma::load_matrix_sync wants 32-byte fragment rows and leading dimensions of
 // whole 16 bytes; 16-byte copies want aligned rows.
 TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
@@ -449,7 +518,7 @@ TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
   for (const Config& config : LegalConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
     for (const int offset :
-         {s.q, s.k, s.v, s.scores, s.probs, s.rescale, s.row_max, s.row_sum, s.out}) {
+         {s.q, s.k, s.v, s.scores, s.probs, s.rescale, s.row_max, s.row_sum, s.out, s.ring}) {
       EXPECT_EQ(offset % 32, 0) << ConfigName(config);
     }
     EXPECT_EQ(s.bytes % 32, 0) << ConfigName(config);
@@ -469,7 +538,7 @@ TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
 TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
   for (const Config& config : LegalConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
-    EXPECT_GE(s.ld_tile, kDefaultHeadDim);
+    EXPECT_GE(s.ld_tile, config.smem_layout == 2 ? 16 : kDefaultHeadDim);
     EXPECT_GE(s.ld_out, kDefaultHeadDim);
     EXPECT_GE(s.ld_scores, TileN(config));
     EXPECT_GE(s.ld_probs, TileN(config));
@@ -487,9 +556,14 @@ TEST(SmemLayout, PadsRowsAgainstBankConflictsOf16ByteAccesses) {
   }
 }
 
-TEST(SmemLayout, FitsInWhatEachCtaMayHaveWithoutOptingIn) {
-  for (const Config& config : LegalConfigs()) {
+TEST(SmemLayout, OfTheLadderFitsInWhatEachCtaMayHaveWithoutOptingIn) {
+  for (Config config : LegalConfigs()) {
+    for (const ToggleRow& row : kToggles) {
+      if (!row.in_ladder) config.*row.field = 0;
+      if (config.*row.field > row.levels.values[1]) config.*row.field = row.levels.values[1];
+    }
     if (FamilyOf(config) != Family::kSmem) continue;
+    ASSERT_FALSE(WhyInvalid(config));
     EXPECT_LE(SmemBytes(config), kSmemWithoutOptIn) << ConfigName(config);
   }
   EXPECT_EQ(Stages(LastStep()), 2) << "the last step is the one with the most stages";

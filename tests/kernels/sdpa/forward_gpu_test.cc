@@ -211,7 +211,8 @@ TEST(KernelAttributes, NeedNoLocalMemoryAndFitTheRegisterBudget) {
     ASSERT_TRUE(attributes.ok()) << attributes.status();
     EXPECT_EQ(attributes->local_bytes, 0) << InstanceName(instance->config);
     if (FamilyOf(instance->config) == Family::kSmem) {
-      EXPECT_LE(attributes->registers, 128) << InstanceName(instance->config);
+      EXPECT_LE(attributes->registers, RegisterBudget(instance->config))
+          << InstanceName(instance->config);
     }
     EXPECT_GE(attributes->ctas_per_sm, 1) << InstanceName(instance->config);
   }

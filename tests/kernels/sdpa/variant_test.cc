@@ -1,7 +1,7 @@
 #include "kernels/sdpa/variant.h"
 
+#include <map>
 #include <regex>
-#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -30,9 +30,10 @@ TEST(ConfigName, LeavesOutTheFirstOnLevelAndSpellsOutOthers) {
 }
 
 TEST(ConfigName, IsAnotherForEachConfiguration) {
-  std::set<std::string> names;
+  std::map<std::string, Config> names;
   for (const Config& config : AllConfigs()) {
-    EXPECT_TRUE(names.insert(ConfigName(config)).second) << ConfigName(config);
+    const auto [at, is_new] = names.emplace(ConfigName(config), config);
+    EXPECT_EQ(at->second, config) << ConfigName(config);
   }
   EXPECT_GT(names.size(), 100u);
 }
@@ -45,11 +46,12 @@ TEST(InstanceSymbol, ReadsLikeTheName) {
 
 TEST(InstanceSymbol, IsACppIdentifierAndAnotherForEachConfiguration) {
   const std::regex identifier("[a-z][a-z0-9_]*");
-  std::set<std::string> symbols;
+  std::map<std::string, Config> symbols;
   for (const Config& config : AllConfigs()) {
     const std::string symbol = InstanceSymbol(config);
     EXPECT_TRUE(std::regex_match(symbol, identifier)) << symbol;
-    EXPECT_TRUE(symbols.insert(symbol).second) << symbol;
+    const auto [at, is_new] = symbols.emplace(symbol, config);
+    EXPECT_EQ(at->second, config) << symbol;
     EXPECT_LT(symbol.size() + std::string(".cubin").size(), 255u) << "too long for a file name";
   }
 }

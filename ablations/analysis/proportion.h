@@ -1,0 +1,21 @@
+// An interval for a share of trials.
+//
+// Contract: Clopper and Pearson's (1934), exact in that it covers the truth with
+// at least `confidence` whatever the share; for a one-sided bound at level c ask
+// for the two-sided interval at 2c - 1. `trials` of 0 gives [0, 1].
+//
+//   Interval found = ClopperPearson(98, 100, 0.95);
+
+#ifndef WARPLEDGER_ABLATIONS_ANALYSIS_PROPORTION_H_
+#define WARPLEDGER_ABLATIONS_ANALYSIS_PROPORTION_H_
+
+#include "ablations/analysis/cluster_median.h"
+
+namespace warpledger::analysis {
+
+// 0 <= successes <= trials.
+Interval ClopperPearson(int successes, int trials, double confidence);
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_ABLATIONS_ANALYSIS_PROPORTION_H_

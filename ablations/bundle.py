@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Packs records with all that it takes to judge them again into one tarball.
+
+    bundle.py --program=bin/warpledger --plots=plots --record=DIR[,DIR..] --out=NAME.tar.gz
+
+For `warpledger bundle`. The tarball holds the raw records (data/), what they give (expected/), the
+program, its plots and replay.py, which checks and computes everything again; manifest.json names
+every file with its SHA-256. The same inputs give the same bytes: files are sorted, times and
+owners are those of nobody.
+
+Records: folders of `warpledger run` (judged and reported), of `warpledger profile` (reported, with
+what lies beside it in the bundle), and of the microbenchmarks (packed, as the ceilings of profiles).
+Errors: exit status 1 and one line; nothing is written by halves.
+"""
+
+import argparse
+import gzip
+import io
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+import bundle_replay  # noqa: E402
+
+SCHEMA_VERSION = 1
+
+
+class BundleError(Exception):
+    """What went wrong, why, and what to do."""
+
+
+def calls_for(record):
+    """What the program is asked to do with a record; "{data}" and "{out}" stand for folders."""
+    where = f"--record={{data}}/{record.name}"
+    if (record / "run.json").is_file():
+        return [["judge", where, "--out={out}/summary.json"], ["report", where, "--out={out}"]]
+    if (record / "profile.json").is_file():
+        return [["report", where, "--out={out}"]]
+    if (record / "micro.json").is_file():
+        return []
+    raise BundleError(f"{record} is no record: it has no run.json, profile.json or micro.json")
+
+
+def copy_records(records, data):
+    names = [record.name for record in records]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise BundleError(f"two records are called {twice.pop()}; a bundle holds each name once")
+    for record in records:
+        for path in sorted(record.rglob("*")):
+            if path.is_file() and not path.name.startswith("."):
+                target = data / record.name / path.relative_to(record)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+
+
+def write_tarball(folder, name, out):
+    """The folder under `name`/, sorted, without times and owners."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(folder.rglob("*")):
+            info = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
+            if path.is_dir():
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(info)
+                continue
+            content = path.read_bytes()
+            info.size = len(content)
+            info.mode = 0o755 if os.access(path, os.X_OK) else 0o644
+            tar.addfile(info, io.BytesIO(content))
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:
+        file.write(raw.getvalue())
+    partial = out.with_name(f".{out.name}.{os.getpid()}")
+    partial.write_bytes(packed.getvalue())
+    partial.replace(out)
+
+
+def build(arguments):
+    out = pathlib.Path(arguments.out).resolve()
+    name = out.name
+    for suffix in (".gz", ".tgz", ".tar"):
+        name = name.removesuffix(suffix)
+    records = [pathlib.Path(record).resolve() for record in arguments.record.split(",") if record]
+    if not records or not name or not out.name.endswith((".tar.gz", ".tgz")):
+        raise BundleError("give --record=DIR[,DIR..] and --out=NAME.tar.gz")
+    commands = [{"run": record.name, "calls": calls_for(record)} for record in records]
+    commands = [command for command in commands if command["calls"]]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch) / name
+        copy_records(records, folder / "data")
+        (folder / "bin").mkdir()
+        shutil.copy(arguments.program, folder / "bin" / "warpledger")
+        plots = folder / "share" / "warpledger" / "plots"
+        plots.mkdir(parents=True)
+        for path in sorted(pathlib.Path(arguments.plots).glob("*.py")):
+            shutil.copyfile(path, plots / path.name)
+        shutil.copyfile(bundle_replay.__file__, folder / "replay.py")
+        version = bundle_replay.matplotlib_version()
+        for command in commands:
+            target = folder / "expected" / command["run"]
+            target.mkdir(parents=True)
+            for call in command["calls"]:
+                line = [str(folder / "bin" / "warpledger")]
+                line += [argument.replace("{data}", str(folder / "data"))
+                         .replace("{out}", str(target)) for argument in call]
+                if call[0] == "report":
+                    line.append(f"--python={sys.executable}" if version else "--noplots")
+                done = subprocess.run(line, capture_output=True, text=True, check=False,
+                                      env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+                if done.returncode != 0:
+                    raise BundleError(f"{command['run']}: {done.stderr.strip()}")
+        said = subprocess.run([arguments.program, "--version"], capture_output=True, text=True,
+                              check=True)
+        manifest = {
+            "schema_version": SCHEMA_VERSION, "name": name,
+            "environment": {"program": said.stdout.strip(), "python": platform.python_version(),
+                            "matplotlib": version, "machine": platform.machine(),
+                            "system": platform.system(), "libc": " ".join(platform.libc_ver())},
+            "check": "python3 replay.py", "commands": commands,
+            "files": {path.relative_to(folder).as_posix():
+                      {"sha256": bundle_replay.sha256(path), "bytes": path.stat().st_size}
+                      for path in sorted(folder.rglob("*")) if path.is_file()}}
+        manifest_file = folder / bundle_replay.MANIFEST
+        manifest_file.write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n",
+                                 encoding="utf-8")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_tarball(folder, name, out)
+        print(f"Bundle: {arguments.out}, {len(manifest['files'])} files")
+        print(f"SHA-256 of the tarball: {bundle_replay.sha256(out)}")
+        print(f"SHA-256 of its manifest: {bundle_replay.sha256(manifest_file)}")
+        print(f"Check it anywhere: tar xzf {out.name} && python3 {name}/replay.py")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
+                          ("record", "records, comma-separated"), ("out", "the tarball")):
+        parser.add_argument(f"--{flag}", required=True, help=meaning)
+    try:
+        build(parser.parse_args(argv))
+    except (BundleError, OSError, subprocess.SubprocessError) as error:
+        print(f"bundle: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Checks this bundle and computes its verdicts, reports and pictures again.
+
+    python3 replay.py [--manifest_sha256=HASH] [--keep=DIR]
+
+Every file must be there with the bytes that manifest.json promises, and nothing else; then the
+program of the bundle judges the records once more, and what comes out must equal what was bundled,
+byte for byte. Needs Python 3.9 and nothing else; the pictures need matplotlib of the version that
+the manifest names, and are said to be left out without it.
+
+--manifest_sha256 is what `warpledger bundle` printed: with it a bundle that was rebuilt whole is
+recognised too. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+MANIFEST = "manifest.json"
+PICTURES = (".svg", ".png")
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def damaged_files(folder, manifest):
+    """One line for each file that is not what the manifest promises."""
+    complaints = []
+    for name, promised in sorted(manifest["files"].items()):
+        path = folder / name
+        if path.is_symlink() or not path.is_file():
+            complaints.append(f"missing: {name}")
+        elif path.stat().st_size != promised["bytes"] or sha256(path) != promised["sha256"]:
+            complaints.append(f"changed: {name}")
+    known = set(manifest["files"]) | {MANIFEST}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_dir() and name not in known:
+            complaints.append(f"unknown: {name}")
+    return complaints
+
+
+def matplotlib_version():
+    try:
+        import matplotlib
+    except ImportError:
+        return ""
+    return matplotlib.__version__
+
+
+def replay(folder, manifest, out, with_plots):
+    """One line for each result that differs from the bundled one."""
+    complaints = []
+    for command in manifest["commands"]:
+        run = command["run"]
+        target = out / run
+        target.mkdir(parents=True, exist_ok=True)
+        for arguments in command["calls"]:
+            call = [str(folder / "bin" / "warpledger")]
+            for argument in arguments:
+                call.append(argument.replace("{data}", str(folder / "data"))
+                            .replace("{out}", str(target)))
+            if arguments[0] == "report":
+                call.append(f"--python={sys.executable}" if with_plots else "--noplots")
+            done = subprocess.run(call, capture_output=True, text=True, check=False,
+                                  env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+            if done.returncode != 0:
+                complaints.append(f"failed: {run}: warpledger {arguments[0]}: "
+                                  f"{done.stderr.strip() or done.returncode}")
+        expected = folder / "expected" / run
+        wanted = {path.name for path in expected.iterdir()
+                  if with_plots or path.suffix not in PICTURES}
+        made = {path.name for path in target.iterdir()}
+        for name in sorted(wanted | made):
+            if name not in made:
+                complaints.append(f"not made: {run}/{name}")
+            elif name not in wanted:
+                complaints.append(f"not bundled: {run}/{name}")
+            elif (expected / name).read_bytes() != (target / name).read_bytes():
+                complaints.append(f"differs: {run}/{name}")
+    return complaints
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--manifest_sha256", default="", help="what `warpledger bundle` printed")
+    parser.add_argument("--keep", default="", help="folder for what is computed; default: none")
+    arguments = parser.parse_args(argv)
+    manifest_file = HERE / MANIFEST
+    try:
+        manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
+        promised = manifest["files"], manifest["commands"], manifest["environment"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"changed: {MANIFEST}: {error!r}")
+        return 1
+    if arguments.manifest_sha256 and sha256(manifest_file) != arguments.manifest_sha256:
+        print(f"changed: {MANIFEST}")
+        return 1
+    complaints = damaged_files(HERE, manifest)
+    if complaints:
+        print("\n".join(complaints))
+        return 1
+    drawn_with = promised[2].get("matplotlib", "")
+    with_plots = bool(drawn_with) and matplotlib_version() == drawn_with
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(arguments.keep or scratch).resolve()
+        complaints = replay(HERE, manifest, out, with_plots)
+    if complaints:
+        print("\n".join(complaints))
+        return 1
+    print(f"{len(promised[0])} files as promised; verdicts and reports of "
+          f"{len(promised[1])} records come out the same, byte for byte"
+          + ("" if with_plots else
+             f". Pictures left out: they need matplotlib {drawn_with or '(none was bundled)'}"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+#include "ablations/calibration_plan.h"
+
+#include <utility>
+
+#include "ablations/plan.h"
+#include "ablations/record.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "kernels/common/text.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// "4x" of "4x@120" and the like: what stands before `end`, as a number.
+template <typename Number, typename Parse>
+bool TakeNumber(absl::string_view* text, absl::string_view end, Parse parse, Number* number) {
+  const size_t at = text->find(end);
+  if (at == absl::string_view::npos || !parse(text->substr(0, at), number)) return false;
+  text->remove_prefix(at + end.size());
+  return true;
+}
+
+bool ParsePlant(absl::string_view text, Plant* plant) {
+  return TakeNumber(
+             &text, "%x", [](auto t, double* n) { return absl::SimpleAtod(t, n); },
+             &plant->percent) &&
+         TakeNumber(
+             &text, "@", [](auto t, int* n) { return absl::SimpleAtoi(t, n); }, &plant->arms) &&
+         absl::SimpleAtoi(text, &plant->cycles) && plant->percent > 0 && plant->percent < 100 &&
+         plant->arms > 0 && plant->cycles > 0;
+}
+
+std::string Numbered(const std::string& name, int number) {
+  return absl::StrFormat("%s:%02d", name, number);
+}
+
+}  // namespace
+
+std::string PlanText(const CalibrationPlan& plan) {
+  std::string text =
+      absl::StrCat("calibrate:", plan.variant, ";processes=", plan.trial_processes,
+                   ";family=", plan.family_size, ";nulls=", plan.null_arms, ";plants=");
+  for (const Plant& plant : plan.plants) {
+    absl::StrAppend(&text, &plant == plan.plants.data() ? "" : ",", plant.percent, "%x", plant.arms,
+                    "@", plant.cycles);
+  }
+  return text;
+}
+
+absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text) {
+  const absl::Status malformed = absl::InvalidArgumentError(
+      absl::StrCat("'", Text(text),
+                   "' is no calibration; one reads "
+                   "calibrate:VARIANT;processes=5;family=35;nulls=40;plants=2%x10@40000"));
+  if (!IsCalibration(text)) return malformed;
+  const std::vector<std::string> parts = absl::StrSplit(Text(text.substr(10)), ';');
+  if (parts.size() != 5 || parts[0].empty()) return malformed;
+  CalibrationPlan plan;
+  plan.variant = parts[0];
+  const auto number = [](absl::string_view part, absl::string_view key, int* value) {
+    return absl::ConsumePrefix(&part, key) && absl::SimpleAtoi(part, value) && *value > 0;
+  };
+  absl::string_view plants = parts[4];
+  if (!number(parts[1], "processes=", &plan.trial_processes) ||
+      !number(parts[2], "family=", &plan.family_size) ||
+      !number(parts[3], "nulls=", &plan.null_arms) || plan.null_arms % 2 != 0 ||
+      plan.null_arms > 10000 || !absl::ConsumePrefix(&plants, "plants=")) {
+    return malformed;
+  }
+  for (const absl::string_view part : absl::StrSplit(plants, ',', absl::SkipEmpty())) {
+    Plant plant;
+    // More planted arms than null arms would share a null arm within one size.
+    if (!ParsePlant(part, &plant) || plant.arms > plan.null_arms) return malformed;
+    plan.plants.push_back(plant);
+  }
+  return plan;
+}
+
+absl::StatusOr<Design> CalibrationDesign(std::string_view text) {
+  const absl::StatusOr<CalibrationPlan> plan = ParsePlan(text);
+  if (!plan.ok()) return plan.status();
+  const absl::StatusOr<NamedVariant> variant = FindVariant(plan->variant);
+  if (!variant.ok()) return variant.status();
+  Design design = {
+      .name = std::string(text),
+      .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan->variant),
+      .arms = {}};
+  for (int i = 0; i < plan->null_arms; ++i) {
+    const bool partner = i % 2 == 1;
+    design.arms.push_back({.name = Numbered("null", i),
+                           .config = variant->config,
+                           .role = partner ? "aa" : "base",
+                           .toggle = "",
+                           .base = partner ? Numbered("null", i - 1) : ""});
+  }
+  int next_null = 0;
+  for (const Plant& plant : plan->plants) {
+    const std::string size = absl::StrCat(plant.percent, "%");
+    for (int i = 0; i < plant.arms; ++i) {
+      design.arms.push_back({.name = Numbered(absl::StrCat("planted_", size), i),
+                             .config = variant->config,
+                             .role = kRolePlanted,
+                             .toggle = "",
+                             .base = Numbered("null", next_null),
+                             .spin_cycles = plant.cycles});
+      next_null = (next_null + 1) % plan->null_arms;
+    }
+    design.arms.push_back({.name = absl::StrCat("delay_", size),
+                           .config = variant->config,
+                           .role = kRoleDelay,
+                           .toggle = "",
+                           .base = "",
+                           .spin_cycles = plant.cycles,
+                           .spin_alone = true});
+  }
+  return design;
+}
+
+}  // namespace warpledger::ablations

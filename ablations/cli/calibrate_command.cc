@@ -1,0 +1,120 @@
+// `warpledger calibrate`.
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "ablations/calibrate.h"
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/worker.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/launch.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::cli {
+namespace {
+
+// "0.5%x4,2%x10"
+absl::StatusOr<std::vector<ablations::Plant>> ParsePlants(const std::string& text) {
+  std::vector<ablations::Plant> plants;
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> sides =
+        absl::StrSplit(part, absl::MaxSplits("%x", 1));
+    ablations::Plant plant;
+    if (!absl::SimpleAtod(sides.first, &plant.percent) ||
+        !absl::SimpleAtoi(sides.second, &plant.arms) || !(plant.percent > 0) ||
+        !(plant.percent < 100) || plant.arms < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--plants: '", std::string(part), "' is no plant; ten arms slowed by 2% are 2%x10"));
+    }
+    plants.push_back(plant);
+  }
+  return plants;
+}
+
+// What `run` without flags corrects for: every step of the ladder on every shape of it.
+int DefaultFamilySize() {
+  int steps = 0;
+  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms)
+    steps += arm.role == "step";
+  int shapes = 0;
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) shapes += shape.ladder;
+  return steps * shapes;
+}
+
+std::string LastLadderStep() {
+  std::string last;
+  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms) {
+    if (arm.role == "step") last = arm.name;
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/) {
+  if (std::strcmp(build_info::kBuildType, "Release") != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this is a ", build_info::kBuildType,
+                     " build; times are taken from Release builds only (cmake --preset release)"));
+  }
+  ablations::CalibrateOptions options;
+  std::string variant = absl::GetFlag(FLAGS_variant);
+  if (variant.empty()) variant = LastLadderStep();
+  auto found = ablations::FindVariant(variant);
+  if (!found.ok()) return found.status();
+  options.variant = *std::move(found);
+  const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shape));
+  if (!shapes.ok()) return shapes.status();
+  if (shapes->size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
+  options.shape = (*shapes)[0];
+  if (sdpa::FindInstance(options.variant.config, options.shape.problem) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
+  }
+  auto plants = ParsePlants(absl::GetFlag(FLAGS_plants));
+  if (!plants.ok()) return plants.status();
+  options.plan.plants = *std::move(plants);
+  options.plan.trial_processes = absl::GetFlag(FLAGS_processes);
+  options.plan.family_size = DefaultFamilySize();
+  options.plan.null_arms = 2 * absl::GetFlag(FLAGS_aa_pairs);
+  options.groups = absl::GetFlag(FLAGS_groups);
+  options.blocks = absl::GetFlag(FLAGS_blocks);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.replay_us = absl::GetFlag(FLAGS_replay_us);
+  options.max_launches = absl::GetFlag(FLAGS_max_launches);
+  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
+      options.blocks < 1 || !replay_is_a_time || options.silence_limit_s < 1 ||
+      options.max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--aa_pairs, --groups, --blocks, --replay_us and --silence_limit_s must be positive, "
+        "--processes at least 2, --max_launches at least ",
+        ablations::kInputSets));
+  }
+  for (const ablations::Plant& plant : options.plan.plants) {
+    if (plant.arms > options.plan.null_arms) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--plants: ", plant.arms,
+                       " arms of one size need as many null arms; raise "
+                       "--aa_pairs"));
+    }
+  }
+  options.out_dir = absl::GetFlag(FLAGS_out);
+  if (options.out_dir.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");
+  }
+  const absl::Span<const std::string> line = CommandLine();
+  options.argv.assign(line.begin(), line.end());
+  RETURN_IF_ERROR(ablations::Calibrate(options));
+  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir.c_str(),
+              options.out_dir.c_str());
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,286 @@
+// `warpledger profile`: hardware counters of chosen variants, by Nsight Compute.
+
+#include <stdlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/npy.h"
+#include "ablations/paths.h"
+#include "ablations/plan.h"
+#include "ablations/profile.h"
+#include "ablations/progress.h"
+#include "ablations/store.h"
+#include "ablations/subprocess.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/inputs.h"
+#include "warpledger_source_hashes.h"
+
+namespace warpledger::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ablations::NamedVariant;
+using ablations::Profile;
+
+constexpr char kToolkitNcu[] = "/usr/local/cuda/bin/ncu";
+
+// The child's lines, kept even when it fails.
+struct Output {
+  absl::Status status;
+  std::string text;
+};
+
+Output Call(const std::vector<std::string>& argv, absl::Duration silence_limit) {
+  Output output;
+  output.status = ablations::RunLines(argv, "", silence_limit, [&](std::string_view line) {
+    output.text.append(line).push_back('\n');
+    return absl::OkStatus();
+  });
+  return output;
+}
+
+struct Ncu {
+  std::string program;
+  std::string version;
+  std::vector<std::string> metrics;  // that this GPU has
+};
+
+absl::StatusOr<Ncu> FindNcu(absl::Duration silence_limit) {
+  std::vector<std::string> candidates = {"ncu", kToolkitNcu};
+  if (const std::string flag = absl::GetFlag(FLAGS_ncu); !flag.empty()) candidates = {flag};
+  Ncu ncu;
+  for (const std::string& candidate : candidates) {
+    const Output said = Call({candidate, "--version"}, silence_limit);
+    if (!said.status.ok()) continue;
+    ncu.program = candidate;
+    for (const absl::string_view line : absl::StrSplit(said.text, '\n', absl::SkipEmpty())) {
+      if (absl::StartsWith(line, "Version ")) ncu.version = std::string(line.substr(8));
+    }
+    break;
+  }
+  if (ncu.program.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("Nsight Compute is not here (tried ", absl::StrJoin(candidates, ", "),
+                     "); it comes with the CUDA toolkit. Install it, or name it with --ncu=PATH"));
+  }
+  const Output query = Call({ncu.program, "--query-metrics"}, silence_limit);
+  ncu.metrics = ablations::KnownMetrics(ablations::ProfileMetrics(), query.text);
+  bool counts = false;
+  for (const std::string& metric : ncu.metrics) {
+    counts = counts || metric.starts_with("smsp__") || metric.starts_with("sm__");
+  }
+  if (!query.status.ok() || !counts) {
+    return absl::UnavailableError(
+        absl::StrCat(ncu.program, " --query-metrics lists no counters of this machine's GPU",
+                     query.status.ok() ? "" : ": ", std::string(query.status.message())));
+  }
+  return ncu;
+}
+
+// Q, K and V of a shape as files that `exec` takes; they go away with it.
+class InputFiles {
+ public:
+  static absl::StatusOr<InputFiles> Create(const sdpa::NamedShape& shape, uint64_t seed) {
+    InputFiles files;
+    files.dir_ = (fs::temp_directory_path() / "warpledger_profile_XXXXXX").string();
+    if (mkdtemp(files.dir_.data()) == nullptr) {
+      files.dir_.clear();
+      return absl::InternalError("can't make a temporary folder for the inputs");
+    }
+    const sdpa::Problem& p = shape.problem;
+    const sdpa::Inputs inputs = sdpa::MakeInputs(p, sdpa::InputKind::kNormal, seed);
+    const std::vector<int64_t> q = {p.batch, p.heads_q, p.seq_q, p.head_dim};
+    const std::vector<int64_t> kv = {p.batch, p.heads_kv, p.seq_kv, p.head_dim};
+    RETURN_IF_ERROR(files.Write("q", q, inputs.q));
+    RETURN_IF_ERROR(files.Write("k", kv, inputs.k));
+    RETURN_IF_ERROR(files.Write("v", kv, inputs.v));
+    if (p.causal) files.arguments_.emplace_back("--causal");
+    return files;
+  }
+  InputFiles(InputFiles&& other) noexcept
+      : dir_(std::exchange(other.dir_, "")), arguments_(std::move(other.arguments_)) {}
+  InputFiles& operator=(InputFiles&&) = delete;
+  ~InputFiles() {
+    std::error_code error;
+    if (!dir_.empty()) fs::remove_all(dir_, error);
+  }
+
+  std::vector<std::string> ExecCall(const std::string& config) const {
+    std::vector<std::string> call = {ablations::ExecutablePath(), "exec",
+                                     absl::StrCat("--variant=", config),
+                                     absl::StrCat("--out=", dir_, "/o.npy")};
+    call.insert(call.end(), arguments_.begin(), arguments_.end());
+    return call;
+  }
+
+ private:
+  InputFiles() = default;
+  absl::Status Write(const char* name, const std::vector<int64_t>& shape,
+                     const std::vector<sdpa::Fp16>& values) {
+    const std::string path = absl::StrCat(dir_, "/", name, ".npy");
+    arguments_.push_back(absl::StrCat("--", name, "=", path));
+    return ablations::WriteNpy(
+        path, shape, ablations::NpyType::kFloat16,
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()),
+                            values.size() * sizeof(sdpa::Fp16)));
+  }
+
+  std::string dir_;
+  std::vector<std::string> arguments_;
+};
+
+// The machine code of this build's kernels; empty without codegen.json.
+ablations::Codegen CodegenOfThisBuild() {
+  const auto path = ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));
+  if (!path.ok()) return {};
+  const auto text = ablations::ReadFile(*path);
+  if (!text.ok()) return {};
+  const auto json = ablations::ParseJson(*text);
+  if (!json.ok()) return {};
+  const auto codegen = ablations::CodegenFromJson(*json);
+  return codegen.ok() ? *codegen : ablations::Codegen{};
+}
+
+// The code that this GPU runs; its own architecture's variant, where there is one.
+std::string CodeHash(const ablations::Codegen& codegen, const std::string& config,
+                     const std::string& compute_capability) {
+  const std::string arch =
+      absl::StrCat("sm_", absl::StrReplaceAll(compute_capability, {{".", ""}}));
+  std::string hash;
+  for (const ablations::InstanceCodegen& instance : codegen.instances) {
+    if (instance.variant != config) continue;
+    if (instance.arch == arch) return instance.code_sha256;
+    if (instance.arch == arch + "a") hash = instance.code_sha256;
+  }
+  return hash;
+}
+
+Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::NamedShape& shape,
+                   const InputFiles& inputs, const ablations::Codegen& codegen,
+                   absl::Duration silence_limit) {
+  Profile profile;
+  profile.variant = variant.name;
+  profile.config = sdpa::ConfigName(variant.config);
+  profile.shape = shape.name;
+  const Output said = Call(
+      ablations::NcuCall(ncu.program, ncu.metrics, inputs.ExecCall(profile.config)), silence_limit);
+  absl::StatusOr<ablations::KernelProfile> launch = ablations::ParseNcuCsv(said.text);
+  if (!said.status.ok()) {
+    profile.reason = absl::StrCat(std::string(said.status.message()), launch.ok() ? "" : "; ",
+                                  launch.ok() ? "" : std::string(launch.status().message()));
+  } else if (!launch.ok()) {
+    profile.reason = std::string(launch.status().message());
+  } else {
+    profile.launch = *std::move(launch);
+    profile.code_sha256 = CodeHash(codegen, profile.config, profile.launch.compute_capability);
+  }
+  return profile;
+}
+
+ablations::ProfileInfo DescribeProfiles(const std::string& dir, const Ncu& ncu,
+                                        const std::vector<sdpa::NamedShape>& shapes) {
+  ablations::ProfileInfo info;
+  info.run_id = fs::path(dir).lexically_normal().filename().string();
+  if (info.run_id.empty()) info.run_id = "profile";
+  info.created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+  const absl::Span<const std::string> line = CommandLine();
+  info.argv.assign(line.begin(), line.end());
+  info.ncu = ncu.version;
+  info.seed = absl::GetFlag(FLAGS_seed);
+  for (const sdpa::NamedShape& shape : shapes) {
+    info.shapes.push_back({std::string(shape.name), shape.problem});
+  }
+  info.metrics = ncu.metrics;
+  info.registry_sha256 = kRegistrySha256;
+  info.kernel_source_sha256 = kKernelSourceSha256;
+  return info;
+}
+
+// A record goes on only with what it was started with.
+absl::Status CheckSame(const ablations::ProfileInfo& old, const ablations::ProfileInfo& now) {
+  const char* what = old.kernel_source_sha256 != now.kernel_source_sha256 ? "other kernels"
+                     : old.shapes != now.shapes                           ? "other shapes"
+                     : old.metrics != now.metrics                         ? "other counters"
+                     : old.seed != now.seed                               ? "another seed"
+                                                                          : nullptr;
+  if (what == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the record ", old.run_id, " was made with ", what,
+                   "; give another --out, or the same flags and build"));
+}
+
+}  // namespace
+
+absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");
+  }
+  const auto variants = ablations::ParseVariants(absl::GetFlag(FLAGS_variants));
+  if (!variants.ok()) return variants.status();
+  const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
+  if (!shapes.ok()) return shapes.status();
+  const int silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  if (silence_limit_s < 1) {
+    return absl::InvalidArgumentError("--silence_limit_s must be positive");
+  }
+  const absl::Duration silence_limit = absl::Seconds(silence_limit_s);
+  const absl::StatusOr<Ncu> ncu = FindNcu(silence_limit);
+  if (!ncu.ok()) return ncu.status();
+
+  const ablations::ProfileInfo info = DescribeProfiles(out, *ncu, *shapes);
+  std::vector<Profile> known;
+  if (ablations::HasProfiles(out)) {
+    absl::StatusOr<ablations::ProfileRecord> record = ablations::LoadProfiles(out);
+    if (!record.ok()) return record.status();
+    RETURN_IF_ERROR(CheckSame(record->info, info));
+    known = std::move(record->profiles);
+  } else {
+    RETURN_IF_ERROR(ablations::CreateDirectories(out));
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(absl::StrCat(out, "/", ablations::kProfileFile),
+                                                   ablations::DumpFile(ablations::ToJson(info))));
+  }
+
+  const ablations::Codegen codegen = CodegenOfThisBuild();
+  ablations::Progress progress("profiles", static_cast<int64_t>(variants->size() * shapes->size()));
+  std::vector<std::string> failed;
+  for (const sdpa::NamedShape& shape : *shapes) {
+    const absl::StatusOr<InputFiles> inputs = InputFiles::Create(shape, info.seed);
+    if (!inputs.ok()) return inputs.status();
+    for (const NamedVariant& variant : *variants) {
+      const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name));
+      bool done = false;
+      for (const Profile& profile : known) {
+        done = done || (profile.variant == variant.name && profile.shape == shape.name &&
+                        profile.reason.empty());
+      }
+      if (!done) {
+        const Profile profile = ProfileOne(*ncu, variant, shape, *inputs, codegen, silence_limit);
+        RETURN_IF_ERROR(ablations::AppendProfile(out, profile));
+        if (!profile.reason.empty()) {
+          failed.push_back(where);
+          progress.Note(absl::StrCat("NO PROFILE: ", where, ": ", profile.reason));
+        }
+      }
+      progress.Step(where);
+    }
+  }
+  std::printf("Record: %s, %zu profiles, %zu failed\nNext: warpledger report --record=%s\n",
+              out.c_str(), variants->size() * shapes->size() - failed.size(), failed.size(),
+              out.c_str());
+  return failed.empty() ? kExitOk : kExitFinding;
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,18 @@
+// What run.json says of where and from what a record was made.
+
+#ifndef WARPLEDGER_ABLATIONS_DESCRIBE_RUN_H_
+#define WARPLEDGER_ABLATIONS_DESCRIBE_RUN_H_
+
+#include "ablations/record.h"
+#include "kernels/common/device_facts.h"
+
+namespace warpledger::ablations {
+
+GpuInfo DescribeGpu(const DeviceFacts& device);
+
+// Fills in git, hashes and toolchain of this build.
+void DescribeBuild(RunInfo* run);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_DESCRIBE_RUN_H_

@@ -1,0 +1,130 @@
+// The design of the wmma kernel's techniques beyond the ladder.
+//
+//   stage2_plus  each level of each of them alone on top of the ladder's end, which is
+//                the L4 notes' stage 2; then two chains of them, for grids that leave
+//                SMs idle and for grids that don't
+//
+// Included by designs.h, at its end.
+
+#ifndef WARPLEDGER_ABLATIONS_DESIGNS_WMMA_H_
+#define WARPLEDGER_ABLATIONS_DESIGNS_WMMA_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ablations/designs.h"
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::ablations {
+
+// "sp_reuse", and "tile_m=64" where there is more than one on-level.
+inline std::string LevelName(const sdpa::ToggleRow& row, int level) {
+  std::string name(row.id);
+  if (row.levels.count == 2) return name;
+  name += '=';
+  name += std::to_string(level);
+  return name;
+}
+
+struct Level {
+  sdpa::ToggleField field;
+  int level;
+};
+
+// Adds a step to `level` of a toggle from the arm `base`, named as `base` with
+// `separator` and the level behind it, or the reason why there is none. Where the
+// design has the configuration already nothing is added. Returns the arm's name.
+inline std::string AddLevel(const Level& step, const std::string& base, char separator,
+                            Design* design) {
+  const auto named = [&](const DesignArm& arm) { return arm.name == base; };
+  sdpa::Config config = std::find_if(design->arms.begin(), design->arms.end(), named)->config;
+  std::string name = base;
+  name += separator;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.field == step.field) name += LevelName(row, step.level);
+  }
+  AddNeeds(step.field, &config);
+  config.*step.field = step.level;
+  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
+    design->infeasible.push_back({.name = name,
+                                  .toggle = std::string(reason.toggle),
+                                  .missing = std::string(reason.missing),
+                                  .why = std::string(reason.why)});
+    return name;
+  }
+  for (const DesignArm& arm : design->arms) {
+    if (arm.config == config) return arm.name;
+  }
+  design->arms.push_back({.name = name,
+                          .config = config,
+                          .role = step.level == 0 ? "without" : "step",
+                          .toggle = std::string(sdpa::ToggleId(step.field)),
+                          .base = base});
+  return name;
+}
+
+inline Design Stage2PlusDesign() {
+  using sdpa::Config;
+  const std::string stage2 = "stage2";
+  const Config end = EverythingOn();
+  Design design = {
+      .name = "stage2_plus",
+      .label =
+          "the wmma kernel beyond the ladder: each technique alone on its end, level by level, "
+          "and chains of those that paid",
+      .arms = {{.name = stage2, .config = end, .role = "base", .toggle = "", .base = ""}}};
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || !sdpa::Includes(row.families, sdpa::Family::kSmem)) continue;
+    // Of the ladder's own toggles those with levels that it left out.
+    if (row.in_ladder && row.levels.count == 2) continue;
+    for (std::size_t i = 0; i < row.levels.count; ++i) {
+      const int level = row.levels.values[i];
+      if (level != end.*row.field) AddLevel({row.field, level}, stage2, ':', &design);
+    }
+  }
+
+  const std::vector<Level> chains[] = {
+      // Longest first is made for CTAs that take their work from a counter.
+      {{&Config::cta_order, 2}, {&Config::persistent, 2}},
+      // One CTA per SM: nothing but its own warps hides its latency.
+      {{&Config::softmax_in_registers, 3},
+       {&Config::exp_method, 1},
+       {&Config::tile_n, 128},
+       {&Config::producer_warps, 2}},
+      // Many: they hide it for each other, and traffic counts.
+      {{&Config::softmax_in_registers, 3},
+       {&Config::exp_method, 1},
+       {&Config::tile_n, 64},
+       {&Config::tile_m, 64}},
+  };
+  for (const std::vector<Level>& chain : chains) {
+    std::string last = stage2;
+    for (const Level& step : chain) {
+      last = AddLevel(step, last, last == stage2 ? ':' : '+', &design);
+    }
+  }
+
+  // What WMMA can't read, the FP32 pipes can.
+  const std::string fp32_pipes = "fp32_pipes";
+  Config without_wmma = end;
+  without_wmma.wmma_qk = 0;
+  without_wmma.wmma_pv = 0;
+  design.arms.push_back(
+      {.name = fp32_pipes, .config = without_wmma, .role = "base", .toggle = "", .base = ""});
+  AddLevel({&Config::xor_swizzle, 1}, fp32_pipes, ':', &design);
+  PlantControls(stage2, stage2, end, &design);
+  return design;
+}
+
+// Whether a row's prediction speaks of this arm: its first on-level, alone.
+inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view arm) {
+  if (row.in_ladder) return false;
+  const std::string level = LevelName(row, FirstOnLevel(row));
+  return arm == "stage2:" + level || arm == "fp32_pipes:" + level;
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_DESIGNS_WMMA_H_

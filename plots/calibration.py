@@ -1,0 +1,151 @@
+"""How often the ledger is right where the truth is known: power, A/A intervals, p-values.
+
+Reads a calibration's summary.json (schema: reports/RECORD.md).
+"""
+
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+
+from plots import style
+from plots.summary import SummaryError
+
+_PANELS_IN = 4.2
+_AXIS_IN = 0.75
+_TOP_IN = 0.5
+_GAP_IN = 0.95
+
+# (key in plants[], key in aa or None, label, colour, marker, filled)
+_CURVES = [
+    ("found", "false_verdicts", "REGRESSION, judged alone", style.VERMILLION, "v", True),
+    ("found_in_family", "false_verdicts_in_family", "REGRESSION, strictest level",
+     style.REDDISH_PURPLE, "D", False),
+    ("neutral", None, "NEUTRAL", "#8A8A8A", "s", True),
+]
+
+
+def is_calibration(data):
+    return isinstance(data, dict) and data.get("design") == "calibrate"
+
+
+class Calibration:
+    """What the figure needs; SummaryError names what is missing."""
+
+    def __init__(self, data):
+        try:
+            self.gpu = data["provenance"]["gpu"]["name"]
+            self.date = data["provenance"]["created_utc"][:10]
+            self.shape = data["shapes"][0]["name"]
+            self.aa = data["aa"]
+            self.plants = data["plants"]
+            self.delta = 100 * data["statistics"]["neutral_delta"]
+            self.confidence = data["statistics"]["confidence"]
+            trials = [t for t in data["trials"] if t["candidate"].startswith("null")]
+            self.intervals = sorted((100 * (t["ratio"] - 1), 100 * (t["ci_low"] - 1),
+                                     100 * (t["ci_high"] - 1)) for t in trials)
+            self.p_values = sorted(t["p_value"] for t in trials)
+        except (KeyError, IndexError, TypeError) as error:
+            raise SummaryError(f"summary.json: no calibration that can be drawn ({error!r}); write "
+                               "it again with `warpledger judge`") from error
+        if not self.intervals:
+            raise SummaryError("summary.json: the calibration has no A/A trial to draw")
+
+
+def _finding(data):
+    wrong = data.aa["false_verdicts"]
+    text = f"{wrong['count']} false verdicts in {wrong['of']} A/A trials"
+    two = [plant for plant in data.plants if plant["aimed_percent"] == 2]
+    if not two:
+        return text
+    found = two[0]["found_in_family"]
+    return (f"{text}; a slow-down of {two[0]['achieved_percent']:.1f}% is found in "
+            f"{found['count']} of {found['of']}")
+
+
+def _draw_power(axes, data):
+    axes.axvspan(0, data.delta, color=style.BAND, zorder=0)
+    for key, aa_key, label, colour, marker, filled in _CURVES:
+        neutral = data.aa["verdicts"].get("NEUTRAL", 0) / data.aa["trials"]
+        points = [(0.0, data.aa[aa_key] if aa_key else {"rate": neutral, "low": neutral,
+                                                        "high": neutral})]
+        points += [(plant["achieved_percent"], plant[key]) for plant in data.plants]
+        points.sort(key=lambda point: point[0])
+        xs = [x for x, _ in points]
+        axes.plot(xs, [100 * rate["rate"] for _, rate in points], color=colour, linewidth=2,
+                  zorder=2)
+        for x, rate in points:
+            axes.plot([x, x], [100 * rate["low"], 100 * rate["high"]], color=colour, linewidth=3,
+                      solid_capstyle="butt", alpha=0.45, zorder=3)
+        axes.plot(xs, [100 * rate["rate"] for _, rate in points], zorder=4, label=label,
+                  **style.mark_arguments(marker, colour, filled))
+    axes.axhline(95, color=style.RULE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_ylim(-4, 104)
+    axes.set_xlim(-0.15, max([plant["achieved_percent"] for plant in data.plants] + [1]) + 0.25)
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.set_xlabel("planted slow-down, as achieved")
+    axes.set_title("Share of trials", loc="left", fontsize=style.ROW_PT)
+    axes.legend(loc="center right", bbox_to_anchor=(1, 0.42), frameon=False,
+                fontsize=style.HEADER_PT, handletextpad=0.4)
+    axes.text(data.delta / 3, 57, f"NEUTRAL's band, ±{data.delta:g}%", rotation=90, ha="center",
+              va="center", fontsize=style.HEADER_PT, color=style.MUTED_INK)
+
+
+def _draw_intervals(axes, data):
+    count = len(data.intervals)
+    for place, (ratio, low, high) in enumerate(data.intervals):
+        outside = low > 0 or high < 0
+        axes.plot([low, high], [place, place], color=style.ORANGE if outside else style.SKY_BLUE,
+                  linewidth=1.2, solid_capstyle="butt", zorder=3 if outside else 2)
+        axes.plot([ratio], [place], marker="o", markersize=1.8, color=style.INK,
+                  markeredgewidth=0, zorder=4)
+    axes.axvline(0, color=style.INK, linewidth=1, zorder=1)
+    for edge in (-data.delta, data.delta):
+        axes.axvline(edge, color=style.RULE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    reach = max([data.delta] + [abs(v) for _, low, high in data.intervals for v in (low, high)])
+    axes.set_xlim(-1.08 * reach, 1.08 * reach)
+    axes.set_ylim(-count * 0.02, count * 1.02)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.set_xlabel("ratio of identical arms − 1")
+    held = data.aa["intervals_holding_truth"]
+    axes.set_title(f"{held['count']} of {held['of']} intervals hold the truth", loc="left",
+                   fontsize=style.ROW_PT)
+
+
+def _draw_p_values(axes, data):
+    count = len(data.p_values)
+    axes.plot([0, 1], [0, 1], color=style.RULE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.step([0] + data.p_values + [1], [i / count for i in range(count + 1)] + [1], where="post",
+              color=style.BLUE, linewidth=2, zorder=2)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("p-value of an A/A trial")
+    axes.set_title("Share of trials below it", loc="left", fontsize=style.ROW_PT)
+    axes.text(0.97, 0.05, "on the dashed line: exact\nbelow it: cautious", ha="right", va="bottom",
+              fontsize=style.HEADER_PT, color=style.MUTED_INK)
+
+
+def draw(raw):
+    """The figure of a calibration's summary.json, as parsed."""
+    data = Calibration(raw)
+    style.apply()
+    figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH_IN, 5))
+    trials = raw["statistics"]
+    heading = style.Heading(
+        figure, _finding(data),
+        f"{data.gpu} · {data.shape} · a trial is {trials['trial_processes']} processes × "
+        f"{trials['trial_blocks']} blocks · bars: exact 95% intervals of the shares · {data.date}")
+    height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN
+    figure.set_size_inches(style.WIDTH_IN, height)
+    left = style.MARGIN_IN + 0.55
+    room = style.WIDTH_IN - left - style.MARGIN_IN - 2 * _GAP_IN
+    shares = (0.44, 0.30, 0.26)
+    for axes, share in zip(panels, shares):
+        style.place(figure, axes, left, _AXIS_IN, room * share, _PANELS_IN)
+        left += room * share + _GAP_IN
+    _draw_power(panels[0], data)
+    _draw_intervals(panels[1], data)
+    _draw_p_values(panels[2], data)
+    heading.draw(figure)
+    return figure

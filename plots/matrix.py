@@ -1,0 +1,92 @@
+"""Every verdict of a design at a glance: toggle against shape, coloured by verdict."""
+
+from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from plots import style
+from plots.summary import SummaryError, times
+
+_ROW_IN = 0.62
+_HEADER_IN = 0.4
+_MIN_COLUMN_IN = 1.6  # "not applicable" beside its mark
+_LEGEND_IN = 0.6
+_TINT = 0.22  # of the verdict's colour; the ink on it must stay readable
+
+
+def _finding(summary, toggles):
+    """Whether the sign of an effect depends on the shape."""
+    if len(summary.shape_names()) == 1:
+        return f"{len(toggles)} toggles at {summary.shape_names()[0]}: verdict and ratio"
+    flips, agree = 0, 0
+    for toggle in toggles:
+        kinds = {v["verdict"] for v in summary.verdicts if v["toggle"] == toggle}
+        agree += len(kinds) == 1
+        flips += "REGRESSION" in kinds and bool(kinds & {"ADOPT", "REAL_BELOW_GATE"})
+    counted = f"{agree} of {len(toggles)} toggles get one verdict at every shape"
+    if flips == 0:
+        return f"{counted}; none changes sign"
+    return f"{counted}; {flips} change{'s' if flips == 1 else ''} sign"
+
+
+def draw(summary):
+    """The figure; SummaryError when the record holds no verdict."""
+    toggles = list(dict.fromkeys(verdict["toggle"] for verdict in summary.verdicts))
+    if not toggles:
+        raise SummaryError("the record holds no verdict, so there is no matrix to draw")
+    shapes = summary.shape_names()
+    labels = summary.step_labels()
+
+    style.apply()
+    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    heading = style.Heading(
+        figure, _finding(summary, toggles),
+        f"{summary.gpu} · time before / time after each step, so above 1 is faster · colour and "
+        f"mark: the verdict, adjusted for all verdicts together · {summary.cache} L2 · "
+        f"{summary.date}")
+    rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
+            for toggle in toggles]
+    labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
+    row_in = max(_ROW_IN, style.lines_height_in(max(map(len, rows)), style.ROW_PT) + 0.12)
+    axes_in = len(toggles) * row_in
+    left = style.MARGIN_IN + labels_in + 0.2
+    # With many shapes the figure grows wider than a slide.
+    column_in = max(_MIN_COLUMN_IN, 0.2 + max(
+        style.width_in(figure, shape, style.ROW_PT, "bold") for shape in shapes))
+    width = max(style.WIDTH_IN - style.MARGIN_IN - left, column_in * len(shapes))
+    figure.set_size_inches(left + width + style.MARGIN_IN,
+                           heading.height_in + _HEADER_IN + axes_in + _LEGEND_IN)
+    style.place(figure, axes, left, _LEGEND_IN, width, axes_in)
+    axes.set_xlim(0, len(shapes))
+    axes.set_ylim(len(toggles), 0)
+    axes.set_axis_off()
+    present = set()
+    for verdict in summary.verdicts:
+        x, y = shapes.index(verdict["shape"]), toggles.index(verdict["toggle"])
+        kind = verdict["verdict"]
+        present.add(kind)
+        arguments = style.mark(kind)
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=arguments["color"], alpha=_TINT,
+                                 edgecolor="none", zorder=1))
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor="none", edgecolor="white", linewidth=2.5,
+                                 zorder=2, gid=f"cell:{verdict['toggle']}:{verdict['shape']}"))
+        axes.plot([x + 0.18], [y + 0.5], zorder=3, clip_on=False, **arguments)
+        ratio = verdict["ratio"][0]
+        text = "not applicable" if kind == "NOT_APPLICABLE" else "–" if ratio is None \
+            else times(ratio)
+        axes.text(x + 0.56, y + 0.5, text, ha="center", va="center", fontsize=style.ROW_PT,
+                  color=style.INK if kind in style.RANKING_VERDICTS else style.MUTED_INK)
+    for x, shape in enumerate(shapes):
+        axes.text(x + 0.5, -0.12 * _ROW_IN / row_in, shape, ha="center", va="bottom",
+                  fontweight="bold", fontsize=style.ROW_PT)
+    for y, lines in enumerate(rows):
+        axes.text(-0.2 * len(shapes) / width, y + 0.5, "\n".join(lines), ha="right", va="center",
+                  linespacing=style.LINE_SPACING)
+    handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
+               for name in style.VERDICT_MARKS if name in present]
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
+                  fontsize=style.HEADER_PT,
+                  bbox_to_anchor=(0.5, 0.12 / figure.get_size_inches()[1]), handletextpad=0.3,
+                  columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+    heading.draw(figure)
+    return figure

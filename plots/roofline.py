@@ -1,0 +1,128 @@
+"""Where each profiled kernel stands under the measured roofs: FLOP/s against FLOP per L2 byte."""
+
+import math
+
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+from matplotlib.lines import Line2D
+
+from plots import profile, style
+from plots.summary import SummaryError, significant
+
+_AXES_IN = 5.6
+_AXIS_IN = 1.2
+_TABLE_IN = 3.1  # the numbers' names, right of the axes
+_NUMBER_PT = 11
+
+
+def _finding(points, peak):
+    best = max(points, key=lambda point: point["flop_per_s"])
+    text = (f"{profile.short(best['variant'])} comes closest to the roof: "
+            f"{significant(best['flop_per_s'] / 1e12, 3)} TFLOP/s at {best['shape']}")
+    return f"{text}, {best['flop_per_s'] / peak:.0%} of the tensor cores' peak" if peak else text
+
+
+_AROUND = [(distance * dx, distance * dy) for distance in (10, 17, 25)
+           for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8),
+                          (-0.8, -0.8))]
+
+
+def _spread(points, points_per_decade):
+    """Where each point's number stands, as an offset in points: off every mark and number."""
+    marks = [tuple(math.log10(point[key]) * scale for key, scale in
+                   zip(("flop_per_l2_byte", "flop_per_s"), points_per_decade)) for point in points]
+    taken = list(marks)
+    for point, (x, y) in zip(points, marks):
+        def room(offset, x=x, y=y):
+            return min((max(abs(x + offset[0] - a) / 14, abs(y + offset[1] - b) / 10)
+                        for a, b in taken if (a, b) != (x, y)), default=9)
+
+        offset = next((offset for offset in _AROUND if room(offset) >= 1), max(_AROUND, key=room))
+        taken.append((x + offset[0], y + offset[1]))
+        yield point, *offset
+
+
+def draw(summary):
+    """The figure; SummaryError when no profiled code was also timed."""
+    points = [launch for launch in summary.launches
+              if launch["flop_per_s"] and launch["flop_per_l2_byte"]]
+    if not points:
+        raise SummaryError("no profiled kernel was timed, so there is no roofline to draw")
+    compute = {name: rate for name, (rate, of) in summary.ceilings.items() if of == "flop"}
+    bandwidth = {name: rate for name, (rate, of) in summary.ceilings.items()
+                 if of == "bytes" and name == "L2"}
+    peak = compute.get("wgmma")
+
+    style.apply()
+    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    heading = style.Heading(
+        figure, _finding(points, peak),
+        f"{summary.gpu} · L2 traffic: Nsight Compute {summary.ncu}, one launch · times: records of "
+        f"samples of the same machine code · roofs: microbenchmarks · {summary.date}")
+    left = style.MARGIN_IN + 0.85
+    width = style.WIDTH_IN - style.MARGIN_IN - left - _TABLE_IN
+    figure.set_size_inches(style.WIDTH_IN, heading.height_in + 0.3 + _AXES_IN + _AXIS_IN)
+    style.place(figure, axes, left, _AXIS_IN, width, _AXES_IN)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    xs = [point["flop_per_l2_byte"] for point in points]
+    ys = [point["flop_per_s"] for point in points]
+    low_x, high_x = min(xs) / 1.6, max(xs) * 2.2
+    axes.set_xlim(low_x, high_x)
+    axes.set_ylim(min(ys) / 2, max([*ys, *compute.values()]) * 1.8)
+    for name, rate in compute.items():
+        ridge = rate / bandwidth["L2"] if bandwidth else low_x
+        start = max(low_x, min(ridge, high_x))
+        axes.plot([start, high_x], [rate, rate], color=style.MUTED_INK, linewidth=1.5, zorder=1)
+        axes.annotate(f"{name} {significant(rate / 1e12, 3)} TFLOP/s", (high_x, rate),
+                      xytext=(-2, 4), textcoords="offset points", ha="right", va="bottom",
+                      fontsize=style.HEADER_PT, color=style.MUTED_INK)
+    for name, rate in bandwidth.items():
+        top = max(compute.values(), default=high_x * rate)
+        end = min(high_x, top / rate)
+        axes.plot([low_x, end], [low_x * rate, end * rate], color=style.MUTED_INK, linewidth=1.5,
+                  zorder=1)
+        angle = math.degrees(math.atan2(
+            math.log(axes.get_ylim()[1] / axes.get_ylim()[0]) ** -1 * _AXES_IN,
+            math.log(high_x / low_x) ** -1 * width))
+        axes.annotate(f"{name} {significant(rate / 1e12, 3)} TB/s",
+                      (low_x * 1.15, low_x * 1.15 * rate), xytext=(0, 6),
+                      textcoords="offset points", ha="left", va="bottom", rotation=angle,
+                      rotation_mode="anchor", fontsize=style.HEADER_PT, color=style.MUTED_INK)
+    variants = list(dict.fromkeys(point["variant"] for point in points))
+    shapes = summary.shape_names()
+    points_per_decade = (width * 72 / math.log10(high_x / low_x),
+                         _AXES_IN * 72 / math.log10(axes.get_ylim()[1] / axes.get_ylim()[0]))
+    for point, dx, dy in _spread(points, points_per_decade):
+        colour, marker = style.SERIES[shapes.index(point["shape"]) % len(style.SERIES)]
+        place = (point["flop_per_l2_byte"], point["flop_per_s"])
+        axes.plot(*([value] for value in place), zorder=3,
+                  gid=f"point:{point['variant']}:{point['shape']}",
+                  **dict(style.mark_arguments(marker, colour, True), markersize=8))
+        axes.annotate(str(variants.index(point["variant"]) + 1), place, xytext=(dx, dy),
+                      textcoords="offset points", ha="center", va="center", fontsize=_NUMBER_PT,
+                      zorder=4)
+    axes.set_xlabel("FLOP per byte of L2 traffic (log scale)")
+    axes.set_ylabel("FLOP/s (log scale)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(ticker.NullFormatter())
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value / 1e12:g} T"))
+    height = figure.get_size_inches()[1]
+    for i, variant in enumerate(variants):
+        figure.text((left + width + 0.3) / style.WIDTH_IN,
+                    (_AXIS_IN + _AXES_IN - 0.1 - i * 0.31) / height,
+                    f"{i + 1}", ha="left", va="top", fontsize=style.TICK_PT, fontweight="bold")
+        figure.text((left + width + 0.65) / style.WIDTH_IN,
+                    (_AXIS_IN + _AXES_IN - 0.1 - i * 0.31) / height,
+                    profile.short(variant), ha="left", va="top", fontsize=style.TICK_PT)
+    handles = [Line2D([], [], label=shape,
+                      **style.mark_arguments(style.SERIES[i % len(style.SERIES)][1],
+                                             style.SERIES[i % len(style.SERIES)][0], True))
+               for i, shape in enumerate(shapes)]
+    figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
+                  fontsize=style.ROW_PT, bbox_to_anchor=((left + width / 2) / style.WIDTH_IN,
+                                                         0.15 / height),
+                  handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)
+    heading.draw(figure)
+    return figure

@@ -1,0 +1,23 @@
+// The page of a calibration: how often the ledger would be wrong.
+//
+// Contract and errors as render.h's.
+//
+//   absl::StatusOr<std::string> page = RenderCalibration(summary, {.picture_prefix = "plots/"});
+
+#ifndef WARPLEDGER_REPORTS_CALIBRATION_H_
+#define WARPLEDGER_REPORTS_CALIBRATION_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "reports/render.h"
+
+namespace warpledger::report {
+
+absl::StatusOr<std::string> RenderCalibration(const nlohmann::ordered_json& summary,
+                                              const RenderOptions& options);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_CALIBRATION_H_

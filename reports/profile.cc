@@ -1,0 +1,622 @@
+#include "reports/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "reports/describe.h"
+#include "reports/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = Table::Align;
+
+// Above this share of its peak a unit is what holds a kernel back; below it,
+// while no unit is near its peak, warps wait for results.
+constexpr double kBusyPercent = 60;
+// Below this share of the time with work on the average SM the grid is too small.
+constexpr double kIdlePercent = 50;
+// A counter that moved by less did not move.
+constexpr double kUnmoved = 0.05;
+
+// Fewer events than these in a launch are left out of comparisons.
+constexpr double kTooFew = 1e5;
+
+constexpr char kStallPrefix[] = "smsp__average_warps_issue_stalled_";
+constexpr char kStallSuffix[] = "_per_issue_active.ratio";
+
+std::optional<double> Metric(const Json& profile, std::string_view name) {
+  const auto metrics = profile.find("metrics");
+  if (metrics == profile.end()) return std::nullopt;
+  const auto found = metrics->find(name);
+  if (found == metrics->end()) return std::nullopt;
+  const Json& value = found->at("value");
+  if (!value.is_number()) return std::nullopt;
+  return value.get<double>();
+}
+
+std::optional<double> Number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::optional<double> Ratio(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b || *b == 0) return std::nullopt;
+  return *a / *b;
+}
+
+// --- Counters by the name that people use ------------------------------------
+
+std::optional<double> Tensor(const Json& p) {
+  const auto exact = Metric(p,
+                            "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active.avg.pct_"
+                            "of_peak_sustained_active");
+  // GPUs before Hopper have the one that counts packed fp16 arithmetic too.
+  return exact
+             ? exact
+             : Metric(p, "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> Mufu(const Json& p) {
+  return Metric(p, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> Fma(const Json& p) {
+  return Metric(p, "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> Issue(const Json& p) {
+  return Metric(p, "smsp__issue_active.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> L1(const Json& p) {
+  return Metric(p, "l1tex__throughput.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> L2(const Json& p) {
+  return Metric(p, "lts__throughput.avg.pct_of_peak_sustained_elapsed");
+}
+std::optional<double> Dram(const Json& p) {
+  return Metric(p, "dram__throughput.avg.pct_of_peak_sustained_elapsed");
+}
+std::optional<double> Occupancy(const Json& p) {
+  return Metric(p, "sm__warps_active.avg.pct_of_peak_sustained_active");
+}
+std::optional<double> L2Bytes(const Json& p) { return Metric(p, "lts__t_bytes.sum"); }
+std::optional<double> DramBytes(const Json& p) {
+  const auto read = Metric(p, "dram__bytes_read.sum");
+  const auto write = Metric(p, "dram__bytes_write.sum");
+  if (!read || !write) return std::nullopt;
+  return *read + *write;
+}
+std::optional<double> Instructions(const Json& p) { return Metric(p, "smsp__inst_executed.sum"); }
+std::optional<double> LoadStore(const Json& p) {
+  return Metric(p, "sm__inst_executed_pipe_lsu.sum");
+}
+std::optional<double> SharedWavefronts(const Json& p) {
+  return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
+}
+std::optional<double> BankConflicts(const Json& p) {
+  return Metric(p, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
+}
+// Percent of the passes through shared memory that conflicts add.
+std::optional<double> ConflictShare(const Json& p) {
+  const auto share = Ratio(BankConflicts(p), SharedWavefronts(p));
+  if (!share) return std::nullopt;
+  return 100 * *share;
+}
+std::optional<double> MufuInstructions(const Json& p) {
+  return Metric(p, "sm__inst_executed_pipe_xu.sum");
+}
+std::optional<double> FmaInstructions(const Json& p) {
+  return Metric(p, "sm__inst_executed_pipe_fma.sum");
+}
+// Percent of the launch in which the average SM had a warp.
+std::optional<double> Busy(const Json& p) {
+  const auto share = Ratio(Metric(p, "sm__cycles_active.avg"), Metric(p, "sm__cycles_elapsed.max"));
+  if (!share) return std::nullopt;
+  return 100 * *share;
+}
+// Warp-cycles lost to one reason in the whole launch.
+std::optional<double> Stalled(const Json& p, std::string_view reason) {
+  const auto per_issue = Metric(p, Cat(kStallPrefix, reason, kStallSuffix));
+  const auto issued = Instructions(p);
+  if (!per_issue || !issued) return std::nullopt;
+  return *per_issue * *issued;
+}
+std::optional<double> BarrierStalls(const Json& p) { return Stalled(p, "barrier"); }
+std::optional<double> LongScoreboardStalls(const Json& p) { return Stalled(p, "long_scoreboard"); }
+
+struct Stall {
+  std::string reason;
+  double share = 0;  // of all warp-cycles, those that issue included
+};
+
+// Largest first. "selected" is no stall: it is the warp that issues.
+std::vector<Stall> Stalls(const Json& profile) {
+  std::vector<Stall> stalls;
+  double all = 0;
+  const auto metrics = profile.find("metrics");
+  if (metrics == profile.end()) return stalls;
+  for (const auto& [name, metric] : metrics->items()) {
+    std::string_view reason = name;
+    if (!reason.starts_with(kStallPrefix) || !reason.ends_with(kStallSuffix)) continue;
+    reason.remove_prefix(sizeof kStallPrefix - 1);
+    reason.remove_suffix(sizeof kStallSuffix - 1);
+    const double value = Metric(profile, name).value_or(0);
+    all += value;
+    if (reason != "selected") stalls.push_back({std::string(reason), value});
+  }
+  for (Stall& stall : stalls) stall.share = all > 0 ? stall.share / all : 0;
+  std::stable_sort(stalls.begin(), stalls.end(),
+                   [](const Stall& a, const Stall& b) { return a.share > b.share; });
+  return stalls;
+}
+
+std::string Percent(std::optional<double> percent) {
+  return percent ? absl::StrFormat("%.0f%%", *percent) : std::string(kNone);
+}
+
+// 26225664 -> "26.2 M".
+std::string Compact(std::optional<double> value) {
+  if (!value) return std::string(kNone);
+  static constexpr std::pair<double, const char*> kUnits[] = {
+      {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& [unit, name] : kUnits) {
+    if (std::fabs(*value) >= unit) return Cat(FormatSignificant(*value / unit, 3), name);
+  }
+  return FormatSignificant(*value, 3);
+}
+
+// What a stall reason means, for those that show up here.
+std::string_view Meaning(std::string_view reason) {
+  if (reason == "long_scoreboard") return "waits for L2, DRAM or a copy to arrive";
+  if (reason == "short_scoreboard") return "waits for shared memory or MUFU";
+  if (reason == "barrier") return "waits for the CTA's other warps";
+  if (reason == "wait") return "fixed latency between dependent instructions";
+  if (reason == "mio_throttle") return "the queue to shared memory and MUFU is full";
+  if (reason == "lg_throttle") return "the queue to global memory is full";
+  if (reason == "math_pipe_throttle") return "the arithmetic pipe is taken";
+  if (reason == "not_selected") return "ready, but another warp issues";
+  if (reason == "gmma") return "waits for wgmma";
+  return "";
+}
+
+// What is looked at besides the counter of a claim.
+constexpr std::pair<std::string_view, std::optional<double> (*)(const Json&)> kBesides[] = {
+    {"L2 traffic", &L2Bytes},
+    {"shared-memory wavefronts", &SharedWavefronts},
+    {"bank conflicts", &BankConflicts},
+    {"all instructions", &Instructions},
+    {"load and store instructions", &LoadStore},
+    {"FMA instructions", &FmaInstructions},
+    {"MUFU instructions", &MufuInstructions},
+    {"barrier stalls", &BarrierStalls},
+    {"stalls on L2", &LongScoreboardStalls},
+    {"SMs' busy share", &Busy},
+};
+
+struct Page {
+  const Json& json;
+  double sm_count = 0;
+  std::vector<std::string> shapes;
+
+  std::vector<const Json*> At(const std::string& shape) const {
+    std::vector<const Json*> out;
+    for (const Json& profile : json.at("profiles")) {
+      if (profile.at("shape") == shape && profile.at("reason").get<std::string>().empty()) {
+        out.push_back(&profile);
+      }
+    }
+    return out;
+  }
+  const Json* Find(const std::string& variant, const std::string& shape) const {
+    for (const Json* profile : At(shape)) {
+      if (profile->at("variant") == variant) return profile;
+    }
+    return nullptr;
+  }
+  double Flops(const std::string& shape) const {
+    for (const Json& s : json.at("shapes")) {
+      if (s.at("name") == shape) return s.at("flops").get<double>();
+    }
+    return 0;
+  }
+  std::optional<double> Ceiling(std::string_view name) const {
+    for (const Json& c : json.at("ceilings")) {
+      if (c.at("name") == name) return c.at("per_s").get<double>();
+    }
+    return std::nullopt;
+  }
+  std::optional<double> FlopPerS(const Json& profile) const {
+    const auto us = Number(profile, "p50_us");
+    if (!us || *us <= 0) return std::nullopt;
+    return Flops(profile.at("shape").get<std::string>()) / (*us * 1e-6);
+  }
+};
+
+std::string BottleneckTable(const Page& page, const std::string& shape) {
+  Table table({{"variant"},
+               {"p50, µs", Align::kRight},
+               {"TFLOP/s", Align::kRight},
+               {"SMs busy", Align::kRight},
+               {"warps", Align::kRight},
+               {"issue", Align::kRight},
+               {"tensor", Align::kRight},
+               {"MUFU", Align::kRight},
+               {"FMA", Align::kRight},
+               {"L1/shared", Align::kRight},
+               {"conflicts", Align::kRight},
+               {"L2", Align::kRight},
+               {"DRAM", Align::kRight},
+               {"bound by"}});
+  for (const Json* p : page.At(shape)) {
+    const auto flop_per_s = page.FlopPerS(*p);
+    table.AddRow(
+        {Code(p->at("variant").get<std::string>()), FormatUs(Number(*p, "p50_us")),
+         FormatTflops(flop_per_s ? std::optional<double>(*flop_per_s / 1e12) : std::nullopt),
+         Percent(Busy(*p)), Percent(Occupancy(*p)), Percent(Issue(*p)), Percent(Tensor(*p)),
+         Percent(Mufu(*p)), Percent(Fma(*p)), Percent(L1(*p)), Percent(ConflictShare(*p)),
+         Percent(L2(*p)), Percent(Dram(*p)), BoundBy(*p)});
+  }
+  return table.ToMarkdown();
+}
+
+std::string RooflineTable(const Page& page, const std::string& shape) {
+  const auto peak = page.Ceiling("wgmma");
+  const auto l2 = page.Ceiling("L2");
+  Table table({{"variant"},
+               {"L2 traffic, MB", Align::kRight},
+               {"FLOP per L2 byte", Align::kRight},
+               {"DRAM traffic, MB", Align::kRight},
+               {"TFLOP/s", Align::kRight},
+               {"roof there, TFLOP/s", Align::kRight},
+               {"of the roof", Align::kRight}});
+  const auto megabytes = [](std::optional<double> bytes) {
+    return bytes ? absl::StrFormat("%.2f", *bytes / 1e6) : std::string(kNone);
+  };
+  for (const Json* p : page.At(shape)) {
+    const auto intensity = Ratio(page.Flops(shape), L2Bytes(*p));
+    std::optional<double> roof;
+    if (peak && l2 && intensity) roof = std::min(*peak, *l2 * *intensity);
+    const auto rate = page.FlopPerS(*p);
+    const auto share = Ratio(rate, roof);
+    const auto tera = [](std::optional<double> value) {
+      return FormatTflops(value ? std::optional<double>(*value / 1e12) : std::nullopt);
+    };
+    table.AddRow({Code(p->at("variant").get<std::string>()), megabytes(L2Bytes(*p)),
+                  intensity ? FormatSignificant(*intensity, 3) : std::string(kNone),
+                  megabytes(DramBytes(*p)), tera(rate), tera(roof),
+                  share ? absl::StrFormat("%.1f%%", 100 * *share) : std::string(kNone)});
+  }
+  return table.ToMarkdown();
+}
+
+std::string CeilingTable(const Page& page) {
+  Table table({{"roof"}, {"measured", Align::kRight}, {"microbenchmark"}, {"record"}});
+  for (const Json& c : page.json.at("ceilings")) {
+    const double per_s = c.at("per_s").get<double>();
+    table.AddRow({c.at("name").get<std::string>(),
+                  c.at("of") == "flop" ? Cat(FormatSignificant(per_s / 1e12, 3), " TFLOP/s")
+                                       : Cat(FormatSignificant(per_s / 1e12, 3), " TB/s"),
+                  Code(c.at("micro").get<std::string>()), Code(c.at("run").get<std::string>())});
+  }
+  return table.ToMarkdown();
+}
+
+std::string StallTable(const Page& page, const std::string& shape) {
+  Table table({{"variant"},
+               {"warp-cycles per instruction", Align::kRight},
+               {"first reason"},
+               {"second"},
+               {"third"}});
+  for (const Json* p : page.At(shape)) {
+    const std::vector<Stall> stalls = Stalls(*p);
+    double all = 0;
+    for (const Stall& stall : stalls) {
+      all += Metric(*p, Cat(kStallPrefix, stall.reason, kStallSuffix)).value_or(0);
+    }
+    all += Metric(*p, Cat(kStallPrefix, "selected", kStallSuffix)).value_or(0);
+    std::vector<std::string> row = {
+        Code(p->at("variant").get<std::string>()),
+        stalls.empty() ? std::string(kNone) : FormatSignificant(all, 3)};
+    for (size_t i = 0; i < 3 && i < stalls.size(); ++i) {
+      row.push_back(Cat(Code(stalls[i].reason), " ", Percent(100 * stalls[i].share)));
+    }
+    table.AddRow(row);
+  }
+  return table.ToMarkdown();
+}
+
+// The reasons that lead anywhere, explained once.
+std::string StallLegend(const Page& page) {
+  std::map<std::string, bool> seen;
+  for (const std::string& shape : page.shapes) {
+    for (const Json* p : page.At(shape)) {
+      const std::vector<Stall> stalls = Stalls(*p);
+      for (size_t i = 0; i < 3 && i < stalls.size(); ++i) seen[stalls[i].reason] = true;
+    }
+  }
+  std::string out;
+  for (const auto& [reason, unused] : seen) {
+    if (Meaning(reason).empty()) continue;
+    Append(&out, out.empty() ? "" : "; ", Code(reason), " ", Meaning(reason));
+  }
+  return out.empty() ? "" : Cat("\n", out, ".\n");
+}
+
+enum class Moved { kUnread, kAsClaimed, kOpposite, kUnmoved };
+
+Moved Compare(const CounterClaim& claim, std::optional<double> before,
+              std::optional<double> after) {
+  if (!before || !after) return Moved::kUnread;
+  const double base = std::max(std::fabs(*before), 1e-300);
+  if (std::fabs(*after - *before) <= kUnmoved * base) return Moved::kUnmoved;
+  return (*after > *before) == claim.rises ? Moved::kAsClaimed : Moved::kOpposite;
+}
+
+std::string_view Says(Moved moved) {
+  switch (moved) {
+    case Moved::kUnread:
+      return "not read";
+    case Moved::kAsClaimed:
+      return "as claimed";
+    case Moved::kOpposite:
+      return "**the opposite**";
+    case Moved::kUnmoved:
+      return "**did not move**";
+  }
+  return "";
+}
+
+// "×3.04" and "÷1.95"; both counters are there and not 0.
+std::string Factor(double before, double after) {
+  return after >= before ? Cat("×", FormatSignificant(after / before, 3))
+                         : Cat("÷", FormatSignificant(before / after, 3));
+}
+
+// Of the other counters, the one that moved most: a claim may come true at a price.
+std::string MovedBesides(const CounterClaim& claim, const Json& base, const Json& candidate) {
+  std::string out(kNone);
+  double most = std::log(1 + kUnmoved);
+  for (const auto& [name, read] : kBesides) {
+    if (read == claim.read) continue;
+    const double before = read(base).value_or(0);
+    const double after = read(candidate).value_or(0);
+    // What hardly occurs is noise, whatever its factor.
+    if (before <= 0 || after <= 0 || std::max(before, after) < kTooFew) continue;
+    if (std::fabs(std::log(after / before)) <= most) continue;
+    most = std::fabs(std::log(after / before));
+    out = Cat(name, " ", Factor(before, after));
+  }
+  return out;
+}
+
+std::string ClaimSection(const Page& page) {
+  Table table({{"toggle"},
+               {"if the claim is true"},
+               {"shape"},
+               {"before", Align::kRight},
+               {"after", Align::kRight},
+               {"the counter says"},
+               {"moved most besides"}});
+  int held = 0;
+  int read = 0;
+  std::string claims;
+  for (const Json& step : page.json.at("steps")) {
+    const std::string toggle = step.at("toggle").get<std::string>();
+    const sdpa::ToggleRow* row = FindToggle(toggle);
+    if (row == nullptr) continue;
+    for (const CounterClaim& claim : CounterClaims()) {
+      if (claim.toggle != row->field) continue;
+      Append(&claims, "- ", Code(toggle), ": ", row->claim, " Guessed before: ", row->predicted.why,
+             row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
+      for (const std::string& shape : page.shapes) {
+        const Json* base = page.Find(step.at("base").get<std::string>(), shape);
+        const Json* candidate = page.Find(step.at("candidate").get<std::string>(), shape);
+        if (base == nullptr || candidate == nullptr) continue;
+        const auto before = claim.read(*base);
+        const auto after = claim.read(*candidate);
+        const Moved moved = Compare(claim, before, after);
+        read += moved != Moved::kUnread;
+        held += moved == Moved::kAsClaimed;
+        table.AddRow({Code(toggle), Cat(claim.rises ? "more: " : "less: ", claim.counter),
+                      Code(shape), Compact(before), Compact(after),
+                      moved == Moved::kUnread || *before <= 0 || *after <= 0
+                          ? std::string(Says(moved))
+                          : Cat(Says(moved), ", ", Factor(*before, *after)),
+                      MovedBesides(claim, *base, *candidate)});
+      }
+    }
+  }
+  if (read == 0) return "";
+  return Cat(
+      "## What was guessed, and what the counters say\n\nEach toggle names a mechanism; if it is "
+      "at work, a counter must move. ",
+      held, " of ", Count(read, "reading"), " moved as the claim says (by more than ",
+      FormatPercent(kUnmoved),
+      "); the last column names the other counter that moved most. A counter that moved as claimed "
+      "shows the mechanism, not that it paid: that is what "
+      "verdicts are for.\n\n",
+      table.ToMarkdown(), "\n", claims);
+}
+
+std::string Findings(const Page& page, const std::string& shape) {
+  const Json* fastest = nullptr;
+  for (const Json* p : page.At(shape)) {
+    const auto us = Number(*p, "p50_us");
+    if (us && (fastest == nullptr || *us < *Number(*fastest, "p50_us"))) fastest = p;
+  }
+  if (fastest == nullptr) return "";
+  std::string out = Cat("The fastest of these at ", Code(shape), " is ",
+                        Code(fastest->at("variant").get<std::string>()), " at ",
+                        FormatUs(Number(*fastest, "p50_us")), " µs, bound by ", BoundBy(*fastest));
+  const auto rate = page.FlopPerS(*fastest);
+  if (const auto share = Ratio(rate, page.Ceiling("wgmma"))) {
+    Append(&out, "; it reaches ", absl::StrFormat("%.1f%%", 100 * *share),
+           " of the tensor cores' measured peak");
+  }
+  return out + ".\n";
+}
+
+std::string Render(const Json& summary, const RenderOptions& options) {
+  Page page = {.json = summary, .shapes = {}};
+  for (const Json& shape : summary.at("shapes")) {
+    const std::string name = shape.at("name").get<std::string>();
+    if (!page.At(name).empty()) page.shapes.push_back(name);
+  }
+  const Json& provenance = summary.at("provenance");
+  const Json& gpu = summary.at("gpu");
+  const std::string prefix = options.picture_prefix;
+  std::string out =
+      Cat("# What bounds each kernel, on ", gpu.at("name").get<std::string>(), ", ",
+          provenance.at("created_utc").get<std::string>().substr(0, 10),
+          "\n\nWritten from the record `", provenance.at("run_id").get<std::string>(),
+          "` by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  if (!options.kernel_source_sha256.empty() &&
+      provenance.at("kernel_source_sha256") != options.kernel_source_sha256) {
+    out +=
+        "> **Warning: this record is older than the kernels.** Its counters speak of other code "
+        "than this tree's.\n\n";
+  }
+  for (const std::string& shape : page.shapes) Append(&out, Findings(page, shape));
+  Append(&out,
+         "\nOne launch of each variant under Nsight Compute, clocks and caches left alone. A "
+         "profiler changes times, so times are those of records of samples of the very same "
+         "machine code; “",
+         kNone,
+         "” where there is none.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
+         "which the average SM had work. `warps`: resident warps of those that fit. `issue`, pipes "
+         "and L1: percent of their peak while the SM had work; L2 and DRAM: of the whole launch. "
+         "`conflicts`: share of the passes through shared memory that bank conflicts add. "
+         "**Bound by**: the SMs without work, where the average one has some for less than ",
+         FormatPercent(kIdlePercent / 100), " of the launch; else the busiest unit, from ",
+         FormatPercent(kBusyPercent / 100),
+         " of its peak; else latency, with the first reason why warps stall.\n");
+  for (const std::string& shape : page.shapes) {
+    Append(&out, "\n", Code(shape), ":\n\n", BottleneckTable(page, shape));
+  }
+  Append(&out, "\n## Roofline\n\n![Roofline](", prefix, "profile_roofline.svg)\n\n");
+  if (summary.at("ceilings").empty()) {
+    out += "No microbenchmarks are recorded beside this record, so there are no roofs.\n";
+  } else {
+    Append(&out, "Roofs are measured, not quoted; rates per clock are taken at the maximum clock, ",
+           FormatSignificant(gpu.at("max_sm_clock_mhz").get<double>(), 4), " MHz:\n\n",
+           CeilingTable(page),
+           "\nThe roof at an intensity is the lower of the tensor cores' and L2's. Inputs stay in "
+           "L2 between launches, so DRAM traffic is near none and its roof binds nothing here.\n");
+  }
+  for (const std::string& shape : page.shapes) {
+    Append(&out, "\n", Code(shape), ":\n\n", RooflineTable(page, shape));
+  }
+  Append(&out, "\n## Why warps wait\n\n");
+  for (const std::string& shape : page.shapes) {
+    Append(&out, "![Stalls at ", shape, "](", prefix, "profile_stalls_", shape, ".svg)\n\n");
+  }
+  Append(&out, "Shares are of all cycles of resident warps, those that issue included.\n",
+         StallLegend(page));
+  for (const std::string& shape : page.shapes) {
+    Append(&out, "\n", Code(shape), ":\n\n", StallTable(page, shape));
+  }
+  if (const std::string claims = ClaimSection(page); !claims.empty()) Append(&out, "\n", claims);
+
+  std::string failed;
+  for (const Json& p : summary.at("profiles")) {
+    const std::string reason = p.at("reason").get<std::string>();
+    if (reason.empty()) continue;
+    Append(&failed, "- ", Code(p.at("variant").get<std::string>()), " at ",
+           Code(p.at("shape").get<std::string>()), ": ", EscapeCell(reason), "\n");
+  }
+  if (!failed.empty()) Append(&out, "\n## Not profiled\n\n", failed);
+
+  Table table({{"what"}, {"value"}});
+  const auto text = [&](const char* key) { return provenance.at(key).get<std::string>(); };
+  table.AddRow({"run", text("run_id")});
+  table.AddRow({"made", text("created_utc")});
+  table.AddRow({"Nsight Compute", text("ncu")});
+  table.AddRow({"GPU", Cat(gpu.at("name").get<std::string>(), ", ",
+                           FormatSignificant(gpu.at("sm_count").get<double>(), 3), " SMs")});
+  table.AddRow({"kernels' sources", Code(text("kernel_source_sha256"))});
+  table.AddRow({"registry", Code(text("registry_sha256"))});
+  std::map<std::string, bool> timed;
+  for (const Json& p : summary.at("profiles")) {
+    if (p.at("timed_in").is_string()) timed[p.at("timed_in").get<std::string>()] = true;
+  }
+  std::vector<std::string> runs;
+  for (const auto& [run, unused] : timed) runs.push_back(Code(run));
+  table.AddRow({"times from", runs.empty() ? std::string(kNone) : JoinWords(runs)});
+  std::vector<std::string> skipped;
+  for (const Json& name : summary.at("skipped")) skipped.push_back(Code(name.get<std::string>()));
+  if (!skipped.empty()) table.AddRow({"could not be read", JoinWords(skipped)});
+  Append(&out, "\n## Provenance\n\n", table.ToMarkdown());
+  return out;
+}
+
+}  // namespace
+
+absl::Span<const CounterClaim> CounterClaims() {
+  using sdpa::Config;
+  static constexpr CounterClaim kClaims[] = {
+      {&Config::kv_tiling, "L2 traffic, bytes", false, &L2Bytes},
+      {&Config::tile_m32_warps4, "L2 traffic, bytes", false, &L2Bytes},
+      {&Config::warp_shuffle, "waiting at barriers, warp-cycles", false, &BarrierStalls},
+      {&Config::vector_loads, "load and store instructions", false, &LoadStore},
+      {&Config::wmma_qk, "all instructions", false, &Instructions},
+      {&Config::cp_async_stages, "waiting for L2, warp-cycles", false, &LongScoreboardStalls},
+      {&Config::wmma_pv, "all instructions", false, &Instructions},
+      {&Config::wgmma, "loads' and stores' passes through shared memory", false, &SharedWavefronts},
+      {&Config::kv_ring_stages, "tensor cores' busy share, percent", true, &Tensor},
+      {&Config::softmax_overlap, "tensor cores' busy share, percent", true, &Tensor},
+      {&Config::consumer_warpgroups, "L2 traffic, bytes", false, &L2Bytes},
+      {&Config::ping_pong, "tensor cores' busy share, percent", true, &Tensor},
+      {&Config::dynamic_schedule, "SMs' busy share, percent", true, &Busy},
+  };
+  return kClaims;
+}
+
+std::string BoundBy(const ProfileJson& profile) {
+  const auto busy = Busy(profile);
+  if (busy && *busy < kIdlePercent) {
+    const auto grid = profile.find("grid");
+    std::string ctas;
+    if (grid != profile.end() && grid->is_string()) {
+      const std::string text = grid->get<std::string>();
+      const size_t begin = text.find_first_of("0123456789");
+      if (begin != std::string::npos) {
+        ctas =
+            Cat(text.substr(begin, text.find_first_not_of("0123456789", begin) - begin), " CTAs, ");
+      }
+    }
+    return Cat("idle SMs: ", ctas, Percent(busy), " busy");
+  }
+  const std::pair<const char*, std::optional<double>> units[] = {{"tensor cores", Tensor(profile)},
+                                                                 {"MUFU", Mufu(profile)},
+                                                                 {"FMA pipe", Fma(profile)},
+                                                                 {"issue slots", Issue(profile)},
+                                                                 {"L1/shared memory", L1(profile)},
+                                                                 {"L2", L2(profile)},
+                                                                 {"DRAM", Dram(profile)}};
+  const auto* top = &units[0];
+  for (const auto& unit : units) {
+    if (unit.second.value_or(-1) > top->second.value_or(-1)) top = &unit;
+  }
+  if (top->second.value_or(-1) >= kBusyPercent) return Cat(top->first, " ", Percent(top->second));
+  const std::vector<Stall> stalls = Stalls(profile);
+  if (stalls.empty()) return std::string(kNone);
+  return Cat("latency: ", stalls[0].reason, " ", Percent(100 * stalls[0].share));
+}
+
+absl::StatusOr<std::string> RenderProfileReport(const Json& summary, const RenderOptions& options) {
+  try {
+    return Render(summary, options);
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(
+        Cat("the profiles' summary is not what this program writes: ", error.what()));
+  }
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,149 @@
+#include "ablations/calibration_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ablations/store.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+
+CalibrationHeader Header() {
+  CalibrationHeader header;
+  header.plan = {.variant = "minimal_scalar",
+                 .trial_processes = 2,
+                 .family_size = 7,
+                 .null_arms = 2,
+                 .plants = {{.percent = 0.5, .arms = 1, .cycles = 900}}};
+  header.pilot = {.launches = 8, .replay_us = 1000, .intercept_us = 1, .us_per_cycle = 0.0005};
+  RunInfo& run = header.run;
+  run.design = kCalibrateDesign;
+  run.processes = 4;
+  run.blocks_per_process = 3;
+  run.shapes = {{"mission_b", {}}};
+  const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
+  for (const DesignArm& arm : design->arms) {
+    run.arms.push_back({arm.name, "minimal_scalar", arm.role, "", arm.base});
+  }
+  run.arms.push_back({"floor:empty_kernel", "", kRoleFloor, "", ""});
+  return header;
+}
+
+CalibrationBlock Block(int process, int block) {
+  return {.process = process,
+          .block = block,
+          .order = {4, 0, 1, 2, 3},
+          .launches = {8, 8, 8, 40, 256},
+          .us = {100.25, 101, 102, 5, 0.5},
+          .sm_mhz = {1980, 1980, 1980, 1980, 1980},
+          .throttle = {0, 0, 4, 0, 0},
+          .temp_c = 40,
+          .power_w = 300};
+}
+
+class CalibrationRecordTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = testing::TempDir() + "/calibration_" +
+           testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(dir_);
+  }
+  std::string BlocksPath() const { return dir_ + "/" + kBlocksFile; }
+  std::string dir_;
+};
+
+TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
+  {
+    auto writer = CalibrationWriter::Open(dir_, Header());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->Append(Block(0, 0)).ok());
+    ASSERT_TRUE((*writer)->Append(CalibrationChecks{0, 12}).ok());
+    ASSERT_TRUE((*writer)->Append(Block(1, 2)).ok());
+  }
+  EXPECT_TRUE(IsCalibrationRecord(dir_));
+  const auto record = LoadCalibration(dir_);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->header.run, Header().run);
+  EXPECT_EQ(record->header.plan, Header().plan);
+  EXPECT_EQ(record->header.pilot, Header().pilot);
+  EXPECT_EQ(record->checks, 12);
+  EXPECT_EQ(record->blocks, (std::vector{Block(0, 0), Block(1, 2)}));
+}
+
+TEST_F(CalibrationRecordTest, AfterAKillAnywhereInALineTheWholeBlocksBeforeItAreKept) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  const auto whole = std::filesystem::file_size(BlocksPath());
+  const std::string line = DumpLine(ToJson(Block(0, 1)));
+  for (size_t cut = 1; cut <= line.size(); ++cut) {
+    std::filesystem::resize_file(BlocksPath(), whole);
+    std::ofstream(BlocksPath(), std::ios::app) << line.substr(0, cut);
+    EXPECT_EQ(LoadCalibration(dir_).status().code(), absl::StatusCode::kDataLoss);
+    auto writer = CalibrationWriter::Open(dir_, Header());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_TRUE((*writer)->Has(0, 0));
+    EXPECT_FALSE((*writer)->Has(0, 1));
+    EXPECT_EQ(std::filesystem::file_size(BlocksPath()), whole);
+  }
+}
+
+TEST_F(CalibrationRecordTest, ASecondWriterIsRefused) {
+  auto writer = CalibrationWriter::Open(dir_, Header());
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ(CalibrationWriter::Open(dir_, Header()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CalibrationRecordTest, AnotherCalibrationInTheDirectoryIsRefusedByName) {
+  { ASSERT_TRUE(CalibrationWriter::Open(dir_, Header()).ok()); }
+  CalibrationHeader other = Header();
+  other.run.seed = 9;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its seed differs"));
+  other = Header();
+  other.run.gpu.uuid = "GPU-2";
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its GPU differs"));
+  other = Header();
+  other.plan.plants[0].cycles = 901;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its plan differs"));
+}
+
+TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  const auto after = [&](const nlohmann::ordered_json& line) {
+    const auto whole = std::filesystem::file_size(BlocksPath());
+    std::ofstream(BlocksPath(), std::ios::app) << DumpLine(line) << "\n";
+    const absl::Status status = LoadCalibration(dir_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    std::filesystem::resize_file(BlocksPath(), whole);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(after(ToJson(Block(0, 0))), HasSubstr("blocks.jsonl:2: a block that was there"));
+  EXPECT_THAT(after(ToJson(Block(4, 0))), HasSubstr("does not plan"));
+  EXPECT_THAT(after(ToJson(Block(0, 3))), HasSubstr("does not plan"));
+  EXPECT_THAT(after({{"checks", -1}}), HasSubstr("checks"));
+  EXPECT_THAT(after(nlohmann::ordered_json::array()), HasSubstr("no block"));
+  CalibrationBlock block = Block(0, 1);
+  block.us[2] = 0;
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("no time above 0"));
+  block = Block(0, 1);
+  block.us.pop_back();
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("as many samples"));
+  block = Block(0, 1);
+  block.order[0] = 3;
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("order"));
+}
+
+TEST_F(CalibrationRecordTest, ADirectoryWithoutACalibrationIsNone) {
+  EXPECT_FALSE(IsCalibrationRecord(dir_));
+  EXPECT_FALSE(LoadCalibration(dir_).ok());
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,142 @@
+#include "ablations/calibration_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ablations/analysis/random.h"
+#include "reports/calibration.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+constexpr int kGroups = 3;
+constexpr int kBlocks = 8;
+
+// Three groups of five processes: two A/A pairs, one arm that is 2% slower and one
+// that is 0.3% slower, with 0.1% of uniform noise each.
+CalibrationRecord Example() {
+  CalibrationRecord record;
+  CalibrationHeader& header = record.header;
+  header.plan = {.variant = "minimal_scalar",
+                 .trial_processes = 5,
+                 .family_size = 35,
+                 .null_arms = 4,
+                 .plants = {{.percent = 2, .arms = 1, .cycles = 400},
+                            {.percent = 0.3, .arms = 1, .cycles = 60}}};
+  header.pilot = {.launches = 10, .replay_us = 1000, .intercept_us = 1, .us_per_cycle = 0.05};
+  RunInfo& run = header.run;
+  run.run_id = "calibrate-invented";
+  run.created_utc = "2026-01-02T03:04:05Z";
+  run.design = run.family = kCalibrateDesign;
+  run.processes = 5 * kGroups;
+  run.blocks_per_process = kBlocks;
+  run.cache = kCacheWarm;
+  run.shapes = {{"mission_b", {}}};
+  const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
+  for (const DesignArm& arm : design->arms) {
+    run.arms.push_back({arm.name, "minimal_scalar", arm.role, "", arm.base});
+  }
+  run.arms.push_back({"floor:empty_kernel", "", kRoleFloor, "", ""});
+  analysis::Random random(7);
+  for (int process = 0; process < run.processes; ++process) {
+    for (int block = 0; block < kBlocks; ++block) {
+      CalibrationBlock b = {.process = process,
+                            .block = block,
+                            .order = {},
+                            .launches = {},
+                            .us = {},
+                            .sm_mhz = {},
+                            .throttle = {}};
+      for (size_t i = 0; i < run.arms.size(); ++i) {
+        const std::string& name = run.arms[i].name;
+        double us = name.rfind("planted_2%", 0) == 0     ? 102
+                    : name.rfind("planted_0.3%", 0) == 0 ? 100.3
+                    : name.rfind("delay_2%", 0) == 0     ? 20
+                    : name.rfind("delay_0.3%", 0) == 0   ? 3
+                    : run.arms[i].role == kRoleFloor     ? 0.5
+                                                         : 100;
+        us *= 1 + 0.001 * (random.Uniform() - 0.5);
+        b.order.push_back(static_cast<int>(i));
+        b.launches.push_back(10);
+        b.us.push_back(us);
+        b.sm_mhz.push_back(1980);
+      }
+      record.blocks.push_back(b);
+    }
+  }
+  record.checks = 42;
+  return record;
+}
+
+Json SummaryOf(const CalibrationRecord& record) {
+  const auto summary = SummarizeCalibration(record, {.bootstrap_resamples = 500});
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return summary.ok() ? *summary : Json();
+}
+
+TEST(CalibrationSummaryTest, IdenticalArmsAreNeutralAndPlantsAreFound) {
+  const Json summary = SummaryOf(Example());
+  EXPECT_EQ(summary["aa"]["trials"], 2 * kGroups);
+  EXPECT_EQ(summary["aa"]["false_verdicts"]["count"], 0);
+  EXPECT_EQ(summary["aa"]["verdicts"]["NEUTRAL"], 2 * kGroups);
+  EXPECT_EQ(summary["aa"]["families_with_false_verdict"]["of"], kGroups);
+  const Json& two = summary["plants"][0];
+  EXPECT_NEAR(two["achieved_percent"].get<double>(), 2, 0.05);
+  EXPECT_NEAR(two["by_delay_percent"].get<double>(), 2, 0.05);
+  EXPECT_EQ(two["found"]["count"], kGroups);
+  EXPECT_EQ(two["found_in_family"]["count"], kGroups);
+  const Json& small = summary["plants"][1];
+  EXPECT_NEAR(small["achieved_percent"].get<double>(), 0.3, 0.05);
+  EXPECT_EQ(small["found"]["count"], 0);
+  EXPECT_EQ(small["neutral"]["count"], kGroups);
+  EXPECT_EQ(summary["trials"].size(), 4u * kGroups);
+}
+
+TEST(CalibrationSummaryTest, FewTrialsShowNoTargetThoughNothingContradictsIt) {
+  const Json summary = SummaryOf(Example());
+  for (const Json& target : summary["targets"]) EXPECT_EQ(target["outcome"], "open") << target;
+}
+
+TEST(CalibrationSummaryTest, ArmsThatDifferAreFalseVerdictsAndMissTheTarget) {
+  CalibrationRecord record = Example();
+  for (CalibrationBlock& block : record.blocks) block.us[1] *= 1.05;  // the first A/A pair
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(summary["aa"]["false_verdicts"]["count"], kGroups);
+  EXPECT_EQ(summary["aa"]["families_with_false_verdict"]["count"], kGroups);
+  EXPECT_EQ(summary["targets"][0]["name"], "aa_verdict");
+  EXPECT_EQ(summary["targets"][0]["outcome"], "missed");
+}
+
+TEST(CalibrationSummaryTest, AGroupThatIsNotWholeIsLeftOut) {
+  CalibrationRecord record = Example();
+  record.blocks.pop_back();
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(summary["groups"]["used"], kGroups - 1);
+  EXPECT_EQ(summary["aa"]["trials"], 2 * (kGroups - 1));
+  EXPECT_EQ(summary["provenance"]["blocks_missing"], 1);
+  record.blocks.resize(3);
+  EXPECT_EQ(SummarizeCalibration(record).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
+  const Json summary = SummaryOf(Example());
+  EXPECT_EQ(summary.dump(), SummaryOf(Example()).dump());
+  const auto page = report::RenderCalibration(summary, {.picture_prefix = "plots/"});
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr("plots/calibration.svg"));
+  EXPECT_THAT(*page, HasSubstr("0 of 6 (0.0%"));
+  EXPECT_THAT(*page, HasSubstr("42 checks"));
+  EXPECT_THAT(CalibrationTable(summary), HasSubstr("0 (A/A)"));
+  Json broken = summary;
+  broken.erase("aa");
+  EXPECT_EQ(report::RenderCalibration(broken, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,123 @@
+"""`warpledger profile` with a stand-in for ncu: records, resumes, and names what failed.
+
+    profile_cli_test.py path/to/warpledger
+"""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+
+# Answers as ncu does; a variant named in $FAIL is one that it can't profile.
+FAKE_NCU = """#!/usr/bin/env python3
+import os, sys
+if "--version" in sys.argv:
+    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 9999.9 (fake)")
+    sys.exit(0)
+if "--query-metrics" in sys.argv:
+    print("smsp__inst_executed  Counter  inst\\nlts__t_bytes  Counter  byte")
+    sys.exit(0)
+variant = next(a for a in sys.argv if a.startswith("--variant=")).split("=", 1)[1]
+for name in ("q", "k", "v"):
+    path = next(a for a in sys.argv if a.startswith(f"--{name}=")).split("=", 1)[1]
+    assert os.path.getsize(path) > 128, path
+with open(os.environ["LOG"], "a") as log:
+    log.write(variant + "\\n")
+if variant == os.environ.get("FAIL"):
+    print("==ERROR== An error was reported by the driver")
+    sys.exit(9)
+metrics = sys.argv[sys.argv.index("--metrics") + 1].split(",")
+print("==PROF== Connected")
+print('"ID","Kernel Name","Block Size","Grid Size","CC","Metric Name","Metric Unit","Metric Value"')
+for metric in metrics:
+    value = "NVIDIA Fake" if metric.endswith("display_name") else "1,024"
+    print(f'"0","sdpa_{variant}","(64, 1, 1)","(8, 1, 1)","9.0","{metric}","","{value}"')
+"""
+
+
+class ProfileCliTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.ncu = self.folder / "ncu"
+        self.ncu.write_text(FAKE_NCU)
+        self.ncu.chmod(self.ncu.stat().st_mode | stat.S_IXUSR)
+        self.log = self.folder / "log"
+        self.record = self.folder / "profile-test"
+
+    def call(self, *arguments, fail="", variants="minimal_scalar,kv_tiling", shapes="small"):
+        environment = dict(os.environ, LOG=str(self.log), FAIL=fail)
+        return subprocess.run(
+            [PROGRAM, "profile", f"--out={self.record}", f"--variants={variants}",
+             f"--shapes={shapes}", f"--ncu={self.ncu}", *arguments],
+            capture_output=True, text=True, env=environment, timeout=60, check=False)
+
+    def profiled(self):
+        return self.log.read_text().split() if self.log.exists() else []
+
+    def lines(self):
+        return [json.loads(line)
+                for line in (self.record / "profiles.jsonl").read_text().splitlines()]
+
+    def test_every_variant_gets_a_line(self):
+        done = self.call()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line["variant"] for line in self.lines()],
+                         ["minimal_scalar", "kv_tiling"])
+        self.assertTrue(all(not line["reason"] for line in self.lines()))
+        self.assertEqual(self.lines()[0]["metrics"]["lts__t_bytes.sum"]["value"], 1024)
+        self.assertEqual(self.lines()[0]["gpu"], "NVIDIA Fake")
+        info = json.loads((self.record / "profile.json").read_text())
+        self.assertEqual(info["ncu"], "9999.9 (fake)")
+        # Only what the GPU has is asked for.
+        self.assertNotIn("dram__bytes_read.sum", info["metrics"])
+
+    def test_the_same_call_profiles_only_what_is_missing(self):
+        done = self.call(fail="minimal_scalar")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("NO PROFILE: minimal_scalar on small", done.stderr)
+        self.assertIn("reported by the driver", done.stderr)
+        self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling"])
+        done = self.call()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling", "minimal_scalar"])
+        self.assertEqual(len(self.lines()), 3)
+        done = subprocess.run([PROGRAM, "report", f"--record={self.record}",
+                               f"--out={self.folder / 'report'}", "--noplots"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = (self.folder / "report" / "profile.md").read_text()
+        self.assertIn("NVIDIA Fake", page)
+        self.assertNotIn("Not profiled", page)
+
+    def test_a_record_of_other_shapes_is_left_alone(self):
+        self.assertEqual(self.call().returncode, 0)
+        before = (self.record / "profile.json").read_bytes()
+        done = self.call(shapes="medium")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("other shapes", done.stderr)
+        self.assertEqual((self.record / "profile.json").read_bytes(), before)
+
+    def test_without_ncu_there_is_one_clear_error(self):
+        done = self.call(f"--ncu={self.folder / 'nowhere'}")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("Nsight Compute is not here", done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertFalse(self.record.exists())
+
+    def test_a_variant_that_does_not_exist_is_wrong_use(self):
+        done = self.call(variants="no_such_toggle")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertFalse(self.record.exists())
+
+
+if __name__ == "__main__":
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()

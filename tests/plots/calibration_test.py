@@ -1,0 +1,90 @@
+"""The figure of a calibration: what it shows, and how it fails."""
+
+import copy
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from plots import calibration, render  # noqa: E402
+from plots.summary import SummaryError  # noqa: E402
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+
+def rate(count, of):
+    return {"count": count, "of": of, "rate": count / of, "low": 0.9 * count / of,
+            "high": min(1.0, 1.1 * count / of + 0.1)}
+
+
+def invented():
+    """A small summary; its figures mean nothing."""
+    plants = [{"aimed_percent": aimed, "achieved_percent": aimed + 0.05, "found": rate(found, 10),
+               "found_in_family": rate(found, 10), "neutral": rate(10 - found, 10)}
+              for aimed, found in ((0.5, 0), (1.0, 5), (2.0, 10))]
+    trials = [{"candidate": f"null:{i:02d}", "ratio": 1 + 0.0001 * (i - 3),
+               "ci_low": 0.999 + 0.0001 * (i - 3), "ci_high": 1.001 + 0.0001 * (i - 3),
+               "p_value": (i + 1) / 8} for i in range(7)]
+    trials[6]["ci_low"] = 1.0002
+    return {"schema_version": 1, "design": "calibrate",
+            "provenance": {"gpu": {"name": "NVIDIA H200"}, "created_utc": "2026-01-02T03:04:05Z"},
+            "shapes": [{"name": "mission_b"}],
+            "statistics": {"neutral_delta": 0.01, "confidence": 0.95, "trial_processes": 5,
+                           "trial_blocks": 24},
+            "aa": {"trials": 7, "false_verdicts": rate(0, 7), "false_verdicts_in_family": rate(0, 7),
+                   "intervals_holding_truth": rate(6, 7), "verdicts": {"NEUTRAL": 7}},
+            "plants": plants, "trials": trials}
+
+
+class CalibrationTest(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(plt.close, "all")
+
+    def test_the_title_says_what_was_found(self):
+        figure = calibration.draw(invented())
+        texts = [text.get_text().replace("\n", " ") for text in figure.texts]
+        self.assertTrue(any("0 false verdicts in 7 A/A trials" in text for text in texts), texts)
+        self.assertTrue(any("is found in 10 of 10" in text for text in texts), texts)
+
+    def test_intervals_that_miss_the_truth_stand_out(self):
+        panel = calibration.draw(invented()).axes[1]
+        lines = [line for line in panel.lines if len(line.get_xdata()) == 2
+                 and line.get_linewidth() == 1.2]
+        self.assertEqual(len(lines), 7)
+        self.assertEqual(len({line.get_color() for line in lines}), 2)
+
+    def test_a_calibration_without_plants_can_be_drawn(self):
+        data = invented()
+        data["plants"] = []
+        calibration.draw(data)
+
+    def test_what_is_missing_is_an_error_and_no_file(self):
+        for path in (("aa",), ("plants",), ("statistics", "neutral_delta"), ("trials",)):
+            data = copy.deepcopy(invented())
+            parent = data
+            for key in path[:-1]:
+                parent = parent[key]
+            del parent[path[-1]]
+            with self.assertRaises(SummaryError):
+                calibration.draw(data)
+
+    def test_render_draws_it_with_the_same_bytes_each_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            summary = pathlib.Path(folder) / "summary.json"
+            summary.write_text(json.dumps(invented()), encoding="utf-8")
+            files = {}
+            for out in ("a", "b"):
+                self.assertEqual(render.main(["--summary", str(summary), "--out",
+                                              f"{folder}/{out}"]), 0)
+                for kind in ("svg", "png"):
+                    path = pathlib.Path(folder) / out / f"calibration.{kind}"
+                    files.setdefault(kind, set()).add(path.read_bytes())
+            self.assertTrue(all(len(contents) == 1 for contents in files.values()))
+
+
+if __name__ == "__main__":
+    unittest.main()

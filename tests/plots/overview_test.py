@@ -1,0 +1,183 @@
+"""Matrix, interactions, roofline and stalls: what they show, that they are readable, how they fail."""
+
+import itertools
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+
+import make_summary  # noqa: E402
+from plots import interactions, matrix, render, roofline, stalls, style  # noqa: E402
+from plots.profile import ProfileSummary  # noqa: E402
+from plots.summary import Summary, SummaryError  # noqa: E402
+from render_test import drawn_texts  # noqa: E402
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+TOGGLES = ["warp_shuffle", "vector_loads", "wmma_qk", "cp_async_stages"]
+
+
+def factorial(ratios):
+    """The synthetic summary as a factorial's with these interactions at mission_b. Invented."""
+    data = make_summary.make_summary()
+    data["design"] = "factorial"
+    data["interactions"] = [
+        {"shape": "mission_b", "a": a, "b": b, "interaction_ratio": ratio,
+         "ci_low": None if ratio is None else ratio * 0.99,
+         "ci_high": None if ratio is None else ratio * 1.01}
+        for (a, b), ratio in ratios.items()]
+    return data
+
+
+def pairs(*values):
+    return dict(zip(itertools.combinations(TOGGLES, 2), values))
+
+
+def profiles():
+    """An invented profile summary of three kernels on two shapes."""
+    launches = []
+    for i, variant in enumerate(["minimal_scalar", "ladder:kv_tiling", "hopper:ping_pong"]):
+        for shape in ("mission_b", "long"):
+            launches.append({
+                "variant": variant, "shape": shape, "reason": "", "p50_us": 100.0 / (1 + 9 * i),
+                "metrics": {
+                    "lts__t_bytes.sum": {"value": 1e8 / (1 + i), "unit": "byte"},
+                    **{f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio":
+                       {"value": value, "unit": "inst"}
+                       for reason, value in (("selected", 1), ("wait", 1 + i), ("barrier", 2),
+                                             ("long_scoreboard", 0.5), ("sleeping", 0.25))}}})
+    return {"kind": "profile", "gpu": {"name": "NVIDIA H200"},
+            "provenance": {"created_utc": "2026-01-02T03:04:05Z", "ncu": "2025.3 (build)"},
+            "shapes": [{"name": "mission_b", "flops": 5e8}, {"name": "long", "flops": 8e9}],
+            "ceilings": [{"name": "wgmma", "per_s": 1e15, "of": "flop"},
+                         {"name": "fp32 FMA", "per_s": 6e13, "of": "flop"},
+                         {"name": "L2", "per_s": 9e12, "of": "bytes"}],
+            "profiles": launches}
+
+
+class OverviewTest(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(plt.close, "all")
+
+    def assert_readable(self, figure):
+        figure.canvas.draw()
+        texts = drawn_texts(figure)
+        self.assertGreater(len(texts), 5)
+        box = figure.bbox
+        for text, extent in texts:
+            self.assertTrue(extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0
+                            and extent.y1 <= box.y1, f"{text!r} is cut off")
+        for (text, extent), (other, other_extent) in itertools.combinations(texts, 2):
+            wide = min(extent.x1, other_extent.x1) - max(extent.x0, other_extent.x0)
+            high = min(extent.y1, other_extent.y1) - max(extent.y0, other_extent.y0)
+            self.assertFalse(wide > 1 and high > 1, f"{text!r} overlaps {other!r}")
+        return [text for text, _ in texts]
+
+    @staticmethod
+    def ids(figure):
+        return {artist.get_gid() for axes in figure.axes for artist in axes.get_children()
+                if artist.get_gid()}
+
+    def test_the_matrix_has_a_cell_for_each_verdict(self):
+        summary = Summary(make_summary.make_summary())
+        figure = matrix.draw(summary)
+        self.assertEqual(self.ids(figure), {f"cell:{v['toggle']}:{v['shape']}"
+                                            for v in summary.verdicts})
+        texts = self.assert_readable(figure)
+        for verdict in {v["verdict"] for v in summary.verdicts}:
+            self.assertIn(style.spoken(verdict), texts)
+
+    def test_a_matrix_says_which_toggles_change_sign(self):
+        data = make_summary.make_summary()
+        toggle = data["verdicts"][0]["toggle"]
+        for i, verdict in enumerate(v for v in data["verdicts"] if v["toggle"] == toggle):
+            verdict["verdict"] = "ADOPT" if i else "REGRESSION"
+        for verdict in data["verdicts"]:
+            if verdict["toggle"] != toggle:
+                verdict["verdict"] = "ADOPT"
+        figure = matrix.draw(Summary(data))
+        self.assertIn("1 changes sign", figure.texts[-2].get_text().replace("\n", " "))
+
+    def test_without_verdicts_there_is_no_matrix(self):
+        data = make_summary.make_summary()
+        data["verdicts"] = []
+        with self.assertRaisesRegex(SummaryError, "no verdict"):
+            matrix.draw(Summary(data))
+
+    def test_interactions_show_each_pair_once_and_say_which_is_strongest(self):
+        data = factorial(pairs(1.1, 0.8, 1.001, 1.05, None, 1.02))
+        figure = interactions.draw(Summary(data), "mission_b")
+        texts = self.assert_readable(figure)
+        self.assertEqual(len(self.ids(figure)), 6)
+        self.assertIn("one needs the other", texts)
+        self.assertIn("0.80×", texts)
+        self.assertIn("share one gain most at mission_b", figure.texts[-2].get_text()
+                      .replace("\n", " "))
+
+    def test_an_interaction_whose_interval_holds_one_is_not_called_strong(self):
+        data = factorial(pairs(1.001, 0.999, 1.001, 1.002, 1.001, 1.002))
+        figure = interactions.draw(Summary(data), "mission_b")
+        self.assertIn("No pair of toggles surely interacts", figure.texts[-2].get_text())
+
+    def test_without_interactions_there_is_no_heat_map(self):
+        data = factorial(pairs(None, None, None, None, None, None))
+        with self.assertRaisesRegex(SummaryError, "no interactions at mission_b"):
+            interactions.draw(Summary(data), "mission_b")
+
+    def test_the_roofline_puts_each_launch_at_its_rate_and_intensity(self):
+        summary = ProfileSummary(profiles())
+        figure = roofline.draw(summary)
+        self.assert_readable(figure)
+        lines = {line.get_gid(): line for line in figure.axes[0].lines if line.get_gid()}
+        self.assertEqual(len(lines), 6)
+        point = lines["point:minimal_scalar:mission_b"]
+        self.assertTrue(math.isclose(point.get_xdata()[0], 5.0))
+        self.assertTrue(math.isclose(point.get_ydata()[0], 5e12))
+
+    def test_without_times_there_is_no_roofline_but_there_are_stalls(self):
+        data = profiles()
+        for launch in data["profiles"]:
+            launch["p50_us"] = None
+        summary = ProfileSummary(data)
+        with self.assertRaisesRegex(SummaryError, "no profiled kernel was timed"):
+            roofline.draw(summary)
+        self.assertEqual(list(render.figures(summary)),
+                         ["profile_stalls_mission_b", "profile_stalls_long"])
+
+    def test_stalls_add_up_to_the_whole(self):
+        figure = stalls.draw(ProfileSummary(profiles()), "mission_b")
+        self.assert_readable(figure)
+        for y in range(3):
+            width = sum(patch.get_width() for patch in figure.axes[0].patches
+                        if abs(patch.get_y() + patch.get_height() / 2 - y) < 1e-6)
+            self.assertAlmostEqual(width, 1)
+
+    def test_launches_that_failed_are_left_out(self):
+        data = profiles()
+        data["profiles"][0]["reason"] = "ncu exited with status 9"
+        self.assertEqual(len(ProfileSummary(data).launches), 5)
+
+    def test_a_damaged_profile_summary_is_named_and_leaves_no_file(self):
+        data = profiles()
+        data["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = "many"
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "summary.json"
+            path.write_text(json.dumps(data))
+            done = subprocess.run(
+                [sys.executable, "-B", ROOT / "plots" / "render.py", "--summary", path, "--out",
+                 pathlib.Path(folder) / "out"], capture_output=True, text=True, timeout=100,
+                check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("profiles[1].metrics.lts__t_bytes.sum.value", done.stderr)
+            self.assertFalse((pathlib.Path(folder) / "out").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+#include "reports/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace warpledger::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+constexpr char kTensor[] =
+    "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active.avg.pct_of_peak_sustained_active";
+
+Json Metrics(double busy, double tensor, double wait, double l2_bytes) {
+  const auto metric = [](double value) { return Json{{"value", value}, {"unit", ""}}; };
+  return {{"sm__cycles_active.avg", metric(1000 * busy)},
+          {"sm__cycles_elapsed.max", metric(1000)},
+          {kTensor, metric(tensor)},
+          {"smsp__inst_executed.sum", metric(1e6)},
+          {"lts__t_bytes.sum", metric(l2_bytes)},
+          {"smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", metric(1)},
+          {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio", metric(wait)},
+          {"smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", metric(1)}};
+}
+
+Json Profile(const char* variant, const Json& metrics, const Json& us) {
+  return {{"variant", variant},
+          {"config", variant},
+          {"shape", "mission_b"},
+          {"code_sha256", "aa"},
+          {"reason", ""},
+          {"kernel", "k"},
+          {"grid", "(64, 1, 1)"},
+          {"block", "(128, 1, 1)"},
+          {"metrics", metrics},
+          {"p50_us", us},
+          {"ci_low_us", nullptr},
+          {"ci_high_us", nullptr},
+          {"timed_in", us.is_null() ? Json(nullptr) : Json("ladder-1")}};
+}
+
+Json Summary() {
+  Json failed = Profile("ladder:warp_shuffle", Json::object(), nullptr);
+  failed["reason"] = "ncu exited with status 9 | and said so";
+  return {
+      {"schema_version", 1},
+      {"kind", "profile"},
+      {"gpu",
+       {{"name", "NVIDIA H200"},
+        {"slug", "h200"},
+        {"sm_count", 132.0},
+        {"max_sm_clock_mhz", 1980.0}}},
+      {"provenance",
+       {{"run_id", "profile-1"},
+        {"created_utc", "2026-01-02T03:04:05Z"},
+        {"ncu", "2025.3"},
+        {"kernel_source_sha256", "ab"},
+        {"registry_sha256", "cd"}}},
+      {"shapes", {{{"name", "mission_b"}, {"flops", 5e8}}}},
+      {"profiles",
+       {Profile("minimal_scalar", Metrics(0.9, 10, 2, 1e8), 100.0),
+        Profile("ladder:kv_tiling", Metrics(0.9, 70, 2, 2e7), nullptr), failed}},
+      {"steps",
+       {{{"toggle", "kv_tiling"}, {"base", "minimal_scalar"}, {"candidate", "ladder:kv_tiling"}}}},
+      {"ceilings",
+       {{{"name", "wgmma"}, {"per_s", 1e15}, {"of", "flop"}, {"micro", "m"}, {"run", "micro-1"}},
+        {{"name", "L2"}, {"per_s", 1e13}, {"of", "bytes"}, {"micro", "l"}, {"run", "micro-1"}}}},
+      {"skipped", Json::array()}};
+}
+
+std::string Page(const Json& summary) {
+  const absl::StatusOr<std::string> page = RenderProfileReport(summary, {});
+  EXPECT_TRUE(page.ok()) << page.status();
+  return page.ok() ? *page : "";
+}
+
+TEST(BoundBy, NamesIdleSmsThenTheBusiestUnitThenLatency) {
+  EXPECT_EQ(BoundBy(Profile("a", Metrics(0.49, 99, 2, 1), nullptr)), "idle SMs: 64 CTAs, 49% busy");
+  EXPECT_EQ(BoundBy(Profile("a", Metrics(0.9, 60, 2, 1), nullptr)), "tensor cores 60%");
+  EXPECT_EQ(BoundBy(Profile("a", Metrics(0.9, 59, 2, 1), nullptr)), "latency: wait 50%");
+  EXPECT_EQ(BoundBy(Profile("a", Json::object(), nullptr)), "–");
+}
+
+TEST(ProfileReport, ComputesRooflineFromTimeBytesAndMeasuredRoofs) {
+  const std::string page = Page(Summary());
+  // 5e8 FLOP in 100 us are 5 TFLOP/s; 5 FLOP per byte under 10 TB/s are 50 TFLOP/s.
+  EXPECT_THAT(page, HasSubstr("| `minimal_scalar` | 100.00 | 5.00 | – | 5.00 | 50.0 | 10.0% |"));
+  EXPECT_THAT(page, HasSubstr("| `ladder:kv_tiling` | 20.00 | 25.0 | – | – | 250 | – |"));
+  EXPECT_THAT(page, HasSubstr("times from | `ladder-1`"));
+}
+
+TEST(ProfileReport, HoldsClaimsAgainstCounters) {
+  EXPECT_THAT(Page(Summary()), HasSubstr("| 100 M | 20.0 M | as claimed, ÷5.00 |"));
+  Json summary = Summary();
+  summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 3e8;
+  EXPECT_THAT(Page(summary), HasSubstr("**the opposite**, ×3.00"));
+  summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 1.04e8;
+  EXPECT_THAT(Page(summary), HasSubstr("**did not move**, ×1.04"));
+  summary["profiles"][1]["metrics"].erase("lts__t_bytes.sum");
+  EXPECT_THAT(Page(summary), Not(HasSubstr("What was guessed")));
+}
+
+TEST(ProfileReport, NamesWhatCouldNotBeProfiled) {
+  EXPECT_THAT(
+      Page(Summary()),
+      HasSubstr("- `ladder:warp_shuffle` at `mission_b`: ncu exited with status 9 \\| and"));
+}
+
+TEST(ProfileReport, WarnsWhenTheKernelsAreNewer) {
+  const absl::StatusOr<std::string> page =
+      RenderProfileReport(Summary(), {.kernel_source_sha256 = "other"});
+  ASSERT_TRUE(page.ok());
+  EXPECT_THAT(*page, HasSubstr("older than the kernels"));
+  EXPECT_THAT(Page(Summary()), Not(HasSubstr("older than the kernels")));
+}
+
+TEST(ProfileReport, WithoutMicrobenchmarksItHasNoRoofs) {
+  Json summary = Summary();
+  summary["ceilings"] = Json::array();
+  EXPECT_THAT(Page(summary), HasSubstr("there are no roofs"));
+}
+
+TEST(ProfileReport, RefusesWhatIsNoSummary) {
+  for (const Json& json : {Json(nullptr), Json::array(), Json::object(), Json(3)}) {
+    EXPECT_EQ(RenderProfileReport(json, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(CounterClaims, SpeakOfEachToggleOnceAndOfNoControl) {
+  std::set<std::string_view> seen;
+  for (const CounterClaim& claim : CounterClaims()) {
+    EXPECT_TRUE(seen.insert(sdpa::ToggleId(claim.toggle)).second);
+  }
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    EXPECT_FALSE(row.control && seen.contains(row.id));
+  }
+}
+
+}  // namespace
+}  // namespace warpledger::report
