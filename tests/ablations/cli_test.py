@@ -272,7 +272,9 @@ class List(CliTest):
             self.assertTrue(toggle["claim"], toggle["id"])
             self.assertLessEqual(toggle["predicted"]["low"], toggle["predicted"]["high"])
             self.assertGreater(toggle["gate"], 1)
-            self.assertIn(toggle["evidence"]["change"], ("none", "appears", "grows", "vanishes", "differs", "shrinks_in_loops"))
+            self.assertIn(toggle["evidence"]["change"],
+                          ("none", "appears", "grows", "shrinks", "vanishes", "differs",
+                           "shrinks_in_loops"))
 
     def test_refers_only_to_what_it_lists(self):
         registry = self.listed()
