@@ -115,18 +115,20 @@ Json Ceilings(const Json& micro, const std::string& run, double sm_count, double
   return out;
 }
 
-// Which profiled configurations are one step apart, by the cumulative designs.
+// Which profiled configurations are one step apart: by the first design that adds the
+// toggle to them, which is the ladder where it has it.
 Json Steps(const std::map<std::string, std::string>& variant_of_config) {
   Json out = Json::array();
   std::set<std::string> seen;
-  for (const Design& design : {LadderDesign(), HopperDesign()}) {
+  for (const Design& design : AllDesigns()) {
     std::map<std::string, std::string> config_of;
     for (const DesignArm& arm : design.arms) config_of[arm.name] = sdpa::ConfigName(arm.config);
     for (const DesignArm& arm : design.arms) {
-      if (arm.role != kRoleStep || !seen.insert(arm.toggle).second) continue;
+      if (arm.role != kRoleStep || seen.contains(arm.toggle)) continue;
       const auto base = variant_of_config.find(config_of[arm.base]);
       const auto candidate = variant_of_config.find(config_of[arm.name]);
       if (base == variant_of_config.end() || candidate == variant_of_config.end()) continue;
+      seen.insert(arm.toggle);
       out.push_back(
           {{"toggle", arm.toggle}, {"base", base->second}, {"candidate", candidate->second}});
     }

@@ -574,6 +574,18 @@ absl::Span<const CounterClaim> CounterClaims() {
       {&Config::consumer_warpgroups, "L2 traffic, bytes", false, &L2Bytes},
       {&Config::ping_pong, "tensor cores' busy share, percent", true, &Tensor},
       {&Config::dynamic_schedule, "SMs' busy share, percent", true, &Busy},
+      {&Config::softmax_in_registers, "loads' and stores' passes through shared memory", false,
+       &SharedWavefronts},
+      {&Config::smem_layout, "bank conflicts", true, &BankConflicts},
+      {&Config::xor_swizzle, "bank conflicts", false, &BankConflicts},
+      {&Config::exp_method, "MUFU instructions", false, &MufuInstructions},
+      {&Config::mma_sync, "waiting at barriers, warp-cycles", false, &BarrierStalls},
+      {&Config::mma_v_ldmatrix_trans, "load and store instructions", false, &LoadStore},
+      {&Config::mma_p_registers, "load and store instructions", false, &LoadStore},
+      {&Config::mma_q_registers, "load and store instructions", false, &LoadStore},
+      {&Config::mma_smem_layout, "bank conflicts", false, &BankConflicts},
+      {&Config::mma_cp_async_stages, "waiting for L2, warp-cycles", false, &LongScoreboardStalls},
+      {&Config::mma_exp, "MUFU instructions", false, &MufuInstructions},
   };
   return kClaims;
 }

@@ -62,7 +62,7 @@ ABSL_FLAG(std::string, cache, "warm",
           "input sets that the L2 has forgotten them");
 ABSL_FLAG(std::string, stop, "off",
           "off, or ci:1%: end on a shape at one of a few planned looks once every interval there "
-          "is within 1% of its ratio; verdicts pay for the looks (reports/decisions/0008)");
+          "is within 1% of its ratio; verdicts pay for the looks (reports/decisions/0012)");
 ABSL_FLAG(std::string, plant, "",
           "for tests of the harness: FAULT@ARM[@SHAPE],…, with the faults trap, spin, "
           "write_outside, write_unmapped; the record says so");

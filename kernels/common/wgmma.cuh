@@ -154,10 +154,6 @@ struct Wgmma;
     }                                                                                         \
   };
 
-#define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1
-WARPLEDGER_WGMMA(32, WARPLEDGER_R0 ", " WARPLEDGER_R1, WARPLEDGER_OPERANDS, "%16", "%17", "%18",
-                 "%19", "%20", "%21")
-#undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3
 WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3,
                  WARPLEDGER_OPERANDS, "%32", "%33", "%34", "%35", "%36", "%37")

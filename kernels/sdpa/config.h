@@ -189,11 +189,11 @@ constexpr Family FamilyOf(const Config& config) {
 constexpr std::string_view FamilyRoot(Family family) {
   switch (family) {
     case Family::kResident:
-      return "resident_kv";
+      return ToggleId(&Config::resident_kv);
     case Family::kWgmma:
-      return "wgmma";
+      return ToggleId(&Config::wgmma);
     case Family::kMma:
-      return "mma_sync";
+      return ToggleId(&Config::mma_sync);
     case Family::kSmem:
       break;
   }

@@ -263,7 +263,8 @@ class List(CliTest):
 
     def test_is_json_that_holds_the_registry(self):
         registry = self.listed()
-        self.assertEqual(set(registry), {"toggles", "designs", "variants", "shapes", "inputs"})
+        self.assertEqual(set(registry),
+                         {"toggles", "designs", "variants", "instances", "shapes", "inputs"})
         for rows in registry.values():
             self.assertTrue(rows)
         for toggle in registry["toggles"]:
@@ -271,7 +272,9 @@ class List(CliTest):
             self.assertTrue(toggle["claim"], toggle["id"])
             self.assertLessEqual(toggle["predicted"]["low"], toggle["predicted"]["high"])
             self.assertGreater(toggle["gate"], 1)
-            self.assertIn(toggle["evidence"]["change"], ("none", "appears", "grows", "vanishes", "differs", "shrinks_in_loops"))
+            self.assertIn(toggle["evidence"]["change"],
+                          ("none", "appears", "grows", "shrinks", "vanishes", "differs",
+                           "shrinks_in_loops"))
 
     def test_refers_only_to_what_it_lists(self):
         registry = self.listed()

@@ -36,6 +36,60 @@ TEST(RecordTest, ARunWithoutAProtocolHashLoadsAndStaysWithoutOne) {
   EXPECT_EQ(ToJson(*run), json);
 }
 
+TEST(RecordTest, AStoppingRuleAndPlantedFaultsSurviveAndAreAbsentWhereThereAreNone) {
+  RunInfo run = ExampleRun();
+  EXPECT_FALSE(ToJson(run).contains("stopping"));
+  EXPECT_FALSE(ToJson(run).contains("planted"));
+  run.stopping = StoppingRule{
+      .half_width = 0.01, .confidence = 0.95, .looks = {3, 5}, .alpha_shares = {0.5, 0.5}};
+  run.planted = {{"trap", "ladder:kv_tiling", ""}, {"spin", "ladder:wmma_qk", "small"}};
+  const absl::StatusOr<RunInfo> again = RunInfoFromJson(ToJson(run));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, run);
+}
+
+// A verdict is only as good as the schedule that it was paid by.
+TEST(RecordTest, AScheduleOfLooksThatSpendsMoreThanAlphaOrHasNoOrderIsRefused) {
+  RunInfo run = ExampleRun();
+  const auto why = [&](std::vector<int> looks, std::vector<double> shares) {
+    run.stopping = StoppingRule{.half_width = 0.01,
+                                .confidence = 0.95,
+                                .looks = std::move(looks),
+                                .alpha_shares = std::move(shares)};
+    return RunInfoFromJson(ToJson(run)).status();
+  };
+  EXPECT_TRUE(why({3, 5}, {0.25, 0.5}).ok());
+  EXPECT_FALSE(why({3, 5}, {0.6, 0.5}).ok()) << "more than all of alpha";
+  EXPECT_FALSE(why({3, 5}, {1.0}).ok());
+  EXPECT_FALSE(why({3, 5}, {0, 1.0}).ok());
+  EXPECT_FALSE(why({5, 3}, {0.5, 0.5}).ok());
+  EXPECT_FALSE(why({0, 3}, {0.5, 0.5}).ok());
+  EXPECT_FALSE(why({}, {}).ok());
+}
+
+TEST(RecordTest, ACacheModeIsWarmOrCold) {
+  RunInfo run = ExampleRun();
+  run.cache = kCacheCold;
+  EXPECT_TRUE(RunInfoFromJson(ToJson(run)).ok());
+  run.cache = "tepid";
+  EXPECT_FALSE(RunInfoFromJson(ToJson(run)).ok());
+}
+
+TEST(RecordTest, ABrokenArmSurvivesTheRoundTripAndMustSayWhy) {
+  const BrokenArm broken = {2, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
+  const absl::StatusOr<BrokenArm> again = BrokenArmFromJson(ToJson(broken));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, broken);
+  for (const char* field : {"process", "arm", "shape", "kind", "doing", "reason"}) {
+    Json json = ToJson(broken);
+    json.erase(field);
+    EXPECT_FALSE(BrokenArmFromJson(json).ok()) << field;
+  }
+  Json silent = ToJson(broken);
+  silent["reason"] = "";
+  EXPECT_FALSE(BrokenArmFromJson(silent).ok());
+}
+
 TEST(RecordTest, UnknownGpuFactsAreNullAndComeBackEmpty) {
   RunInfo run = ExampleRun();
   run.gpu.ecc.reset();

@@ -68,6 +68,77 @@ TEST_F(StoreTest, WhatIsWrittenIsReadBack) {
   EXPECT_FALSE(record->codegen.has_value());
 }
 
+TEST_F(StoreTest, SamplesOfTwoCacheModesNeverShareARecord) {
+  MakeRecord(1);
+  {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    std::vector<Sample> block = ExampleBlock(0, "small", 1);
+    block[2].cache = kCacheCold;
+    const absl::Status status = (*writer)->AppendBlock(block);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
+  }
+  std::string text = Text(kSamplesFile);
+  text.replace(text.find("\"warm\""), 6, "\"cold\"");
+  Overwrite(kSamplesFile, text);
+  const absl::Status status = LoadRecord(dir()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Message(status), HasSubstr("samples.jsonl:1: cache mode"));
+  RunInfo cold = ExampleRun();
+  cold.cache = kCacheCold;
+  EXPECT_THAT(Message(RecordWriter::Resume(dir(), cold).status()), HasSubstr("cache was"));
+}
+
+TEST_F(StoreTest, TheSameCheckIsOneLineAndAnotherAnswerIsAnother) {
+  MakeRecord(1);
+  Check check = ExampleCheck("minimal_scalar", "small");
+  for (int call = 0; call < 2; ++call) {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->checks.size(), 1u);
+  check.correct = false;
+  check.reason = "it is a race";
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+  EXPECT_EQ(LoadRecord(dir())->checks.size(), 2u);
+}
+
+TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
+  MakeRecord(1);
+  EXPECT_FALSE(std::filesystem::exists(File(kBrokenFile)));
+  const BrokenArm first = {0, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
+  const BrokenArm second = {1, "control:aa", "mission_b", "no_answer", "warming up", "no answer"};
+  {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendBroken(first).ok());
+    ASSERT_TRUE((*writer)->AppendBroken(second).ok());
+    EXPECT_FALSE((*writer)->AppendBroken({0, "nobody", "small", "trap", "", "why"}).ok());
+    EXPECT_FALSE((*writer)->AppendBroken({0, "control:aa", "nowhere", "trap", "", "why"}).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->broken, (std::vector<BrokenArm>{first, second}));
+  const std::string whole = Text(kBrokenFile);
+  Overwrite(kBrokenFile, whole.substr(0, whole.size() - 5));
+  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE((*writer)->dropped().Any());
+  EXPECT_EQ((*writer)->Broken(), std::vector<BrokenArm>{first});
+  ASSERT_TRUE((*writer)->AppendBroken(second).ok());
+  EXPECT_EQ(Text(kBrokenFile), whole);
+}
+
+TEST_F(StoreTest, DamageToABrokenArmBeforeTheTailIsAnErrorWithItsLine) {
+  MakeRecord(1);
+  Overwrite(kBrokenFile, "{\"process\":0}\n");
+  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("broken.jsonl:1: arm"));
+  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
   MakeRecord(1);
   const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};

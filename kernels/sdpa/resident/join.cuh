@@ -3,8 +3,8 @@
 // Each part divides its O by its own sum and sends every peer the share that is the
 // peer's to store: rows g or g + 8 of each 16, and a range of columns. {max, sum} go
 // ahead while P V still runs, so that a receiver has its peers' weights when their
-// shares come. Within a CTA both go through its shared memory, between CTAs by
-// st.async, which completes on the receiver's mbarrier: about 400 cycles, once.
+// shares come. Within a CTA both go through its shared memory and one barrier, between
+// CTAs by st.async, which completes on the receiver's mbarrier: about 400 cycles, once.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_JOIN_CUH_
 #define WARPLEDGER_KERNELS_SDPA_RESIDENT_JOIN_CUH_
@@ -33,13 +33,13 @@ class ResidentJoin {
 
   // One thread, before the cluster's barrier.
   __device__ void Prepare() const {
-    if constexpr (kParts > 1) {
-      // This thread, and a lane of each warp of the CTA's other parts.
-      constexpr int kArrivals = 1 + 4 * (kShape.warpgroups - 1);
-      ptx::MbarrierInit(part_.Barrier(kStatistics), kArrivals);
-      ptx::MbarrierInit(part_.Barrier(kOutputs), kArrivals);
-      Expect(kStatistics, kSmem.statistics_bytes);
-      Expect(kOutputs, kSmem.outputs_bytes);
+    if constexpr (kElsewhere > 0) {
+      for (const ResidentBarrier barrier : {kStatistics, kOutputs}) {
+        ptx::MbarrierInit(part_.Barrier(barrier), 1);
+        ptx::MbarrierArriveExpectBytes(
+            part_.Barrier(barrier),
+            kElsewhere * (barrier == kOutputs ? kSmem.outputs_bytes : kSmem.statistics_bytes));
+      }
     }
   }
 
@@ -52,7 +52,6 @@ class ResidentJoin {
       const uint32_t to = part_.Peers(kSmem.statistics, kParts * kSmem.statistics_bytes, k) +
                           k * kSmem.statistics_bytes + StatisticsSlot();
       if (part_.Lane() % 4 == 0) Send(to, kStatistics, k, x);
-      Arrive(kStatistics, k);
     }
   }
 
@@ -72,16 +71,19 @@ class ResidentJoin {
     } else {
       OrderByPeer(shares);
       SendShares(shares);
+      // What came from this CTA has come.
+      if constexpr (kShape.warpgroups > 1) __syncthreads();
       const int r = part_.Index() % 2;
       float weights[kParts];
       Weigh(r == 0 ? row_max[0] : row_max[1], r == 0 ? row_sum[0] : row_sum[1], weights);
-      ptx::MbarrierWait(part_.Barrier(kOutputs), 0);
+      if constexpr (kElsewhere > 0) ptx::MbarrierWait(part_.Barrier(kOutputs), 0);
       StoreJoined(shares[0], weights);
     }
   }
 
  private:
   static constexpr ResidentSmem kSmem = Part::kSmem;
+  static constexpr int kElsewhere = kShape.warpgroups * (kShape.cluster - 1);  // parts
   // Share s of a thread's O: row s % 2 of its two, kColumns columns of it.
   static constexpr int kShares = kParts > 1 ? kParts : 2;
   static constexpr int kColumns = 2 * kShape.head_dim / kShares;
@@ -97,27 +99,12 @@ class ResidentJoin {
   }
 
   // --- Messages ---
-  // From each part of the other CTAs come `bytes`.
-  __device__ void Expect(ResidentBarrier which, int bytes) const {
-    constexpr int kElsewhere = kShape.warpgroups * (kShape.cluster - 1);
-    if constexpr (kElsewhere > 0) {
-      ptx::MbarrierArriveExpectBytes(part_.Barrier(which), kElsewhere * bytes);
-    } else {
-      ptx::MbarrierArrive(part_.Barrier(which));
-    }
-  }
   __device__ void Send(uint32_t to, ResidentBarrier barrier, int k, const uint32_t (&x)[4]) const {
     if (Part::IsHere(k)) {
       ptx::StoreShared(to, x);
     } else {
       ptx::StoreAsync128(to, make_uint4(x[0], x[1], x[2], x[3]), part_.PeersBarrier(barrier, k));
     }
-  }
-  // Tells a peer of the same CTA that this warp has sent.
-  __device__ void Arrive(ResidentBarrier barrier, int k) const {
-    if (!Part::IsHere(k)) return;
-    __syncwarp();
-    if (ptx::ElectLane()) ptx::MbarrierArrive(part_.PeersBarrier(barrier, k));
   }
   __device__ uint32_t StatisticsSlot() const {
     return (part_.warp % 4 * 8 + part_.Lane() / 4) * 16;
@@ -130,7 +117,7 @@ class ResidentJoin {
     float maxima[kParts];
     maxima[0] = row_max;
     weights[0] = row_sum;
-    ptx::MbarrierWait(part_.Barrier(kStatistics), 0);
+    if constexpr (kElsewhere > 0) ptx::MbarrierWait(part_.Barrier(kStatistics), 0);
     const uint32_t from = part_.Mine(kSmem.statistics, kParts * kSmem.statistics_bytes);
 #pragma unroll
     for (int k = 1; k < kParts; ++k) {
@@ -205,7 +192,6 @@ class ResidentJoin {
                                    shares[k][i + 3]};
         Send(to + i / 4 * kWarpgroup * 16, kOutputs, k, piece);
       }
-      Arrive(kOutputs, k);
     }
   }
   // Adds what the peers sent to `own`, this part's share, and stores it.

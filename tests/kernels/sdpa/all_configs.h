@@ -5,12 +5,25 @@
 #define WARPLEDGER_TESTS_KERNELS_SDPA_ALL_CONFIGS_H_
 
 #include <cstddef>
+#include <set>
 #include <vector>
 
 #include "kernels/common/random.h"
 #include "kernels/sdpa/config.h"
 
 namespace warpledger::sdpa {
+
+// The configurations without repeats, in order.
+inline std::vector<Config> Distinct(const std::vector<Config>& configs) {
+  std::set<std::vector<int>> seen;
+  std::vector<Config> distinct;
+  for (const Config& config : configs) {
+    std::vector<int> levels;
+    for (const ToggleRow& row : kToggles) levels.push_back(config.*row.field);
+    if (seen.insert(levels).second) distinct.push_back(config);
+  }
+  return distinct;
+}
 
 // Legal and illegal ones; the share of toggles that are on differs among them.
 inline std::vector<Config> AllConfigs() {
@@ -25,7 +38,7 @@ inline std::vector<Config> AllConfigs() {
     }
     configs.push_back(config);
   }
-  return configs;
+  return Distinct(configs);
 }
 
 // The same with toggles taken off until the rules allow the rest.
@@ -38,7 +51,7 @@ inline std::vector<Config> LegalConfigs() {
       }
     }
   }
-  return configs;
+  return Distinct(configs);
 }
 
 // Every technique on, no control: the ladder's last step.

@@ -89,6 +89,7 @@ def cell(variant, config, role, toggle, label, shape, p50, first, resources, sha
         "shape": shape, "correct": True, "max_err": 3.1e-05, "max_err_rule": 1.2e-04,
         "n_checks": 15, "n_samples": 72, "n_processes": 3, "p50_us": rounded(p50),
         "ci_low_us": rounded(p50 * (1 - half)), "ci_high_us": rounded(p50 * (1 + half)),
+        "p10_us": rounded(p50 * (1 - 2 * half)), "p90_us": rounded(p50 * (1 + 2 * half)),
         "tflops": rounded(arithmetic(shape)["flops"] / p50 / 1e6),
         "speedup_over_first": None if role == "base" else speedup,
         "registers": registers, "smem_bytes": smem, "spill_bytes": 0, "stack_bytes": 0,
@@ -123,6 +124,7 @@ def make_summary():
                 "ci_low": rounded(low), "ci_high": rounded(high), "adjusted_confidence": 0.99857,
                 "gate": gate, "verdict": verdict, "reason": "",
                 "mde_ratio": rounded(1 + 2.2 * half) if verdict == "INCONCLUSIVE" else None,
+                "within_process_sd": rounded(half), "between_process_sd": rounded(half / 3),
                 "predicted_low": predicted[0], "predicted_high": predicted[1],
                 "prediction_held": (high >= predicted[0] and low <= predicted[1]) if here else None,
             })
@@ -143,9 +145,11 @@ def make_summary():
                 "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
                 "correct": True, "reason": "", "n_samples": 72, "n_processes": 3,
                 "p50_us": times[at], "ci_low_us": rounded(times[at] * 0.99),
-                "ci_high_us": rounded(times[at] * 1.01)})
+                "ci_high_us": rounded(times[at] * 1.01), "p10_us": rounded(times[at] * 0.98),
+                "p90_us": rounded(times[at] * 1.02)})
         floors.append({"name": "floor:empty_kernel", "shape": shape, "n_samples": 72,
-                       "p50_us": 0.512, "ci_low_us": 0.508, "ci_high_us": 0.517})
+                       "p50_us": 0.512, "ci_low_us": 0.508, "ci_high_us": 0.517,
+                       "p10_us": 0.505, "p90_us": 0.521})
     return {
         "synthetic": "INVENTED FIGURES for the tests of reports and plots; no GPU was measured",
         "schema_version": 1, "run_id": "synthetic-0001", "gpu": "h200", "design": "ladder",
