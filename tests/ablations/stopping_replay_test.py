@@ -34,6 +34,8 @@ class ReplayTest(unittest.TestCase):
         widths, changes = [], {}
         for run_file in sorted(DATA.glob("*/*/run.json")):
             run = json.loads(run_file.read_text(encoding="utf-8"))
+            if not (run_file.parent / "samples.jsonl").exists():
+                continue  # a calibration or a profile
             if run["processes"] < 5 or "stopping" in run:
                 continue
             with tempfile.TemporaryDirectory() as folder:

@@ -129,6 +129,7 @@ std::vector<Seed> LoadSeeds(const std::string& data, const std::string& scratch)
     if (!text.ok()) Die(text.status().ToString());
     const Json run = MustParse(*text);
     if (!run.contains("design")) continue;
+    if (!std::filesystem::exists(entry.path().parent_path() / ablations::kSamplesFile)) continue;
     std::filesystem::path& known = newest[run["design"].get<std::string>()];
     known = std::max(known, entry.path().parent_path());
   }

@@ -44,9 +44,8 @@ TEST(CheckLaunchable, RefusesWgmmaAndWhatNeedsMoreSharedMemoryOnAnAdaGpu) {
   ada.compute_minor = 9;
   for (const KernelInstance* instance : AllInstances()) {
     const absl::Status status = CheckLaunchable(instance->config, ProblemOf(*instance), ada);
-    if (FamilyOf(instance->config) == Family::kSmem) {
-      EXPECT_TRUE(status.ok()) << status;
-    } else if (FamilyOf(instance->config) == Family::kMma) {
+    const Family family = FamilyOf(instance->config);
+    if (family == Family::kSmem || family == Family::kMma) {
       EXPECT_EQ(status.ok(), SmemBytes(instance->config) <= ada.max_smem_optin_bytes) << status;
     } else {
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
