@@ -75,11 +75,17 @@ TEST(FractionalDesignTest, SaysWhatIsAliasedWhereCellsAreMissing) {
   const Fraction fraction = FindFraction(arms);
   EXPECT_EQ(fraction.toggles.size(), 4u);
   EXPECT_EQ(fraction.cells.size() + clear->infeasible.size(), 8u);
-  EXPECT_EQ(AliasWarnings(fraction).empty(), clear->infeasible.empty());
+  const auto aliases = AliasWarnings(fraction);
+  ASSERT_TRUE(aliases.ok()) << aliases.status();
+  EXPECT_EQ(aliases->empty(), clear->infeasible.empty());
   // One cell less, and nothing is regular any more.
   Fraction less = fraction;
   less.cells.pop_back();
-  EXPECT_FALSE(AliasWarnings(less).empty());
+  EXPECT_FALSE(AliasWarnings(less)->empty());
+  // Five terms need five cells.
+  less.cells.resize(4);
+  less.arms.resize(4);
+  EXPECT_FALSE(AliasWarnings(less).ok());
 }
 
 TEST(FractionalDesignTest, TooFewOrTooManyTogglesAreRefused) {
