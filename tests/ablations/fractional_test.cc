@@ -45,7 +45,8 @@ TEST(FractionalDesignTest, HoldsLegalCellsAloneAndDeclaresTheOthers) {
   std::string all = "fractional:";
   int named = 0;
   for (const sdpa::ToggleRow* row : LadderToggles()) {
-    all += (named++ > 0 ? "," : "") + std::string(row->id);
+    if (named++ > 0) all += ",";
+    all += row->id;
   }
   const auto design = FindDesign(all);
   ASSERT_TRUE(design.ok()) << design.status();
@@ -131,7 +132,7 @@ TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
 
 TEST(SweepDesignTest, TimesEachLevelAgainstTheFirst) {
   for (const sdpa::ToggleRow* row : LadderToggles()) {
-    const auto design = FindDesign("sweep:" + std::string(row->id));
+    const auto design = FindDesign(std::string("sweep:").append(row->id));
     ASSERT_TRUE(design.ok()) << design.status();
     size_t steps = 0;
     for (const DesignArm& arm : design->arms) {
