@@ -271,10 +271,15 @@ void ResumeRecord(const std::string& dir, const Seed& seed, Tally& tally) {
 }
 
 void UseSmallFormats(SplitMix64& random, const std::string& scratch, Tally& tally) {
-  static const std::string* job = new std::string(ablations::WorkerJob{
-      .design = "ladder",
-      .shapes = {"small"},
-      .done = {{"small", 3}}}.ToJson());
+  static const std::string* job = [] {
+    ablations::WorkerJob sample;
+    sample.design = "ladder";
+    sample.shapes = {"small"};
+    sample.cache = "warm";
+    sample.done = {{"small", 3}};
+    sample.excluded = {{"ladder:kv_tiling", "small"}};
+    return new std::string(sample.ToJson());
+  }();
   tally.Count("job", ablations::WorkerJob::FromJson(Mutate(*job, *job, random)));
   tally.Count("waivers",
               ablations::ParseWaivers(MutateBytes(
