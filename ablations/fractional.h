@@ -155,9 +155,12 @@ inline Design FractionalDesign(std::string name, const std::vector<sdpa::ToggleF
   for (std::size_t i = 0; i < factors.size(); ++i) in_column[place[i]] = sdpa::ToggleId(factors[i]);
   std::string words;
   for (std::size_t c = static_cast<std::size_t>(q); c < columns.size(); ++c) {
-    words += (words.empty() ? "" : "; ") + in_column[c] + (columns[c].sign > 0 ? " =" : " = -");
+    if (!words.empty()) words += "; ";
+    words += in_column[c];
+    words += columns[c].sign > 0 ? " =" : " = -";
     for (int i = 0; i < q; ++i) {
-      if (columns[c].word >> i & 1u) words += " " + in_column[static_cast<std::size_t>(i)];
+      if (columns[c].word >> i & 1u)
+        words.append(" ").append(in_column[static_cast<std::size_t>(i)]);
     }
   }
   const int resolution = factors.size() == static_cast<std::size_t>(q) + 1 ? q + 1 : 4;
@@ -171,7 +174,8 @@ inline Design FractionalDesign(std::string name, const std::vector<sdpa::ToggleF
     std::string cell = "cell:";
     for (std::size_t i = 0; i < factors.size(); ++i) {
       if (!(mask >> i & 1u)) continue;
-      cell += (cell.back() == ':' ? "" : "+") + std::string(sdpa::ToggleId(factors[i]));
+      if (cell.back() != ':') cell += "+";
+      cell += sdpa::ToggleId(factors[i]);
     }
     if (mask == 0) cell += "none";
     const sdpa::Config config = internal::ConfigOf(factors, mask, fixed);
@@ -200,7 +204,10 @@ inline Design SweepDesign(std::string name, const sdpa::ToggleRow& row,
   config.*row.field = row.levels.values[0];
   DropDependents(&config);
   const std::string id(row.id);
-  const auto at = [&](int level) { return "sweep:" + id + "=" + std::to_string(level); };
+  const auto at = [&](int level) {
+    std::string arm = "sweep:";
+    return arm.append(id).append("=").append(std::to_string(level));
+  };
   const std::string first = at(row.levels.values[0]);
   Design design = {
       .name = std::move(name),

@@ -76,10 +76,10 @@ Fraction FindFraction(const std::vector<Arm>& arms) {
   return fraction;
 }
 
-std::vector<std::string> AliasWarnings(const Fraction& fraction) {
+absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction) {
   const absl::StatusOr<MainEffects> effects =
       MainEffects::Create(static_cast<int>(fraction.toggles.size()), fraction.cells);
-  if (!effects.ok()) return {std::string(effects.status().message())};
+  if (!effects.ok()) return effects.status();
   std::vector<std::string> lines;
   for (size_t i = 0; i < fraction.toggles.size(); ++i) {
     std::vector<std::string> with;

@@ -18,6 +18,7 @@
 
 #include "ablations/attribute.h"
 #include "ablations/record.h"
+#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
@@ -32,9 +33,9 @@ struct Fraction {
 Fraction FindFraction(const std::vector<Arm>& arms);
 
 // One line per toggle whose main effect is aliased with interactions of two among
-// the cells that exist, or one that says why there are no effects; empty when all
-// are clear.
-std::vector<std::string> AliasWarnings(const Fraction& fraction);
+// the cells that exist; empty when all are clear. InvalidArgument where the cells
+// give no effects, as when the rules forbid too many.
+absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction);
 
 // Appends the shape's rows to summary["effects"]. `cells` in fraction.arms' order.
 void AddMainEffects(const Fraction& fraction, const std::string& shape,

@@ -81,11 +81,15 @@ absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds
     for (const ablations::DesignArm& arm : plan.design.arms) {
       arms.push_back({arm.name, "", arm.role, "", ""});
     }
-    const std::vector<std::string> aliases =
-        ablations::AliasWarnings(ablations::FindFraction(arms));
-    std::printf("Main effects aliased with interactions of two: %d\n",
-                static_cast<int>(aliases.size()));
-    for (const std::string& line : aliases) std::printf("  %s\n", line.c_str());
+    const auto aliases = ablations::AliasWarnings(ablations::FindFraction(arms));
+    if (aliases.ok()) {
+      std::printf("Main effects aliased with interactions of two: %d\n",
+                  static_cast<int>(aliases->size()));
+      for (const std::string& line : *aliases) std::printf("  %s\n", line.c_str());
+    } else {
+      std::printf("Main effects: none, %s; toggles that others need leave more cells behind '@'\n",
+                  std::string(aliases.status().message()).c_str());
+    }
   }
   std::vector<std::string> names;
   for (const sdpa::NamedShape& shape : plan.shapes) names.emplace_back(shape.name);

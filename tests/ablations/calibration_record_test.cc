@@ -24,7 +24,7 @@ CalibrationHeader Header() {
   RunInfo& run = header.run;
   run.design = kCalibrateDesign;
   run.processes = 4;
-  run.cache = "warm";
+  run.cache = kCacheWarm;
   run.blocks_per_process = 3;
   run.shapes = {{"mission_b", {}}};
   const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));

@@ -45,7 +45,8 @@ TEST(FractionalDesignTest, HoldsLegalCellsAloneAndDeclaresTheOthers) {
   std::string all = "fractional:";
   int named = 0;
   for (const sdpa::ToggleRow* row : LadderToggles()) {
-    all += (named++ > 0 ? "," : "") + std::string(row->id);
+    if (named++ > 0) all += ",";
+    all += row->id;
   }
   const auto design = FindDesign(all);
   ASSERT_TRUE(design.ok()) << design.status();
@@ -75,11 +76,17 @@ TEST(FractionalDesignTest, SaysWhatIsAliasedWhereCellsAreMissing) {
   const Fraction fraction = FindFraction(arms);
   EXPECT_EQ(fraction.toggles.size(), 4u);
   EXPECT_EQ(fraction.cells.size() + clear->infeasible.size(), 8u);
-  EXPECT_EQ(AliasWarnings(fraction).empty(), clear->infeasible.empty());
+  const auto aliases = AliasWarnings(fraction);
+  ASSERT_TRUE(aliases.ok()) << aliases.status();
+  EXPECT_EQ(aliases->empty(), clear->infeasible.empty());
   // One cell less, and nothing is regular any more.
   Fraction less = fraction;
   less.cells.pop_back();
-  EXPECT_FALSE(AliasWarnings(less).empty());
+  EXPECT_FALSE(AliasWarnings(less)->empty());
+  // Five terms need five cells.
+  less.cells.resize(4);
+  less.arms.resize(4);
+  EXPECT_FALSE(AliasWarnings(less).ok());
 }
 
 TEST(FractionalDesignTest, TooFewOrTooManyTogglesAreRefused) {
@@ -125,7 +132,7 @@ TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
 
 TEST(SweepDesignTest, TimesEachLevelAgainstTheFirst) {
   for (const sdpa::ToggleRow* row : LadderToggles()) {
-    const auto design = FindDesign("sweep:" + std::string(row->id));
+    const auto design = FindDesign(std::string("sweep:").append(row->id));
     ASSERT_TRUE(design.ok()) << design.status();
     size_t steps = 0;
     for (const DesignArm& arm : design->arms) {
