@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Makes all that is committed under reports/ and in README.md from the records.
+
+Of each GPU and design the newest record under reports/data counts: it is
+judged (its summary.json), and reported with pictures into reports/<gpu>. So
+are the newest microbenchmarks and profiles, the comparison of the two newest
+ladders, and, from the newest ladder of all, the generated part of README.md.
+A file in reports/<gpu> that no record gives any more is deleted.
+
+Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
+Exit codes: 0 done; 1 a step failed, and its output says why.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DATA = ROOT / "reports" / "data"
+
+
+class StepFailed(Exception):
+    """A program that makes files failed; the text is what it printed."""
+
+
+def runs():
+    """{(gpu slug, design): folders of its records, oldest first}."""
+    found = {}
+    for path in DATA.glob("*/*/run.json"):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        found.setdefault((path.parent.parent.name, run["design"]), []).append(
+            (run["created_utc"], path.parent))
+    return {key: [folder for _, folder in sorted(entries)] for key, entries in found.items()}
+
+
+def newest(pattern):
+    """{gpu slug: newest folder that holds such a file}; the folders' names end in the time."""
+    return {path.parent.parent.name: path.parent for path in sorted(DATA.glob(pattern))}
+
+
+def call(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          cwd=ROOT, timeout=600, check=False)
+    if done.returncode != 0:
+        raise StepFailed(f"{' '.join(str(part) for part in command)}\n{done.stdout}{done.stderr}")
+
+
+def regenerate(program, out, say=lambda line: None):
+    """Makes every file under the folder `out`, laid out as in the repository; returns their paths.
+
+    The paths are relative to `out`. Raises StepFailed.
+    """
+    made = set()
+
+    def into(gpu, title, *command):
+        """Runs a command that writes into an empty folder, then moves the files to reports/gpu."""
+        say(f"{gpu}: {title}")
+        scratch = out / "reports" / ".regenerate"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        try:
+            call(*(part(scratch) if callable(part) else part for part in command))
+            for path in sorted(path for path in scratch.rglob("*") if path.is_file()):
+                target = pathlib.Path("reports") / gpu / path.relative_to(scratch)
+                if target in made:
+                    raise StepFailed(f"{target} comes from two records")
+                made.add(target)
+                (out / target).parent.mkdir(parents=True, exist_ok=True)
+                path.replace(out / target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    all_runs = runs()
+    for (gpu, design), folders in sorted(all_runs.items()):
+        record = folders[-1]
+        summary = (record / "summary.json").relative_to(ROOT)
+        say(f"{gpu}: {design}, judged")
+        (out / summary).parent.mkdir(parents=True, exist_ok=True)
+        call(program, "judge", f"--record={record}", f"--out={out / summary}")
+        made.add(summary)
+        into(gpu, design, program, "report", f"--record={record}",
+             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for gpu, record in newest("*/micro-*/micro.json").items():
+        into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
+             "--micro", record / "micro.json", "--out", lambda folder: folder)
+    for gpu, record in newest("*/*/profile.json").items():
+        into(gpu, "profiles", program, "report", f"--record={record}",
+             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for (gpu, design), folders in sorted(all_runs.items()):
+        if design == "ladder" and len(folders) > 1:
+            into(gpu, "two ladders compared", program, "compare", f"--a={folders[-2]}",
+                 f"--b={folders[-1]}", lambda folder: f"--out={folder / 'compare.md'}")
+
+    ladders = [folders[-1] for (_, design), folders in all_runs.items() if design == "ladder"]
+    if ladders:
+        ladder = max(ladders, key=lambda folder: folder.name)
+        say("README.md")
+        readme = out / "README.md"
+        if out != ROOT:
+            shutil.copy(ROOT / "README.md", readme)
+        scratch = out / ".regenerate"
+        call(program, "report", f"--record={ladder.relative_to(ROOT)}", f"--out={scratch}",
+             "--noplots", f"--readme={readme}", f"--readme_pictures=reports/{ladder.parent.name}")
+        shutil.rmtree(scratch)
+        made.add(pathlib.Path("README.md"))
+    return made
+
+
+def left_over(made):
+    """Files committed under reports/<gpu> that no record gives."""
+    folders = {path.parts[1] for path in made if path.parts[0] == "reports"} - {"data"}
+    there = {path.relative_to(ROOT) for gpu in folders
+             for path in (ROOT / "reports" / gpu).rglob("*") if path.is_file()}
+    return there - made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "bin" / "warpledger",
+                        help="the warpledger to run (default: build/bin/warpledger)")
+    options = parser.parse_args()
+    try:
+        made = regenerate(options.program.resolve(), ROOT, lambda line: print(line, flush=True))
+    except (OSError, StepFailed, subprocess.TimeoutExpired) as error:
+        print(f"regenerate.py: {error}", file=sys.stderr)
+        return 1
+    for path in sorted(left_over(made)):
+        print(f"deleted {path}: no record gives it")
+        (ROOT / path).unlink()
+    print(f"{len(made)} files")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
