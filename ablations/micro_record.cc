@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ablations/files.h"
 #include "ablations/rounded.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
