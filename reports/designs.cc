@@ -29,11 +29,6 @@ std::string GainWithInterval(const Estimate& ratio) {
   return out;
 }
 
-std::string RatioWithInterval(const Estimate& ratio) {
-  if (!ratio.value) return std::string(kNone);
-  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
-}
-
 // "`cell:vector_loads`", or what the empty cell is in words.
 std::string OnTopOf(const std::string& cell) {
   return cell == "cell:none" ? "the background alone" : Code(cell);

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reports/summary_view.h"
 
@@ -17,6 +18,11 @@ namespace warpledger::report {
 // this build differ from the record's, or the record's tree was dirty; else "".
 std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
                            std::string_view registry_sha256);
+
+// What changed since the record was made, of "the kernels' sources" and "the registry of
+// toggles"; a hash that is empty is not compared.
+std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
+                                      std::string_view registry_sha256);
 
 // Findings in sentences, then ratio and verdict of every step at every shape.
 std::string SummarySection(const Summary& summary);
