@@ -131,6 +131,7 @@ class Summary:
         shape = {"name": _field(j, path, "name", str), "causal": _field(j, path, "causal", bool)}
         for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             shape[key] = _field(j, path, key, int)
+        shape["flops"] = _field(j, path, "flops", _NUMBER)
         return shape
 
     def _verdict(self, j, path):

@@ -44,6 +44,10 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 
+// TFLOP/s by sequence length beside the peers, and the ratios to the best of them; "" unless some
+// three shapes differ in their length alone.
+std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix);
+
 // What each toggle is worth in its microbenchmark beside the kernel; "" where the
 // summary quotes no microbenchmarks.
 std::string IsolatedSection(const Summary& summary);
