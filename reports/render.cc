@@ -62,8 +62,8 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   if (!ladder) {
     for (const std::string& section :
          {DesignSections(*summary, options.picture_prefix),
-          ThroughputSection(*summary, options.picture_prefix), IsolatedSection(*summary),
-          ControlSection(*summary), StatisticsSection(*summary)}) {
+          ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
+          IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);

@@ -52,6 +52,9 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 // summary quotes no microbenchmarks.
 std::string IsolatedSection(const Summary& summary);
 
+// A published ablation beside the arms of the design that leaves the same things out; "" in others.
+std::string PublishedSection(const Summary& summary);
+
 std::string ControlSection(const Summary& summary);
 std::string ToggleSection(const Summary& summary);
 std::string StatisticsSection(const Summary& summary);
