@@ -47,6 +47,9 @@ def figures(summary):
                 out[f"factorial_interactions_{shape}"] = (
                     lambda shape=shape: interactions.draw(summary, shape))
         return out
+    if summary.design == "hopper_small":
+        for shape in summary.shape_names():
+            out[f"hopper_small_ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     if summary.design != "ladder":
         out[f"{summary.design}_effects"] = lambda: effects.draw(summary)
         out[f"{summary.design}_matrix"] = lambda: matrix.draw(summary)

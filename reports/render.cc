@@ -62,6 +62,7 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   if (!ladder) {
     for (const std::string& section :
          {DesignSections(*summary, options.picture_prefix),
+          SmallShapesSection(*summary, options.picture_prefix),
           ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
           IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");

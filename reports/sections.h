@@ -44,6 +44,10 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 
+// Small problems on Hopper: times of steps and peers, and a budget of floors beside them; "" for
+// other designs.
+std::string SmallShapesSection(const Summary& summary, std::string_view picture_prefix);
+
 // TFLOP/s by sequence length beside the peers, and the ratios to the best of them; "" unless some
 // three shapes differ in their length alone.
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix);
