@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "ablations/analysis/random.h"
+#include "ablations/verdict_table.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record_fixture.h"
 
