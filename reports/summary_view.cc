@@ -255,6 +255,7 @@ Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
   out.smem_bytes = reader.IntegerOrNull(j, path, "smem_bytes");
   out.spill_bytes = reader.IntegerOrNull(j, path, "spill_bytes");
   out.ctas_per_sm = reader.IntegerOrNull(j, path, "ctas_per_sm");
+  out.code_sha256 = reader.StringOrNull(j, path, "code_sha256");
   out.reason = reader.StringOrNull(j, path, "reason");
   return out;
 }

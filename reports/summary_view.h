@@ -73,6 +73,7 @@ struct Cell {
   std::optional<int64_t> smem_bytes;
   std::optional<int64_t> spill_bytes;
   std::optional<int64_t> ctas_per_sm;
+  std::string code_sha256;  // of its machine code; empty where the record doesn't know
   std::string reason;
 };
 
