@@ -230,6 +230,15 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
       .Get("seq_kv", &p.seq_kv)
       .Get("head_dim", &p.head_dim)
       .Get("causal", &p.causal);
+  std::string dtype(sdpa::DtypeName(p.dtype));
+  fields.GetIfPresent("dtype", &dtype);
+  bool known = false;
+  for (const sdpa::Dtype each : sdpa::kDtypes) {
+    if (dtype != sdpa::DtypeName(each)) continue;
+    p.dtype = each;
+    known = true;
+  }
+  fields.Require(known, "dtype", "fp16 or bf16");
   // Larger ones overflow what is computed from them, or take for ever.
   constexpr int kMostOfOne = 1 << 20;
   constexpr double kMostElements = 0x1p60;
@@ -422,17 +431,20 @@ Json FileOf(const char* name, Json list) {
 
 Json ToJson(const ShapeInfo& shape) {
   const sdpa::Problem& p = shape.problem;
-  return {{"name", shape.name},
-          {"batch", p.batch},
-          {"heads_q", p.heads_q},
-          {"heads_kv", p.heads_kv},
-          {"seq_q", p.seq_q},
-          {"seq_kv", p.seq_kv},
-          {"head_dim", p.head_dim},
-          {"causal", p.causal},
-          {"flops", sdpa::Flops(p)},
-          {"min_bytes", sdpa::MinBytes(p)},
-          {"exponentials", sdpa::Exponentials(p)}};
+  Json json = {{"name", shape.name},
+               {"batch", p.batch},
+               {"heads_q", p.heads_q},
+               {"heads_kv", p.heads_kv},
+               {"seq_q", p.seq_q},
+               {"seq_kv", p.seq_kv},
+               {"head_dim", p.head_dim},
+               {"causal", p.causal},
+               {"flops", sdpa::Flops(p)},
+               {"min_bytes", sdpa::MinBytes(p)},
+               {"exponentials", sdpa::Exponentials(p)}};
+  // Where there is none it is fp16, as in records that are older than the choice.
+  if (p.dtype != sdpa::Dtype::kFp16) json["dtype"] = sdpa::DtypeName(p.dtype);
+  return json;
 }
 
 Json ToJson(const GpuInfo& gpu) {

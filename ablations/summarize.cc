@@ -287,9 +287,11 @@ class Summarizer {
   // that are older than instances per mask name it by the configuration alone.
   template <typename Find>
   auto ForShape(const std::string& config, const ShapeInfo& shape, const Find& find) const {
-    const int head_dim = shape.problem.head_dim;
-    const auto* found = find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal));
-    if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false));
+    const auto named = [&](bool causal) {
+      return config + sdpa::InstanceSuffix(shape.problem.head_dim, causal, shape.problem.dtype);
+    };
+    const auto* found = find(named(shape.problem.causal));
+    if (found == nullptr) found = find(named(false));
     return found;
   }
 
@@ -441,10 +443,14 @@ class Summarizer {
   }
 
   std::string WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {
-    if (shape.problem.head_dim == sdpa::kDefaultHeadDim) return "";
+    if (sdpa::EveryDesignRuns(shape.problem)) return "";
     if (Launch(arm.config, shape) != nullptr) return "";
-    return absl::StrCat("no kernel of this design is compiled for head_dim ",
-                        shape.problem.head_dim);
+    std::string reason =
+        absl::StrCat("no kernel of this design is compiled for head_dim ", shape.problem.head_dim);
+    if (shape.problem.dtype != sdpa::Dtype::kFp16) {
+      absl::StrAppend(&reason, " in ", std::string(sdpa::DtypeName(shape.problem.dtype)));
+    }
+    return reason;
   }
 
   std::string WhyBroken(std::initializer_list<std::string> arms, const ShapeInfo& shape) const {
