@@ -72,6 +72,7 @@ ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");
 ABSL_FLAG(std::string, ncu, "",
           "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's");
+ABSL_FLAG(int, max_seq, 16384, "the largest number of keys");
 ABSL_FLAG(std::string, dtype, "fp16",
           "of Q, K, V and the output: fp16 or bf16. NumPy has no bf16: the arrays are then fp32, "
           "rounded to bf16 on their way in, and the output is exact");
