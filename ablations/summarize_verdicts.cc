@@ -93,7 +93,8 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
                   {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
                   {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
                   {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
-                  {"prediction_held", std::move(held)}};
+                  {"prediction_held", std::move(held)},
+                  {"change", CodeChangeOf(index, base, candidate, *claim.shape, row)}};
   // Only where it is so: summaries of other records keep their bytes.
   if (cap.Any()) {
     verdict["power_capped"] = {{"base_pairs", cap.base},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
+#include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/floors.h"
 #include "reports/sections.h"
@@ -16,6 +17,9 @@ namespace warpledger::report {
 namespace {
 
 using Align = Table::Align;
+
+constexpr size_t kMostOpcodes = 6;
+constexpr size_t kMostOpcodesInLadder = 2;  // whose rows have much else to say
 
 double PriorUs(const Cell& cell) {
   if (cell.variant == sdpa::kBaseline.id) return sdpa::kBaseline.prior.p50_us;
@@ -53,6 +57,7 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
                                         {"shared, KiB / CTA", Align::kRight},
                                         {"spills, B", Align::kRight},
                                         {"CTAs / SM", Align::kRight},
+                                        {"instructions, step before → this"},
                                         {"correct (max error)"},
                                         {"verdict"}};
   if (has_prior) columns.push_back({"L4 notes, p50 µs on an L4", Align::kRight});
@@ -60,18 +65,20 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   for (const Cell* cell : summary.Ladder(shape.name)) {
     const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
     const bool ranked = summary.IsRanked(*cell);
-    std::vector<std::string> row = {Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
-                                    FormatUs(cell->p50_us.value),
-                                    FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
-                                    StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
-                                    GainOverFirst(summary, *cell),
-                                    ranked ? FormatTflops(cell->tflops) : std::string(kNone),
-                                    FormatInteger(cell->registers),
-                                    FormatKib(cell->smem_bytes),
-                                    FormatInteger(cell->spill_bytes),
-                                    FormatInteger(cell->ctas_per_sm),
-                                    CorrectCell(*cell),
-                                    VerdictCell(*cell, verdict)};
+    std::vector<std::string> row = {
+        Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
+        FormatUs(cell->p50_us.value),
+        FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
+        StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+        GainOverFirst(summary, *cell),
+        ranked ? FormatTflops(cell->tflops) : std::string(kNone),
+        FormatInteger(cell->registers),
+        FormatKib(cell->smem_bytes),
+        FormatInteger(cell->spill_bytes),
+        FormatInteger(cell->ctas_per_sm),
+        verdict != nullptr ? InstructionChange(*verdict, kMostOpcodesInLadder) : std::string(kNone),
+        CorrectCell(*cell),
+        VerdictCell(*cell, verdict)};
     if (has_prior) {
       const double prior = PriorUs(*cell);
       row.push_back(prior > 0 ? FormatUs(prior) : std::string(kNone));
@@ -117,6 +124,8 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
                {"gate", Align::kRight},
                {"pairs", Align::kRight},
                {"verdict"},
+               {std::string(kResourceColumn)},
+               {std::string(kInstructionColumn)},
                {"remark"}});
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
@@ -131,7 +140,9 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
                   verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
                                                : std::string(kNone),
                   FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
-                  Cat("**", verdict->verdict, "**"), remark.empty() ? std::string(kNone) : remark});
+                  Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
+                  InstructionChange(*verdict, kMostOpcodes),
+                  remark.empty() ? std::string(kNone) : remark});
   }
   return out + table.ToMarkdown();
 }

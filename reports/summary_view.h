@@ -92,6 +92,28 @@ struct Floor {
   Estimate p50_us;
 };
 
+// A figure of the kernel without a toggle, and of that with it.
+struct BeforeAfter {
+  std::optional<int64_t> before;
+  std::optional<int64_t> after;
+};
+
+// What a toggle did to the kernel; counts of instructions are those of the machine
+// code, not of what is executed.
+struct CodeChange {
+  struct Opcode {
+    std::string name;  // up to its first dot
+    BeforeAfter count;
+  };
+  BeforeAfter registers;
+  BeforeAfter smem_bytes;
+  BeforeAfter spill_bytes;
+  BeforeAfter warps_per_sm;
+  BeforeAfter instructions;
+  BeforeAfter evidence;         // of the opcodes that the registry names for the toggle
+  std::vector<Opcode> opcodes;  // whose number changed most, largest change first
+};
+
 struct Verdict {
   std::string toggle;
   std::string base;
@@ -107,6 +129,7 @@ struct Verdict {
   std::optional<double> predicted_low;
   std::optional<double> predicted_high;
   std::optional<bool> prediction_held;
+  std::optional<CodeChange> change;  // empty in older summaries
 };
 
 struct Control {
