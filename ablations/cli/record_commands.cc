@@ -8,6 +8,7 @@
 
 #include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
+#include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/files.h"
@@ -38,21 +39,6 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
       ablations::LoadCalibration(absl::GetFlag(FLAGS_record));
   if (!record.ok()) return record.status();
   return ablations::SummarizeCalibration(*record);
-}
-
-// The microbenchmarks of the same GPU model: beside the record, else among those
-// that come with the source tree.
-absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
-                                                                      const std::string& slug) {
-  const std::filesystem::path dir(record_dir);
-  const auto beside = (dir.has_filename() ? dir : dir.parent_path()) / "..";
-  absl::StatusOr<std::optional<ablations::MicroRecord>> found =
-      ablations::NewestMicroRecord(beside.string(), slug);
-  if (!found.ok() || *found) return found;
-  const absl::StatusOr<std::string> recorded =
-      ablations::FindProgramFile(absl::StrCat("reports/data/", slug));
-  if (!recorded.ok()) return std::nullopt;
-  return ablations::NewestMicroRecord(*recorded, slug);
 }
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
