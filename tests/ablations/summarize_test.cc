@@ -109,6 +109,7 @@ std::vector<std::string> Keys(const Json& object) {
 TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
   SummarizeOptions options;
   options.micro = MicroRecord{
+      .dir = "",
       .provenance = {{"run_id", "micro-1"}},
       .entries = {
           {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
@@ -183,7 +184,8 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                                                                     "change"}));
   EXPECT_EQ(Keys(summary["controls"][0]),
             (std::vector<std::string>{"kind", "shape", "candidate", "ratio", "ci_low", "ci_high",
-                                      "holds_one", "timing_verdict", "verdict", "false_verdict"}));
+                                      "holds_one", "timing_verdict", "verdict", "false_verdict",
+                                      "mde_ratio", "within_process_sd", "between_process_sd"}));
   EXPECT_EQ(Keys(summary["floors"][0]),
             (std::vector<std::string>{"name", "shape", "n_samples", "p50_us", "ci_low_us",
                                       "ci_high_us", "p10_us", "p90_us"}));
