@@ -147,6 +147,32 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
   return out + table.ToMarkdown();
 }
 
+// Of the controls' intervals that leave out 1: where, by how much, and what hangs on it.
+std::string MissedControls(const Summary& summary) {
+  int64_t missed = 0;
+  double most = 0;
+  std::vector<std::string> shapes;
+  for (const Control& control : summary.controls) {
+    if (control.holds_one || !control.ratio.low || !control.ratio.high) continue;
+    ++missed;
+    most = std::max({most, *control.ratio.low - 1, 1 - *control.ratio.high});
+    const std::string shape = Code(control.shape);
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  }
+  if (missed == 0) return "";
+  const double delta = summary.statistics.neutral_delta;
+  return Cat("\n",
+             missed == 1 ? "The one interval that leaves" : Cat("The ", missed, " that leave"),
+             " out 1, at ", JoinWords(shapes), ", ", missed == 1 ? "misses" : "miss", " it by ",
+             missed == 1 ? "" : "at most ", FormatSignificant(100 * most, 1), "%. ",
+             most < delta / 2
+                 ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
+                       ", so it moves no verdict; but so narrow an interval claims more than it "
+                       "knows there.")
+                 : std::string("That is as large as effects that verdicts are given on."),
+             "\n");
+}
+
 }  // namespace
 
 std::string LadderSection(const Summary& summary) {
@@ -300,7 +326,7 @@ std::string ControlSection(const Summary& summary) {
                   control.holds_one ? "yes" : "**no**", control.timing_verdict,
                   Cat("**", control.verdict, "**"), control.false_verdict ? "**yes**" : "no"});
   }
-  return Cat(out, "\n", table.ToMarkdown());
+  return Cat(out, "\n", table.ToMarkdown(), MissedControls(summary));
 }
 
 std::string ToggleSection(const Summary& summary) {
@@ -330,7 +356,12 @@ std::string StatisticsSection(const Summary& summary) {
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
       FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
       " verdicts of the family ", Code(summary.family), " are adjusted by the method ",
-      Code(s.correction), ". `NEUTRAL` means that two one-sided tests put the effect within ±",
+      Code(s.correction),
+      ", which bounds how often a ratio of exactly 1 is called different anywhere in the family; "
+      "how "
+      "often a ratio of exactly its gate is called `ADOPT` anywhere, it does not bound as tightly "
+      "(`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that two one-sided tests "
+      "put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
   if (p.n_samples && p.throttled_samples) {
     const int64_t readable = *p.n_samples - p.unknown_throttle_samples;

@@ -375,6 +375,35 @@ TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
 }
 
+TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatters) {
+  ordered_json json = Synthetic();
+  EXPECT_THAT(Section(Render(json), "## Controls"), Not(HasSubstr("out 1")));
+  const auto miss = [&](const char* shape, double low, double high) {
+    ordered_json& control = Find(json["controls"], "candidate", "control:aa", shape);
+    control["ci_low"] = low;
+    control["ci_high"] = high;
+    control["holds_one"] = false;
+  };
+  miss("small", 1.0001, 1.0004);
+  EXPECT_THAT(
+      Section(Render(json), "## Controls"),
+      HasSubstr("\nThe one interval that leaves out 1, at `small`, misses it by 0.01%. That "
+                "is far inside the neutral zone of ±1%"));
+  miss("long", 0.9990, 0.9998);
+  EXPECT_THAT(
+      Section(Render(json), "## Controls"),
+      HasSubstr("The 2 that leave out 1, at `small` and `long`, miss it by at most 0.02%."));
+  miss("long", 0.980, 0.990);
+  EXPECT_THAT(Section(Render(json), "## Controls"),
+              HasSubstr("by at most 1%. That is as large as effects that verdicts are given on."));
+}
+
+TEST(RenderReportTest, SaysWhatTheCorrectionDoesNotBound) {
+  EXPECT_THAT(Section(Render(Synthetic()), "## How the statistics were made"),
+              HasSubstr("how often a ratio of exactly its gate is called `ADOPT` anywhere, it does "
+                        "not bound as tightly"));
+}
+
 TEST(RenderReportTest, ListsTheWholeProvenance) {
   const std::string provenance = Section(Render(Synthetic()), "## Provenance");
   EXPECT_THAT(provenance, HasSubstr("| `gpu.driver` | `580.0` |"));
