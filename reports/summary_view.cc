@@ -268,6 +268,7 @@ Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
   out.smem_bytes = reader.IntegerOrNull(j, path, "smem_bytes");
   out.spill_bytes = reader.IntegerOrNull(j, path, "spill_bytes");
   out.ctas_per_sm = reader.IntegerOrNull(j, path, "ctas_per_sm");
+  out.code_sha256 = reader.StringOrNull(j, path, "code_sha256");
   out.reason = reader.StringOrNull(j, path, "reason");
   return out;
 }
@@ -290,6 +291,14 @@ Floor ParseFloor(Reader& reader, const Json& j, const std::string& path) {
   out.shape = reader.String(j, path, "shape");
   out.p50_us = reader.Positive(j, path, "p50_us", "ci_low_us", "ci_high_us");
   return out;
+}
+
+Spread ParseSpread(Reader& reader, const Json& j, const std::string& path) {
+  const auto field = [&](const char* key) -> std::optional<double> {
+    if (!j.is_object() || !j.contains(key)) return std::nullopt;
+    return reader.NumberOrNull(j, path, key);
+  };
+  return {.within = field("within_process_sd"), .between = field("between_process_sd")};
 }
 
 CodeChange ParseChange(Reader& reader, const Json& j, const std::string& path) {
@@ -325,6 +334,7 @@ Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   out.predicted_low = reader.NumberOrNull(j, path, "predicted_low");
   out.predicted_high = reader.NumberOrNull(j, path, "predicted_high");
   out.prediction_held = reader.BoolOrNull(j, path, "prediction_held");
+  out.spread = ParseSpread(reader, j, path);
   if (j.is_object() && j.contains("change")) {
     out.change = ParseChange(reader, reader.Object(j, path, "change"), path + ".change");
   }
@@ -342,6 +352,10 @@ Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
   out.timing_verdict = reader.OneOf(j, path, "timing_verdict", kVerdictNames);
   out.verdict = reader.OneOf(j, path, "verdict", kVerdictNames);
   out.false_verdict = reader.Bool(j, path, "false_verdict");
+  if (j.is_object() && j.contains("mde_ratio")) {
+    out.mde_ratio = reader.NumberOrNull(j, path, "mde_ratio");
+  }
+  out.spread = ParseSpread(reader, j, path);
   return out;
 }
 

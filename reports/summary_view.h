@@ -73,6 +73,7 @@ struct Cell {
   std::optional<int64_t> smem_bytes;
   std::optional<int64_t> spill_bytes;
   std::optional<int64_t> ctas_per_sm;
+  std::string code_sha256;  // of its machine code; empty where the record doesn't know
   std::string reason;
 };
 
@@ -114,6 +115,13 @@ struct CodeChange {
   std::vector<Opcode> opcodes;  // whose number changed most, largest change first
 };
 
+// How far the log-ratios of pairs scatter within a process, and processes beyond that;
+// empty in older summaries.
+struct Spread {
+  std::optional<double> within;
+  std::optional<double> between;
+};
+
 struct Verdict {
   std::string toggle;
   std::string base;
@@ -129,6 +137,7 @@ struct Verdict {
   std::optional<double> predicted_low;
   std::optional<double> predicted_high;
   std::optional<bool> prediction_held;
+  Spread spread;
   std::optional<CodeChange> change;  // empty in older summaries
 };
 
@@ -141,6 +150,8 @@ struct Control {
   std::string timing_verdict;
   std::string verdict;
   bool false_verdict = false;
+  std::optional<double> mde_ratio;  // empty in older summaries
+  Spread spread;
 };
 
 // What one toggle of a factorial contributes on one shape; RECORD.md has the

@@ -151,7 +151,9 @@ def make_summary():
                 "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
                 "ci_low": rounded(low), "ci_high": rounded(high),
                 "holds_one": low <= 1 <= high, "timing_verdict": timing,
-                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False})
+                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False,
+                "mde_ratio": rounded(1 + 1.4 * half), "within_process_sd": rounded(half),
+                "between_process_sd": rounded(half / 4)})
         for peer, times in PEERS_US.items():
             peers.append({
                 "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
