@@ -1,4 +1,4 @@
-// `warpledger judge` and `warpledger report`: from a record alone, without a GPU.
+// `warpledger judge`, `report` and `techniques`: from records alone, without a GPU.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,12 +23,14 @@
 #include "ablations/verdict_table.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
 #include "reports/profile.h"
 #include "reports/render.h"
 #include "reports/summary_view.h"
+#include "reports/techniques.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {
@@ -154,6 +156,14 @@ absl::StatusOr<int> ReportProfiles(const std::string& out) {
   return kExitOk;
 }
 
+absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
+  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+  if (json.ok()) return json;
+  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
+}
+
 // The section of the README, with the pictures' path as seen from there.
 absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
                          const std::string& readme, const std::string& pictures) {
@@ -215,6 +225,40 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
   if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
+  return kExitOk;
+}
+
+absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
+  }
+  std::vector<report::TechniqueRecord> records;
+  for (const std::string& dir : std::vector<std::string>(
+           absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty()))) {
+    report::TechniqueRecord record;
+    absl::StatusOr<nlohmann::ordered_json> summary =
+        ReadJson(absl::StrCat(dir, "/", ablations::kSummaryFile));
+    if (!summary.ok()) return summary.status();
+    record.summary = *std::move(summary);
+    const std::string codegen = absl::StrCat(dir, "/", ablations::kCodegenFile);
+    if (std::filesystem::exists(codegen)) {
+      absl::StatusOr<nlohmann::ordered_json> read = ReadJson(codegen);
+      if (!read.ok()) return read.status();
+      record.codegen = *std::move(read);
+    }
+    records.push_back(std::move(record));
+  }
+  const absl::StatusOr<std::vector<report::Page>> pages = report::RenderTechniques(
+      records, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});
+  if (!pages.ok()) return pages.status();
+  for (const report::Page& page : *pages) {
+    const std::string file = absl::StrCat(out, "/", page.path);
+    RETURN_IF_ERROR(
+        ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(file, page.text));
+  }
+  std::printf("%zu pages: %s/%s\n", pages->size(), out.c_str(), pages->front().path.c_str());
   return kExitOk;
 }
 

@@ -109,7 +109,6 @@ std::vector<std::string> Keys(const Json& object) {
 TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
   SummarizeOptions options;
   options.micro = MicroRecord{
-      .dir = "",
       .provenance = {{"run_id", "micro-1"}},
       .entries = {
           {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};

@@ -229,6 +229,22 @@ class FindingTest(unittest.TestCase):
         self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
                         .startswith("No step beats the first one"))
 
+    def test_what_stands_beside_the_ladder_is_drawn_and_is_no_step(self):
+        usual, data = synthetic(), synthetic()
+        data["design"] = "hopper_small"
+        first = next(cell for cell in data["cells"] if cell["shape"] == "mission_b")
+        for variant, role, us in (("hopper_small:pipelined", "base", 2.0),
+                                  ("hopper_small:one_kv_warpgroup", "without", 1.0)):
+            data["cells"].append(dict(first, variant=variant, role=role, label=variant, p50_us=us,
+                                      ci_low_us=None, ci_high_us=None))
+        figure = ladder.draw(Summary(data), "mission_b")
+        self.assertEqual(self.title(figure), self.title(ladder.draw(Summary(usual), "mission_b")))
+        texts = [text for text, _ in drawn_texts(figure)]
+        for text in "beside the ladder", "hopper_small:pipelined", "hopper_small:one_kv_warpgroup":
+            self.assertIn(text, texts)
+        self.assertEqual(texts.count("first step"), 1)
+        self.assertIn("hopper_small_ladder_mission_b", render.figures(Summary(data)))
+
     def test_effects_count_the_steps_that_pass_everywhere_and_nowhere(self):
         self.assertEqual(self.title(effects.draw(Summary(synthetic()))),
                          "4 of 7 steps pass their gates at every shape, "
