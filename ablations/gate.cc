@@ -280,6 +280,17 @@ absl::StatusOr<GateResult> Gate(const JudgedRecord& baseline, const JudgedRecord
   return result;
 }
 
+GateResult RefusedGate(const std::string& baseline, const std::string& record,
+                       const std::string& why, const GateOptions& options) {
+  GateResult result;
+  result.options = options;
+  result.baseline = baseline;
+  result.record = record;
+  result.why_refused = why;
+  result.exit = ExitOf(result);
+  return result;
+}
+
 Json GateJson(const GateResult& result) {
   Json cells = Json::array();
   for (const GateCell& cell : result.cells) {
@@ -338,8 +349,8 @@ std::string GateText(const GateResult& result) {
 std::string GateMarkdown(const GateResult& result) {
   std::string text = absl::StrCat(
       "### Kernel times: ", ExitMeaning(result.exit), "\n\n", Sentence(result), "\n\nRecord `",
-      report::EscapeCell(result.record), "` against `", report::EscapeCell(result.baseline),
-      "` on ", result.gpu,
+      report::EscapeCell(result.record), "` against `", report::EscapeCell(result.baseline), "`",
+      result.gpu.empty() ? "" : absl::StrCat(" on ", result.gpu),
       ". Time above 0% is slower. Levels: ", report::FormatPercent(result.options.confidence),
       ", by Holm over all cells compared.\n");
   const std::vector<const GateCell*> others = ByGravity(result, /*passes=*/false);

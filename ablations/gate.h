@@ -83,6 +83,11 @@ struct GateResult {
 absl::StatusOr<GateResult> Gate(const JudgedRecord& baseline, const JudgedRecord& record,
                                 const GateOptions& options);
 
+// What there is to write where the records could not even be read: exit 3, no cells,
+// and `why`. `baseline` and `record` are their folders.
+GateResult RefusedGate(const std::string& baseline, const std::string& record,
+                       const std::string& why, const GateOptions& options);
+
 nlohmann::ordered_json GateJson(const GateResult& result);
 std::string GateText(const GateResult& result);
 // For a pull request: the sentence, then what is not a PASS, then the rest folded.

@@ -158,7 +158,7 @@ struct Sample {
   int process = 0;
   std::string shape;
   int block = 0;
-  int order = 0;  // place in the block's random order, from 0
+  int order = 0;  // place in the block's order (block_order.h), from 0
   int of = 0;     // samples in the block; RecordWriter fills it in
   std::string arm;
   int launches = 0;

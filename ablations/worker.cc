@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "ablations/block_order.h"
 #include "ablations/plan.h"
 #include "ablations/planted_faults.h"
 #include "ablations/record.h"
@@ -298,8 +299,9 @@ class Worker {
                                                   uint64_t shape_seed, int block,
                                                   const std::vector<TimedArm>& arms) {
     // The order comes from its own stream, so that a resumed run draws the same.
-    SplitMix64 random(MixSeed(MixSeed(shape_seed, HashName("order")), block));
-    const std::vector<int> order = RandomOrder(static_cast<int>(arms.size()), random);
+    std::vector<std::string> names;
+    for (const TimedArm& arm : arms) names.push_back(arm.name);
+    const std::vector<int> order = BlockOrder(MixSeed(shape_seed, HashName("order")), block, names);
     nlohmann::ordered_json samples = nlohmann::ordered_json::array();
     for (size_t place = 0; place < order.size(); ++place) {
       const TimedArm& arm = arms[order[place]];

@@ -99,9 +99,9 @@ absl::StatusOr<int> CompareCommand(absl::Span<const std::string> /*arguments*/) 
   return kExitOk;
 }
 
-absl::StatusOr<int> GateCommand(absl::Span<const std::string> /*arguments*/) {
-  const absl::StatusOr<bool> json = WantsJson();
-  if (!json.ok()) return json.status();
+namespace {
+
+absl::StatusOr<ablations::GateResult> GateFlagged(const ablations::GateOptions& options) {
   // The gate uses a summary's facts alone; its intervals are its own.
   const ablations::SummarizeOptions facts_only = {.bootstrap_resamples = 100};
   const absl::StatusOr<JudgedRecord> baseline =
@@ -110,11 +110,26 @@ absl::StatusOr<int> GateCommand(absl::Span<const std::string> /*arguments*/) {
   const absl::StatusOr<JudgedRecord> record =
       LoadFlagged("record", absl::GetFlag(FLAGS_record), facts_only);
   if (!record.ok()) return record.status();
+  return ablations::Gate(*baseline, *record, options);
+}
+
+}  // namespace
+
+absl::StatusOr<int> GateCommand(absl::Span<const std::string> /*arguments*/) {
+  const ablations::GateOptions options = {.tolerance = absl::GetFlag(FLAGS_tolerance),
+                                          .allow_other_gpu = absl::GetFlag(FLAGS_allow_other_gpu)};
+  const absl::StatusOr<bool> json = WantsJson();
   const absl::StatusOr<ablations::GateResult> gate =
-      ablations::Gate(*baseline, *record,
-                      {.tolerance = absl::GetFlag(FLAGS_tolerance),
-                       .allow_other_gpu = absl::GetFlag(FLAGS_allow_other_gpu)});
-  if (!gate.ok()) return gate.status();
+      json.ok() ? GateFlagged(options) : absl::StatusOr<ablations::GateResult>(json.status());
+  if (!gate.ok()) {
+    // A pipeline that reads the files must find why there is no answer.
+    const ablations::GateResult refused =
+        ablations::RefusedGate(absl::GetFlag(FLAGS_baseline), absl::GetFlag(FLAGS_record),
+                               std::string(gate.status().message()), options);
+    RETURN_IF_ERROR(WriteIfAsked(absl::GetFlag(FLAGS_junit), ablations::GateJUnit(refused)));
+    RETURN_IF_ERROR(WriteIfAsked(absl::GetFlag(FLAGS_markdown), ablations::GateMarkdown(refused)));
+    return gate.status();
+  }
   RETURN_IF_ERROR(WriteIfAsked(absl::GetFlag(FLAGS_junit), ablations::GateJUnit(*gate)));
   RETURN_IF_ERROR(WriteIfAsked(absl::GetFlag(FLAGS_markdown), ablations::GateMarkdown(*gate)));
   const std::string text =

@@ -130,6 +130,23 @@ class Gate(CompareTest):
         self.assertTrue(text.startswith("### Kernel times: Regression\n"), text)
         self.assertIn("| `ladder:kv_tiling` | `small` |", text)
 
+    def test_writes_both_files_where_nothing_could_be_compared(self):
+        for flags in ([], ["--format=yaml"], ["--tolerance=-1"]):
+            result = self.gate(NOT_COMPARED, "--junit=gate.xml", "--markdown=gate.md",
+                               *flags)
+            why = result.stderr.removeprefix("warpledger: ").strip()
+            suite = xml.etree.ElementTree.parse(
+                self.path / "gate.xml").getroot().find("testsuite")
+            self.assertEqual((suite.get("errors"), suite.get("failures")), ("1", "0"))
+            self.assertEqual(suite.find("testcase/error").get("message"), why)
+            text = (self.path / "gate.md").read_text(encoding="utf-8")
+            self.assertIn("### Kernel times: Could not compare", text)
+            self.assertIn(why, text)
+            (self.path / "gate.xml").unlink()
+            (self.path / "gate.md").unlink()
+            if not flags:
+                self.write("new", 2)  # then only the flags are wrong
+
     def test_prints_json_for_scripts(self):
         self.write("new", 2)
         gate = json.loads(self.gate(PASS, "--format=json").stdout)

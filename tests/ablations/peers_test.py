@@ -392,6 +392,17 @@ class OrderTest(unittest.TestCase):
         for place in range(len(names)):
             self.assertEqual({order[place] for order in orders}, set(names))
 
+    def test_each_second_block_mirrors_the_one_before(self):
+        names = list(peers.BACKENDS)
+        for block in range(0, 64, 2):
+            self.assertEqual(peers.block_order(1, 0, "tiny", block + 1, names),
+                             peers.block_order(1, 0, "tiny", block, names)[::-1])
+
+    def test_the_order_of_the_names_does_not_matter(self):
+        names = list(peers.BACKENDS)
+        self.assertEqual(peers.block_order(1, 0, "tiny", 5, names),
+                         peers.block_order(1, 0, "tiny", 5, names[::-1]))
+
     def test_input_seeds_differ_and_fit_into_63_bits(self):
         seeds = {peers.input_seed(s, p, n) for s in (1, 2) for p in (0, 1) for n in ("a", "b")}
         self.assertEqual(len(seeds), 8)

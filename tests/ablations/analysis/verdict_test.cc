@@ -41,12 +41,75 @@ TEST(VerdictTest, ASmallEffectThatIsSureIsRealAndNotNeutral) {
   EXPECT_LT(j.interval->high, 1.02);
 }
 
-TEST(VerdictTest, ALowerBoundAtTheGateIsAdopted) {
+TEST(VerdictTest, ALowerBoundAboveTheGateIsAdopted) {
   const Judgement j = JudgeRatio(1.30);
   EXPECT_EQ(j.verdict, Verdict::kAdopt);
   EXPECT_NEAR(*j.ratio, 1.30, 1e-6);
   EXPECT_GE(j.interval->low, 1.10);
   EXPECT_THAT(j.reason, HasSubstr("gate 1.10x"));
+}
+
+// Clusters without any spread: the interval is its estimate, at every level.
+Verdict JudgeExactly(double log_ratio, double gate = 1.10) {
+  const std::vector<double> cluster(4, log_ratio);
+  const ClusterMedian median({cluster, cluster, cluster}, {.resamples = 200, .seed = 1});
+  const Interval interval = median.Envelope(0.95);
+  EXPECT_DOUBLE_EQ(interval.low, log_ratio);
+  EXPECT_DOUBLE_EQ(interval.high, log_ratio);
+  Evidence evidence;
+  evidence.log_ratio = &median;
+  evidence.gate = gate;
+  return Judge(evidence).verdict;
+}
+
+// On either side of each border, and on it.
+constexpr double kStep = 1e-9;
+
+TEST(VerdictTest, TheGateIsAdoptedAndJustBelowItIsNot) {
+  const double gate = std::log(1.10);
+  EXPECT_EQ(JudgeExactly(gate + kStep), Verdict::kAdopt);
+  EXPECT_EQ(JudgeExactly(gate - kStep), Verdict::kRealBelowGate);
+  // A gate that is the bound to the last bit.
+  EXPECT_EQ(JudgeExactly(0.25, std::exp(0.25)), Verdict::kAdopt);
+  EXPECT_EQ(JudgeExactly(0.25, std::nextafter(std::exp(0.25), 2)), Verdict::kRealBelowGate);
+}
+
+TEST(VerdictTest, TheEdgesOfNeutralAreNeutralAndJustBeyondThemIsNot) {
+  const double edge = std::log1p(0.01);
+  EXPECT_EQ(JudgeExactly(edge), Verdict::kNeutral);
+  EXPECT_EQ(JudgeExactly(edge - kStep), Verdict::kNeutral);
+  EXPECT_EQ(JudgeExactly(edge + kStep), Verdict::kRealBelowGate);
+  EXPECT_EQ(JudgeExactly(-edge), Verdict::kNeutral);
+  EXPECT_EQ(JudgeExactly(-edge + kStep), Verdict::kNeutral);
+  EXPECT_EQ(JudgeExactly(-edge - kStep), Verdict::kRegression);
+}
+
+TEST(VerdictTest, NeutralGoesBeforeAGateThatLiesWithinIt) {
+  EXPECT_EQ(JudgeExactly(std::log(1.005), 1.001), Verdict::kNeutral);
+}
+
+// Three processes 2% apart, moved until a bound is where it is wanted.
+Verdict JudgeWithBound(double low_or_high, bool low) {
+  const ClusterMedian centred({{-0.02}, {0}, {0.02}}, {.resamples = 200, .seed = 1});
+  const Interval interval = centred.Envelope(0.95);
+  const double move = low_or_high - (low ? interval.low : interval.high);
+  const ClusterMedian moved({{move - 0.02}, {move}, {move + 0.02}}, {.resamples = 200, .seed = 1});
+  const Interval there = moved.Envelope(0.95);
+  EXPECT_NEAR(low ? there.low : there.high, low_or_high, kStep / 100);
+  Evidence evidence;
+  evidence.log_ratio = &moved;
+  evidence.gate = 2;
+  return Judge(evidence).verdict;
+}
+
+TEST(VerdictTest, ALowerBoundJustAboveOneIsRealAndJustBelowOneIsInconclusive) {
+  EXPECT_EQ(JudgeWithBound(kStep, /*low=*/true), Verdict::kRealBelowGate);
+  EXPECT_EQ(JudgeWithBound(-kStep, /*low=*/true), Verdict::kInconclusive);
+}
+
+TEST(VerdictTest, AnUpperBoundJustBelowOneIsARegressionAndJustAboveOneIsInconclusive) {
+  EXPECT_EQ(JudgeWithBound(-kStep, /*low=*/false), Verdict::kRegression);
+  EXPECT_EQ(JudgeWithBound(kStep, /*low=*/false), Verdict::kInconclusive);
 }
 
 TEST(VerdictTest, AGainShortOfTheGateIsRealButBelowIt) {
