@@ -249,7 +249,8 @@ std::string NotApplicablePart(const std::vector<ReadRecord>& records, const sdpa
   std::string out;
   if (!families.empty()) {
     Append(&out, "- In the ", families.size() == 1 ? "family " : "families ", JoinWords(families),
-           ", whose kernels don't branch on it.\n");
+           ", whose kernels don't branch on it. ", row.elsewhere, row.elsewhere.empty() ? "" : ".",
+           "\n");
   }
   if (const std::string others = Ids(row.excludes); !others.empty()) {
     Append(&out, "- Together with ", others, ".\n");

@@ -181,7 +181,8 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
 
 TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
   const std::string page = Text(Pages({{Synthetic(), nullptr}}), "techniques/xor_swizzle.md");
-  EXPECT_THAT(page, HasSubstr("In the families `mma`, `wgmma` and `resident`"));
+  EXPECT_THAT(page, HasSubstr("In the families `mma`, `wgmma` and `resident`, whose kernels don't "
+                              "branch on it. mma has mma_smem_layout;"));
   EXPECT_THAT(page, HasSubstr("- Together with `wmma_qk`, at least at some levels: "
                               "wmma::load_matrix_sync takes one leading dimension"));
 }
