@@ -14,6 +14,8 @@ _AXIS_IN = 0.75
 _TOP_IN = 0.5
 _GAP_IN = 0.95
 
+_DODGE = 0.018  # of the axis, between curves
+
 # (key in plants[], key in aa or None, label, colour, marker, filled)
 _CURVES = [
     ("found", "false_verdicts", "REGRESSION, judged alone", style.VERMILLION, "v", True),
@@ -37,6 +39,8 @@ class Calibration:
             self.shape = data["shapes"][0]["name"]
             self.aa = data["aa"]
             self.plants = data["plants"]
+            self.target = next((100 * target["limit"] for target in data["targets"]
+                                if target["name"] == "planted_found"), None)
             self.delta = 100 * data["statistics"]["neutral_delta"]
             self.confidence = data["statistics"]["confidence"]
             trials = [t for t in data["trials"] if t["candidate"].startswith("null")]
@@ -63,12 +67,16 @@ def _finding(data):
 
 def _draw_power(axes, data):
     axes.axvspan(0, data.delta, color=style.BAND, zorder=0)
-    for key, aa_key, label, colour, marker, filled in _CURVES:
+    reach = max([plant["achieved_percent"] for plant in data.plants] + [1])
+    for place, (key, aa_key, label, colour, marker, filled) in enumerate(_CURVES):
+        # Side by side: curves that meet would hide each other's marks and bars.
+        shift = (place - (len(_CURVES) - 1) / 2) * _DODGE * reach
         neutral = data.aa["verdicts"].get("NEUTRAL", 0) / data.aa["trials"]
         points = [(0.0, data.aa[aa_key] if aa_key else {"rate": neutral, "low": neutral,
                                                         "high": neutral})]
         points += [(plant["achieved_percent"], plant[key]) for plant in data.plants]
         points.sort(key=lambda point: point[0])
+        points = [(x + shift, rate) for x, rate in points]
         xs = [x for x, _ in points]
         axes.plot(xs, [100 * rate["rate"] for _, rate in points], color=colour, linewidth=2,
                   zorder=2)
@@ -77,9 +85,13 @@ def _draw_power(axes, data):
                       solid_capstyle="butt", alpha=0.45, zorder=3)
         axes.plot(xs, [100 * rate["rate"] for _, rate in points], zorder=4, label=label,
                   **style.mark_arguments(marker, colour, filled))
-    axes.axhline(95, color=style.RULE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    if data.target is not None:
+        axes.axhline(data.target, color=style.RULE, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        # Above the legend, where no plant's bars hang.
+        axes.text(0.68 * reach, data.target - 1.5, f"target: {data.target:g}%", ha="center",
+                  va="top", fontsize=style.HEADER_PT, color=style.MUTED_INK)
     axes.set_ylim(-4, 104)
-    axes.set_xlim(-0.15, max([plant["achieved_percent"] for plant in data.plants] + [1]) + 0.25)
+    axes.set_xlim(-0.15, reach + 0.25)
     axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}%"))
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}%"))
     axes.set_xlabel("planted slow-down, as achieved")

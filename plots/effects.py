@@ -20,6 +20,7 @@ _VALUE_PT = 11.5
 _MARK_Y = 0.16
 _VALUE_IN = 0.38  # half a value's width, and some air
 _EDGE_PT = 9  # a mark at the axis's end stands this far inside
+_SEEN_PT = 3  # a narrower band is not told from the line in its middle
 _LEFT, _RIGHT = "←", "→"
 # An axis that reached a lone ratio of 13 would press all others onto the line at 1. What lies this
 # many times the middle half's width outside of it is drawn at the axis's end, with an arrow; ratios
@@ -37,16 +38,17 @@ def _finding(summary, toggles):
                    if v["toggle"] == toggle and v["verdict"] == "ADOPT"}
         counts["every" if len(adopted) == len(shapes) else "some" if adopted else "no"] += 1
     count = len(toggles)
+    noun = summary.judged()[0]
     where = "at every shape" if len(shapes) > 1 else f"at {shapes[0]}"
     if count == 1 and not counts["some"]:
-        return f"The one step {'passes' if counts['every'] else 'misses'} its gate {where}"
+        return f"The one {noun} {'passes' if counts['every'] else 'misses'} its gate {where}"
     if counts["every"] == count:
-        return f"All {count} steps pass their gates {where}"
+        return f"All {count} {noun}s pass their gates {where}"
     if counts["no"] == count:
-        return f"No step passes its gate{'' if len(shapes) > 1 else ' ' + where}"
+        return f"No {noun} passes its gate{'' if len(shapes) > 1 else ' ' + where}"
     passed = counts["every"]
-    finding = (f"{passed} of {count} steps pass{'es its gate' if passed == 1 else ' their gates'} "
-               f"{where}" if passed else f"No step passes its gate {where}")
+    finding = (f"{passed} of {count} {noun}s pass{'es its gate' if passed == 1 else ' their gates'} "
+               f"{where}" if passed else f"No {noun} passes its gate {where}")
     rest = [f"{number} {at}" for number, at in ((counts["some"], "only at some"),
                                                 (counts["no"], "at none")) if number]
     return finding if len(shapes) == 1 else f"{finding}, {' and '.join(rest)}"
@@ -181,8 +183,9 @@ def draw(summary):
     figure = plt.figure(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(summary, toggles),
-        f"{summary.gpu} · time before / time after each step, so right of 1 is faster · intervals "
-        f"adjusted for all verdicts together · {summary.cache} L2 · {summary.date}")
+        f"{summary.gpu} · {summary.judged()[1]}, so right of 1 is faster · "
+        f"{summary.with_dependents()}intervals adjusted for all verdicts together · "
+        f"{summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
             for toggle in toggles]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
@@ -247,8 +250,11 @@ def draw(summary):
                for name in style.VERDICT_MARKS if name in present]
     handles.append(Line2D([], [], color=style.MUTED_INK, marker="|", markersize=13,
                           markeredgewidth=1.6, linestyle="none", label="gate"))
+    # Where the axis is long, the band shows no more than the line at 1 does.
+    band_pt = 2 * summary.neutral_delta / math.log(high / low) * width * 72
+    narrow = " (a hairline)" if band_pt < _SEEN_PT else ""
     handles.append(Patch(facecolor=style.NEUTRAL_BAND,
-                         label=f"within ±{100 * summary.neutral_delta:g}%: neutral"))
+                         label=f"±{100 * summary.neutral_delta:g}%: neutral{narrow}"))
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,
                   fontsize=style.HEADER_PT, bbox_to_anchor=(0.5, 0.1 / figure_height),
                   handletextpad=0.3, columnspacing=1.4, borderaxespad=0, borderpad=0.2)

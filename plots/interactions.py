@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 
 from plots import style
-from plots.summary import SummaryError, describe, spoken_times, times
+from plots.summary import SummaryError, describe, ratio_number, spoken_times, times
 
 _CELL_IN = 0.95
 _KEY_IN = 0.85
@@ -83,8 +83,8 @@ def draw(summary, shape):
                       fontweight="bold" if sure else "normal",
                       color=style.INK if sure else style.MUTED_INK)
             if has and row["low"] is not None:
-                axes.text(x + 0.5, y + 0.72, f"[{row['low']:.3f}, {row['high']:.3f}]", ha="center",
-                          va="center", fontsize=style.HEADER_PT,
+                axes.text(x + 0.5, y + 0.72, f"[{ratio_number(row['low'])}, {ratio_number(row['high'])}]",
+                          ha="center", va="center", fontsize=style.HEADER_PT,
                           color=style.INK if sure else style.MUTED_INK)
     for x, toggle in enumerate(across):
         text = style.wrap_evenly(figure, summary.step_labels().get(toggle, toggle),

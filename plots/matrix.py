@@ -57,9 +57,9 @@ def draw(summary):
     figure = plt.figure(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(summary, toggles),
-        f"{summary.gpu} · time before / time after each step, so above 1 is faster · colour and "
-        f"mark: the verdict, adjusted for all verdicts together · {summary.cache} L2 · "
-        f"{summary.date}")
+        f"{summary.gpu} · {summary.judged()[1]}, so above 1 is faster · "
+        f"{summary.with_dependents()}colour and mark: the verdict, adjusted for all verdicts "
+        f"together · {summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
             for toggle in toggles]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)

@@ -22,24 +22,34 @@ def _finding(points, peak):
     return f"{text}, {best['flop_per_s'] / peak:.0%} of the tensor cores' peak" if peak else text
 
 
-_AROUND = [(distance * dx, distance * dy) for distance in (10, 17, 25)
-           for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8),
-                          (-0.8, -0.8))]
+# Where a number may stand around its mark, in points, nearest first.
+_AROUND = [(distance * math.cos(turn * math.pi / 8), distance * math.sin(turn * math.pi / 8))
+           for distance in range(11, 90, 3) for turn in range(16)]
+_MARK_PT = 9
+_LED_FROM_PT = 16  # a number farther off is led to its mark by a line
 
 
-def _spread(points, points_per_decade):
-    """Where each point's number stands, as an offset in points: off every mark and number."""
+def _overlap(one, other):
+    """How deep two boxes (x, y of the middle, width, height) lie in each other; 0 when apart."""
+    return min(max(0.0, (one[i + 2] + other[i + 2]) / 2 - abs(one[i] - other[i])) for i in (0, 1))
+
+
+def _spread(points, texts, points_per_decade):
+    """(point, its text, the text's offset in points), off every mark and every other text."""
     marks = [tuple(math.log10(point[key]) * scale for key, scale in
                    zip(("flop_per_l2_byte", "flop_per_s"), points_per_decade)) for point in points]
-    taken = list(marks)
-    for point, (x, y) in zip(points, marks):
-        def room(offset, x=x, y=y):
-            return min((max(abs(x + offset[0] - a) / 14, abs(y + offset[1] - b) / 10)
-                        for a, b in taken if (a, b) != (x, y)), default=9)
+    taken = [(x, y, _MARK_PT, _MARK_PT) for x, y in marks]
+    for point, text, (x, y) in zip(points, texts, marks):
+        size = (3 + 0.7 * _NUMBER_PT * len(text), 3 + 1.2 * _NUMBER_PT)
 
-        offset = next((offset for offset in _AROUND if room(offset) >= 1), max(_AROUND, key=room))
-        taken.append((x + offset[0], y + offset[1]))
-        yield point, *offset
+        def hidden(offset, x=x, y=y, size=size):
+            box = (x + offset[0], y + offset[1], *size)
+            return sum(_overlap(box, other) for other in taken)
+
+        offset = next((offset for offset in _AROUND if hidden(offset) == 0),
+                      min(_AROUND, key=hidden))
+        taken.append((x + offset[0], y + offset[1], *size))
+        yield point, text, *offset
 
 
 def draw(summary):
@@ -93,15 +103,21 @@ def draw(summary):
     shapes = summary.shape_names()
     points_per_decade = (width * 72 / math.log10(high_x / low_x),
                          _AXES_IN * 72 / math.log10(axes.get_ylim()[1] / axes.get_ylim()[0]))
-    for point, dx, dy in _spread(points, points_per_decade):
+    numbers = [str(variants.index(point["variant"]) + 1) for point in points]
+    for point, number, dx, dy in _spread(points, numbers, points_per_decade):
         colour, marker = style.SERIES[shapes.index(point["shape"]) % len(style.SERIES)]
         place = (point["flop_per_l2_byte"], point["flop_per_s"])
         axes.plot(*([value] for value in place), zorder=3,
                   gid=f"point:{point['variant']}:{point['shape']}",
                   **dict(style.mark_arguments(marker, colour, True), markersize=8))
-        axes.annotate(str(variants.index(point["variant"]) + 1), place, xytext=(dx, dy),
-                      textcoords="offset points", ha="center", va="center", fontsize=_NUMBER_PT,
-                      zorder=4)
+        led = math.hypot(dx, dy) >= _LED_FROM_PT
+        axes.annotate(number, place, xytext=(dx, dy), textcoords="offset points", ha="center",
+                      va="center", fontsize=_NUMBER_PT, zorder=4,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+        if led:
+            axes.annotate("", place, xytext=(dx, dy), textcoords="offset points", zorder=2,
+                          arrowprops={"arrowstyle": "-", "color": style.RULE, "linewidth": 0.8,
+                                      "shrinkA": 5, "shrinkB": 3})
     axes.set_xlabel("FLOP per byte of L2 traffic (log scale)")
     axes.set_ylabel("FLOP/s (log scale)")
     for axis in (axes.xaxis, axes.yaxis):

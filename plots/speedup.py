@@ -18,8 +18,9 @@ def _lines(summary):
         ladder = summary.ladder(shape)
         if not ladder or not ladder[0]["ranked"]:
             continue
-        first = ladder[0]["us"][0]
-        lines[shape] = [first / cell["us"][0] if cell["ranked"] else math.nan for cell in ladder]
+        # The paired estimate, as in the report's tables; the first step has none over itself.
+        lines[shape] = [math.nan if not cell["ranked"] else 1.0 if cell is ladder[0]
+                        else cell["gain"] or math.nan for cell in ladder]
     return lines
 
 
@@ -50,7 +51,7 @@ def draw(summary):
     figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(lines),
-        f"{summary.gpu} · median time of the first step / median time after each step · "
+        f"{summary.gpu} · time of the first step / time after each step, median of pairs · "
         f"{summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, label, style.ROW_PT, 3.6) for label in labels]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for row in rows for line in row)

@@ -23,6 +23,17 @@ _REST = ("other", "#C9C9C9")
 _TEXT_FROM = 0.06  # a narrower part has no room for its figure
 
 
+def _spoken(reason, names):
+    """What is waited for, as it stands in a sentence."""
+    if reason == "barrier":
+        return "each other at barriers"
+    if reason == "wait":
+        return "the fixed latency of their own instructions"
+    if reason.endswith("_throttle"):
+        return f"room in the {names.get(reason, reason)}"
+    return names.get(reason, reason).replace(", ", " or ")
+
+
 def _finding(launches, shape):
     first, last = launches[0], launches[-1]
 
@@ -34,8 +45,9 @@ def _finding(launches, shape):
 
     names = {reason: label for reason, label, _ in _REASONS}
     (one, one_share), (other, other_share) = top(first), top(last)
-    return (f"What warps wait for at {shape}: {names.get(one, one)} first ({one_share:.0%}), "
-            f"{names.get(other, other)} in the end ({other_share:.0%})")
+    return (f"At {shape} the warps of {profile.short(first['variant'])} wait most for "
+            f"{_spoken(one, names)} ({one_share:.0%} of their cycles), those of "
+            f"{profile.short(last['variant'])} for {_spoken(other, names)} ({other_share:.0%})")
 
 
 def draw(summary, shape):

@@ -12,6 +12,7 @@ from plots import style
 SCHEMA_VERSION = 1
 
 # Where a backend's name leaves open which implementation it is.
+DEPENDENTS = "(+dependents)"  # how the name of an arm ends that lacks them as well
 PEER_LABELS = {"flash": "flash (FA2)"}
 
 
@@ -149,6 +150,10 @@ class Summary:
         cell["toggle"] = _field(j, path, "toggle", str, nullable=True) or ""
         cell["label"] = _field(j, path, "label", str, nullable=True) or cell["variant"]
         cell["us"] = _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")
+        gain = _field(j, path, "speedup_over_first", dict, nullable=True)
+        cell["gain"] = (None if gain is None else
+                        _estimate(gain, f"{path}.speedup_over_first", "ratio", "ci_low",
+                                  "ci_high")[0])
         cell["verdict"] = self.verdict(cell["variant"], cell["shape"])
         verdict = cell["verdict"]
         cell["correct"] = _field(j, path, "correct", bool, nullable=True)
@@ -241,8 +246,24 @@ class Summary:
 
     def step_labels(self):
         """{toggle: label} in ladder order."""
-        return {cell["toggle"]: cell["label"].removeprefix("Without: ") for cell in self.cells
-                if cell["role"] in ("step", "without")}
+        return {cell["toggle"]: cell["label"].removeprefix("Without: ")
+                + (f" {DEPENDENTS}" if cell["variant"].endswith(DEPENDENTS) else "")
+                for cell in self.cells if cell["role"] in ("step", "without")}
+
+    def judged(self):
+        """(what a verdict is on, how the two times of its ratio are called), for titles: a step of
+        a ladder, where each verdict's base is the candidate of the one before, or a toggle."""
+        for shape in self.shape_names():
+            verdicts = [verdict for verdict in self.verdicts if verdict["shape"] == shape]
+            if any(after["base"] != before["candidate"]
+                   for before, after in zip(verdicts, verdicts[1:])):
+                return "toggle", "time without / time with each toggle"
+        return "step", "time before / time after each step"
+
+    def with_dependents(self):
+        """A subtitle's word on toggles that were taken away with what needs them; "" without any."""
+        taken = any(cell["variant"].endswith(DEPENDENTS) for cell in self.cells)
+        return f"{DEPENDENTS}: and with those that need it · " if taken else ""
 
 
 def describe(shape):
@@ -258,14 +279,19 @@ def significant(value, digits):
     """As many significant digits, no exponent: 9.73, 246, 0.512."""
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(rounded)))
-    return f"{rounded:.{decimals}f}"
+    return f"{value:.{decimals}f}"  # a digit before the point is never made a zero: 1071, not 1070
+
+
+def ratio_number(ratio):
+    """With the digits of the reports' tables, so that an estimate lies in its interval, and below
+    the gate that it misses, as printed too."""
+    decimals = 3 if ratio < 1.9995 else 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
+    return f"{ratio:.{decimals}f}"
 
 
 def times(ratio):
-    """A ratio beside a mark: two decimals, but three near 1, where they tell faster from slower."""
-    near = abs(ratio - 1) < 0.05
-    decimals = 3 if near else 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
-    return f"{ratio:.{decimals}f}×"
+    """A ratio beside a mark."""
+    return f"{ratio_number(ratio)}×"
 
 
 def spoken_times(ratio):

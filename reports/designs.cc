@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
@@ -152,6 +153,25 @@ std::string InteractionTable(const Summary& summary, const Shape& shape) {
   return table.ToMarkdown();
 }
 
+// "a+b=2+c" as {"a", "b", "c"}.
+std::vector<std::string> ToggleIds(const std::string& config) {
+  std::vector<std::string> ids = absl::StrSplit(config, '+');
+  for (std::string& id : ids) id = id.substr(0, id.find('='));
+  return ids;
+}
+
+// The toggles that an arm lacks besides the one that a verdict is on, because they need it:
+// "`warp_shuffle` and `vector_loads`"; "" where there is none.
+std::string Dependents(const Verdict& verdict, const Cell& without, const Cell& with) {
+  const std::vector<std::string> there = ToggleIds(without.config);
+  std::vector<std::string> gone;
+  for (const std::string& id : ToggleIds(with.config)) {
+    if (id == verdict.toggle || FindToggle(id) == nullptr) continue;
+    if (std::find(there.begin(), there.end(), id) == there.end()) gone.push_back(Code(id));
+  }
+  return JoinWords(gone);
+}
+
 std::string VerdictTable(const Summary& summary, const Shape& shape) {
   Table table({{"toggle"},
                {"without it"},
@@ -167,7 +187,12 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
     if (verdict.shape != shape.name) continue;
     const Cell* base = summary.FindCell(verdict.base, shape.name);
     const Cell* candidate = summary.FindCell(verdict.candidate, shape.name);
-    table.AddRow({Code(verdict.toggle), Code(verdict.base),
+    std::string without = Code(verdict.base);
+    if (base != nullptr && candidate != nullptr) {
+      const std::string dependents = Dependents(verdict, *base, *candidate);
+      if (!dependents.empty()) Append(&without, ", also without ", dependents);
+    }
+    table.AddRow({Code(verdict.toggle), without,
                   base != nullptr ? FormatUs(base->p50_us.value) : std::string(kNone),
                   Code(verdict.candidate),
                   candidate != nullptr ? FormatUs(candidate->p50_us.value) : std::string(kNone),
@@ -187,8 +212,8 @@ std::string Explanation(const Summary& summary) {
   if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
                   [](const Verdict& v) { return v.base.ends_with("(+dependents)"); })) {
     out +=
-        "- A toggle that others need takes them with it: its row says `(+dependents)`, and its "
-        "ratio is theirs too.\n";
+        "- A toggle that others need takes them with it: its row says `(+dependents)` and names "
+        "them, and its ratio is theirs too.\n";
   }
   if (!IsFactorial(summary)) return out;
   out +=

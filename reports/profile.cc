@@ -44,6 +44,7 @@ std::string Percent(std::optional<double> percent) {
 // 26225664 -> "26.2 M".
 std::string Compact(std::optional<double> value) {
   if (!value) return std::string(kNone);
+  if (*value == 0) return "0";
   static constexpr std::pair<double, const char*> kUnits[] = {
       {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
   for (const auto& [unit, name] : kUnits) {
@@ -146,8 +147,13 @@ std::string BottleneckTable(const Page& page, const std::string& shape) {
   return table.ToMarkdown();
 }
 
+// The arithmetic roof that a kernel stands under, by its ceiling's name: a kernel without
+// a tensor instruction can't come near the tensor cores' peak, however good it is.
+std::string_view ArithmeticRoof(const Json& profile) {
+  return Tensor(profile).value_or(0) > 0 ? "wgmma" : "fp32 FMA";
+}
+
 std::string RooflineTable(const Page& page, const std::string& shape) {
-  const auto peak = page.Ceiling("wgmma");
   const auto l2 = page.Ceiling("L2");
   Table table({{"variant"},
                {"L2 traffic, MB", Align::kRight},
@@ -155,14 +161,22 @@ std::string RooflineTable(const Page& page, const std::string& shape) {
                {"DRAM traffic, MB", Align::kRight},
                {"TFLOP/s", Align::kRight},
                {"roof there, TFLOP/s", Align::kRight},
+               {"which is"},
                {"of the roof", Align::kRight}});
   const auto megabytes = [](std::optional<double> bytes) {
     return bytes ? absl::StrFormat("%.2f", *bytes / 1e6) : std::string(kNone);
   };
   for (const Json* p : page.At(shape)) {
     const auto intensity = Ratio(page.Flops(shape), L2Bytes(*p));
+    const std::string_view unit = ArithmeticRoof(*p);
+    const auto peak = page.Ceiling(unit);
     std::optional<double> roof;
-    if (peak && l2 && intensity) roof = std::min(*peak, *l2 * *intensity);
+    std::string which(kNone);
+    if (peak && l2 && intensity) {
+      const bool under_slope = *l2 * *intensity < *peak;
+      roof = under_slope ? *l2 * *intensity : *peak;
+      which = under_slope ? "L2" : unit;
+    }
     const auto rate = page.FlopPerS(*p);
     const auto share = Ratio(rate, roof);
     const auto tera = [](std::optional<double> value) {
@@ -170,7 +184,7 @@ std::string RooflineTable(const Page& page, const std::string& shape) {
     };
     table.AddRow({Code(p->at("variant").get<std::string>()), megabytes(L2Bytes(*p)),
                   intensity ? FormatSignificant(*intensity, 3) : std::string(kNone),
-                  megabytes(DramBytes(*p)), tera(rate), tera(roof),
+                  megabytes(DramBytes(*p)), tera(rate), tera(roof), which,
                   share ? absl::StrFormat("%.1f%%", 100 * *share) : std::string(kNone)});
   }
   return table.ToMarkdown();
@@ -247,10 +261,11 @@ std::string_view Says(Moved moved) {
   return "";
 }
 
-// "×3.04" and "÷1.95"; both counters are there and not 0.
+// "×3.04" and "÷1.95"; both counters are there and not 0. Near 1 a digit more, so that what
+// moved by less than kUnmoved does not read as if it had moved by more.
 std::string Factor(double before, double after) {
-  return after >= before ? Cat("×", FormatSignificant(after / before, 3))
-                         : Cat("÷", FormatSignificant(before / after, 3));
+  const double factor = after >= before ? after / before : before / after;
+  return Cat(after >= before ? "×" : "÷", FormatSignificant(factor, factor < 1.1 ? 4 : 3));
 }
 
 // Of the other counters, the one that moved most: a claim may come true at a price.
@@ -259,13 +274,19 @@ std::string MovedBesides(const CounterClaim& claim, const Json& base, const Json
   double most = std::log(1 + kUnmoved);
   for (const auto& [name, read] : kBesides) {
     if (read == claim.read) continue;
-    const double before = read(base).value_or(0);
-    const double after = read(candidate).value_or(0);
+    const std::optional<double> before = read(base);
+    const std::optional<double> after = read(candidate);
     // What hardly occurs is noise, whatever its factor.
-    if (before <= 0 || after <= 0 || std::max(before, after) < kTooFew) continue;
-    if (std::fabs(std::log(after / before)) <= most) continue;
-    most = std::fabs(std::log(after / before));
-    out = Cat(name, " ", Factor(before, after));
+    if (!before || !after || std::max(*before, *after) < kTooFew) continue;
+    // What appears or vanishes moved by more than any factor, whose logarithm is below
+    // kTooFew; of two such, the larger counts.
+    const bool one_is_none = *before <= 0 || *after <= 0;
+    const double moved =
+        one_is_none ? std::max(*before, *after) : std::fabs(std::log(*after / *before));
+    if (moved <= most) continue;
+    most = moved;
+    out = one_is_none ? Cat(name, " ", Compact(before), " → ", Compact(after))
+                      : Cat(name, " ", Factor(*before, *after));
   }
   return out;
 }
@@ -330,9 +351,10 @@ std::string Findings(const Page& page, const std::string& shape) {
                         Code(fastest->at("variant").get<std::string>()), " at ",
                         FormatUs(Number(*fastest, "p50_us")), " µs, bound by ", BoundBy(*fastest));
   const auto rate = page.FlopPerS(*fastest);
-  if (const auto share = Ratio(rate, page.Ceiling("wgmma"))) {
+  const std::string_view unit = ArithmeticRoof(*fastest);
+  if (const auto share = Ratio(rate, page.Ceiling(unit))) {
     Append(&out, "; it reaches ", absl::StrFormat("%.1f%%", 100 * *share),
-           " of the tensor cores' measured peak");
+           " of the measured peak of ", unit);
   }
   return out + ".\n";
 }

@@ -113,7 +113,9 @@ class LeaveOneOut(DesignTest):
                                          "leave_one_out_effects.svg",
                                          "leave_one_out_matrix.png", "leave_one_out_matrix.svg"])
         page = (self.path / "out/leave_one_out.md").read_text()
-        self.assertIn("| `vector_loads` | `without:vector_loads(+dependents)` |", page)
+        self.assertIn("| `vector_loads` | `without:vector_loads(+dependents)`, also without "
+                      "`cp_async_stages` |", page)
+        self.assertIn("| `wmma_pv` | `without:wmma_pv` |", page)
 
 
 class Factorial(DesignTest):

@@ -33,6 +33,7 @@ def invented():
     return {"schema_version": 1, "design": "calibrate",
             "provenance": {"gpu": {"name": "NVIDIA H200"}, "created_utc": "2026-01-02T03:04:05Z"},
             "shapes": [{"name": "mission_b"}],
+            "targets": [{"name": "planted_found", "limit": 0.95}],
             "statistics": {"neutral_delta": 0.01, "confidence": 0.95, "trial_processes": 5,
                            "trial_blocks": 24},
             "aa": {"trials": 7, "false_verdicts": rate(0, 7), "false_verdicts_in_family": rate(0, 7),
@@ -56,6 +57,18 @@ class CalibrationTest(unittest.TestCase):
                  and line.get_linewidth() == 1.2]
         self.assertEqual(len(lines), 7)
         self.assertEqual(len({line.get_color() for line in lines}), 2)
+
+    def test_the_target_is_named_and_no_mark_hides_another(self):
+        data = invented()
+        panel = calibration.draw(data).axes[0]
+        self.assertIn("target: 95%", [text.get_text() for text in panel.texts])
+        marks = [(x, y) for line in panel.lines if line.get_label()[0] != "_"
+                 for x, y in zip(line.get_xdata(), line.get_ydata())]
+        self.assertEqual(len(marks), 12)
+        self.assertEqual(len(set(marks)), 12)  # two curves are equal everywhere
+        data["targets"] = []
+        self.assertFalse([text for text in calibration.draw(data).axes[0].texts
+                          if "target" in text.get_text()])
 
     def test_a_calibration_without_plants_can_be_drawn(self):
         data = invented()

@@ -98,7 +98,7 @@ class OverviewTest(FigureTest):
         texts = self.assert_readable(figure)
         self.assertEqual(len(self.ids(figure)), 6)
         self.assertIn("one needs the other", texts)
-        self.assertIn("0.80×", texts)
+        self.assertIn("0.800×", texts)
         self.assertIn("share one gain most at mission_b", figure.texts[-2].get_text()
                       .replace("\n", " "))
 
@@ -122,6 +122,12 @@ class OverviewTest(FigureTest):
         self.assertTrue(math.isclose(point.get_xdata()[0], 5.0))
         self.assertTrue(math.isclose(point.get_ydata()[0], 5e12))
 
+    def test_the_rooflines_numbers_keep_apart_where_kernels_crowd(self):
+        data = profiles()
+        data["profiles"] = [dict(data["profiles"][0], variant=f"ladder:step_{i}",
+                                 p50_us=100.0 * 1.01 ** i) for i in range(14)]
+        self.assert_readable(roofline.draw(ProfileSummary(data)))
+
     def test_without_times_there_is_no_roofline_but_there_are_stalls(self):
         data = profiles()
         for launch in data["profiles"]:
@@ -139,6 +145,13 @@ class OverviewTest(FigureTest):
             width = sum(patch.get_width() for patch in figure.axes[0].patches
                         if abs(patch.get_y() + patch.get_height() / 2 - y) < 1e-6)
             self.assertAlmostEqual(width, 1)
+
+    def test_the_stalls_title_names_two_kernels_and_what_they_wait_for(self):
+        figure = stalls.draw(ProfileSummary(profiles()), "mission_b")
+        self.assertEqual(figure.texts[-2].get_text().replace("\n", " "),
+                         "At mission_b the warps of minimal_scalar wait most for each other at "
+                         "barriers (42% of their cycles), those of ping_pong for the fixed latency of their own "
+                         "instructions (44%)")
 
     def test_launches_that_failed_are_left_out(self):
         data = profiles()

@@ -288,7 +288,7 @@ class FindingTest(unittest.TestCase):
         self.assertLess(high, 4)
         shown = [text for text, _ in drawn_texts(figure)]
         self.assertIn("40.0× →", shown)
-        self.assertIn("← 0.02×", shown)
+        self.assertIn("← 0.020×", shown)
         self.assertIn("ratio (log scale; ← and →: beyond it)", shown)
         self.assertEqual(sum("→" in text or "←" in text for text in shown), 3)
 
@@ -447,7 +447,7 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual([significant(value, 3) for value in (246.04, 9.996, 0.5124, 3610)],
                          ["246", "10.0", "0.512", "3610"])
         self.assertEqual([times(ratio) for ratio in (0.2, 1.0187, 1.21, 9.996, 40.0, 123.4)],
-                         ["0.20×", "1.019×", "1.21×", "10.0×", "40.0×", "123×"])
+                         ["0.200×", "1.019×", "1.210×", "10.0×", "40.0×", "123×"])
 
     def test_a_null_interval_is_no_error(self):
         data = synthetic()

@@ -88,9 +88,39 @@ TEST(BoundBy, NamesIdleSmsThenTheBusiestUnitThenLatency) {
 TEST(ProfileReport, ComputesRooflineFromTimeBytesAndMeasuredRoofs) {
   const std::string page = Page(Summary());
   // 5e8 FLOP in 100 us are 5 TFLOP/s; 5 FLOP per byte under 10 TB/s are 50 TFLOP/s.
-  EXPECT_THAT(page, HasSubstr("| `minimal_scalar` | 100.00 | 5.00 | – | 5.00 | 50.0 | 10.0% |"));
-  EXPECT_THAT(page, HasSubstr("| `ladder:kv_tiling` | 20.00 | 25.0 | – | – | 250 | – |"));
+  EXPECT_THAT(page,
+              HasSubstr("| `minimal_scalar` | 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
+  EXPECT_THAT(page, HasSubstr("| `ladder:kv_tiling` | 20.00 | 25.0 | – | – | 250 | L2 | – |"));
   EXPECT_THAT(page, HasSubstr("times from | `ladder-1`"));
+}
+
+TEST(ProfileReport, HoldsAKernelWithoutTensorInstructionsToTheRoofOfFp32) {
+  Json summary = Summary();
+  summary["ceilings"].push_back(
+      {{"name", "fp32 FMA"}, {"per_s", 2e13}, {"of", "flop"}, {"micro", "f"}, {"run", "micro-1"}});
+  summary["profiles"][0] = Profile("minimal_scalar", Metrics(0.9, 0, 2, 1e8), 100.0);
+  const std::string page = Page(summary);
+  // Below the slope of L2 (50 TFLOP/s) lies that of the FMA pipe.
+  EXPECT_THAT(page, HasSubstr("| 5.00 | – | 5.00 | 20.0 | fp32 FMA | 25.0% |"));
+  EXPECT_THAT(page, HasSubstr("it reaches 25.0% of the measured peak of fp32 FMA"));
+}
+
+TEST(ProfileReport, WhatVanishesMovedMoreThanAnyFactor) {
+  Json summary = Summary();
+  const auto set = [&](int profile, const char* counter, double value) {
+    summary["profiles"][profile]["metrics"][counter]["value"] = value;
+  };
+  const char* const kConflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
+  const char* const kWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
+  set(0, kWavefronts, 9e6);
+  set(1, kWavefronts, 1e6);
+  EXPECT_THAT(Page(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
+  set(0, kConflicts, 262144);
+  set(1, kConflicts, 0);
+  EXPECT_THAT(Page(summary), HasSubstr("| bank conflicts 262 k → 0 |"));
+  // What hardly occurs is left out.
+  set(0, kConflicts, 1000);
+  EXPECT_THAT(Page(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
 }
 
 TEST(ProfileReport, HoldsClaimsAgainstCounters) {
@@ -98,8 +128,8 @@ TEST(ProfileReport, HoldsClaimsAgainstCounters) {
   Json summary = Summary();
   summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 3e8;
   EXPECT_THAT(Page(summary), HasSubstr("**the opposite**, ×3.00"));
-  summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 1.04e8;
-  EXPECT_THAT(Page(summary), HasSubstr("**did not move**, ×1.04"));
+  summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 1.0488e8;
+  EXPECT_THAT(Page(summary), HasSubstr("**did not move**, ×1.049"));
   summary["profiles"][1]["metrics"].erase("lts__t_bytes.sum");
   EXPECT_THAT(Page(summary), Not(HasSubstr("What was guessed")));
 }
