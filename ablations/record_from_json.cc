@@ -43,6 +43,15 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
       .Get("seq_kv", &p.seq_kv)
       .Get("head_dim", &p.head_dim)
       .Get("causal", &p.causal);
+  std::string dtype(sdpa::DtypeName(p.dtype));
+  fields.GetIfPresent("dtype", &dtype);
+  bool known = false;
+  for (const sdpa::Dtype each : sdpa::kDtypes) {
+    if (dtype != sdpa::DtypeName(each)) continue;
+    p.dtype = each;
+    known = true;
+  }
+  fields.Require(known, "dtype", "fp16 or bf16");
   // Larger ones overflow what is computed from them, or take for ever.
   constexpr int kMostOfOne = 1 << 20;
   constexpr double kMostElements = 0x1p60;

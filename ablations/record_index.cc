@@ -218,9 +218,11 @@ std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string&
 template <typename Find>
 auto RecordIndex::ForShape(const std::string& config, const ShapeInfo& shape,
                            const Find& find) const {
-  const int head_dim = shape.problem.head_dim;
-  const auto* found = find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal));
-  if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false));
+  const auto named = [&](bool causal) {
+    return config + sdpa::InstanceSuffix(shape.problem.head_dim, causal, shape.problem.dtype);
+  };
+  const auto* found = find(named(shape.problem.causal));
+  if (found == nullptr) found = find(named(false));
   return found;
 }
 
@@ -278,9 +280,14 @@ std::string RecordIndex::WhyCodeInvalid(const Arm& base, const Arm& candidate,
 }
 
 std::string RecordIndex::WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {
-  if (shape.problem.head_dim == sdpa::kDefaultHeadDim) return "";
+  if (sdpa::EveryDesignRuns(shape.problem)) return "";
   if (Launch(arm, shape) != nullptr) return "";
-  return absl::StrCat("no kernel of this design is compiled for head_dim ", shape.problem.head_dim);
+  std::string reason =
+      absl::StrCat("no kernel of this design is compiled for head_dim ", shape.problem.head_dim);
+  if (shape.problem.dtype != sdpa::Dtype::kFp16) {
+    absl::StrAppend(&reason, " in ", std::string(sdpa::DtypeName(shape.problem.dtype)));
+  }
+  return reason;
 }
 
 std::string RecordIndex::WhyBroken(std::initializer_list<std::string> arms,

@@ -27,17 +27,20 @@ Json FileOf(const char* name, Json list) {
 
 Json ToJson(const ShapeInfo& shape) {
   const sdpa::Problem& p = shape.problem;
-  return {{"name", shape.name},
-          {"batch", p.batch},
-          {"heads_q", p.heads_q},
-          {"heads_kv", p.heads_kv},
-          {"seq_q", p.seq_q},
-          {"seq_kv", p.seq_kv},
-          {"head_dim", p.head_dim},
-          {"causal", p.causal},
-          {"flops", sdpa::Flops(p)},
-          {"min_bytes", sdpa::MinBytes(p)},
-          {"exponentials", sdpa::Exponentials(p)}};
+  Json json = {{"name", shape.name},
+               {"batch", p.batch},
+               {"heads_q", p.heads_q},
+               {"heads_kv", p.heads_kv},
+               {"seq_q", p.seq_q},
+               {"seq_kv", p.seq_kv},
+               {"head_dim", p.head_dim},
+               {"causal", p.causal},
+               {"flops", sdpa::Flops(p)},
+               {"min_bytes", sdpa::MinBytes(p)},
+               {"exponentials", sdpa::Exponentials(p)}};
+  // Where there is none it is fp16, as in records that are older than the choice.
+  if (p.dtype != sdpa::Dtype::kFp16) json["dtype"] = sdpa::DtypeName(p.dtype);
+  return json;
 }
 
 Json ToJson(const GpuInfo& gpu) {

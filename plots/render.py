@@ -19,8 +19,8 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import calibration, effects, interactions, ladder, matrix, roofline  # noqa: E402
-from plots import speedup, stalls, throughput, waterfall  # noqa: E402
+from plots import calibration, dtypes, effects, interactions, ladder, matrix  # noqa: E402
+from plots import roofline, speedup, stalls, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
@@ -85,6 +85,8 @@ def main(argv=None):
             known = {"throughput": lambda: throughput.draw(*several)}
         elif calibration.is_calibration(data):
             known = {"calibration": lambda: calibration.draw(data)}
+        elif dtypes.is_dtypes(data):
+            known = {"dtypes": lambda: dtypes.draw(data)}
         elif isinstance(data, dict) and data.get("kind") == "profile":
             known = figures(ProfileSummary(data))
         else:

@@ -251,7 +251,7 @@ def describe(shape):
         heads += f" ({shape['heads_kv']} K/V)"
     causal = ", causal" if shape["causal"] else ""
     return (f"batch {shape['batch']}, {heads}, {shape['seq_q']} queries × {shape['seq_kv']} keys, "
-            f"head_dim {shape['head_dim']}{causal}, fp16")
+            f"head_dim {shape['head_dim']}{causal}, {shape.get('dtype', 'fp16')}")
 
 
 def significant(value, digits):

@@ -36,7 +36,8 @@ std::string DescribeShape(const Shape& shape) {
   std::string heads = Count(shape.heads_q, "head");
   if (shape.heads_kv != shape.heads_q) Append(&heads, " (", shape.heads_kv, " of K/V)");
   return Cat("batch ", shape.batch, ", ", heads, ", ", shape.seq_q, " queries × ", shape.seq_kv,
-             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "", "; ",
+             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "",
+             shape.dtype == "fp16" ? "" : Cat(", ", shape.dtype), "; ",
              FormatSignificant(shape.flops / 1e9, 3), " GFLOP, ",
              FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
 }

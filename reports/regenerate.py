@@ -3,9 +3,10 @@
 
 Of each GPU and design the newest record under reports/data counts: it is
 judged (its summary.json), and reported with pictures into reports/<gpu>. So
-are the newest microbenchmarks and profiles, the comparison of the two newest
-ladders, a page per technique from all of these designs, and, from the newest
-ladder of all, the generated part of README.md.
+are the newest microbenchmarks and profiles, the newest study of data types (of
+the CPU), the comparison of the two newest ladders, a page per technique from
+all of these designs, and, from the newest ladder of all, the generated part of
+README.md.
 A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
@@ -97,6 +98,9 @@ def regenerate(program, out, say=lambda line: None):
              "--micro", record / "micro.json", "--out", lambda folder: folder)
     for gpu, record in newest("*/*/profile.json").items():
         into(gpu, "profiles", program, "report", f"--record={record}",
+             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for place, record in newest("*/dtypes-*/dtypes.json").items():
+        into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for (gpu, design), folders in sorted(all_runs.items()):
         if design == "ladder" and len(folders) > 1:

@@ -106,7 +106,8 @@ absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& js
   Append(&out, "![Ladder at ", main.name, " on ", summary->provenance.gpu_name, "](",
          options.picture_prefix, "ladder_", main.name, ".svg)\n\n",
          ProgressSentence(*summary, main), " (", summary->provenance.gpu_name, ", ", Date(*summary),
-         ", fp16, `", summary->provenance.cache, "` L2.)\n\n", CompactLadder(*summary, main));
+         ", ", main.dtype, ", `", summary->provenance.cache, "` L2.)\n\n",
+         CompactLadder(*summary, main));
   const std::string verdicts = VerdictSentences(*summary, main);
   if (!verdicts.empty()) Append(&out, "\n", verdicts);
   return out;

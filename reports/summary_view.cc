@@ -222,6 +222,7 @@ Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
   out.seq_kv = reader.Integer(j, path, "seq_kv");
   out.head_dim = reader.Integer(j, path, "head_dim");
   out.causal = reader.Bool(j, path, "causal");
+  if (j.contains("dtype")) out.dtype = reader.String(j, path, "dtype");
   out.flops = reader.Number(j, path, "flops");
   out.min_bytes = reader.Number(j, path, "min_bytes");
   out.exponentials = reader.Number(j, path, "exponentials");

@@ -50,6 +50,7 @@ struct Shape {
   int64_t seq_q = 0;
   int64_t seq_kv = 0;
   int64_t head_dim = 0;
+  std::string dtype = "fp16";
   bool causal = false;
   double flops = 0;
   double min_bytes = 0;

@@ -59,6 +59,7 @@ absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> RatchetCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> BundleCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> DtypesCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> arguments);
 

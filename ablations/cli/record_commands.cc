@@ -11,6 +11,7 @@
 #include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
+#include "ablations/dtype_study.h"
 #include "ablations/files.h"
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
@@ -25,6 +26,7 @@
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
+#include "reports/dtypes.h"
 #include "reports/profile.h"
 #include "reports/render.h"
 #include "reports/techniques.h"
@@ -151,6 +153,26 @@ absl::StatusOr<report::TechniqueRecord> ReadTechniqueRecord(const std::string& d
   return record;
 }
 
+bool HasDtypes(const std::string& dir) {
+  std::error_code error;
+  return std::filesystem::exists(absl::StrCat(dir, "/", ablations::kDtypesFile), error);
+}
+
+// The page of a study of data types.
+absl::StatusOr<int> ReportDtypes(const std::string& out) {
+  const std::string path = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kDtypesFile);
+  const absl::StatusOr<nlohmann::ordered_json> record = ReadJson(path);
+  if (!record.ok()) return record.status();
+  const absl::StatusOr<std::string> page = report::RenderDtypes(*record);
+  if (!page.ok()) return page.status();
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
+  const std::string file = absl::StrCat(out, "/", report::kDtypesReportFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *page));
+  std::printf("Report: %s\n", file.c_str());
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*record, out));
+  return kExitOk;
+}
+
 // The section of the README, with the pictures' path as seen from there.
 absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
                          const std::string& readme, const std::string& pictures) {
@@ -188,6 +210,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     return absl::InvalidArgumentError("--out=DIR is missing: where report and plots go");
   }
   if (ablations::HasProfiles(absl::GetFlag(FLAGS_record))) return ReportProfiles(out);
+  if (HasDtypes(absl::GetFlag(FLAGS_record))) return ReportDtypes(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,

@@ -4,7 +4,7 @@
 // order, joined by '+': "kv_tiling+warp_shuffle". A level other than the first
 // on-level is spelled out ("cp_async_stages=3"). All off prints as the
 // baseline's id. An instance's name adds what the problem fixed, where that is not
-// head_dim 64 and no compiled causal mask: "wgmma@d128_causal". Standard library
+// head_dim 64, fp16 and no compiled causal mask: "wgmma@d128_bf16_causal". Standard library
 // only: the instance generator, which runs while CMake configures, uses it too.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_VARIANT_H_
@@ -64,16 +64,21 @@ inline std::optional<Config> ConfigFromName(std::string_view name) {
   }
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_causal".
-inline std::string InstanceSuffix(int head_dim, bool compiled_causal) {
+// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal".
+inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype) {
   std::string suffix;
-  if (head_dim != kDefaultHeadDim) suffix.append("@d").append(std::to_string(head_dim));
-  if (compiled_causal) suffix.append(suffix.empty() ? "@causal" : "_causal");
+  const auto add = [&suffix](std::string_view part) {
+    suffix.append(suffix.empty() ? "@" : "_").append(part);
+  };
+  if (head_dim != kDefaultHeadDim) add(std::string("d").append(std::to_string(head_dim)));
+  if (dtype != Dtype::kFp16) add(DtypeName(dtype));
+  if (compiled_causal) add("causal");
   return suffix;
 }
 
 inline std::string InstanceName(const Config& config) {
-  return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal);
+  return ConfigName(config) +
+         InstanceSuffix(config.head_dim, config.mask == Mask::kCausal, config.dtype);
 }
 
 // File systems allow 255 characters, and the build appends some.

@@ -23,7 +23,7 @@ HAS_KERNELS = False
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 
 COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "exec", "compare", "gate",
-            "ratchet")
+            "ratchet", "dtypes")
 PROCESSES = 3
 BLOCKS = 6
 ARMS = (

@@ -401,6 +401,14 @@ TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
   EXPECT_EQ(summary["statistics"]["family_size"], 2);
 }
 
+TEST(SummarizeTest, AShapeOfADtypeThatTheKernelsAreNotBuiltForIsNotApplicable) {
+  Record record = ExampleRecord();
+  record.run.shapes[1].problem.dtype = sdpa::Dtype::kBf16;
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(verdict["reason"], "no kernel of this design is compiled for head_dim 64 in bf16");
+}
+
 TEST(SummarizeTest, ControlsSayWhatTheirTimesAloneWouldHaveSaid) {
   const Json summary = SummaryOf(ExampleRecord());
   ASSERT_EQ(summary["controls"].size(), 4u);

@@ -95,6 +95,17 @@ TEST(Registry, PredictsARangeAtAKnownShapeForEachToggle) {
   }
 }
 
+TEST(WhyInvalid, RefusesBf16InAFamilyThatComputesInFp16Alone) {
+  Config config = Specialise(Config{}, 64, false, Dtype::kBf16);
+  ASSERT_FALSE(Includes(kBf16Families, FamilyOf(config)));
+  const InvalidReason reason = WhyInvalid(config);
+  EXPECT_TRUE(reason);
+  EXPECT_EQ(reason.toggle, "bf16");
+  EXPECT_FALSE(reason.why.empty());
+  config.dtype = Dtype::kFp16;
+  EXPECT_FALSE(WhyInvalid(config));
+}
+
 TEST(Registry, AdoptsNothingWithoutAGain) {
   for (const ToggleRow& row : kToggles) {
     EXPECT_GT(row.gate, 1.0) << row.id;

@@ -71,5 +71,14 @@ TEST(InstanceSymbol, IsACppIdentifierAndAnotherForEachConfiguration) {
   }
 }
 
+TEST(InstanceName, SaysWhatTheProblemFixedWhereItIsNotTheDefault) {
+  const Config config = {.wgmma = 1};
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false)), "wgmma");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false, Dtype::kBf16)), "wgmma@bf16");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, true, Dtype::kBf16)), "wgmma@bf16_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true)), "wgmma@d128_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true, Dtype::kBf16)), "wgmma@d128_bf16_causal");
+}
+
 }  // namespace
 }  // namespace warpledger::sdpa
