@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "ablations/analysis/proportion.h"
 #include "ablations/analysis/verdict.h"
 #include "ablations/json_fields.h"
 #include "ablations/rounded.h"
@@ -111,6 +112,13 @@ int SignOf(const Json& verdict) {
              : 0;
 }
 
+// Of the share of verdicts that agree, were they independent.
+double OneSidedLowerBound(int64_t agreed, int64_t decided) {
+  return analysis::ClopperPearson(static_cast<int>(agreed), static_cast<int>(decided),
+                                  2 * kAgreementConfidence - 1)
+      .low;
+}
+
 Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   std::vector<VerdictKey> order;
   std::vector<VerdictKey> unused;
@@ -151,6 +159,7 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   return {{"compared", compared},
           {"decided", decided},
           {"agreed", agreed},
+          {"agreed_at_least", decided > 0 ? Rounded(OneSidedLowerBound(agreed, decided)) : Json()},
           {"only_a", static_cast<int64_t>(of_a.size()) - compared},
           {"only_b", static_cast<int64_t>(of_b.size()) - compared},
           {"sign_flips", flips},

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -92,13 +93,63 @@ std::string AgreementSentence(const Json& verdicts) {
   if (decided == 0) return "No verdict was decided in both.";
   return absl::StrCat(
       "Of ", decided, " that neither leaves INCONCLUSIVE, ", agreed, " agree (",
-      report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)), ").");
+      report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)),
+      absl::StrFormat("; at least %.1f%%", 100 * verdicts["agreed_at_least"].get<double>()),
+      " by a one-sided ", report::FormatPercent(kAgreementConfidence),
+      " bound, Clopper and Pearson's, were verdicts independent).");
 }
 
 std::string VerdictSentence(const Json& verdicts) {
   return absl::StrCat(verdicts["changed"].size(), " of ", verdicts["compared"].get<int64_t>(),
                       " verdicts differ; ", verdicts["sign_flips"].get<int64_t>(),
                       " of them by sign. ", AgreementSentence(verdicts));
+}
+
+double LogRatio(const Json& item) {
+  return item["ratio"].is_number() ? std::fabs(std::log(item["ratio"].get<double>())) : 0;
+}
+
+// What the counts of faster and slower cells must not be read without; "" where nothing
+// speaks against them.
+std::string Caveat(const Json& comparison) {
+  std::map<std::string, int> code;  // of the cells that differ
+  for (const Json& cell : comparison["cells"]) {
+    const std::string outcome = TextOf(cell, "outcome");
+    if (outcome == "FASTER" || outcome == "SLOWER") ++code[TextOf(cell, "code")];
+  }
+  const int differing = code["same"] + code["changed"] + code["unknown"];
+  if (differing == 0) return "";
+  std::vector<std::string> sentences;
+  const Json* most = nullptr;
+  int moved = 0;
+  for (const Json& reference : comparison["references"]) {
+    if (!reference["moved"].get<bool>()) continue;
+    ++moved;
+    if (most == nullptr || LogRatio(reference) > LogRatio(*most)) most = &reference;
+  }
+  if (most != nullptr) {
+    int beyond = 0;
+    for (const Json& cell : comparison["cells"]) {
+      const std::string outcome = TextOf(cell, "outcome");
+      beyond += (outcome == "FASTER" || outcome == "SLOWER") && LogRatio(cell) > LogRatio(*most);
+    }
+    sentences.push_back(
+        absl::StrCat("But ", moved, " of ", comparison["references"].size(),
+                     " references, which no kernel of ours can change, moved as well, most of all ",
+                     TextOf(*most, "name"), " on ", TextOf(*most, "shape"), " (",
+                     report::FormatRatio((*most)["ratio"].get<double>()), "), and ", beyond,
+                     " of the ", differing, " cells that differ do so by more than that."));
+  }
+  if (code["same"] > 0) {
+    sentences.push_back(absl::StrCat(code["same"], " of the ", differing,
+                                     " have the same machine code on both sides."));
+  }
+  if (code["changed"] > 0) {
+    sentences.push_back(absl::StrCat(
+        code["changed"] == differing ? "All of them" : absl::StrCat(code["changed"]),
+        " have other machine code in B than in A, so this is no repeat of one measurement."));
+  }
+  return absl::StrJoin(sentences, " ");
 }
 
 std::string VerdictText(const Json& change, const char* verdict, const char* ratio) {
@@ -128,7 +179,9 @@ std::string ComparisonText(const Json& comparison) {
       absl::StrAppend(&text, "    ", TextOf(cell, "reason"), "\n");
     }
   }
-  absl::StrAppend(&text, "\n", comparison["cells"].size(), " cells: ", Counts(comparison), ".\n");
+  const std::string caveat = Caveat(comparison);
+  absl::StrAppend(&text, "\n", comparison["cells"].size(), " cells: ", Counts(comparison), ".\n",
+                  caveat, caveat.empty() ? "" : "\n");
   for (const auto& [variant, changes] : ResourceLines(comparison)) {
     absl::StrAppend(&text, "  ", variant, ": ", changes, "\n");
   }
@@ -169,11 +222,12 @@ std::string ComparisonMarkdown(const Json& comparison) {
                                                                     item["ci_high"].get<double>())
                                       : std::string(report::kNone);
   };
+  const std::string caveat = Caveat(comparison);
   std::string text = absl::StrCat(
       "# Two records compared\n\nA is ", code(RunName(comparison["a"])), ", B is ",
       code(RunName(comparison["b"])), ". A ratio is time(A) / time(B): above 1 B is faster. Of ",
-      comparison["cells"].size(), " cells, ", Counts(comparison), ". ",
-      VerdictSentence(comparison["verdicts"]),
+      comparison["cells"].size(), " cells, ", Counts(comparison), ".", caveat.empty() ? "" : " ",
+      caveat, "\n\n", VerdictSentence(comparison["verdicts"]),
       "\n\nThe samples of two records have no partners, so the intervals rest on how much whole "
       "processes differ, and are wider than those inside one record. They are at ",
       report::FormatPercent(comparison["statistics"]["confidence"].get<double>()),

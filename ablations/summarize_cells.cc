@@ -46,29 +46,6 @@ Json SpeedupOverFirst(const RecordIndex& index, const Arm& arm, const ShapeInfo&
           {"ci_high", Rounded(std::exp(interval.high))}};
 }
 
-// What the driver says of the loaded kernel goes before what ptxas said.
-void AddResources(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape, Json* cell) {
-  const InstanceLaunch* launch = index.Launch(arm, shape);
-  const InstanceResources* ptxas = index.Resources(arm, shape);
-  Json& out = *cell;
-  for (const char* field :
-       {"registers", "smem_bytes", "spill_bytes", "stack_bytes", "threads", "ctas_per_sm"}) {
-    out[field] = nullptr;
-  }
-  if (ptxas != nullptr) {
-    out["registers"] = ptxas->registers;
-    out["smem_bytes"] = ptxas->static_smem_bytes;
-    out["spill_bytes"] = ptxas->spill_store_bytes + ptxas->spill_load_bytes;
-    out["stack_bytes"] = ptxas->stack_bytes;
-  }
-  if (launch != nullptr) {
-    out["registers"] = launch->registers;
-    out["smem_bytes"] = launch->static_smem_bytes + launch->dynamic_smem_bytes;
-    out["threads"] = launch->threads;
-    out["ctas_per_sm"] = launch->ctas_per_sm;
-  }
-}
-
 }  // namespace
 
 Json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
@@ -88,7 +65,7 @@ Json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
   const double us = cell["p50_us"].is_null() ? 0 : cell["p50_us"].get<double>();
   cell["tflops"] = us > 0 ? Rounded(sdpa::Flops(shape.problem) / us * 1e-6) : Json(nullptr);
   cell["speedup_over_first"] = SpeedupOverFirst(index, arm, shape);
-  AddResources(index, arm, shape, &cell);
+  cell.update(ResourcesOf(index, arm, shape));
   cell["code_sha256"] = TextOrNull(index.CodeHash(arm, shape));
   std::vector<double> sm_mhz;
   for (const Timing& timing : index.Timings(arm.name, shape.name)) {

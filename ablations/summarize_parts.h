@@ -10,6 +10,13 @@ namespace warpledger::ablations {
 
 // cells[]: one arm on one shape, its times, errors and resources.
 nlohmann::ordered_json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape);
+// What one arm's kernel for a shape takes: {registers, smem_bytes, spill_bytes, stack_bytes,
+// threads, ctas_per_sm}, null where the record doesn't say.
+nlohmann::ordered_json ResourcesOf(const RecordIndex& index, const Arm& arm,
+                                   const ShapeInfo& shape);
+// verdicts[].change: what those and the instructions of two arms differ by.
+nlohmann::ordered_json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
+                                    const ShapeInfo& shape, const sdpa::ToggleRow& row);
 // Appends to floors[], where the floor was timed on the shape.
 void AddFloor(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
               nlohmann::ordered_json* floors);

@@ -93,7 +93,8 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
                   {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
                   {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
                   {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
-                  {"prediction_held", std::move(held)}};
+                  {"prediction_held", std::move(held)},
+                  {"change", CodeChangeOf(index, base, candidate, *claim.shape, row)}};
   // Only where it is so: summaries of other records keep their bytes.
   if (cap.Any()) {
     verdict["power_capped"] = {{"base_pairs", cap.base},
@@ -124,6 +125,8 @@ void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape
   if (arm.role == kRoleNull) {
     evidence.invalid = index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, shape, arm.toggle);
   }
+  const std::optional<analysis::VarianceSplit> split =
+      analysis::SplitVariance(analysis::LogRatiosByProcess(pairs));
   const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
                              timing.verdict != analysis::Verdict::kInconclusive;
   controls->push_back({{"kind", arm.role},
@@ -135,7 +138,10 @@ void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape
                        {"holds_one", timing.interval->low <= 1 && timing.interval->high >= 1},
                        {"timing_verdict", VerdictName(timing.verdict)},
                        {"verdict", VerdictName(Judge(evidence).verdict)},
-                       {"false_verdict", false_verdict}});
+                       {"false_verdict", false_verdict},
+                       {"mde_ratio", Rounded(timing.mde_ratio)},
+                       {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                       {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)}});
 }
 
 // The declared family is every step on every shape that it applies to, whether

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
@@ -234,7 +235,7 @@ std::string HowToReadSection(const Summary& summary) {
       "; `REGRESSION` upper end below 1; `INCONCLUSIVE` otherwise; `BROKEN` wrong results, timed "
       "but never ranked; `INVALID` throttled, drifting or not in the machine code; "
       "`NOT_APPLICABLE` with its reason. “",
-      kNone, "” means that the record holds no such figure.\n");
+      kNone, "” means that the record holds no such figure.\n- ", kHowToReadChanges, "\n");
 }
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {

@@ -1,5 +1,6 @@
 // `warpledger judge`, `report` and `techniques`: from records alone, without a GPU.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "ablations/cli/python.h"
 #include "ablations/dtype_study.h"
 #include "ablations/files.h"
+#include "ablations/gate.h"
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
 #include "ablations/profile.h"
@@ -29,6 +31,7 @@
 #include "reports/dtypes.h"
 #include "reports/profile.h"
 #include "reports/render.h"
+#include "reports/summary_view.h"
 #include "reports/techniques.h"
 #include "warpledger_source_hashes.h"
 
@@ -62,6 +65,35 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
 
 bool IsCalibration(const nlohmann::ordered_json& summary) {
   return summary["design"] == ablations::kCalibrateDesign;
+}
+
+// The summaries of the records that lie beside the calibration at `dir`: what was judged
+// before. One that can't be read is no reason to withhold the calibration's page.
+report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
+  report::OtherRuns out = {.summaries = {}, .gate_tolerance = ablations::GateOptions{}.tolerance};
+  std::error_code ignored;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::absolute(dir).lexically_normal() / "..", ignored)) {
+    files.push_back(entry.path() / ablations::kSummaryFile);
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    const absl::StatusOr<std::string> text = ablations::ReadFile(file.string());
+    if (!text.ok()) continue;
+    const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+    if (!json.ok() || !json->is_object() || !json->contains("design") || IsCalibration(*json)) {
+      continue;
+    }
+    absl::StatusOr<report::Summary> summary = report::ParseSummary(*json);
+    if (!summary.ok()) {
+      std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
+                   std::string(summary.status().message()).c_str());
+    } else if (summary->gpu_slug == calibration["gpu"]) {
+      out.summaries.push_back(*std::move(summary));
+    }
+  }
+  return out;
 }
 
 // Verdicts of a part of the plan are verdicts, but nobody should take them for
@@ -216,9 +248,11 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
                                          .registry_sha256 = kRegistrySha256,
                                          .picture_prefix = ""};
-  absl::StatusOr<std::string> text = IsCalibration(*summary)
-                                         ? report::RenderCalibration(*summary, options)
-                                         : report::RenderReport(*summary, options);
+  absl::StatusOr<std::string> text =
+      IsCalibration(*summary)
+          ? report::RenderCalibration(*summary, options,
+                                      RunsBeside(absl::GetFlag(FLAGS_record), *summary))
+          : report::RenderReport(*summary, options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string name =

@@ -98,6 +98,17 @@ def cell(variant, config, role, toggle, label, shape, p50, first, resources, sha
     }
 
 
+def change(base, candidate, index):
+    """What step `index` of the ladder does to the kernel."""
+    (registers, smem, ctas), (registers_on, smem_on, ctas_on) = (
+        RESOURCES[arm.removeprefix("ladder:")] for arm in (base, candidate))
+    first = base == "minimal_scalar"
+    return {"registers": [registers, registers_on], "smem_bytes": [smem, smem_on],
+            "spill_bytes": [0, 0], "warps_per_sm": [ctas * (2 if first else 4), ctas_on * 4],
+            "instructions": [1000 + 100 * index, 1100 + 100 * index], "evidence": [0, 32],
+            "opcodes": {"HMMA": [0, 32], "LDS": [80, 60 - index], "MUFU": [8, 4]}}
+
+
 def make_summary():
     cells, verdicts, controls, peers, floors = [], [], [], [], []
     for at, shape in enumerate(SHAPES):
@@ -127,6 +138,7 @@ def make_summary():
                 "within_process_sd": rounded(half), "between_process_sd": rounded(half / 3),
                 "predicted_low": predicted[0], "predicted_high": predicted[1],
                 "prediction_held": (high >= predicted[0] and low <= predicted[1]) if here else None,
+                "change": change(base, candidate, index),
             })
             base = candidate
         for kind, name, toggle, ratio in (("aa", "control:aa", "", 0.9995),
@@ -139,7 +151,9 @@ def make_summary():
                 "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
                 "ci_low": rounded(low), "ci_high": rounded(high),
                 "holds_one": low <= 1 <= high, "timing_verdict": timing,
-                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False})
+                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False,
+                "mde_ratio": rounded(1 + 1.4 * half), "within_process_sd": rounded(half),
+                "between_process_sd": rounded(half / 4)})
         for peer, times in PEERS_US.items():
             peers.append({
                 "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
