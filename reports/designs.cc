@@ -241,7 +241,7 @@ std::string DesignTitle(const Summary& summary) {
   return Cat("Design ", summary.design);
 }
 
-std::string DesignSections(const Summary& summary, std::string_view picture_prefix) {
+std::string DesignSummary(const Summary& summary, std::string_view picture_prefix) {
   const Shape& main = summary.MainShape();
   std::string out = "## Summary\n\n";
   if (IsFactorial(summary)) {
@@ -271,6 +271,12 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
            "_effects.svg)\n\n![Verdict of each toggle at each shape](", picture_prefix,
            summary.design, "_matrix.svg)\n\n");
   }
+  out.pop_back();  // one empty line between sections is put by the caller
+  return out;
+}
+
+std::string DesignTables(const Summary& summary) {
+  std::string out;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Append(&out, "## ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n");
     if (IsFactorial(summary)) {
@@ -295,7 +301,7 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
     }
     out += "\n";
   }
-  out.pop_back();  // one empty line between sections is put by the caller
+  out.pop_back();
   return out;
 }
 

@@ -61,9 +61,9 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   if (!warning.empty()) Append(&out, warning, "\n");
   if (!ladder) {
     for (const std::string& section :
-         {DesignSections(*summary, options.picture_prefix),
-          SmallShapesSection(*summary, options.picture_prefix),
+         {DesignSummary(*summary, options.picture_prefix),
           ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
+          SmallShapesSection(*summary, options.picture_prefix), DesignTables(*summary),
           IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }

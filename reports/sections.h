@@ -39,8 +39,10 @@ std::string CompactLadder(const Summary& summary, const Shape& shape);
 std::string PeerSection(const Summary& summary);
 std::string FloorSection(const Summary& summary);
 // The page of a design that is no ladder, below its heading and warning: what
-// each toggle does in each verdict and, for a factorial, who earned the gain.
-std::string DesignSections(const Summary& summary, std::string_view picture_prefix);
+// was found, with the pictures.
+std::string DesignSummary(const Summary& summary, std::string_view picture_prefix);
+// Then what each toggle does in each verdict and, for a factorial, who earned the gain.
+std::string DesignTables(const Summary& summary);
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 

@@ -245,7 +245,7 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
       "_throughput.svg)\n\nShapes that differ in their length alone, as many "
       "tokens each. FLOP are those of the keys that the mask shows: under the "
       "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
-      "fastest arm is another one from cell to cell.\n\n",
+      "fastest arm may be another one from cell to cell.\n\n",
       RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
   return Cat(out, "\n", RatioTable(summary, all), Means(summary, all));

@@ -166,6 +166,25 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
   return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
 }
 
+absl::StatusOr<report::TechniqueRecord> ReadTechniqueRecord(const std::string& dir) {
+  const std::string summary_file = absl::StrCat(dir, "/", ablations::kSummaryFile);
+  if (!std::filesystem::exists(summary_file)) {
+    return absl::NotFoundError(absl::StrCat(summary_file,
+                                            " is not there; write it with "
+                                            "`warpledger judge --record=",
+                                            dir, "`"));
+  }
+  absl::StatusOr<nlohmann::ordered_json> summary = ReadJson(summary_file);
+  if (!summary.ok()) return summary.status();
+  report::TechniqueRecord record = {.summary = *std::move(summary), .codegen = nullptr};
+  const std::string codegen_file = absl::StrCat(dir, "/", ablations::kCodegenFile);
+  if (!std::filesystem::exists(codegen_file)) return record;
+  absl::StatusOr<nlohmann::ordered_json> codegen = ReadJson(codegen_file);
+  if (!codegen.ok()) return codegen.status();
+  record.codegen = *std::move(codegen);
+  return record;
+}
+
 bool HasDtypes(const std::string& dir) {
   std::error_code error;
   return std::filesystem::exists(absl::StrCat(dir, "/", ablations::kDtypesFile), error);
@@ -256,21 +275,17 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
   }
+  const std::vector<std::string> dirs =
+      absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
+  if (dirs.empty()) {
+    return absl::InvalidArgumentError(
+        "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
+  }
   std::vector<report::TechniqueRecord> records;
-  for (const std::string& dir : std::vector<std::string>(
-           absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty()))) {
-    report::TechniqueRecord record;
-    absl::StatusOr<nlohmann::ordered_json> summary =
-        ReadJson(absl::StrCat(dir, "/", ablations::kSummaryFile));
-    if (!summary.ok()) return summary.status();
-    record.summary = *std::move(summary);
-    const std::string codegen = absl::StrCat(dir, "/", ablations::kCodegenFile);
-    if (std::filesystem::exists(codegen)) {
-      absl::StatusOr<nlohmann::ordered_json> read = ReadJson(codegen);
-      if (!read.ok()) return read.status();
-      record.codegen = *std::move(read);
-    }
-    records.push_back(std::move(record));
+  for (const std::string& dir : dirs) {
+    absl::StatusOr<report::TechniqueRecord> record = ReadTechniqueRecord(dir);
+    if (!record.ok()) return record.status();
+    records.push_back(*std::move(record));
   }
   const absl::StatusOr<std::vector<report::Page>> pages = report::RenderTechniques(
       records, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});

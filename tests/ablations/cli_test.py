@@ -22,8 +22,8 @@ HAS_KERNELS = False
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 
-COMMANDS = ("list", "check", "run", "judge", "report", "exec", "compare", "gate", "ratchet",
-            "dtypes")
+COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "exec", "compare", "gate",
+            "ratchet", "dtypes")
 PROCESSES = 3
 BLOCKS = 6
 ARMS = (
@@ -526,6 +526,36 @@ class Report(RecordTest):
                                   "--readme=README.md")
         self.assertNotEqual(result.returncode, OK)
         self.assertEqual(readme.read_bytes(), before)
+
+
+class Techniques(RecordTest):
+    def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        result = self.run_program("techniques", "--record=record", "--out=out")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
+        self.assertIn("2026-01-02-example", index)
+        page = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
+        self.assertIn("1 verdict in 1 design", page)
+        self.assertIn("](techniques/mma_sync.md)", index)
+        self.assertTrue((self.path / "out/techniques/mma_sync.md").exists())
+
+    def test_wants_judged_records_and_a_place(self):
+        self.assertIn("--out=DIR is missing",
+                      self.refused(USAGE, "techniques", "--record=record"))
+        self.assertIn("--record=DIR[,DIR..] is missing",
+                      self.refused(USAGE, "techniques", "--out=out"))
+        self.assertIn("`warpledger judge --record=record`",
+                      self.refused(USAGE, "techniques", "--record=record", "--out=out"))
+
+    def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        self.assertIn("both of design ladder",
+                      self.refused(USAGE, "techniques", "--record=record,record", "--out=out"))
+        (self.record / "summary.json").write_text("{")
+        self.assertIn("record/summary.json",
+                      self.refused(DAMAGED, "techniques", "--record=record", "--out=out"))
+        self.assertFalse((self.path / "out").exists())
 
 
 if __name__ == "__main__":
