@@ -5,6 +5,9 @@
 #include <map>
 #include <optional>
 
+#include "ablations/analysis/verdict.h"
+#include "ablations/designs.h"
+#include "ablations/own_designs.h"
 #include "ablations/rounded.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -191,27 +194,32 @@ void AddAttribution(Factorial factorial, const std::string& design, const std::s
   }
 }
 
-Json InfeasibleCells(const Factorial& factorial) {
-  const std::vector<std::string>& toggles = factorial.toggles;
-  const std::vector<uint32_t>& cells = factorial.lattice.cells();
-  const auto bit = [&](std::string_view id) -> uint32_t {
-    const auto at = std::find(toggles.begin(), toggles.end(), id);
-    return at == toggles.end() ? 0 : 1u << (at - toggles.begin());
+Json InfeasibleCells(const Factorial& factorial, const std::string& design_name) {
+  // A record can be older than a rule or a name of today's registry: what it timed is
+  // not listed, and what it lacks without a rule of today has no reason.
+  OwnDesign design = ParseOwnDesign(design_name);
+  if (design_name == "factorial") {
+    design.design = DeclaredFactorialDesign();
+    design.error.clear();
+  }
+  const auto timed = [&](const std::string& cell) {
+    return std::any_of(factorial.arms.begin(), factorial.arms.end(),
+                       [&](const Arm* arm) { return arm->name == cell; });
   };
   Json infeasible = Json::array();
-  for (uint32_t mask = 0; mask < 1u << toggles.size(); ++mask) {
-    if (std::find(cells.begin(), cells.end(), mask) != cells.end()) continue;
-    Json row = {{"variant", CellName(factorial, mask)}, {"toggle", nullptr}, {"missing", nullptr}};
-    for (const sdpa::ToggleRow& toggle : sdpa::kToggles) {
-      if (!(mask & bit(toggle.id))) continue;
-      for (const sdpa::ToggleField need : toggle.needs) {
-        const uint32_t needed = need == nullptr ? 0 : bit(sdpa::ToggleId(need));
-        if (needed == 0 || mask & needed || !row["toggle"].is_null()) continue;
-        row["toggle"] = toggle.id;
-        row["missing"] = sdpa::ToggleId(need);
-      }
-    }
-    infeasible.push_back(std::move(row));
+  for (const InfeasibleCell& cell : design.design.infeasible) {
+    if (timed(cell.name)) continue;
+    infeasible.push_back(
+        {{"variant", cell.name}, {"toggle", cell.toggle}, {"missing", cell.missing}});
+    if (cell.why.empty()) continue;
+    infeasible.back()["why"] = cell.why;
+    infeasible.back()["verdict"] = VerdictName(analysis::Verdict::kNotApplicable);
+  }
+  if (design.ok() && !infeasible.empty()) return infeasible;
+  for (uint32_t mask = 0; mask < 1u << factorial.toggles.size(); ++mask) {
+    const std::string cell = CellName(factorial, mask);
+    if (timed(cell)) continue;
+    infeasible.push_back({{"variant", cell}, {"toggle", nullptr}, {"missing", nullptr}});
   }
   return infeasible;
 }

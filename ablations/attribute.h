@@ -51,8 +51,9 @@ void AddAttribution(Factorial factorial, const std::string& design, const std::s
                     const std::vector<CellData>& cells, const AttributionOptions& options,
                     nlohmann::ordered_json* summary);
 
-// The combinations that the factorial lacks, each with the rule that forbids it.
-nlohmann::ordered_json InfeasibleCells(const Factorial& factorial);
+// The combinations that the design spans and the record lacks, each with the rule that
+// forbids it.
+nlohmann::ordered_json InfeasibleCells(const Factorial& factorial, const std::string& design_name);
 
 }  // namespace warpledger::ablations
 

@@ -23,6 +23,9 @@
 
 namespace warpledger::ablations {
 
+// Operations of a reference; of larger problems a sample of the rows is checked.
+inline constexpr double kMaxReferenceFlops = 1e10;
+
 inline constexpr char kMaxErrorRule[] = "max|out-ref| <= 2 max|naive-ref| + half an fp16 ulp";
 
 struct Accuracy {

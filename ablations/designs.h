@@ -38,13 +38,32 @@ struct DesignArm {
   bool spin_alone = false;  // replays of nothing but the delay
 };
 
-// A combination that a factorial spans and the kernels can't have.
+// A combination that a design spans and the kernels can't have.
 struct InfeasibleCell {
   std::string name;
   std::string toggle;    // on there
   std::string missing;   // which it needs, and which is off there; or, with `why`, what excludes it
-  std::string why = {};  // no missing need but a rule of the kernels
+  std::string why = {};  // the rule that excludes it; empty: it lacks a need
+
+  // "cp_async_stages needs vector_loads", "xor_swizzle can't go with wmma_qk: …".
+  std::string Reason() const {
+    return why.empty() ? toggle + " needs " + missing
+                       : toggle + " can't go with " + missing + ": " + why;
+  }
 };
+
+// `reason` is WhyInvalid() of the cell's configuration.
+inline InfeasibleCell Infeasible(std::string name, const sdpa::InvalidReason& reason) {
+  InfeasibleCell cell = {.name = std::move(name),
+                         .toggle = std::string(reason.toggle),
+                         .missing = std::string(reason.missing),
+                         .why = std::string(reason.why)};
+  // Families and some rows exclude each other without a reason of their own.
+  if (reason.kind == sdpa::InvalidReason::Kind::kExcluded && cell.why.empty()) {
+    cell.why = "one kernel can't have both";
+  }
+  return cell;
+}
 
 struct Design {
   std::string name;
@@ -291,8 +310,7 @@ inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleFi
   for (unsigned mask = 0; mask < combinations; ++mask) {
     const sdpa::Config config = config_of(mask);
     if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
-      design.infeasible.push_back(
-          {name_of(mask), std::string(reason.toggle), std::string(reason.missing)});
+      design.infeasible.push_back(Infeasible(name_of(mask), reason));
       continue;
     }
     DesignArm arm = {

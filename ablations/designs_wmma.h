@@ -48,10 +48,7 @@ inline std::string AddLevel(const Level& step, const std::string& base, char sep
   AddNeeds(step.field, &config);
   config.*step.field = step.level;
   if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
-    design->infeasible.push_back({.name = name,
-                                  .toggle = std::string(reason.toggle),
-                                  .missing = std::string(reason.missing),
-                                  .why = std::string(reason.why)});
+    design->infeasible.push_back(Infeasible(name, reason));
     return name;
   }
   for (const DesignArm& arm : design->arms) {

@@ -1,7 +1,13 @@
 #include "ablations/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+
+#include "ablations/analysis/quantile.h"
+#include "ablations/correctness.h"
+#include "ablations/worker.h"
+#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -13,6 +19,14 @@ constexpr double kWarmUpSeconds = 0.3;
 // ComputeReference() does about so many of the shape's operations per second
 // and core; measured on a server's core at the shape `long`.
 constexpr double kReferenceFlopsPerCore = 0.7e9;
+
+// One replay of a kernel that takes `us`, as the timer plans it (PlanLaunches() in
+// micro/harness/graph_timer.h).
+double ReplayUs(const RunPlan& plan, double us) {
+  const double rotations = std::ceil(plan.replay_us / us / kInputSets);
+  const double most = std::max(1, plan.max_launches / kInputSets);
+  return std::clamp(rotations, 1.0, most) * kInputSets * us;
+}
 
 }  // namespace
 
@@ -26,7 +40,23 @@ std::set<BlockKey> CompletedOurs(const Record& record) {
   return done;
 }
 
-RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done) {
+KnownTimes TimesIn(const Record& record) {
+  std::map<std::string, std::string> configs;
+  for (const Arm& arm : record.run.arms) {
+    if (arm.role != kRolePeer) configs[arm.name] = arm.config;
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<double>> samples;
+  for (const Sample& sample : record.samples) {
+    const auto config = configs.find(sample.arm);
+    if (config != configs.end()) samples[{config->second, sample.shape}].push_back(sample.us);
+  }
+  KnownTimes known;
+  for (auto& [key, us] : samples) known[key] = analysis::Median(std::move(us));
+  return known;
+}
+
+RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
+                        const KnownTimes& known) {
   RunEstimate estimate;
   estimate.arms = static_cast<int>(plan.design.arms.size()) + 1;
   std::vector<sdpa::Config> configs;
@@ -36,6 +66,18 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done) {
     }
   }
   estimate.kernels = static_cast<int>(configs.size());
+  std::map<std::string, double> block_us;  // replays of all arms on a shape
+  for (const sdpa::NamedShape& shape : plan.shapes) {
+    std::vector<std::string> names = {""};
+    for (const DesignArm& arm : plan.design.arms) names.push_back(sdpa::ConfigName(arm.config));
+    for (const std::string& name : names) {
+      const auto us = known.find({name, std::string(shape.name)});
+      const bool found = us != known.end() && us->second > 0;
+      block_us[std::string(shape.name)] += found ? ReplayUs(plan, us->second) : plan.replay_us;
+      ++estimate.times;
+      estimate.times_known += found ? 1 : 0;
+    }
+  }
   for (int process = 0; process < plan.processes; ++process) {
     for (const sdpa::NamedShape& shape : plan.shapes) {
       int left = 0;
@@ -51,10 +93,10 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done) {
       estimate.blocks_done += plan.blocks - left;
       estimate.samples_left += static_cast<int64_t>(left) * estimate.arms;
       if (left == 0) continue;
-      const double reference =
-          sdpa::Flops(shape.problem) / (kReferenceFlopsPerCore * std::max(1, plan.cpu_cores));
-      estimate.seconds_left +=
-          kStartSeconds + kWarmUpSeconds + reference + 2e-6 * plan.replay_us * left * estimate.arms;
+      const double reference = std::min(sdpa::Flops(shape.problem), kMaxReferenceFlops) /
+                               (kReferenceFlopsPerCore * std::max(1, plan.cpu_cores));
+      estimate.seconds_left += kStartSeconds + kWarmUpSeconds + reference +
+                               2e-6 * left * block_us[std::string(shape.name)];
     }
   }
   estimate.samples = estimate.blocks * estimate.arms;

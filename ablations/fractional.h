@@ -180,10 +180,7 @@ inline Design FractionalDesign(std::string name, const std::vector<sdpa::ToggleF
     if (mask == 0) cell += "none";
     const sdpa::Config config = internal::ConfigOf(factors, mask, fixed);
     if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
-      design.infeasible.push_back({.name = cell,
-                                   .toggle = std::string(reason.toggle),
-                                   .missing = std::string(reason.missing),
-                                   .why = std::string(reason.why)});
+      design.infeasible.push_back(Infeasible(cell, reason));
       continue;
     }
     design.arms.push_back(

@@ -2,11 +2,12 @@
 // the table that lists them and instances.json. CMake compiles and runs this
 // program while it configures; it uses the standard library alone.
 //
-//   generate_instances <directory>
+//   generate_instances <directory> [design]...
 //
-// Prints a line per translation unit: its family (families are compiled for
-// different architectures), a space and its path. A file whose
-// contents would not change is left alone, so that nothing is recompiled.
+// The designs are AllDesigns() and those of one's own that are named
+// (own_designs.h); another name is refused. Prints a line per translation unit: its family
+// (families are compiled for different architectures), a space and its path. A file whose contents
+// would not change is left alone, so that nothing is recompiled.
 
 #include <algorithm>
 #include <cstdio>
@@ -15,9 +16,11 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ablations/designs.h"
+#include "ablations/own_designs.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/variant.h"
 
@@ -59,15 +62,24 @@ std::string Initialiser(const Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: generate_instances <directory>\n");
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: generate_instances <directory> [design]...\n");
     return 2;
+  }
+  std::vector<warpledger::ablations::Design> designs = warpledger::ablations::AllDesigns();
+  for (int i = 2; i < argc; ++i) {
+    warpledger::ablations::OwnDesign own = warpledger::ablations::ParseOwnDesign(argv[i]);
+    if (!own.ok()) {
+      std::cerr << "WARPLEDGER_EXTRA_DESIGNS: " << own.error << "\n";
+      return 1;
+    }
+    designs.push_back(std::move(own.design));
   }
   const std::filesystem::path directory = argv[1];
   std::filesystem::create_directories(directory);
 
   std::vector<Config> configs;
-  for (const auto& design : warpledger::ablations::AllDesigns()) {
+  for (const auto& design : designs) {
     for (const auto& arm : design.arms) {
       if (const auto reason = warpledger::sdpa::WhyInvalid(arm.config)) {
         std::cerr << "design " << design.name << ", arm " << arm.name << ": toggle "

@@ -3,44 +3,19 @@
 #include <algorithm>
 
 #include "ablations/calibration_plan.h"
-#include "ablations/fractional.h"
 #include "ablations/nearest.h"
+#include "ablations/own_designs.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "kernels/common/text.h"
+#include "warpledger_build_info.h"
 
 namespace warpledger::ablations {
 namespace {
-
-std::vector<std::string> SplitNames(std::string_view list) {
-  std::vector<std::string> names;
-  for (const absl::string_view part : absl::StrSplit(Text(list), ',')) {
-    const std::string name(absl::StripAsciiWhitespace(part));
-    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
-    names.push_back(name);
-  }
-  return names;
-}
-
-absl::Status InvalidConfig(std::string_view name, const sdpa::InvalidReason& reason) {
-  if (reason.kind == sdpa::InvalidReason::Kind::kUnknownLevel) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " has no such level"));
-  }
-  if (reason.kind == sdpa::InvalidReason::Kind::kExcluded) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "variant '", Text(name), "': ", Text(reason.toggle), " can't go with ",
-        Text(reason.missing), reason.why.empty() ? "" : absl::StrCat(" (", Text(reason.why), ")"),
-        "; drop one of them"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("variant '", Text(name), "': ", Text(reason.toggle), " needs ",
-                   Text(reason.missing), ", which is off; add '", Text(reason.missing), "'"));
-}
 
 absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
   sdpa::Config config;
@@ -100,97 +75,26 @@ auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
   return result;
 }
 
-absl::StatusOr<std::vector<sdpa::ToggleField>> ParseTechniques(std::string_view list) {
+absl::StatusOr<Design> FindOwnDesign(std::string_view name) {
+  OwnDesign own = ParseOwnDesign(name);
+  if (own.ok()) return std::move(own.design);
+  if (own.unknown_toggle.empty()) return absl::InvalidArgumentError(own.error);
   std::vector<std::string> known;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.control) known.emplace_back(row.id);
   }
-  std::vector<std::string> names = SplitNames(list);
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return UnknownName("toggle", name, known);
-    }
-  }
-  std::vector<sdpa::ToggleField> fields;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (std::find(names.begin(), names.end(), row.id) != names.end()) fields.push_back(row.field);
-  }
-  return fields;
+  return UnknownName("toggle", own.unknown_toggle, known);
 }
 
-absl::StatusOr<Design> ParseFactorial(std::string_view name) {
-  const auto refuse = [&](const auto&... why) {
-    return absl::InvalidArgumentError(absl::StrCat("design '", Text(name), "': ", why...));
-  };
-  std::string_view list = name.substr(name.find(':') + 1);
-  const size_t at = list.find('@');
-  const std::string_view background_list =
-      at == std::string_view::npos ? std::string_view() : list.substr(at + 1);
-  const auto factors = ParseTechniques(list.substr(0, at));
-  if (!factors.ok()) return factors.status();
-  const auto fixed = ParseTechniques(background_list);
-  if (!fixed.ok()) return fixed.status();
-  const bool fractional = IsFractional(name);
-  const size_t least = fractional ? kMinFractionFactors : 1;
-  const size_t most = fractional ? kMaxFractionFactors : kMaxFactors;
-  if (factors->size() < least || factors->size() > most) {
-    return refuse("it spans ", factors->size(), " toggles; name ", least, " to ", most,
-                  !fractional && factors->size() > most ? ", or a fractional:… of more" : "");
-  }
-  sdpa::Config background;
-  for (const sdpa::ToggleField field : *fixed) {
-    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      if (row.field == field) background.*field = FirstOnLevel(row);
-    }
-    AddNeeds(field, &background);
-  }
-  for (const sdpa::ToggleField factor : *factors) {
-    if (background.*factor == 0) continue;
-    const std::string id(sdpa::ToggleId(factor));
-    return refuse(id, " is switched, but its background names it or needs it; drop it from one ",
-                  "side of '@'");
-  }
-  if (fractional) return FractionalDesign(std::string(name), *factors, background);
-  return FactorialDesign(std::string(name), *factors, background);
-}
-
-absl::StatusOr<Design> ParseSweep(std::string_view name) {
-  const std::string_view list = name.substr(name.find(':') + 1);
-  const size_t at = list.find('@');
-  const auto swept = ParseTechniques(list.substr(0, at));
-  if (!swept.ok()) return swept.status();
-  const auto fixed =
-      ParseTechniques(at == std::string_view::npos ? std::string_view() : list.substr(at + 1));
-  if (!fixed.ok()) return fixed.status();
-  if (swept->size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("design '", Text(name), "': it sweeps ", swept->size(), " toggles; name one"));
-  }
-  sdpa::Config background;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (std::find(fixed->begin(), fixed->end(), row.field) == fixed->end()) continue;
-    AddNeeds(row.field, &background);
-    background.*row.field = FirstOnLevel(row);
-  }
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.field != (*swept)[0]) continue;
-    Design design = SweepDesign(std::string(name), row, background);
-    for (const DesignArm& arm : design.arms) {
-      if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(arm.config)) {
-        return InvalidConfig(arm.name, reason);
-      }
-    }
-    return design;
-  }
-  return absl::InternalError("a toggle without a row");
+// The designs that this build was asked for by name.
+std::vector<std::string> ExtraDesignNames() {
+  return absl::StrSplit(build_info::kExtraDesigns, ';', absl::SkipEmpty());
 }
 
 }  // namespace
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
-  if (IsFactorial(name) && name.find(':') != std::string_view::npos) return ParseFactorial(name);
-  if (IsFractional(name)) return ParseFactorial(name);
-  if (IsSweep(name)) return ParseSweep(name);
+  if (IsOwnDesign(name)) return FindOwnDesign(name);
   if (IsCalibration(name)) return CalibrationDesign(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
@@ -200,13 +104,36 @@ absl::StatusOr<Design> FindDesign(std::string_view name) {
   return UnknownName("design", name, known);
 }
 
+std::vector<Design> BuiltDesigns() {
+  std::vector<Design> designs = AllDesigns();
+  for (const std::string& name : ExtraDesignNames()) {
+    // The instance generator refused all others when CMake configured the build.
+    if (OwnDesign own = ParseOwnDesign(name); own.ok()) designs.push_back(std::move(own.design));
+  }
+  return designs;
+}
+
+std::string HowToBuild(const Design& design) {
+  std::vector<std::string> names = ExtraDesignNames();
+  names.push_back(design.name);
+  return absl::StrCat("cmake --preset release '-DWARPLEDGER_EXTRA_DESIGNS=",
+                      absl::StrJoin(names, ";"), "' && cmake --build --preset release");
+}
+
 std::vector<NamedVariant> AllVariants() {
   std::vector<NamedVariant> variants;
-  for (const Design& design : AllDesigns()) {
+  for (const Design& design : BuiltDesigns()) {
     for (const DesignArm& arm : design.arms) {
-      const bool known = std::any_of(variants.begin(), variants.end(),
-                                     [&](const auto& v) { return v.config == arm.config; });
-      if (!known) variants.push_back({arm.name, arm.config});
+      bool known = false;
+      bool name_taken = false;
+      for (const NamedVariant& variant : variants) {
+        known = known || variant.config == arm.config;
+        name_taken = name_taken || variant.name == arm.name;
+      }
+      // Cells of two factorials can share a name, not a configuration.
+      if (!known) {
+        variants.push_back({name_taken ? sdpa::ConfigName(arm.config) : arm.name, arm.config});
+      }
     }
   }
   return variants;
@@ -214,7 +141,7 @@ std::vector<NamedVariant> AllVariants() {
 
 std::vector<sdpa::Config> AllInstanceConfigs() {
   std::vector<sdpa::Config> configs;
-  for (const Design& design : AllDesigns()) {
+  for (const Design& design : BuiltDesigns()) {
     for (const DesignArm& arm : design.arms) {
       for (const sdpa::Config& config : Specialisations(design, arm)) {
         if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
@@ -235,7 +162,7 @@ absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
   const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
   if (!config.ok()) return config.status();
   if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {
-    return InvalidConfig(name, reason);
+    return absl::InvalidArgumentError(DescribeInvalid(name, reason));
   }
   return NamedVariant{sdpa::ConfigName(*config), *config};
 }

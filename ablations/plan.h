@@ -21,14 +21,16 @@ struct NamedVariant {
   sdpa::Config config;
 };
 
-// A design of AllDesigns() by its name, or a factorial of one's own:
-// "factorial:a,b" spans the toggles a and b on top of what they need,
-// "factorial:a,b@c,d" with c and d on in every cell too. InvalidArgument for a
-// toggle that does not exist or is a control, for none of them or more than
-// kMaxFactors, and for a background that needs a toggle which the cells switch.
-// "fractional:a,b,c,d[@e]" spans a regular fraction of kMinFractionFactors toggles or
-// more, "sweep:a[@b]" the levels of one (fractional.h).
+// A design of AllDesigns() by its name, one of one's own (own_designs.h), or a
+// calibration's. InvalidArgument for anything else.
 absl::StatusOr<Design> FindDesign(std::string_view name);
+
+// The designs whose kernels a build with nvcc holds: AllDesigns(), and those of one's
+// own that CMake's WARPLEDGER_EXTRA_DESIGNS names.
+std::vector<Design> BuiltDesigns();
+
+// The command that builds what this build holds and the kernels of an own design.
+std::string HowToBuild(const Design& design);
 
 // A variant by a design's arm ("ladder:wmma_pv") or by its printed configuration
 // ("kv_tiling+warp_shuffle"). InvalidArgument names the rule that it breaks.

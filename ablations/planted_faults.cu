@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "ablations/planted_faults.h"
+#include "ablations/planted_fault_kernels.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -7,13 +7,10 @@
 //                   that fails to stop it leaves a GPU spinning)
 //   write_outside   it writes into memory of ours right behind its output
 //   write_unmapped  it writes where no memory is
-//
-//   RETURN_IF_CUDA_ERROR(LaunchPlantedFault(Fault::kTrap, nullptr, stream), "planting a fault");
+// planted_fault_kernels.h commits them.
 
 #ifndef WARPLEDGER_ABLATIONS_PLANTED_FAULTS_H_
 #define WARPLEDGER_ABLATIONS_PLANTED_FAULTS_H_
-
-#include <cuda_runtime_api.h>
 
 #include <string>
 #include <string_view>
@@ -48,10 +45,6 @@ absl::StatusOr<Fault> FindFault(std::string_view name);
 absl::StatusOr<std::vector<PlantedFault>> ParsePlants(std::string_view text,
                                                       const std::vector<std::string>& arms,
                                                       const std::vector<std::string>& shapes);
-
-// A kernel of one thread that commits `fault`. `behind_output` is the first byte
-// behind an output.
-cudaError_t LaunchPlantedFault(Fault fault, void* behind_output, cudaStream_t stream);
 
 }  // namespace warpledger::ablations
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ablations/planted_fault_kernels.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
 

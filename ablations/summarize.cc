@@ -66,7 +66,7 @@ absl::Status AddFactorial(const RecordIndex& index, Json* summary) {
                     .bootstrap = index.Bootstrap("attribution", index.run().design, shape.name)},
                    summary);
   }
-  (*summary)["infeasible"] = InfeasibleCells(*factorial);
+  (*summary)["infeasible"] = InfeasibleCells(*factorial, index.run().design);
   return absl::OkStatus();
 }
 

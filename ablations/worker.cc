@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ablations/block_order.h"
+#include "ablations/correctness.h"
 #include "ablations/plan.h"
 #include "ablations/planted_faults.h"
 #include "ablations/record.h"
@@ -27,9 +28,6 @@ namespace {
 // The clocks of an idle GPU are low; replays before the first block raise them.
 // ablations/peers.py does the same (WARM_UP_S).
 constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
-
-// Operations of a reference; of larger problems a sample of the rows is checked.
-constexpr double kMaxReferenceFlops = 1e10;
 
 struct TimedArm {
   std::string name;

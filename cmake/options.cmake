@@ -6,6 +6,9 @@ option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on h
 option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
        ON)
 
+set(WARPLEDGER_EXTRA_DESIGNS "" CACHE STRING
+    "Designs of one's own whose kernels are compiled too: factorial:a,b@c;sweep:d")
+
 # A time taken from an unoptimised binary is worthless, so Release is what you
 # get by default; the programs refuse to measure in any other build type.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -158,10 +158,13 @@ absl::Span<const Command> AllCommands() {
       {.name = "run",
        .arguments = "--out=DIR [flags]",
        .summary = "Measures a design on shapes and writes a record (needs a GPU)",
-       .details = "The same call on the same directory resumes a run that was stopped.",
+       .details =
+           "The same call on the same directory resumes a run that was stopped. --dry_run refuses "
+           "what a run would refuse,\nand takes the times of an earlier record, --record, for its "
+           "estimate.",
        .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
-                 "max_launches", "peers", "python", "silence_limit_s", "dry_run", "arm_limit_s",
-                 "cache", "stop", "plant"},
+                 "max_launches", "peers", "python", "silence_limit_s", "dry_run", "record",
+                 "arm_limit_s", "cache", "stop", "plant"},
        .run = &RunCommand},
       {.name = "calibrate",
        .arguments = "--out=DIR [flags]",

@@ -3,17 +3,16 @@
 #ifndef WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_
 #define WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_
 
-#include <functional>
-
+#include "ablations/cli/run_flags.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/config.h"
 
 namespace warpledger::cli {
 
-// Prints it from the flags of `run`; needs no GPU and writes nothing. `holds`
-// says whether this build has a kernel; empty: it is one without CUDA. Returns
-// the exit code: kExitFinding when a build with CUDA lacks a kernel.
-absl::StatusOr<int> DryRun(const std::function<bool(const sdpa::Config&)>& holds);
+// Prints it from the flags of `run`, refused where a run would refuse them; needs no
+// GPU and writes nothing. `holds` says whether this build has a kernel; empty: it is
+// one without CUDA. Returns the exit code: kExitFinding when a build with CUDA lacks
+// a kernel.
+absl::StatusOr<int> DryRun(const HoldsKernel& holds);
 
 }  // namespace warpledger::cli
 

@@ -1,22 +1,20 @@
 // `warpledger check`, `run`, `exec` and the worker that `run` starts.
 
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <iterator>
+#include <set>
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/dry_run.h"
 #include "ablations/cli/flags.h"
-#include "ablations/cli/python.h"
+#include "ablations/cli/run_flags.h"
 #include "ablations/npy.h"
 #include "ablations/plan.h"
-#include "ablations/planted_faults.h"
 #include "ablations/progress.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
-#include "ablations/stopping.h"
 #include "ablations/tensor_npy.h"
 #include "ablations/worker.h"
 #include "absl/algorithm/container.h"
@@ -86,19 +84,12 @@ bool IsCompiled(const sdpa::Config& config) {
 }
 
 absl::Status CheckCompiled(const ablations::Design& design) {
-  int missing = 0;
-  std::string first;
-  for (const ablations::DesignArm& arm : design.arms) {
-    for (const sdpa::Config& config : Specialisations(design, arm)) {
-      if (IsCompiled(config)) continue;
-      if (missing++ == 0) first = sdpa::InstanceName(config);
-    }
-  }
-  if (missing == 0) return absl::OkStatus();
+  const std::set<std::string> missing = MissingKernels(design, &IsCompiled);
+  if (missing.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "design '", design.name, "': this build lacks ", missing, " of its kernels, ", first,
-      " among them; `warpledger run --dry_run` names all. Add the design to AllDesigns() in "
-      "ablations/designs.h and build again"));
+      "design '", design.name, "': this build lacks ", missing.size(), " of its kernels, ",
+      *missing.begin(), " among them; `warpledger run --dry_run` names all. To build them: ",
+      ablations::HowToBuild(design)));
 }
 
 }  // namespace
@@ -156,58 +147,13 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
         absl::StrCat("this is a ", build_info::kBuildType,
                      " build; times are taken from Release builds only (cmake --preset release)"));
   }
-  ablations::RunOptions options;
-  options.design = absl::GetFlag(FLAGS_design);
-  const auto design = ablations::FindDesign(options.design);
-  if (!design.ok()) return design.status();
-  RETURN_IF_ERROR(CheckCompiled(*design));
-  auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
-  if (!shapes.ok()) return shapes.status();
-  options.shapes = *std::move(shapes);
-  options.out_dir = absl::GetFlag(FLAGS_out);
+  const absl::StatusOr<RunRequest> request = RunRequestFromFlags();
+  if (!request.ok()) return request.status();
+  RETURN_IF_ERROR(CheckCompiled(request->design));
+  const ablations::RunOptions& options = request->options;
   if (options.out_dir.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");
   }
-  options.processes = absl::GetFlag(FLAGS_processes);
-  options.blocks = absl::GetFlag(FLAGS_blocks);
-  options.seed = absl::GetFlag(FLAGS_seed);
-  options.replay_us = absl::GetFlag(FLAGS_replay_us);
-  options.max_launches = absl::GetFlag(FLAGS_max_launches);
-  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
-  options.arm_limit_s = absl::GetFlag(FLAGS_arm_limit_s);
-  options.cache = absl::GetFlag(FLAGS_cache);
-  if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
-  }
-  auto stopping = ablations::ParseStopping(absl::GetFlag(FLAGS_stop), options.processes);
-  if (!stopping.ok()) return stopping.status();
-  options.stopping = *std::move(stopping);
-  std::vector<std::string> arms;
-  for (const ablations::DesignArm& arm : design->arms) arms.push_back(arm.name);
-  std::vector<std::string> shape_names;
-  for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
-  auto planted = ablations::ParsePlants(absl::GetFlag(FLAGS_plant), arms, shape_names);
-  if (!planted.ok()) return planted.status();
-  options.planted = *std::move(planted);
-  // Written so that NaN is refused too.
-  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
-  if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
-      options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
-      options.max_launches < ablations::kInputSets) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
-                     "be positive, --max_launches at least ",
-                     ablations::kInputSets));
-  }
-  const std::string peers = absl::GetFlag(FLAGS_peers);
-  if (peers != "auto" && peers != "off") {
-    return absl::InvalidArgumentError(absl::StrCat("--peers=", peers, ": it is auto or off"));
-  }
-  options.peers = peers == "auto";
-  options.python = PythonInterpreter();
-  const absl::Span<const std::string> line = CommandLine();
-  options.argv.assign(line.begin(), line.end());
   RETURN_IF_ERROR(ablations::RunDesign(options));
   std::printf("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir.c_str(),
               options.out_dir.c_str());

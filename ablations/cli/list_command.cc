@@ -90,7 +90,7 @@ Json RegistryJson() {
   Json toggles = Json::array();
   for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
   Json designs = Json::array();
-  for (const ablations::Design& design : ablations::AllDesigns()) {
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
     Json arms = Json::array();
     for (const ablations::DesignArm& arm : design.arms) {
       arms.push_back({{"name", arm.name},
@@ -167,7 +167,7 @@ void PrintVariants() {
 
 void PrintDesigns() {
   std::printf("Designs\n");
-  for (const ablations::Design& design : ablations::AllDesigns()) {
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
     std::printf("  %s: %s (head_dim %s)\n", design.name.c_str(), design.label.c_str(),
                 absl::StrJoin(design.head_dims, ", ").c_str());
     for (const ablations::DesignArm& arm : design.arms) {

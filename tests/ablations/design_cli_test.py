@@ -8,6 +8,7 @@ Records are invented from a model whose effects are known; see design_record.py.
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -180,8 +181,36 @@ class Factorial(DesignTest):
         for cell in summary["infeasible"]:
             self.assertEqual((cell["toggle"], cell["missing"]),
                              ("cp_async_stages", "vector_loads"))
+            self.assertNotIn("why", cell)
             self.assertIn("cp_async_stages", cell["variant"])
             self.assertNotIn("vector_loads", cell["variant"])
+
+    def test_says_of_an_excluded_cell_what_excludes_it_and_why(self):
+        # wmma_qk is always on: smem_layout needs it.
+        base = "kv_tiling+vector_loads+wmma_qk+wmma_pv"
+        arms = [("none", "", "base", "", ""),
+                ("cp_async_stages", "+cp_async_stages", "step", "cp_async_stages", "cell:none"),
+                ("smem_layout", "+smem_layout", "step", "smem_layout", "cell:none"),
+                ("cp_async_stages+smem_layout", "+cp_async_stages+smem_layout", "step",
+                 "smem_layout", "cell:cp_async_stages")]
+        arms = [{"name": f"cell:{cell}", "config": base + config, "role": role, "toggle": toggle,
+                 "base": against} for cell, config, role, toggle, against in arms]
+        record = self.path / "record"
+        design_record.write(record, "factorial:cp_async_stages,smem_layout,xor_swizzle", arms,
+                            ["mission_b"], lambda toggles, shape: 100.0 / (1 + len(toggles)))
+        self.call("judge", f"--record={record}")
+        cells = json.loads((record / "summary.json").read_text())["infeasible"]
+        self.assertEqual([cell["variant"] for cell in cells],
+                         ["cell:xor_swizzle", "cell:cp_async_stages+xor_swizzle",
+                          "cell:smem_layout+xor_swizzle",
+                          "cell:cp_async_stages+smem_layout+xor_swizzle"])
+        for cell in cells:
+            self.assertEqual((cell["toggle"], cell["missing"], cell["verdict"]),
+                             ("xor_swizzle", "wmma_qk", "NOT_APPLICABLE"))
+            self.assertIn("leading dimension", cell["why"])
+        self.report("--noplots")
+        self.assertIn("`xor_swizzle` can't go with `wmma_qk`, for ",
+                      next((self.path / "out").glob("*.md")).read_text())
 
     def test_a_broken_cell_takes_the_shares_but_not_the_main_effects(self):
         summary = self.judged("factorial", wrong=["cell:wmma_qk"])
@@ -231,6 +260,7 @@ class DryRun(DesignTest):
         code, out, _ = self.run_dry("--design=factorial", "--shapes=small", "--processes=2",
                                     "--blocks=3")
         self.assertEqual(code, 0, out)
+        self.assertIn("Cells: 24 of 32 that it spans\n", out)
         self.assertIn("Arms: 27, of 25 distinct kernels", out)
         self.assertIn("never timed: 8\n", out)
         self.assertIn("Samples: 162 = 2 processes x 1 shapes x 3 blocks x 27 arms\n", out)
@@ -246,6 +276,69 @@ class DryRun(DesignTest):
         self.assertIn(": 15 of 20 blocks are there\n", out)
         self.assertIn(f"Left: {5 * 27} samples", out)
         self.assertEqual({path.name: path.read_bytes() for path in record.iterdir()}, before)
+
+    def test_takes_the_times_that_a_record_holds_for_its_estimate(self):
+        self.judged("factorial")
+        flags = ("--design=factorial", "--shapes=mission_b")
+        record = f"--record={self.path / 'record'}"
+        _, blind, _ = self.run_dry(*flags)
+        self.assertIn("Times: 0 of 27,", blind)
+        self.assertRegex(blind, r"about \d+ (s|min) at least with")
+        code, out, error = self.run_dry(*flags, record)
+        self.assertEqual(code, 0, error)
+        self.assertIn("Times: 27 of 27,", out)
+        self.assertRegex(out, r"about \d+ (s|min) with")
+        _, half, _ = self.run_dry("--design=factorial", "--shapes=mission_b,small", record)
+        self.assertIn("Times: 27 of 54,", half)
+        # The record was measured warm.
+        code, _, error = self.run_dry(*flags, record, "--cache=cold")
+        self.assertEqual(code, 2)
+        self.assertIn("measured with --cache=warm", error)
+
+    def test_says_what_excludes_a_cell(self):
+        _, out, _ = self.run_dry("--design=factorial:cp_async_stages,smem_layout,xor_swizzle")
+        self.assertIn("Cells: 4 of 8 that it spans\n", out)
+        self.assertRegex(out, r"\(xor_swizzle can't go with \w+: .*leading dimension")
+        self.assertNotIn("xor_swizzle needs", out)
+
+    def test_refuses_what_a_run_would_refuse(self):
+        for flag, why in (("--stop=ci:0%", "it is off, or ci:1%"),
+                          ("--cache=hot", "it is warm or cold"),
+                          ("--peers=on", "it is auto or off"),
+                          ("--plant=trap@nonesuch", "nonesuch"),
+                          ("--processes=0", "must be positive"),
+                          ("--replay_us=nan", "must be positive"),
+                          ("--max_launches=1", "--max_launches at least 4")):
+            code, _, error = self.run_dry(flag)
+            self.assertEqual(code, 2, flag)
+            self.assertIn(why, error)
+        code, _, error = self.run_dry("--stop=ci:1%", "--processes=2")
+        self.assertEqual(code, 2)
+        self.assertIn("needs --processes=5 or more", error)
+
+    def test_names_cache_mode_and_looks(self):
+        _, out, _ = self.run_dry("--stop=ci:1%", "--cache=cold")
+        self.assertIn("Cache: cold; a run refuses shapes that take more than 2048 input sets", out)
+        self.assertIn("Looks: after 3, 5 processes", out)
+        _, out, _ = self.run_dry()
+        self.assertIn("Cache: warm\n", out)
+        self.assertNotIn("Looks", out)
+
+    def test_says_how_to_build_a_design_that_the_build_lacks(self):
+        code, out, _ = self.run_dry("--design=factorial:cp_async_stages,smem_layout")
+        if "this is a build without CUDA" in out:
+            self.skipTest("a build without kernels lacks none of them")
+        self.assertEqual(code, 1)
+        self.assertIn("To build them: cmake --preset release '-DWARPLEDGER_EXTRA_DESIGNS="
+                      "factorial:cp_async_stages,smem_layout' && cmake --build", out)
+        done = subprocess.run([PROGRAM, "run", "--design=factorial:cp_async_stages,smem_layout",
+                               "--out=o"], capture_output=True, text=True, check=False, timeout=60,
+                              cwd=self.path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("-DWARPLEDGER_EXTRA_DESIGNS=", done.stderr)
+        # Both count distinct kernels.
+        lacks = re.search(r"this build lacks (\d+)", out)[1]
+        self.assertIn(f"this build lacks {lacks} of its kernels", done.stderr)
 
     def test_refuses_the_record_of_another_design(self):
         self.judged("one_on")

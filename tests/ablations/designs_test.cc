@@ -189,6 +189,29 @@ TEST(FactorialDesign, HoldsEveryLegalCombinationAndDeclaresTheOthers) {
   }
 }
 
+TEST(FactorialDesign, SaysOfACellThatARuleExcludesWhatItCanNotGoWithAndWhy) {
+  using sdpa::Config;
+  const Design design =
+      FactorialDesign("factorial:x", {&Config::wmma_qk, &Config::xor_swizzle}, {});
+  ASSERT_EQ(design.infeasible.size(), 1u);
+  const InfeasibleCell& cell = design.infeasible[0];
+  EXPECT_EQ(cell.name, "cell:wmma_qk+xor_swizzle");
+  EXPECT_EQ(cell.toggle, "xor_swizzle");
+  EXPECT_EQ(cell.missing, "wmma_qk");
+  EXPECT_EQ(cell.Reason().find("xor_swizzle can't go with wmma_qk: "), 0u) << cell.Reason();
+  EXPECT_NE(cell.why.find("leading dimension"), std::string::npos);
+  EXPECT_EQ(DeclaredFactorialDesign().infeasible[0].Reason(), "cp_async_stages needs vector_loads");
+}
+
+// Families exclude each other without a reason of their own.
+TEST(FactorialDesign, NeverCallsAnExclusionANeed) {
+  using sdpa::Config;
+  const Design design = FactorialDesign("factorial:x", {&Config::kv_tiling, &Config::wgmma}, {});
+  ASSERT_EQ(design.infeasible.size(), 1u);
+  EXPECT_EQ(design.infeasible[0].name, "cell:kv_tiling+wgmma");
+  EXPECT_NE(design.infeasible[0].Reason().find("can't go with"), std::string::npos);
+}
+
 TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
   using sdpa::Config;
   const Design design =

@@ -1,8 +1,10 @@
 #include "ablations/estimate.h"
 
 #include <string>
+#include <string_view>
 
 #include "gtest/gtest.h"
+#include "kernels/sdpa/variant.h"
 #include "tests/ablations/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -44,6 +46,20 @@ TEST(EstimateRunTest, LongerReplaysAndFewerCoresTakeLonger) {
   EXPECT_GT(EstimateRun(plan, {}).seconds_left, seconds + 3);
 }
 
+TEST(EstimateRunTest, LargeProblemsAreCheckedByASampleOfTheirRows) {
+  const auto seconds = [](std::string_view name) {
+    RunPlan plan = SmallPlan();
+    plan.shapes.clear();
+    for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+      if (shape.name == name) plan.shapes.push_back(shape);
+    }
+    EXPECT_EQ(plan.shapes.size(), 1u) << name;
+    return EstimateRun(plan, {}).seconds_left;
+  };
+  EXPECT_GT(seconds("fa3_d64_s2048_full"), seconds("long"));
+  EXPECT_DOUBLE_EQ(seconds("fa3_d64_s16384_full"), seconds("fa3_d64_s2048_full"));
+}
+
 TEST(EstimateRunTest, WhatTheRecordHoldsIsNotMeasuredAgain) {
   const RunPlan plan = SmallPlan();
   std::set<BlockKey> done;
@@ -71,6 +87,44 @@ TEST(EstimateRunTest, AFinishedRunTakesNoTime) {
                          {.process = 0, .shape = "long", .block = 0, .peers = false}});
   EXPECT_EQ(rest.samples_left, 0);
   EXPECT_EQ(rest.seconds_left, 0);
+}
+
+TEST(EstimateRunTest, AKnownTimeCountsWhatTheTimerWouldPlanForIt) {
+  RunPlan plan = SmallPlan();
+  plan.design.arms.resize(1);
+  plan.shapes.resize(1);
+  plan.processes = plan.blocks = 1;
+  const std::string name = sdpa::ConfigName(plan.design.arms[0].config);
+  const std::string shape(plan.shapes[0].name);
+  const auto more = [&](double us) {
+    const RunEstimate blind = EstimateRun(plan, {});
+    const RunEstimate known = EstimateRun(plan, {}, {{{name, shape}, us}});
+    EXPECT_EQ(blind.times_known, 0);
+    EXPECT_EQ(known.times, 2);  // and the empty kernel
+    EXPECT_EQ(known.times_known, 1);
+    return known.seconds_left - blind.seconds_left;
+  };
+  // Two replays: of 4 launches at least, of 256 at most, in fours, about 1000 us.
+  EXPECT_NEAR(more(10000), 2 * (4 * 10000 - 1000) * 1e-6, 1e-12);
+  EXPECT_NEAR(more(2), 2 * (256 * 2 - 1000) * 1e-6, 1e-12);
+  EXPECT_NEAR(more(30), 2 * (36 * 30 - 1000) * 1e-6, 1e-12);
+}
+
+TEST(TimesInTest, AreMediansByConfigurationAndShapeWithoutPeers) {
+  Record record;
+  record.run = ExampleRun();
+  record.run.arms.push_back({"peer:flash", "", "peer", "", ""});
+  for (const double us : {3.0, 1.0, 2.0}) {
+    record.samples.push_back(ExampleSample(0, "small", 0, 0, "ladder:wmma_qk", us));
+    record.samples.push_back(ExampleSample(0, "small", 0, 0, "control:aa", 10 + us));
+    record.samples.push_back(ExampleSample(0, "small", 0, 0, "floor:empty_kernel", us / 2));
+    record.samples.push_back(ExampleSample(0, "small", 0, 0, "peer:flash", 100));
+  }
+  const KnownTimes known = TimesIn(record);
+  EXPECT_EQ(known.size(), 2u);
+  // One configuration under two names.
+  EXPECT_EQ(known.at({"kv_tiling+wmma_qk", "small"}), 7);
+  EXPECT_EQ(known.at({"", "small"}), 1);
 }
 
 TEST(CompletedOursTest, LeavesPeersOut) {

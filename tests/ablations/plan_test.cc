@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ablations/own_designs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -84,6 +85,45 @@ TEST(FindDesign, RefusesAFactorialThatMakesNoSense) {
   EXPECT_THAT(Refusal(FindDesign("factorial:wmma_pv@nonesuch")), HasSubstr("'nonesuch'"));
   EXPECT_THAT(Refusal(FindDesign("factorial:kv_tiling@wmma_pv")),
               HasSubstr("kv_tiling is switched, but its background names it or needs it"));
+}
+
+TEST(FindDesign, MakesASweepAndRefusesOneThatMakesNoSense) {
+  const absl::StatusOr<Design> design = FindDesign("sweep:cp_async_stages@wmma_pv");
+  ASSERT_TRUE(design.ok()) << design.status();
+  EXPECT_EQ(design->arms.front().name, "sweep:cp_async_stages=0");
+  EXPECT_THAT(Refusal(FindDesign("sweep:kv_tiling,wmma_pv")), HasSubstr("sweeps 2 toggles"));
+  EXPECT_THAT(Refusal(FindDesign("sweep:xor_swizzle@wmma_qk")),
+              AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("drop one of them")));
+}
+
+TEST(FindDesign, RefusesAFactorialOfTwoTogglesThatExcludeEachOther) {
+  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_qk,xor_swizzle")),
+              AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("span them in two")));
+  // Excluded by what is always on, the toggle is in no cell.
+  const absl::StatusOr<Design> design =
+      FindDesign("factorial:cp_async_stages,smem_layout,xor_swizzle");
+  ASSERT_TRUE(design.ok()) << design.status();
+  EXPECT_EQ(design->infeasible.size(), 4u);
+}
+
+TEST(ParseOwnDesign, TakesNoDesignOfTheSuiteForOneOfOnesOwn) {
+  for (const char* name : {"ladder", "factorial", "", "factorials:kv_tiling"}) {
+    EXPECT_FALSE(IsOwnDesign(name)) << name;
+    EXPECT_THAT(ParseOwnDesign(name).error, HasSubstr("no factorial:…")) << name;
+  }
+}
+
+TEST(SplitNames, DropsSpacesEmptyNamesAndRepeats) {
+  EXPECT_THAT(SplitNames(" a ,b,,a,\tc d\n"), ElementsAre("a", "b", "c d"));
+  EXPECT_THAT(SplitNames(""), ElementsAre());
+  EXPECT_THAT(SplitNames(" , "), ElementsAre());
+}
+
+TEST(HowToBuild, NamesTheOptionAndTheDesign) {
+  const absl::StatusOr<Design> design = FindDesign("factorial:wmma_pv,vector_loads");
+  ASSERT_TRUE(design.ok());
+  EXPECT_THAT(HowToBuild(*design), HasSubstr("WARPLEDGER_EXTRA_DESIGNS="));
+  EXPECT_THAT(HowToBuild(*design), HasSubstr("factorial:wmma_pv,vector_loads' && cmake --build"));
 }
 
 TEST(AllVariants, HoldsEachConfigurationOnceUnderItsFirstName) {

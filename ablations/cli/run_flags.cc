@@ -1,0 +1,89 @@
+#include "ablations/cli/run_flags.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "ablations/cli/command.h"
+#include "ablations/cli/flags.h"
+#include "ablations/cli/python.h"
+#include "ablations/plan.h"
+#include "ablations/planted_faults.h"
+#include "ablations/stopping.h"
+#include "ablations/worker.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/sdpa/variant.h"
+
+namespace warpledger::cli {
+
+absl::StatusOr<RunRequest> RunRequestFromFlags() {
+  RunRequest request;
+  ablations::RunOptions& options = request.options;
+  options.design = absl::GetFlag(FLAGS_design);
+  absl::StatusOr<ablations::Design> design = ablations::FindDesign(options.design);
+  if (!design.ok()) return design.status();
+  request.design = *std::move(design);
+  auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
+  if (!shapes.ok()) return shapes.status();
+  options.shapes = *std::move(shapes);
+  options.out_dir = absl::GetFlag(FLAGS_out);
+  options.processes = absl::GetFlag(FLAGS_processes);
+  options.blocks = absl::GetFlag(FLAGS_blocks);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.replay_us = absl::GetFlag(FLAGS_replay_us);
+  options.max_launches = absl::GetFlag(FLAGS_max_launches);
+  options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
+  options.arm_limit_s = absl::GetFlag(FLAGS_arm_limit_s);
+  // Written so that NaN is refused too.
+  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
+      options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
+      options.max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
+                     "be positive, --max_launches at least ",
+                     ablations::kInputSets));
+  }
+  options.cache = absl::GetFlag(FLAGS_cache);
+  if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
+  }
+  auto stopping = ablations::ParseStopping(absl::GetFlag(FLAGS_stop), options.processes);
+  if (!stopping.ok()) return stopping.status();
+  options.stopping = *std::move(stopping);
+  std::vector<std::string> arms;
+  for (const ablations::DesignArm& arm : request.design.arms) arms.push_back(arm.name);
+  std::vector<std::string> shape_names;
+  for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
+  auto planted = ablations::ParsePlants(absl::GetFlag(FLAGS_plant), arms, shape_names);
+  if (!planted.ok()) return planted.status();
+  options.planted = *std::move(planted);
+  const std::string peers = absl::GetFlag(FLAGS_peers);
+  if (peers != "auto" && peers != "off") {
+    return absl::InvalidArgumentError(absl::StrCat("--peers=", peers, ": it is auto or off"));
+  }
+  options.peers = peers == "auto";
+  if (!absl::GetFlag(FLAGS_record).empty() && !absl::GetFlag(FLAGS_dry_run)) {
+    return absl::InvalidArgumentError(
+        "--record is for --dry_run: times of an earlier record, for the estimate; a run writes to "
+        "--out");
+  }
+  options.python = PythonInterpreter();
+  const absl::Span<const std::string> line = CommandLine();
+  options.argv.assign(line.begin(), line.end());
+  return request;
+}
+
+std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds) {
+  std::set<std::string> missing;
+  for (const ablations::DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
+      if (!holds(config)) missing.insert(sdpa::InstanceName(config));
+    }
+  }
+  return missing;
+}
+
+}  // namespace warpledger::cli

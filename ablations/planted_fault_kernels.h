@@ -1,0 +1,20 @@
+// The kernels that commit the faults of planted_faults.h.
+
+#ifndef WARPLEDGER_ABLATIONS_PLANTED_FAULT_KERNELS_H_
+#define WARPLEDGER_ABLATIONS_PLANTED_FAULT_KERNELS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "ablations/planted_faults.h"
+
+namespace warpledger::ablations {
+
+// A kernel of one thread that commits `fault`. `behind_output` is the first byte
+// behind an output.
+//
+//   RETURN_IF_CUDA_ERROR(LaunchPlantedFault(Fault::kTrap, nullptr, stream), "planting a fault");
+cudaError_t LaunchPlantedFault(Fault fault, void* behind_output, cudaStream_t stream);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_PLANTED_FAULT_KERNELS_H_

@@ -1,0 +1,59 @@
+"""The instance generator: which kernels a build gets, and what WARPLEDGER_EXTRA_DESIGNS adds.
+
+    generate_instances_test.py path/to/generate_instances
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+
+
+class GenerateInstances(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def call(self, *designs, code=0):
+        done = subprocess.run([PROGRAM, self.path, *designs], capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def variants(self, *designs):
+        self.call(*designs)
+        listed = json.loads((self.path / "instances.json").read_text())["instances"]
+        return [instance["variant"] for instance in listed]
+
+    def test_compiles_the_kernels_of_designs_that_it_is_asked_for_too(self):
+        usual = self.variants()
+        more = self.variants("factorial:cp_async_stages,smem_layout", "sweep:cp_async_stages")
+        self.assertEqual(more[:len(usual)], usual)
+        added = more[len(usual):]
+        self.assertIn("kv_tiling+vector_loads+wmma_qk+cp_async_stages+wmma_pv+smem_layout", added)
+        self.assertIn("kv_tiling+vector_loads+cp_async_stages=4", added)
+        self.assertEqual(len(set(more)), len(more))
+        table = (self.path / "instances.cc").read_text()
+        self.assertEqual(table.count("  &Get_"), len(more))
+
+    def test_adds_nothing_for_a_design_that_is_there_already(self):
+        own = ("factorial:warp_shuffle,vector_loads,wmma_qk,cp_async_stages,wmma_pv"
+               "@kv_tiling,tile_m32_warps4")
+        self.assertEqual(self.variants(own), self.variants())
+
+    def test_refuses_what_is_no_design(self):
+        for design, why in (("ladder", "no factorial:"), ("factorial:wmma_pw", "'wmma_pw'"),
+                            ("factorial:kv_tiling@wmma_pv", "drop it from one side")):
+            done = self.call(design, code=1)
+            self.assertIn("WARPLEDGER_EXTRA_DESIGNS: design '", done.stderr)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()
