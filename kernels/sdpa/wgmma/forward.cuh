@@ -26,9 +26,10 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
+#include "kernels/sdpa/wgmma/epilogue.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
-#include "kernels/sdpa/wgmma/quad.cuh"
+#include "kernels/sdpa/wgmma/producer.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
@@ -36,69 +37,6 @@
 namespace warpledger::sdpa {
 
 inline constexpr int kTurnBarrier = 1;  // the first of the warpgroups' named barriers
-
-template <WgmmaShape kShape>
-class WgmmaProducer {
- public:
-  using Barriers = WgmmaBarriers<kShape>;
-
-  __device__ WgmmaProducer(const WgmmaParams& p, uint32_t smem, Barriers barriers)
-      : p_(p), smem_(smem), barriers_(barriers) {}
-
-  // One thread.
-  __device__ void Run() {
-    uint32_t q_phase = 0;
-    TileQueue<kShape> queue(p_, barriers_);
-    for (int tile; (tile = queue.template Next<true>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) continue;
-      const int kv_head = work.head / p_.group_size;
-      // K first: its slot is free before Q's buffer is.
-      LoadK(work.kv_tiles - 1, kv_head);
-      ptx::MbarrierWait(barriers_.QEmpty(), q_phase ^ 1);
-      q_phase ^= 1;
-      ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
-      Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
-      for (int n = work.kv_tiles - 1; n >= 0; --n) {
-        if (n > 0) LoadK(n - 1, kv_head);
-        LoadV(n, kv_head);
-      }
-    }
-  }
-
- private:
-  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
-
-  // A tile is head_dim / 64 boxes of 64 columns.
-  __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
-                              int first_row, int head) {
-#pragma unroll
-    for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-      ptx::TmaLoad3d(to + block * rows * kSwizzleColumns * 2, map, barrier, block * kSwizzleColumns,
-                     first_row, head);
-    }
-  }
-  __device__ void LoadK(int n, int kv_head) {
-    ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
-    k_.Advance();
-  }
-  __device__ void LoadV(int n, int kv_head) {
-    ptx::MbarrierWait(barriers_.VEmpty(v_.slot), v_.phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.VFull(v_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
-    v_.Advance();
-  }
-
-  const WgmmaParams& p_;
-  const uint32_t smem_;  // base of the tiles
-  const Barriers barriers_;
-  RingCursor<kShape.stages> k_;
-  RingCursor<kShape.stages> v_;
-};
 
 template <WgmmaShape kShape>
 class WgmmaConsumer {
@@ -111,6 +49,7 @@ class WgmmaConsumer {
         barriers_(barriers),
         warpgroup_(warpgroup),
         thread_(threadIdx.x % kWarpgroup),
+        epilogue_(p, warpgroup, threadIdx.x % kWarpgroup),
         scale_log2_(p.softmax_scale * 1.4426950408889634f) {}
 
   __device__ void Run() {
@@ -121,7 +60,7 @@ class WgmmaConsumer {
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
       if (work.kv_tiles == 0) {
-        StoreUnseen(work);
+        epilogue_.StoreUnseen(work);
         continue;
       }
       ptx::MbarrierWait(barriers_.QFull(), q_phase);
@@ -183,7 +122,7 @@ class WgmmaConsumer {
 
   // Sets scores of keys that a row does not see to -inf.
   __device__ void Mask(float (&scores)[kScores], const WgmmaWork& work, int n) const {
-    const int row = work.first_row + RowInTile();
+    const int row = work.first_row + epilogue_.RowInTile();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int visible =
@@ -258,7 +197,7 @@ class WgmmaConsumer {
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
-    Store(work, t.out, t.softmax);
+    epilogue_.Store(work, t.out, t.softmax);
   }
 
   // K/V tiles `first` down to 0.
@@ -288,60 +227,12 @@ class WgmmaConsumer {
     FinishOutput(t);
   }
 
-  // --- Epilogue ---
-  __device__ int RowInTile() const { return FirstRow() + thread_ / 32 * 16 + thread_ % 32 / 4; }
-
-  // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
-  // fourth of each piece per lane; the lanes exchange them, so that each stores
-  // whole pieces.
-  __device__ void Store(const WgmmaWork& work, const float (&out)[kOutputs],
-                        const RowPairSoftmax& softmax) const {
-    const int lane_in_quad = thread_ % 4;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = work.first_row + RowInTile() + 8 * r;
-      const float inverse = softmax.sum[r] > 0.0f ? 1.0f / softmax.sum[r] : 0.0f;
-      const int64_t at = int64_t{work.head} * p_.seq_q + row;
-      half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
-#pragma unroll
-      for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
-        uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          piece[c] = PackHalves(out[(chunk + c) * 4 + 2 * r] * inverse,
-                                out[(chunk + c) * 4 + 2 * r + 1] * inverse);
-        }
-        TransposeQuad(piece, lane_in_quad);
-        if (row < p_.seq_q) {
-          *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
-              make_uint4(piece[0], piece[1], piece[2], piece[3]);
-        }
-      }
-      if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
-        p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
-      }
-    }
-  }
-
-  // Rows that see no key: O = 0, LSE = -inf.
-  __device__ void StoreUnseen(const WgmmaWork& work) const {
-    const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
-    half* o = static_cast<half*>(p_.o) +
-              (int64_t{work.head} * p_.seq_q + work.first_row) * kShape.head_dim;
-    const int thread = warpgroup_ * kWarpgroup + thread_;
-    for (int i = thread; i < rows * kShape.head_dim / 8; i += kShape.consumers * kWarpgroup) {
-      reinterpret_cast<uint4*>(o)[i] = make_uint4(0, 0, 0, 0);
-    }
-    for (int i = thread; i < rows && p_.lse != nullptr; i += kShape.consumers * kWarpgroup) {
-      p_.lse[int64_t{work.head} * p_.seq_q + work.first_row + i] = -INFINITY;
-    }
-  }
-
   const WgmmaParams& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   const int warpgroup_;
   const int thread_;
+  WgmmaEpilogue<kShape> epilogue_;
   const float scale_log2_;
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
