@@ -92,6 +92,11 @@ class WgmmaConsumer {
   }
 
   // --- Products ---
+  // A descriptor further on by a compile-time step. The address field can't overflow,
+  // so one addition to the low word does; the high word stays a constant.
+  __device__ static uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
+    return (descriptor & 0xffffffff00000000u) | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
+  }
   __device__ void StartScores(float (&scores)[kScores], int slot) const {
     const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q + FirstRow() * 128);
     const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
@@ -100,9 +105,9 @@ class WgmmaConsumer {
     for (int d = 0; d < kShape.head_dim; d += 16) {
       const int block = d / kSwizzleColumns;
       const int in_row = d % kSwizzleColumns * 2;
-      ptx::Wgmma<kShape.tile_n>::SS(
-          scores, ptx::AdvanceDescriptor(q, block * TileM(kShape) * 128 + in_row),
-          ptx::AdvanceDescriptor(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
+      ptx::Wgmma<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
+                                    Advance(k, block * kShape.tile_n * 128 + in_row),
+                                    d == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
   }
@@ -115,7 +120,7 @@ class WgmmaConsumer {
     for (int key = 0; key < kShape.tile_n; key += 16) {
       const uint32_t a[4] = {probs[key / 4], probs[key / 4 + 1], probs[key / 4 + 2],
                              probs[key / 4 + 3]};
-      ptx::Wgmma<kShape.head_dim>::RS(out, a, ptx::AdvanceDescriptor(v, key * 128), 1);
+      ptx::Wgmma<kShape.head_dim>::RS(out, a, Advance(v, key * 128), 1);
     }
     ptx::WgmmaCommit();
   }
@@ -248,7 +253,8 @@ __device__ void WgmmaForward(const WgmmaParams& p) {
   const uint32_t smem = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
   const WgmmaBarriers<kShape> barriers = {smem + kSmem.barriers};
 
-  const int warpgroup = threadIdx.x / kWarpgroup;
+  // By a shuffle, so that the compiler knows it to be the same in all lanes.
+  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / kWarpgroup, 0);
   if (threadIdx.x == 0) {
     ptx::PrefetchTensorMap(&p.k);
     ptx::PrefetchTensorMap(&p.q);

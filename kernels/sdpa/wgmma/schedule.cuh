@@ -96,7 +96,10 @@ class TileQueue {
       __syncwarp();
       if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
       slot_.Advance();
-      return tile;
+      // The same in all lanes, which the compiler must be told: else all that follows
+      // from it, down to the descriptors of products, is kept per lane and moved to
+      // uniform registers one by one.
+      return __shfl_sync(0xffffffffu, tile, 0);
     }
   }
 
