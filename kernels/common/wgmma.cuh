@@ -182,6 +182,16 @@ WARPLEDGER_WGMMA(128,
                                ", " WARPLEDGER_R7,
                  WARPLEDGER_OPERANDS, "%64", "%65", "%66", "%67", "%68", "%69")
 #undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                 \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
+      WARPLEDGER_O6, WARPLEDGER_O7, WARPLEDGER_O8, WARPLEDGER_O9, WARPLEDGER_O10
+WARPLEDGER_WGMMA(176,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
+                               ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
+                               ", " WARPLEDGER_R10,
+                 WARPLEDGER_OPERANDS, "%88", "%89", "%90", "%91", "%92", "%93")
+#undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                       \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \
       WARPLEDGER_O6, WARPLEDGER_O7, WARPLEDGER_O8, WARPLEDGER_O9, WARPLEDGER_O10, WARPLEDGER_O11, \

@@ -274,6 +274,10 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
               rule.why};
     }
   }
+  if (config.wgmma_tile == 2 && config.head_dim == 256) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
+            "two stages of more than 80 keys don't fit into shared memory beside Q"};
+  }
   return {};
 }
 
@@ -302,13 +306,10 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   WgmmaShape s;
   s.head_dim = c.head_dim;
   s.causal = c.mask == Mask::kCausal;
-  // O of a wider head takes the registers of the third consumer.
-  s.consumers = !c.consumer_warpgroups ? 1 : c.head_dim == 64 ? 3 : 2;
-  // Three consumers have 160 registers a thread: at 128 keys the scores, the
-  // probabilities and O leave too few, and ptxas spills. At head_dim 256 shared
-  // memory holds two stages of 80 keys beside 128 rows of Q.
-  s.tile_n = c.head_dim == 256 ? 80 : s.consumers == 3 ? 112 : 128;
-  s.stages = !c.kv_ring_stages ? 1 : c.head_dim == 64 ? 4 : 2;
+  const WgmmaTile tile = WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+  s.consumers = tile.consumers;
+  s.tile_n = tile.tile_n;
+  s.stages = c.kv_ring_stages ? tile.stages : 1;
   s.overlap = c.softmax_overlap != 0;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;

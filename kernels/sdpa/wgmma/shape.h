@@ -22,6 +22,35 @@ inline constexpr int kWarpgroup = 128;       // threads
 inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
 inline constexpr int kSwizzleColumns = 64;   // fp16 in a 128-byte swizzled row
 
+// A CTA's tile: 64 query rows per consumer, and K/V in tiles of tile_n keys.
+struct WgmmaTile {
+  int consumers;
+  int tile_n;
+  int stages;  // with the ring on
+};
+
+// The tile at a level of wgmma_tile. What bounds the stages is shared memory: MakeSmem.
+constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
+  // One consumer: tiles for problems that don't fill the GPU, whatever the level.
+  if (!all_consumers) return {1, head_dim == 256 ? 80 : 128, head_dim == 64 ? 4 : 2};
+  switch (level) {
+    case 1:  // rows and keys divide powers of two
+      return head_dim == 64    ? WgmmaTile{2, 128, 4}
+             : head_dim == 128 ? WgmmaTile{2, 128, 3}
+                               : WgmmaTile{2, 64, 2};
+    case 2:  // as many keys as two consumers have registers for
+      return {2, 176, head_dim == 64 ? 3 : 2};
+    default:
+      // Three consumers have 160 registers a thread: at 128 keys the scores, the
+      // probabilities and O leave too few, and ptxas spills. O of a wider head takes
+      // the registers of the third. At head_dim 256 shared memory holds two stages of 80
+      // keys beside 128 rows of Q.
+      return head_dim == 64    ? WgmmaTile{3, 112, 4}
+             : head_dim == 128 ? WgmmaTile{2, 128, 2}
+                               : WgmmaTile{2, 80, 2};
+  }
+}
+
 constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
 constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgroup; }
 
