@@ -313,6 +313,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.overlap = c.softmax_overlap != 0;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
+  s.fetch_ahead = c.dynamic_schedule == 2;
   return s;
 }
 

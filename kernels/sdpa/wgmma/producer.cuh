@@ -29,7 +29,10 @@ class WgmmaProducer {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) continue;
+      if (work.kv_tiles == 0) {
+        queue.FetchAhead();
+        continue;
+      }
       const int kv_head = work.head / p_.group_size;
       // K first: its slot is free before Q's buffer is.
       LoadK(work.kv_tiles - 1, kv_head);
@@ -38,7 +41,11 @@ class WgmmaProducer {
       ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
       Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
       for (int n = work.kv_tiles - 1; n >= 0; --n) {
-        if (n > 0) LoadK(n - 1, kv_head);
+        if (n > 0) {
+          LoadK(n - 1, kv_head);
+        } else {
+          queue.FetchAhead();
+        }
         LoadV(n, kv_head);
       }
     }

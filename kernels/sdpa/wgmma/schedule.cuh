@@ -58,12 +58,20 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
 //            backwards, for tiles are sorted by length and the first CTA would get
 //            the longest of each
 //   dynamic: the first by CTA, the others from a counter, which the last fetch of
-//            the launch sets back
+//            the launch sets back. Each CTA fetches until its first number past the
+//            end, so a launch fetches as often as it has tiles
 template <WgmmaShape kShape>
 class TileQueue {
  public:
   __device__ TileQueue(const WgmmaParams& p, WgmmaBarriers<kShape> barriers)
       : p_(p), barriers_(barriers), tiles_(p.query_tiles * p.heads_q) {}
+
+  // The producer, once between two calls of Next: asks for the next tile. The answer is
+  // not waited for here, so that a round trip to L2 passes beside the wait for a slot of
+  // the ring; not earlier, for a tile that is asked for is no other CTA's any more.
+  __device__ void FetchAhead() {
+    if constexpr (kShape.fetch_ahead) fetched_ = atomicAdd(p_.next_tile, 1);
+  }
 
   // Both sides: the next tile, or -1 when there is none. The producer calls it from
   // one thread, the consumers from all.
@@ -80,7 +88,7 @@ class TileQueue {
     } else if constexpr (kProducer) {
       int tile = blockIdx.x;
       if (round_++ > 0) {
-        const int fetched = atomicAdd(p_.next_tile, 1);
+        const int fetched = kShape.fetch_ahead ? fetched_ : atomicAdd(p_.next_tile, 1);
         if (fetched == tiles_ - 1) *p_.next_tile = 0;
         tile = fetched + gridDim.x;
       }
@@ -108,6 +116,7 @@ class TileQueue {
   const WgmmaBarriers<kShape> barriers_;
   const int tiles_;
   int round_ = 0;
+  int fetched_ = 0;  // with fetch_ahead: what the counter said
   RingCursor<kWorkSlots> slot_;
 };
 

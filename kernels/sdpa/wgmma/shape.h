@@ -14,6 +14,7 @@ struct WgmmaShape {
   bool overlap = false;           // softmax of a tile beside P V of the one before
   bool ping_pong = false;         // warpgroups take turns at the tensor cores
   bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
+  bool fetch_ahead = false;       // and ask for the next before the last loads of this one
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
