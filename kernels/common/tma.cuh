@@ -87,6 +87,14 @@ __device__ inline void TmaStore2d(const CUtensorMap* map, uint32_t smem, int x, 
       "r"(smem), "r"(x), "r"(y)
       : "memory");
 }
+// The part of the box that lies inside the tensor.
+__device__ inline void TmaStore3d(const CUtensorMap* map, uint32_t smem, int x, int y, int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\n" ::"l"(
+          reinterpret_cast<uint64_t>(map)),
+      "r"(smem), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
 __device__ inline void BulkCommit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
 // Waits until at most `kPending` of this thread's bulk groups are unfinished …
 template <int kPending>

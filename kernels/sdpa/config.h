@@ -314,6 +314,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
   s.fetch_ahead = c.dynamic_schedule == 2;
+  s.tma_store = c.tma_store != 0;
   return s;
 }
 

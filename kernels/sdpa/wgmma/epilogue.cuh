@@ -8,6 +8,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/tma.cuh"
+#include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/quad.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
@@ -16,28 +19,48 @@
 
 namespace warpledger::sdpa {
 
+// Named barriers of the warpgroups: the turns take those from 1 on.
+inline constexpr int kEpilogueBarrier = 4;
+
 // One thread's part of it; all threads of the warpgroup call it together.
 template <WgmmaShape kShape>
 class WgmmaEpilogue {
  public:
-  __device__ WgmmaEpilogue(const WgmmaParams& p, int warpgroup, int thread)
-      : p_(p), warpgroup_(warpgroup), thread_(thread) {}
+  using Params = WgmmaParamsOf<kShape>;
+
+  //   smem: base of the tiles
+  __device__ WgmmaEpilogue(const Params& p, uint32_t smem, int warpgroup, int thread)
+      : p_(p), smem_(smem), warpgroup_(warpgroup), thread_(thread) {}
 
   // The thread's first row in the tile; the second is eight rows on.
   __device__ int RowInTile() const {
     return warpgroup_ * kRowsPerConsumer + thread_ / 32 * 16 + thread_ % 32 / 4;
   }
 
+  __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                        const RowPairSoftmax& softmax) const {
+    if constexpr (kShape.tma_store) {
+      StoreByCopyEngine(work, out, softmax);
+    } else {
+      StoreFromRegisters(work, out, softmax);
+    }
+  }
+
+  // Before the thread exits: its copies have read shared memory.
+  __device__ void Drain() const {
+    if constexpr (kShape.tma_store) ptx::BulkWaitRead<0>();
+  }
+
   // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
   // fourth of each piece per lane; the lanes exchange them, so that each stores
   // whole pieces.
-  __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                        const RowPairSoftmax& softmax) const {
+  __device__ void StoreFromRegisters(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                                     const RowPairSoftmax& softmax) const {
     const int lane_in_quad = thread_ % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = work.first_row + RowInTile() + 8 * r;
-      const float inverse = softmax.sum[r] > 0.0f ? 1.0f / softmax.sum[r] : 0.0f;
+      const float inverse = Inverse(softmax.sum[r]);
       const int64_t at = int64_t{work.head} * p_.seq_q + row;
       half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
 #pragma unroll
@@ -54,10 +77,45 @@ class WgmmaEpilogue {
               make_uint4(piece[0], piece[1], piece[2], piece[3]);
         }
       }
-      if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
-        p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
-      }
+      StoreLse(work, softmax, r);
     }
+  }
+
+  // O leaves as a tile: the warpgroup's rows to shared memory, whence the copy engine takes
+  // them while the warpgroup goes on; rows past the sequence's end it leaves out.
+  //
+  // The tile is free again when the copies have read it. Only the thread that asked for
+  // them can wait for that, so the others meet it at a barrier before they write; where
+  // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
+  // the thread waits at once, because Q is released behind this function.
+  __device__ void StoreByCopyEngine(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                                    const RowPairSoftmax& softmax) const {
+    constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+    constexpr int kBlockBytes = TileM(kShape) * 128;
+    const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
+    const int barrier = kEpilogueBarrier + warpgroup_;
+    const int first_row = work.first_row + warpgroup_ * kRowsPerConsumer;
+    const float inverse[2] = {Inverse(softmax.sum[0]), Inverse(softmax.sum[1])};
+    if (thread_ == 0) ptx::BulkWaitRead<0>();
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    StoreFragment<kShape.head_dim>(tile, kBlockBytes, thread_, [&](int i) {
+      return PackHalves(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
+    });
+    ptx::FenceProxyAsync();
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    if (thread_ == 0) {
+      if (first_row < p_.seq_q) {
+#pragma unroll
+        for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
+          ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, block * kSwizzleColumns, first_row,
+                          work.head);
+        }
+      }
+      ptx::BulkCommit();
+      if constexpr (StoresThroughQ(kShape)) ptx::BulkWaitRead<0>();
+    }
+    StoreLse(work, softmax, 0);
+    StoreLse(work, softmax, 1);
   }
 
   // Rows that see no key: O = 0, LSE = -inf.
@@ -75,7 +133,19 @@ class WgmmaEpilogue {
   }
 
  private:
-  const WgmmaParams& p_;
+  __device__ static float Inverse(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+
+  // Of the thread's row `r`, by one lane of the quad that holds it.
+  __device__ void StoreLse(const WgmmaWork& work, const RowPairSoftmax& softmax, int r) const {
+    const int row = work.first_row + RowInTile() + 8 * r;
+    if (p_.lse != nullptr && thread_ % 4 == 0 && row < p_.seq_q) {
+      p_.lse[int64_t{work.head} * p_.seq_q + row] =
+          softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
+    }
+  }
+
+  const Params& p_;
+  const uint32_t smem_;
   const int warpgroup_;
   const int thread_;
 };

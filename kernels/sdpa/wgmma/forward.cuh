@@ -37,19 +37,22 @@
 namespace warpledger::sdpa {
 
 inline constexpr int kTurnBarrier = 1;  // the first of the warpgroups' named barriers
+static_assert(kTurnBarrier + 3 <= kEpilogueBarrier);
 
 template <WgmmaShape kShape>
 class WgmmaConsumer {
  public:
   using Barriers = WgmmaBarriers<kShape>;
 
-  __device__ WgmmaConsumer(const WgmmaParams& p, uint32_t smem, Barriers barriers, int warpgroup)
+  using Params = WgmmaParamsOf<kShape>;
+
+  __device__ WgmmaConsumer(const Params& p, uint32_t smem, Barriers barriers, int warpgroup)
       : p_(p),
         smem_(smem),
         barriers_(barriers),
         warpgroup_(warpgroup),
         thread_(threadIdx.x % kWarpgroup),
-        epilogue_(p, warpgroup, threadIdx.x % kWarpgroup),
+        epilogue_(p, smem, warpgroup, threadIdx.x % kWarpgroup),
         scale_log2_(p.softmax_scale * 1.4426950408889634f) {}
 
   __device__ void Run() {
@@ -67,6 +70,7 @@ class WgmmaConsumer {
       q_phase ^= 1;
       RunTile(work);
     }
+    epilogue_.Drain();
   }
 
  private:
@@ -203,6 +207,7 @@ class WgmmaConsumer {
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
     epilogue_.Store(work, t.out, t.softmax);
+    if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
 
   // K/V tiles `first` down to 0.
@@ -227,12 +232,13 @@ class WgmmaConsumer {
     for (; n >= whole; --n) Step<true>(t, work, n);
 #pragma unroll 1
     for (; n >= 0; --n) Step<false>(t, work, n);
-    Release(barriers_.QEmpty());  // the last product that reads Q is done
+    // The last product that reads Q is done.
+    if constexpr (!StoresThroughQ(kShape)) Release(barriers_.QEmpty());
 
     FinishOutput(t);
   }
 
-  const WgmmaParams& p_;
+  const Params& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   const int warpgroup_;
@@ -246,7 +252,7 @@ class WgmmaConsumer {
 // The kernel's body: a grid of persistent CTAs of Threads(kShape) threads with
 // MakeSmem(kShape).bytes of dynamic shared memory.
 template <WgmmaShape kShape>
-__device__ void WgmmaForward(const WgmmaParams& p) {
+__device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   extern __shared__ unsigned char raw_smem[];
   // The swizzle's atoms are 1024-byte aligned.
@@ -259,6 +265,7 @@ __device__ void WgmmaForward(const WgmmaParams& p) {
     ptx::PrefetchTensorMap(&p.k);
     ptx::PrefetchTensorMap(&p.q);
     ptx::PrefetchTensorMap(&p.v);
+    if constexpr (kShape.tma_store) ptx::PrefetchTensorMap(&p.o_map);
     barriers.Init();
   }
   __syncthreads();

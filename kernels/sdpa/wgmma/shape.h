@@ -15,6 +15,7 @@ struct WgmmaShape {
   bool ping_pong = false;         // warpgroups take turns at the tensor cores
   bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
+  bool tma_store = false;         // O leaves through shared memory by the copy engine
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -60,15 +61,19 @@ constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgro
 constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
 constexpr int ConsumerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 160 : 232; }
 
+// What one CTA may have on sm_90 (CUDA C++ Programming Guide, technical specifications).
+inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;
+
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
 
 // Byte offsets in dynamic shared memory; tiles are 1024-byte aligned.
 struct WgmmaSmem {
-  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled; O on the way out
+  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled
   int k = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
   int v = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
-  int q_bytes = 0;   // of one tile
+  int o = 0;         // as q: O on the way out, in a place of its own or, without room, in q's
+  int q_bytes = 0;   // of one tile, Q's or O's
   int kv_bytes = 0;  // of one K or V tile
   int barriers = 0;
   int bytes = 0;  // with room to align the base to 1024
@@ -80,9 +85,18 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   m.kv_bytes = s.tile_n * s.head_dim * 2;
   m.k = m.q + m.q_bytes;
   m.v = m.k + s.stages * m.kv_bytes;
-  m.barriers = m.v + s.stages * m.kv_bytes;
-  m.bytes = m.barriers + (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  const int tiles_end = m.v + s.stages * m.kv_bytes;
+  const int others = (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  const bool apart = s.tma_store && tiles_end + m.q_bytes + others <= kMaxWgmmaSmemBytes;
+  m.o = apart ? tiles_end : m.q;
+  m.barriers = apart ? m.o + m.q_bytes : tiles_end;
+  m.bytes = m.barriers + others;
   return m;
+}
+
+// Whether O passes through Q's place, so that the next tile's Q waits for it.
+constexpr bool StoresThroughQ(const WgmmaShape& s) {
+  return s.tma_store && MakeSmem(s).o == MakeSmem(s).q;
 }
 
 }  // namespace warpledger::sdpa

@@ -78,4 +78,10 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   return cudaSuccess;
 }
 
+cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
+                          WgmmaStoreParams* params) {
+  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads_q,
+                         kRowsPerConsumer, &params->o_map);
+}
+
 }  // namespace warpledger::sdpa

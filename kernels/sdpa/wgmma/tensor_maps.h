@@ -23,6 +23,13 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas);
 
+// O's map, where the kernel takes one; call it after PrepareWgmmaLaunch.
+inline cudaError_t PrepareOutput(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
+  return cudaSuccess;
+}
+cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
+                          WgmmaStoreParams* params);
+
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_TENSOR_MAPS_H_

@@ -77,6 +77,32 @@ TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
   }
 }
 
+TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    const WgmmaSmem m = MakeSmem(s);
+    EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
+    EXPECT_GE(m.k, m.q + m.q_bytes) << InstanceName(config);
+    EXPECT_GE(m.v, m.k + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.barriers, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+    if (StoresThroughQ(s)) continue;
+    if (s.tma_store) {
+      EXPECT_GE(m.o, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+      EXPECT_GE(m.barriers, m.o + m.q_bytes) << InstanceName(config);
+    }
+  }
+}
+
+TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
+  constexpr Config kStore = {
+      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .tma_store = 1};
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 64, false))));
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 128, false))));
+  EXPECT_TRUE(StoresThroughQ(ShapeOf(Specialise(kStore, 256, false))));
+  constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kNone, 256, false))));
+}
+
 TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
   for (const int head_dim : kHeadDims) {
     const WgmmaTile tile = WgmmaTileOf(1, true, head_dim);
