@@ -124,9 +124,11 @@ class WgmmaEpilogue {
     half* o = static_cast<half*>(p_.o) +
               (int64_t{work.head} * p_.seq_q + work.first_row) * kShape.head_dim;
     const int thread = warpgroup_ * kWarpgroup + thread_;
+#pragma unroll 1  // rare, and the instruction cache is for the mainloop
     for (int i = thread; i < rows * kShape.head_dim / 8; i += kShape.consumers * kWarpgroup) {
       reinterpret_cast<uint4*>(o)[i] = make_uint4(0, 0, 0, 0);
     }
+#pragma unroll 1
     for (int i = thread; i < rows && p_.lse != nullptr; i += kShape.consumers * kWarpgroup) {
       p_.lse[int64_t{work.head} * p_.seq_q + work.first_row + i] = -INFINITY;
     }

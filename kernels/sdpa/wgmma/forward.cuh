@@ -62,7 +62,7 @@ class WgmmaConsumer {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) {
+      if (kShape.causal && work.kv_tiles == 0) {
         epilogue_.StoreUnseen(work);
         continue;
       }

@@ -29,7 +29,7 @@ class WgmmaProducer {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) {
+      if (kShape.causal && work.kv_tiles == 0) {
         queue.FetchAhead();
         continue;
       }
