@@ -120,18 +120,19 @@ class WgmmaEpilogue {
 
   // Rows that see no key: O = 0, LSE = -inf.
   __device__ void StoreUnseen(const WgmmaWork& work) const {
+    constexpr int kThreads = kShape.consumers * kWarpgroup;
     const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
-    half* o = static_cast<half*>(p_.o) +
-              (int64_t{work.head} * p_.seq_q + work.first_row) * kShape.head_dim;
+    const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
+    half* o = static_cast<half*>(p_.o) + first_row * kShape.head_dim;
     const int thread = warpgroup_ * kWarpgroup + thread_;
 #pragma unroll 1  // rare, and the instruction cache is for the mainloop
-    for (int i = thread; i < rows * kShape.head_dim / 8; i += kShape.consumers * kWarpgroup) {
-      reinterpret_cast<uint4*>(o)[i] = make_uint4(0, 0, 0, 0);
+    for (int i = 0; i < rows * kShape.head_dim / 8; i += kThreads) {
+      if (i + thread < rows * kShape.head_dim / 8) {
+        reinterpret_cast<uint4*>(o)[i + thread] = make_uint4(0, 0, 0, 0);
+      }
     }
-#pragma unroll 1
-    for (int i = thread; i < rows && p_.lse != nullptr; i += kShape.consumers * kWarpgroup) {
-      p_.lse[int64_t{work.head} * p_.seq_q + work.first_row + i] = -INFINITY;
-    }
+    static_assert(TileM(kShape) <= kThreads);
+    if (thread < rows && p_.lse != nullptr) p_.lse[first_row + thread] = -INFINITY;
   }
 
  private:

@@ -64,11 +64,14 @@ class WgmmaConsumer {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
       if (kShape.causal && work.kv_tiles == 0) {
         epilogue_.StoreUnseen(work);
-        continue;
+      } else {
+        ptx::MbarrierWait(barriers_.QFull(), q_phase);
+        q_phase ^= 1;
+        RunTile(work);
       }
-      ptx::MbarrierWait(barriers_.QFull(), q_phase);
-      q_phase ^= 1;
-      RunTile(work);
+      // Both ways join here, lanes and all, or the compiler would take the next tile's ring
+      // slots and descriptors for different in each lane.
+      __syncwarp();
     }
     epilogue_.Drain();
   }
