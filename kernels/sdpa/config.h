@@ -315,6 +315,8 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.dynamic_schedule = c.dynamic_schedule != 0;
   s.fetch_ahead = c.dynamic_schedule == 2;
   s.tma_store = c.tma_store != 0;
+  s.exp = kWgmmaExpMethods[c.wgmma_exp];
+  s.lazy_rescale = c.wgmma_lazy_rescale != 0;
   return s;
 }
 

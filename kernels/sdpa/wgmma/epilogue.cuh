@@ -38,7 +38,7 @@ class WgmmaEpilogue {
   }
 
   __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                        const RowPairSoftmax& softmax) const {
+                        const WgmmaSoftmax<kShape>& softmax) const {
     if constexpr (kShape.tma_store) {
       StoreByCopyEngine(work, out, softmax);
     } else {
@@ -55,7 +55,7 @@ class WgmmaEpilogue {
   // fourth of each piece per lane; the lanes exchange them, so that each stores
   // whole pieces.
   __device__ void StoreFromRegisters(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                                     const RowPairSoftmax& softmax) const {
+                                     const WgmmaSoftmax<kShape>& softmax) const {
     const int lane_in_quad = thread_ % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -89,7 +89,7 @@ class WgmmaEpilogue {
   // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
   // the thread waits at once, because Q is released behind this function.
   __device__ void StoreByCopyEngine(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                                    const RowPairSoftmax& softmax) const {
+                                    const WgmmaSoftmax<kShape>& softmax) const {
     constexpr WgmmaSmem kSmem = MakeSmem(kShape);
     constexpr int kBlockBytes = TileM(kShape) * 128;
     const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
@@ -139,7 +139,8 @@ class WgmmaEpilogue {
   __device__ static float Inverse(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 
   // Of the thread's row `r`, by one lane of the quad that holds it.
-  __device__ void StoreLse(const WgmmaWork& work, const RowPairSoftmax& softmax, int r) const {
+  __device__ void StoreLse(const WgmmaWork& work, const WgmmaSoftmax<kShape>& softmax,
+                           int r) const {
     const int row = work.first_row + RowInTile() + 8 * r;
     if (p_.lse != nullptr && thread_ % 4 == 0 && row < p_.seq_q) {
       p_.lse[int64_t{work.head} * p_.seq_q + row] =

@@ -159,7 +159,7 @@ class WgmmaConsumer {
     float scores[kScores];
     float out[kOutputs];
     uint32_t probs[kScores / 2];
-    RowPairSoftmax softmax;
+    WgmmaSoftmax<kShape> softmax;
   };
 
   // One K/V tile after the first. With overlap its scores and softmax run beside
@@ -181,7 +181,7 @@ class WgmmaConsumer {
     Release(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
-    t.softmax.Update(t.scores, scale_log2_, rescale);
+    const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       ptx::PinRegisters(t.out);
@@ -189,8 +189,10 @@ class WgmmaConsumer {
       v_.Advance();
     }
     Pack(t.probs, t.scores);
+    if (rises) {
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+      for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+    }
   }
 
   // P V of the tile whose probabilities wait, from start to end.

@@ -3,6 +3,8 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 
+#include "kernels/sdpa/parts/exp_method.h"
+
 namespace warpledger::sdpa {
 
 struct WgmmaShape {
@@ -16,6 +18,8 @@ struct WgmmaShape {
   bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
   bool tma_store = false;         // O leaves through shared memory by the copy engine
+  ExpMethod exp = ExpMethod::kExpFolded;
+  bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -63,6 +67,9 @@ constexpr int ConsumerRegisters(const WgmmaShape& s) { return s.consumers == 3 ?
 
 // What one CTA may have on sm_90 (CUDA C++ Programming Guide, technical specifications).
 inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;
+
+// By the level of wgmma_exp.
+inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMethod::kExpMixed};
 
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
