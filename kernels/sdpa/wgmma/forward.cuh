@@ -27,6 +27,7 @@
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
+#include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/producer.cuh"
@@ -82,6 +83,11 @@ class WgmmaConsumer {
   static constexpr int kOutputs = kShape.head_dim / 2;
   static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
 
+  // From one block of 64 keys of P to the next.
+  static constexpr int kBlockBytes = kRowsPerConsumer * 128;
+
+  // Where the warpgroup's P lies, if in shared memory.
+  __device__ uint32_t Probabilities() const { return smem_ + kSmem.p + warpgroup_ * kSmem.p_bytes; }
   // The warpgroup's first row in the tile.
   __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
 
@@ -97,6 +103,14 @@ class WgmmaConsumer {
   __device__ void Release(uint32_t barrier) const {
     if (thread_ % 32 == 0) ptx::MbarrierArrive(barrier);
   }
+
+  // The state of one tile of queries.
+  struct Tile {
+    float scores[kScores];
+    float out[kOutputs];
+    uint32_t probs[kScores / 2];  // unless they pass through shared memory
+    WgmmaSoftmax<kShape> softmax;
+  };
 
   // --- Products ---
   // A descriptor further on by a compile-time step. The address field can't overflow,
@@ -118,16 +132,22 @@ class WgmmaConsumer {
     }
     ptx::WgmmaCommit();
   }
-  __device__ void StartOutput(float (&out)[kOutputs], const uint32_t (&probs)[kScores / 2],
-                              int slot) const {
+  __device__ void StartOutput(Tile& t, int slot) const {
+    const uint64_t p = ptx::SwizzledDescriptor(Probabilities());
     const uint64_t v =
         ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.kv_bytes, kShape.tile_n * 128);
     ptx::WgmmaFence();
 #pragma unroll
     for (int key = 0; key < kShape.tile_n; key += 16) {
-      const uint32_t a[4] = {probs[key / 4], probs[key / 4 + 1], probs[key / 4 + 2],
-                             probs[key / 4 + 3]};
-      ptx::Wgmma<kShape.head_dim>::RS(out, a, Advance(v, key * 128), 1);
+      if constexpr (kShape.p_smem) {
+        const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
+        ptx::Wgmma<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128),
+                                                    1);
+      } else {
+        const uint32_t a[4] = {t.probs[key / 4], t.probs[key / 4 + 1], t.probs[key / 4 + 2],
+                               t.probs[key / 4 + 3]};
+        ptx::Wgmma<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
+      }
     }
     ptx::WgmmaCommit();
   }
@@ -149,18 +169,22 @@ class WgmmaConsumer {
     }
   }
 
-  __device__ static void Pack(uint32_t (&probs)[kScores / 2], const float (&scores)[kScores]) {
+  // Makes the probabilities of a tile A of P V. Of the tile before P V must be over.
+  __device__ void PassProbabilities(Tile& t) const {
+    const auto pair = [&](int i) { return PackHalves(t.scores[2 * i], t.scores[2 * i + 1]); };
+    if constexpr (kShape.p_smem) {
+      StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
+      // To the products' proxy; the other warps' writes are awaited in StartOutput's stead
+      // by AwaitProbabilities.
+      ptx::FenceProxyAsync();
+    } else {
 #pragma unroll
-    for (int i = 0; i < kScores / 2; ++i) probs[i] = PackHalves(scores[2 * i], scores[2 * i + 1]);
+      for (int i = 0; i < kScores / 2; ++i) t.probs[i] = pair(i);
+    }
   }
-
-  // The state of one tile of queries.
-  struct Tile {
-    float scores[kScores];
-    float out[kOutputs];
-    uint32_t probs[kScores / 2];
-    WgmmaSoftmax<kShape> softmax;
-  };
+  __device__ void AwaitProbabilities() const {
+    if constexpr (kShape.p_smem) ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
+  }
 
   // One K/V tile after the first. With overlap its scores and softmax run beside
   // P V of the tile before; without, P V of the tile before is over first.
@@ -173,7 +197,7 @@ class WgmmaConsumer {
     StartScores(t.scores, k_.slot);
     if constexpr (kShape.overlap) {
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-      StartOutput(t.out, t.probs, v_.slot);
+      StartOutput(t, v_.slot);
     }
     PassTurn();
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
@@ -188,17 +212,18 @@ class WgmmaConsumer {
       Release(barriers_.VEmpty(v_.slot));
       v_.Advance();
     }
-    Pack(t.probs, t.scores);
+    PassProbabilities(t);
     if (rises) {
 #pragma unroll
       for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
     }
+    AwaitProbabilities();
   }
 
   // P V of the tile whose probabilities wait, from start to end.
   __device__ void FinishOutput(Tile& t) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-    StartOutput(t.out, t.probs, v_.slot);
+    StartOutput(t, v_.slot);
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.out);
     Release(barriers_.VEmpty(v_.slot));
@@ -228,7 +253,8 @@ class WgmmaConsumer {
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
-    Pack(t.probs, t.scores);
+    PassProbabilities(t);
+    AwaitProbabilities();
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.

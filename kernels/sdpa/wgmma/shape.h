@@ -19,6 +19,7 @@ struct WgmmaShape {
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
   bool tma_store = false;         // O leaves through shared memory by the copy engine
   ExpMethod exp = ExpMethod::kExpFolded;
+  bool p_smem = false;        // P passes to P V through shared memory
   bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
@@ -79,9 +80,11 @@ struct WgmmaSmem {
   int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled
   int k = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
   int v = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
+  int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64) fp16, swizzled; if p_smem
   int o = 0;         // as q: O on the way out, in a place of its own or, without room, in q's
   int q_bytes = 0;   // of one tile, Q's or O's
   int kv_bytes = 0;  // of one K or V tile
+  int p_bytes = 0;   // of one warpgroup's P
   int barriers = 0;
   int bytes = 0;  // with room to align the base to 1024
 };
@@ -92,7 +95,10 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   m.kv_bytes = s.tile_n * s.head_dim * 2;
   m.k = m.q + m.q_bytes;
   m.v = m.k + s.stages * m.kv_bytes;
-  const int tiles_end = m.v + s.stages * m.kv_bytes;
+  m.p = m.v + s.stages * m.kv_bytes;
+  const int p_blocks = (s.tile_n + kSwizzleColumns - 1) / kSwizzleColumns;
+  m.p_bytes = s.p_smem ? p_blocks * kRowsPerConsumer * kSwizzleColumns * 2 : 0;
+  const int tiles_end = m.p + s.consumers * m.p_bytes;
   const int others = (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
   const bool apart = s.tma_store && tiles_end + m.q_bytes + others <= kMaxWgmmaSmemBytes;
   m.o = apart ? tiles_end : m.q;

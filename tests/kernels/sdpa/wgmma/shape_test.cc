@@ -44,7 +44,7 @@ TEST(WgmmaShape, HasTilesThatWgmmaAndTheSwizzleAllow) {
     EXPECT_EQ(s.tile_n % 16, 0) << InstanceName(config);  // K of P V; N of Q K^T by 8
     EXPECT_LE(s.tile_n, 256) << InstanceName(config);     // N, and rows of a box
     EXPECT_LE(TileM(s), 256) << InstanceName(config);
-    for (const int offset : {m.q, m.k, m.v, m.kv_bytes, m.q_bytes}) {
+    for (const int offset : {m.q, m.k, m.v, m.p, m.o, m.kv_bytes, m.q_bytes, m.p_bytes}) {
       EXPECT_EQ(offset % 1024, 0) << InstanceName(config);
     }
     EXPECT_EQ(m.barriers % 8, 0) << InstanceName(config);
@@ -84,10 +84,11 @@ TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
     EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
     EXPECT_GE(m.k, m.q + m.q_bytes) << InstanceName(config);
     EXPECT_GE(m.v, m.k + s.stages * m.kv_bytes) << InstanceName(config);
-    EXPECT_GE(m.barriers, m.v + s.stages * m.kv_bytes) << InstanceName(config);
-    if (StoresThroughQ(s)) continue;
-    if (s.tma_store) {
-      EXPECT_GE(m.o, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.p, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.p_bytes, s.p_smem ? kRowsPerConsumer * s.tile_n * 2 : 0) << InstanceName(config);
+    EXPECT_GE(m.barriers, m.p + s.consumers * m.p_bytes) << InstanceName(config);
+    if (s.tma_store && !StoresThroughQ(s)) {
+      EXPECT_GE(m.o, m.p + s.consumers * m.p_bytes) << InstanceName(config);
       EXPECT_GE(m.barriers, m.o + m.q_bytes) << InstanceName(config);
     }
   }
@@ -101,6 +102,19 @@ TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
   EXPECT_TRUE(StoresThroughQ(ShapeOf(Specialise(kStore, 256, false))));
   constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
   EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kNone, 256, false))));
+}
+
+TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
+  constexpr Config kPSmem = {
+      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .wgmma_p_smem = 1};
+  for (const int head_dim : kHeadDims) {
+    Config without = kPSmem;
+    without.wgmma_p_smem = 0;
+    const WgmmaShape s = ShapeOf(Specialise(kPSmem, head_dim, false));
+    const WgmmaShape base = ShapeOf(Specialise(without, head_dim, false));
+    EXPECT_EQ(s.stages, base.stages) << head_dim;
+    EXPECT_EQ(s.tile_n, head_dim == 256 ? 64 : base.tile_n) << head_dim;
+  }
 }
 
 TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
