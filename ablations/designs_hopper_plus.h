@@ -1,6 +1,8 @@
 // The designs of the pipelined Hopper kernel's techniques beyond the design `hopper`.
 //
-//   hopper_plus   each level of each of them alone on the end of `hopper`
+//   hopper_plus   each level of each of them alone on the end of `hopper`, or on the same
+//                 without the dynamic schedule where that stands in the way; then a chain
+//                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //
 // Included by designs.h, at its end.
@@ -34,6 +36,7 @@ inline bool IsLegalAt(const std::vector<int>& head_dims, const sdpa::Config& con
 }
 
 inline constexpr std::string_view kHopperEnd = "hopper_end";
+inline constexpr std::string_view kHopperStaticEnd = "hopper_static_end";
 
 inline Design HopperPlusDesign() {
   const std::string base(kHopperEnd);
@@ -52,6 +55,22 @@ inline Design HopperPlusDesign() {
       if (config == end || !IsLegalAt(design.head_dims, config)) continue;
       AddLevel({row.field, row.levels.values[i]}, base, ':', &design);
     }
+  }
+  const std::string static_base(kHopperStaticEnd);
+  sdpa::Config static_end = end;
+  static_end.dynamic_schedule = 0;
+  design.arms.push_back(
+      {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
+  AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
+
+  std::string last = base;
+  const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
+                         {&sdpa::Config::tma_store, 1},
+                         {&sdpa::Config::wgmma_lazy_rescale, 1},
+                         {&sdpa::Config::wgmma_tile, 1},
+                         {&sdpa::Config::wgmma_exp, 1}};
+  for (const Level& step : chain) {
+    last = AddLevel(step, last, last == base ? ':' : '+', &design);
   }
   PlantControls(base, base, end, &design);
   return design;

@@ -51,6 +51,15 @@ __device__ inline void TmaLoad2dMulticast(uint32_t smem, const CUtensorMap* map,
       : "memory");
 }
 
+__device__ inline void TmaLoad3dMulticast(uint32_t smem, const CUtensorMap* map, uint32_t barrier,
+                                          int x, int y, int z, uint16_t ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;\n" ::"r"(smem),
+      "l"(reinterpret_cast<uint64_t>(map)), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(ctas)
+      : "memory");
+}
+
 // Copies `bytes` from global to shared memory and completes them on `barrier`.
 __device__ inline void BulkLoad(uint32_t smem, const void* global, uint32_t bytes,
                                 uint32_t barrier) {

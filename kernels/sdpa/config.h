@@ -317,6 +317,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.tma_store = c.tma_store != 0;
   s.exp = kWgmmaExpMethods[c.wgmma_exp];
   s.lazy_rescale = c.wgmma_lazy_rescale != 0;
+  s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {
     // P's place is taken from keys at head_dim 256, where there is no other; else from the

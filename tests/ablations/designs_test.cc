@@ -283,9 +283,14 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
-    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + LevelName(row, FirstOnLevel(row))));
+    const std::string level = LevelName(row, FirstOnLevel(row));
+    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
+    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:x+" + level));
   }
   EXPECT_TRUE(design.infeasible.empty());
+  EXPECT_EQ(Arm(design, "hopper_static_end:kv_multicast").config.dynamic_schedule, 0);
+  EXPECT_EQ(Arm(design, "hopper_end:dynamic_schedule=2+tma_store").base,
+            "hopper_end:dynamic_schedule=2");
 }
 
 TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {

@@ -23,6 +23,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
@@ -102,6 +103,15 @@ class WgmmaConsumer {
   }
   __device__ void Release(uint32_t barrier) const {
     if (thread_ % 32 == 0) ptx::MbarrierArrive(barrier);
+  }
+  // A K/V tile's slot, to the producers of all CTAs of the cluster. Relaxed: the reads that
+  // it speaks of are over, for wgmma.wait_group has returned, and no write is handed on.
+  __device__ void ReleaseTile(uint32_t barrier) const {
+    if constexpr (kShape.cluster == 1) {
+      Release(barrier);
+    } else if (thread_ % 32 < kShape.cluster) {
+      ptx::MbarrierArriveClusterRelaxed(ptx::MapShared(barrier, thread_ % 32));
+    }
   }
 
   // The state of one tile of queries.
@@ -202,14 +212,14 @@ class WgmmaConsumer {
     PassTurn();
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
     ptx::PinRegisters(t.scores);
-    Release(barriers_.KEmpty(k_.slot));
+    ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
     const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       ptx::PinRegisters(t.out);
-      Release(barriers_.VEmpty(v_.slot));
+      ReleaseTile(barriers_.VEmpty(v_.slot));
       v_.Advance();
     }
     PassProbabilities(t);
@@ -226,7 +236,7 @@ class WgmmaConsumer {
     StartOutput(t, v_.slot);
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.out);
-    Release(barriers_.VEmpty(v_.slot));
+    ReleaseTile(barriers_.VEmpty(v_.slot));
     v_.Advance();
   }
 
@@ -249,7 +259,7 @@ class WgmmaConsumer {
     PassTurn();
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.scores);
-    Release(barriers_.KEmpty(k_.slot));
+    ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
@@ -280,6 +290,17 @@ class WgmmaConsumer {
   RingCursor<kShape.stages> v_;
 };
 
+// All threads of the cluster. Orders no memory beyond the barriers' initialisation.
+template <WgmmaShape kShape>
+__device__ void SyncCluster() {
+  if constexpr (kShape.cluster == 1) {
+    __syncthreads();
+  } else {
+    ptx::ClusterArriveRelaxed();
+    ptx::ClusterWait();
+  }
+}
+
 // The kernel's body: a grid of persistent CTAs of Threads(kShape) threads with
 // MakeSmem(kShape).bytes of dynamic shared memory.
 template <WgmmaShape kShape>
@@ -299,13 +320,18 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
     if constexpr (kShape.tma_store) ptx::PrefetchTensorMap(&p.o_map);
     barriers.Init();
   }
-  __syncthreads();
+  SyncCluster<kShape>();
   if (warpgroup == 0) {
     if constexpr (kShape.consumers > 1) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
     if (threadIdx.x == 0) WgmmaProducer<kShape>(p, smem, barriers).Run();
   } else {
     if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();
+  }
+  if constexpr (kShape.cluster > 1) {
+    // A peer's last arrivals come here still.
+    __syncwarp();
+    SyncCluster<kShape>();
   }
 }
 

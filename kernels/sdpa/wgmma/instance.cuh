@@ -28,8 +28,8 @@
     if (error != cudaSuccess) return error;                                                        \
     error = cudaGetSymbolAddress(reinterpret_cast<void**>(&params.next_tile), symbol##_next_tile); \
     if (error != cudaSuccess) return error;                                                        \
-    symbol<<<ctas, Threads(symbol##_config), SmemBytes(symbol##_config), stream>>>(params);        \
-    return cudaGetLastError();                                                                     \
+    return LaunchWgmma(reinterpret_cast<const void*>(&symbol), ShapeOf(symbol##_config), ctas,     \
+                       &params, stream);                                                           \
   }                                                                                                \
   WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 

@@ -63,18 +63,38 @@ class WgmmaProducer {
                      first_row, head);
     }
   }
+  // This CTA's share of a K or V tile, to all CTAs of the cluster: rows that lie side by
+  // side in each block, whole swizzle atoms. A peer's share may arrive before this CTA has
+  // announced the tile's bytes: the phase can't end without that arrival, and the peer
+  // waited for this CTA's consumers to have left the phase before.
+  __device__ static void LoadShare(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                   int first_row, int head) {
+    if constexpr (kShape.cluster == 1) {
+      Load(to, map, barrier, kShape.tile_n, first_row, head);
+    } else {
+      constexpr int kShare = kShape.tile_n / kShape.cluster;
+      static_assert(kShape.tile_n % kShape.cluster == 0 && kShare % 8 == 0);
+      const int share = blockIdx.x % kShape.cluster * kShare;
+#pragma unroll
+      for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
+        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * kSwizzleColumns * 2, map,
+                                barrier, block * kSwizzleColumns, first_row + share, head,
+                                (1 << kShape.cluster) - 1);
+      }
+    }
+  }
   __device__ void LoadK(int n, int kv_head) {
     ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
     ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
+    LoadShare(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot),
+              n * kShape.tile_n, kv_head);
     k_.Advance();
   }
   __device__ void LoadV(int n, int kv_head) {
     ptx::MbarrierWait(barriers_.VEmpty(v_.slot), v_.phase ^ 1);
     ptx::MbarrierArriveExpectBytes(barriers_.VFull(v_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
+    LoadShare(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot),
+              n * kShape.tile_n, kv_head);
     v_.Advance();
   }
 

@@ -19,6 +19,7 @@ struct WgmmaShape {
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
   bool tma_store = false;         // O leaves through shared memory by the copy engine
   ExpMethod exp = ExpMethod::kExpFolded;
+  int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
   bool p_smem = false;        // P passes to P V through shared memory
   bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
 

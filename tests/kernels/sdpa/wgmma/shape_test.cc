@@ -117,6 +117,19 @@ TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
   }
 }
 
+// A CTA of a cluster fills whole atoms of eight rows, or the swizzle would start anew.
+TEST(WgmmaShape, DividesKAndVTilesOverAClusterInWholeAtoms) {
+  int clusters = 0;
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    EXPECT_EQ(s.tile_n % (8 * s.cluster), 0) << InstanceName(config);
+    if (s.cluster == 1) continue;
+    ++clusters;
+    EXPECT_FALSE(s.dynamic_schedule) << InstanceName(config);
+  }
+  EXPECT_GT(clusters, 0);
+}
+
 TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
   for (const int head_dim : kHeadDims) {
     const WgmmaTile tile = WgmmaTileOf(1, true, head_dim);
