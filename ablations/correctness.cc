@@ -35,17 +35,16 @@ Error Against(const std::vector<double>& reference, size_t size, Value value) {
   return error;
 }
 
-// Half the spacing of fp16 numbers at `magnitude`.
-double HalfFp16Ulp(double magnitude) {
-  constexpr int kMinExponent = -14;
-  constexpr int kMantissaBits = 10;
-  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), kMinExponent) : kMinExponent;
-  return std::ldexp(0.5, exponent - kMantissaBits);
+// Half the spacing of a dtype's numbers at `magnitude`.
+double HalfUlp(sdpa::Dtype dtype, double magnitude) {
+  const int least = sdpa::SmallestExponent(dtype);
+  const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
+  return std::ldexp(0.5, exponent - sdpa::MantissaBits(dtype));
 }
 
 // Judges the rows that the reference holds; of the others, that each element was
 // written and is finite.
-Accuracy JudgeSample(const sdpa::Reference& reference, absl::Span<const sdpa::Fp16> out,
+Accuracy JudgeSample(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                      absl::Span<const float> lse) {
   const size_t head_dim = reference.out.size() / reference.rows.size();
   const auto total = static_cast<size_t>(reference.total_rows);
@@ -56,9 +55,9 @@ Accuracy JudgeSample(const sdpa::Reference& reference, absl::Span<const sdpa::Fp
     return result;
   }
   for (size_t i = 0; i < out.size(); ++i) {
-    if (std::isfinite(sdpa::Fp16ToFloat(out[i]))) continue;
+    if (std::isfinite(sdpa::ToFloat(reference.dtype, out[i]))) continue;
     result.max_err = result.mean_err = std::numeric_limits<double>::quiet_NaN();
-    result.reason = absl::StrFormat("element %d is %g", i, sdpa::Fp16ToFloat(out[i]));
+    result.reason = absl::StrFormat("element %d is %g", i, sdpa::ToFloat(reference.dtype, out[i]));
     return result;
   }
   for (size_t i = 0; i < lse.size(); ++i) {
@@ -68,7 +67,7 @@ Accuracy JudgeSample(const sdpa::Reference& reference, absl::Span<const sdpa::Fp
   }
   sdpa::Reference sampled = reference;
   sampled.rows.clear();
-  std::vector<sdpa::Fp16> sampled_out;
+  std::vector<sdpa::Bits16> sampled_out;
   std::vector<float> sampled_lse;
   for (const int64_t row : reference.rows) {
     const auto begin = out.begin() + row * static_cast<int64_t>(head_dim);
@@ -80,7 +79,7 @@ Accuracy JudgeSample(const sdpa::Reference& reference, absl::Span<const sdpa::Fp
 
 }  // namespace
 
-Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Fp16> out,
+Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                        absl::Span<const float> lse) {
   if (!reference.rows.empty()) return JudgeSample(reference, out, lse);
   Accuracy result;
@@ -102,17 +101,18 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
 
   const Error naive =
       Against(reference.out, out.size(), [&](size_t i) { return double{reference.naive_out[i]}; });
-  const Error ours = Against(reference.out, out.size(),
-                             [&](size_t i) { return double{sdpa::Fp16ToFloat(out[i])}; });
+  const Error ours = Against(reference.out, out.size(), [&](size_t i) {
+    return double{sdpa::ToFloat(reference.dtype, out[i])};
+  });
   result.max_err = ours.max;
   result.mean_err = ours.mean;
-  result.max_err_limit = 2 * naive.max + HalfFp16Ulp(max_reference);
+  result.max_err_limit = 2 * naive.max + HalfUlp(reference.dtype, max_reference);
   result.mean_err_limit = 1.5 * naive.mean;
   if (!(result.max_err <= result.max_err_limit)) {
     result.reason =
         absl::StrFormat("element %d is %g, the reference %g: error %g over the limit %g",
-                        ours.worst, sdpa::Fp16ToFloat(out[ours.worst]), reference.out[ours.worst],
-                        ours.max, result.max_err_limit);
+                        ours.worst, sdpa::ToFloat(reference.dtype, out[ours.worst]),
+                        reference.out[ours.worst], ours.max, result.max_err_limit);
   } else if (!(result.mean_err <= result.mean_err_limit)) {
     result.reason =
         absl::StrFormat("mean error %g over the limit %g", result.mean_err, result.mean_err_limit);

@@ -1,11 +1,11 @@
 // When a kernel's output counts as right.
 //
 // The rule (after FlashAttention's own tests): against an FP64 reference from
-// the same fp16 inputs,
+// the same 16-bit inputs,
 //   max|out - ref|  <= 2 * max|naive - ref| + atol
 //   mean|out - ref| <= 1.5 * mean|naive - ref|
-// where `naive` is the same formula with every intermediate in fp16 and atol is
-// half an fp16 step at max|ref|, the rounding that no fp16 output escapes. Where
+// where `naive` is the same formula with every intermediate in the problem's dtype and
+// atol is half a step of it at max|ref|, the rounding that no output escapes. Where
 // it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at
 // least of 1), and is -inf exactly where no key is seen. NaN or infinity fails.
 // Unlike a fixed tolerance, the limits shrink with the size of the outputs. Where the
@@ -18,7 +18,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "kernels/sdpa/fp16.h"
+#include "kernels/sdpa/dtype.h"
 #include "kernels/sdpa/reference.h"
 
 namespace warpledger::ablations {
@@ -37,8 +37,9 @@ struct Accuracy {
   std::string reason;  // why not correct; empty when it is
 };
 
-// `lse` may be empty: then it is not judged. Sizes must match the reference.
-Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Fp16> out,
+// `out` is of the reference's dtype. `lse` may be empty: then it is not judged. Sizes must match
+// the reference.
+Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                        absl::Span<const float> lse);
 
 }  // namespace warpledger::ablations

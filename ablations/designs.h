@@ -54,15 +54,18 @@ struct Design {
   std::vector<InfeasibleCell> infeasible = {};
   // Its arms are compiled for problems of these; on others they don't apply.
   std::vector<int> head_dims = {64};
+  std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
 };
 
 // The compiled instances behind an arm of the design.
 inline std::vector<sdpa::Config> Specialisations(const Design& design, const DesignArm& arm) {
   std::vector<sdpa::Config> configs;
   for (const int head_dim : design.head_dims) {
-    for (const bool causal : {false, true}) {
-      const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal);
-      if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
+    for (const sdpa::Dtype dtype : design.dtypes) {
+      for (const bool causal : {false, true}) {
+        const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal, dtype);
+        if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
+      }
     }
   }
   return configs;

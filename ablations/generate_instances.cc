@@ -24,6 +24,7 @@
 namespace {
 
 using warpledger::sdpa::Config;
+using warpledger::sdpa::Dtype;
 using warpledger::sdpa::Family;
 using warpledger::sdpa::FamilyName;
 using warpledger::sdpa::FamilyOf;
@@ -51,6 +52,7 @@ std::string Initialiser(const Config& config) {
   text += config.mask == Mask::kCausal ? "kCausal"
           : config.mask == Mask::kFull ? "kFull"
                                        : "kAtRunTime";
+  if (config.dtype == Dtype::kBf16) text += ", .dtype = Dtype::kBf16";
   return text + "}";
 }
 
@@ -73,6 +75,11 @@ int main(int argc, char** argv) {
         return 1;
       }
       for (const Config& config : warpledger::ablations::Specialisations(design, arm)) {
+        if (const auto reason = warpledger::sdpa::WhyInvalid(config)) {
+          std::cerr << "design " << design.name << ", arm " << arm.name << ": no " << reason.toggle
+                    << ": " << reason.why << "\n";
+          return 1;
+        }
         if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
           configs.push_back(config);
         }

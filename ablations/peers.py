@@ -20,7 +20,7 @@ The request, with the defaults of everything but `shapes`:
    "cache":"warm","process":0,"seed":1,"blocks":24,"input_sets":4,"target_replay_us":1000,
    "min_launches":4,"max_launches":256,"peers":["flash","cudnn","efficient","math"]}
 
-A shape's `rotation` (default: input_sets) is how many input sets a replay rotates
+A shape's `dtype` is "fp16" (default) or "bf16". Its `rotation` (default: input_sets) is how many input sets a replay rotates
 over; those beyond input_sets are copies at other addresses, which keep the L2
 cold. `cache` only labels the samples.
 
@@ -67,6 +67,9 @@ DEFAULTS = {
     "cache": "warm",
     "peers": list(BACKENDS),
 }
+
+# A dtype's name in PyTorch, explicit bits of its mantissa, exponent of its smallest normal number.
+DTYPES = {"fp16": ("float16", 10, -14), "bf16": ("bfloat16", 7, -126)}
 
 SHAPE_SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
 
@@ -127,6 +130,9 @@ def parse_request(text, overrides=None):
         if not _is_int(shape.setdefault("rotation", request["input_sets"]), request["input_sets"]):
             raise RequestError(f"shape {shape['name']}: rotation is {shape['rotation']!r}, "
                                "an integer of at least input_sets is needed")
+        if shape.setdefault("dtype", "fp16") not in DTYPES:
+            raise RequestError(f"shape {shape['name']}: dtype is {shape['dtype']!r}, it must be "
+                               f"{' or '.join(DTYPES)}")
         if not isinstance(shape.get("causal"), bool):
             raise RequestError(f"shape {shape['name']}: causal must be true or false")
         if shape["heads_q"] % shape["heads_kv"]:
@@ -175,22 +181,23 @@ def block_order(seed, process, shape_name, block, names):
     return order
 
 
-def half_ulp_fp16(value):
-    """Half the distance between fp16 numbers at |value|."""
-    # Below 2^-14 fp16 is subnormal, and its spacing stays 2^-24.
-    exponent = max(math.frexp(abs(value))[1] - 1, -14) if value else -14
-    return 0.5 * math.ldexp(1.0, exponent - 10)
+def half_ulp(value, dtype="fp16"):
+    """Half the distance between numbers of a dtype at |value|."""
+    _, mantissa_bits, least = DTYPES[dtype]
+    # Below the smallest normal number the spacing stays.
+    exponent = max(math.frexp(abs(value))[1] - 1, least) if value else least
+    return 0.5 * math.ldexp(1.0, exponent - mantissa_bits)
 
 
-def judge(shape_name, errors):
+def judge(shape_name, errors, dtype="fp16"):
     """A check's line from the errors of each input set: the worst set speaks.
 
     errors: dicts of max_err, mean_err (of the output against the reference),
-    naive_max_err, naive_mean_err (of the same formula in fp16) and max_ref.
+    naive_max_err, naive_mean_err (of the same formula in the dtype) and max_ref.
     """
     checks = []
     for e in errors:
-        max_limit = 2.0 * e["naive_max_err"] + half_ulp_fp16(e["max_ref"])
+        max_limit = 2.0 * e["naive_max_err"] + half_ulp(e["max_ref"], dtype)
         mean_limit = 1.5 * e["naive_mean_err"]
         # A NaN compares false, and so fails.
         correct = e["max_err"] <= max_limit and e["mean_err"] <= mean_limit
@@ -363,8 +370,9 @@ class TorchBench:
         self.request = request
         self.backends = SDPBackend
         self.sdpa_kernel = sdpa_kernel
-        # The naive result is a yardstick: it must not be loosened by sums in fp16.
+        # The naive result is a yardstick: it must not be loosened by sums in 16 bits.
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         uuid = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
         self.read_sensors = Sensors(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}").read
 
@@ -386,7 +394,7 @@ class ShapeInputs:
         self.torch = bench.torch
         self.shape = shape
         self.sets = []        # (q, k, v) of each set
-        self.references = []  # (fp64 output, errors of the naive fp16 formula)
+        self.references = []  # (fp64 output, errors of the naive formula)
 
     def __enter__(self):
         return self
@@ -422,11 +430,12 @@ class ShapeInputs:
     def _make_sets(self):
         torch, s, request = self.torch, self.shape, self.bench.request
         generator = torch.Generator(device="cuda")
+        dtype = getattr(torch, DTYPES[s["dtype"]][0])
         generator.manual_seed(input_seed(request["seed"], request["process"], s["name"]))
 
         def normal(heads, rows):
             return torch.randn((s["batch"], heads, rows, s["head_dim"]), generator=generator,
-                               device="cuda", dtype=torch.float32).half()
+                               device="cuda", dtype=torch.float32).to(dtype)
 
         sets = [(normal(s["heads_q"], s["seq_q"]), normal(s["heads_kv"], s["seq_kv"]),
                  normal(s["heads_kv"], s["seq_kv"])) for _ in range(request["input_sets"])]
@@ -436,7 +445,7 @@ class ShapeInputs:
         self.sets = sets  # last: only a complete shape counts as made
 
     def _reference(self, q, k, v):
-        """The output in fp64, and how far the naive fp16 formula is from it."""
+        """The output in fp64, and how far the naive formula in the dtype is from it."""
         torch, s = self.torch, self.shape
         group = s["heads_q"] // s["heads_kv"]
         scale = 1.0 / math.sqrt(s["head_dim"])
@@ -455,7 +464,7 @@ class ShapeInputs:
                     scores = scores.masked_fill(hidden, -math.inf)
                     scores16 = scores16.masked_fill(hidden, -math.inf)
                 reference[b, h] = torch.softmax(scores, dim=-1) @ vh.double()
-                naive[b, h] = torch.softmax(scores16.float(), dim=-1).half() @ vh
+                naive[b, h] = torch.softmax(scores16.float(), dim=-1).to(q.dtype) @ vh
         error = (naive.double() - reference).abs()
         return reference, {"naive_max_err": error.max().item(),
                            "naive_mean_err": error.mean().item(),
@@ -525,7 +534,7 @@ class Arm:
         for output, (reference, naive) in zip(self._outputs, references):
             error = (output.double() - reference).abs()
             errors.append({"max_err": error.max().item(), "mean_err": error.mean().item(), **naive})
-        return judge(self._inputs.shape["name"], errors)
+        return judge(self._inputs.shape["name"], errors, self._inputs.shape["dtype"])
 
 
 def open_bench(request):

@@ -5,6 +5,7 @@
 #include "ablations/controller.h"
 #include "ablations/describe_run.h"
 #include "ablations/designs.h"
+#include "ablations/files.h"
 #include "ablations/paths.h"
 #include "ablations/peers_merge.h"
 #include "ablations/plan.h"
@@ -67,7 +68,7 @@ absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::Named
   for (const sdpa::NamedShape& shape : shapes) {
     for (const DesignArm& arm : design.arms) {
       const sdpa::KernelInstance* instance = sdpa::FindInstance(arm.config, shape.problem);
-      if (instance == nullptr && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+      if (instance == nullptr && !sdpa::EveryDesignRuns(shape.problem)) continue;
       if (instance == nullptr) {
         return absl::InternalError(absl::StrCat("this build holds no instance of ",
                                                 sdpa::ConfigName(arm.config), " for shape ",

@@ -13,7 +13,7 @@ namespace {
 // Longer than a tile row block of any variant, so that a tile written past the
 // last row lands in it.
 constexpr size_t kGuardBytes = 32 * 1024;
-constexpr unsigned char kPoison = 0xff;  // NaN in fp16 and in fp32
+constexpr unsigned char kPoison = 0xff;  // NaN in fp16, bf16 and fp32
 constexpr size_t kAlignment = 256;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -22,8 +22,8 @@ static_assert(kGuardBytes % kAlignment == 0, "values behind a guard must stay al
 
 // An input between two bands of NaN: what a kernel reads outside of it poisons
 // the output, unless the kernel masks it.
-absl::StatusOr<DeviceBuffer> Upload(const std::vector<sdpa::Fp16>& values) {
-  const size_t bytes = values.size() * sizeof(sdpa::Fp16);
+absl::StatusOr<DeviceBuffer> Upload(const std::vector<sdpa::Bits16>& values) {
+  const size_t bytes = values.size() * sizeof(sdpa::Bits16);
   absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(kGuardBytes + bytes + kGuardBytes);
   if (!buffer.ok()) return buffer.status();
   RETURN_IF_ERROR(buffer->Fill(kPoison));
@@ -38,13 +38,14 @@ const std::byte* Values(const DeviceBuffer& guarded) {
 
 // Raises the errors to the largest differences; NaN, as of an output that nobody
 // wrote, stays.
-void AddDifferences(const RunOutput& a, const RunOutput& b, Accuracy* accuracy) {
+void AddDifferences(sdpa::Dtype dtype, const RunOutput& a, const RunOutput& b, Accuracy* accuracy) {
   const auto raise = [](double difference, double* error) {
     if (!std::isnan(*error) && !(difference <= *error)) *error = difference;
   };
   for (size_t i = 0; i < a.out.size(); ++i) {
     if (a.out[i] == b.out[i]) continue;
-    raise(std::fabs(sdpa::Fp16ToFloat(a.out[i]) - sdpa::Fp16ToFloat(b.out[i])), &accuracy->max_err);
+    raise(std::fabs(sdpa::ToFloat(dtype, a.out[i]) - sdpa::ToFloat(dtype, b.out[i])),
+          &accuracy->max_err);
   }
   for (size_t i = 0; i < a.lse.size(); ++i) {
     if (a.lse[i] == b.lse[i]) continue;  // also where both are -infinity
@@ -67,7 +68,7 @@ bool SameBits(const RunOutput& a, const RunOutput& b) {
 
 size_t SdpaRunner::OutOffset() const { return kGuardBytes; }
 size_t SdpaRunner::LseOffset() const {
-  return OutOffset() + RoundUp(sdpa::QueryElements(problem_) * sizeof(sdpa::Fp16)) + kGuardBytes;
+  return OutOffset() + RoundUp(sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16)) + kGuardBytes;
 }
 size_t SdpaRunner::OutputBytes() const {
   return LseOffset() + RoundUp(sdpa::QueryRows(problem_) * sizeof(float)) + kGuardBytes;
@@ -112,7 +113,7 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
   params.lse = reinterpret_cast<float*>(out + LseOffset());
   RETURN_IF_ERROR(sdpa::Launch(instance, params, problem_, stream));
   if (fault_ == Fault::kNone) return absl::OkStatus();
-  std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Fp16);
+  std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16);
   return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
 }
 
@@ -137,7 +138,7 @@ absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set) const {
   RunOutput result;
   result.out.resize(sdpa::QueryElements(problem_));
   result.lse.resize(sdpa::QueryRows(problem_));
-  const size_t out_bytes = result.out.size() * sizeof(sdpa::Fp16);
+  const size_t out_bytes = result.out.size() * sizeof(sdpa::Bits16);
   const size_t lse_bytes = result.lse.size() * sizeof(float);
   std::memcpy(result.out.data(), &bytes[OutOffset()], out_bytes);
   std::memcpy(result.lse.data(), &bytes[LseOffset()], lse_bytes);
@@ -188,7 +189,7 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
                                     " differs from an eager run of the same kernel");
     }
     outcome.bit_identical = false;
-    AddDifferences(*replayed, *eager, &outcome.accuracy);
+    AddDifferences(problem_.dtype, *replayed, *eager, &outcome.accuracy);
   }
   if (outcome.bit_identical && !outcome.guards_intact) {
     outcome.reason = "the timed graph wrote outside its output";

@@ -26,7 +26,7 @@
 namespace warpledger::ablations {
 
 struct RunOutput {
-  std::vector<sdpa::Fp16> out;
+  std::vector<sdpa::Bits16> out;  // of the problem's dtype
   std::vector<float> lse;
   bool guards_intact = false;
 };

@@ -171,8 +171,8 @@ class Worker {
       const sdpa::KernelInstance* instance =
           arm.spin_alone ? nullptr : sdpa::FindInstance(arm.config, shape.problem);
       const bool missing_kernel = instance == nullptr && !arm.spin_alone;
-      // Not every design is compiled for every head_dim; its verdicts say so.
-      if (missing_kernel && shape.problem.head_dim != sdpa::kDefaultHeadDim) continue;
+      // Not every design is compiled for every head_dim and dtype; its verdicts say so.
+      if (missing_kernel && !sdpa::EveryDesignRuns(shape.problem)) continue;
       if (missing_kernel) {
         return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
       }

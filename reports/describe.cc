@@ -36,7 +36,8 @@ std::string DescribeShape(const Shape& shape) {
   std::string heads = Count(shape.heads_q, "head");
   if (shape.heads_kv != shape.heads_q) Append(&heads, " (", shape.heads_kv, " of K/V)");
   return Cat("batch ", shape.batch, ", ", heads, ", ", shape.seq_q, " queries × ", shape.seq_kv,
-             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "", "; ",
+             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "",
+             shape.dtype == "fp16" ? "" : Cat(", ", shape.dtype), "; ",
              FormatSignificant(shape.flops / 1e9, 3), " GFLOP, ",
              FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
 }
@@ -66,6 +67,11 @@ const Verdict* FindToggleVerdict(const Summary& summary, std::string_view toggle
     if (verdict.toggle == toggle && verdict.shape == shape) return &verdict;
   }
   return nullptr;
+}
+
+std::string RatioWithInterval(const Estimate& ratio) {
+  if (!ratio.value) return std::string(kNone);
+  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
 }
 
 bool HasMeaning(const Verdict& verdict) {
@@ -152,6 +158,12 @@ std::string VerdictCell(const Cell& cell, const Verdict* verdict) {
   if (cell.role == "base") return cell.correct == false ? "**BROKEN**" : "first step";
   if (verdict == nullptr) return std::string(kNone);
   return Cat("**", verdict->verdict, "**");
+}
+
+std::string Remark(const Verdict& verdict) {
+  if (verdict.verdict != "INCONCLUSIVE" || !verdict.mde_ratio) return verdict.reason;
+  return Cat(verdict.reason, verdict.reason.empty() ? "" : " ",
+             "smallest effect these samples could show: ", FormatRatio(verdict.mde_ratio));
 }
 
 std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict* verdict,

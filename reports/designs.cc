@@ -29,11 +29,6 @@ std::string GainWithInterval(const Estimate& ratio) {
   return out;
 }
 
-std::string RatioWithInterval(const Estimate& ratio) {
-  if (!ratio.value) return std::string(kNone);
-  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
-}
-
 // "`cell:vector_loads`", or what the empty cell is in words.
 std::string OnTopOf(const std::string& cell) {
   return cell == "cell:none" ? "the background alone" : Code(cell);
@@ -183,7 +178,8 @@ std::string Explanation(const Summary& summary) {
       "of verdicts are adjusted for the family of this page; those of attribution are at ",
       FormatPercent(summary.statistics.confidence),
       ", each by itself: they describe and decide nothing.\n");
-  if (summary.design == "leave_one_out") {
+  if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
+                  [](const Verdict& v) { return v.base.ends_with("(+dependents)"); })) {
     out +=
         "- A toggle that others need takes them with it: its row says `(+dependents)`, and its "
         "ratio is theirs too.\n";
@@ -211,6 +207,7 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
   if (summary.design == "one_on") return "Each toggle alone";
   if (summary.design == "leave_one_out") return "The full kernel without one toggle";
+  if (summary.design == "hopper_leave_one_out") return "The Hopper kernel without one toggle";
   if (IsFactorial(summary)) return "Factorial of toggles";
   return Cat("Design ", summary.design);
 }

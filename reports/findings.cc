@@ -104,8 +104,8 @@ std::string StandingsTable(const Summary& summary) {
 
 }  // namespace
 
-std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
-                           std::string_view registry_sha256) {
+std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
+                                      std::string_view registry_sha256) {
   std::vector<std::string> changed;
   if (!kernel_source_sha256.empty() &&
       kernel_source_sha256 != summary.provenance.kernel_source_sha256) {
@@ -114,6 +114,13 @@ std::string WarningSection(const Summary& summary, std::string_view kernel_sourc
   if (!registry_sha256.empty() && registry_sha256 != summary.provenance.registry_sha256) {
     changed.push_back("the registry of toggles");
   }
+  return changed;
+}
+
+std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
+                           std::string_view registry_sha256) {
+  const std::vector<std::string> changed =
+      ChangedSince(summary, kernel_source_sha256, registry_sha256);
   std::string out;
   const Provenance& p = summary.provenance;
   const auto unfinished = [](int64_t missing, int64_t planned) {

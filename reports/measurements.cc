@@ -89,11 +89,6 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   return out;
 }
 
-void AppendSentence(std::string& text, std::string_view sentence) {
-  if (!text.empty()) text += ' ';
-  text += sentence;
-}
-
 std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
   const sdpa::ToggleRow* row = FindToggle(toggle);
   std::string out = Cat("### ", row != nullptr ? std::string(row->label) : Code(toggle), " (",
@@ -121,11 +116,7 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
     if (verdict == nullptr) continue;
-    std::string remark = verdict->reason;
-    if (verdict->verdict == "INCONCLUSIVE" && verdict->mde_ratio) {
-      AppendSentence(remark, Cat("smallest effect these samples could show: ",
-                                 FormatRatio(verdict->mde_ratio)));
-    }
+    const std::string remark = Remark(*verdict);
     table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
                   FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
                   verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)

@@ -3,8 +3,10 @@
 
 Of each GPU and design the newest record under reports/data counts: it is
 judged (its summary.json), and reported with pictures into reports/<gpu>. So
-are the newest microbenchmarks and profiles, the comparison of the two newest
-ladders, and, from the newest ladder of all, the generated part of README.md.
+are the newest microbenchmarks and profiles, the newest study of data types (of
+the CPU), the comparison of the two newest ladders, a page per technique from
+all of these designs, and, from the newest ladder of all, the generated part of
+README.md.
 A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
@@ -83,11 +85,22 @@ def regenerate(program, out, say=lambda line: None):
         made.add(summary)
         into(gpu, design, program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for gpu in sorted({gpu for gpu, _ in all_runs}):
+        # A calibration judges no technique; the ladder is what one reads first.
+        designs = sorted((design != "ladder", design) for of, design in all_runs
+                         if of == gpu and design != "calibrate")
+        judged = [all_runs[gpu, design][-1] for _, design in designs]
+        into(gpu, "techniques", program, "techniques",
+             f"--record={','.join(str(folder) for folder in judged)}",
+             lambda folder: f"--out={folder}")
     for gpu, record in newest("*/micro-*/micro.json").items():
         into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
              "--micro", record / "micro.json", "--out", lambda folder: folder)
     for gpu, record in newest("*/*/profile.json").items():
         into(gpu, "profiles", program, "report", f"--record={record}",
+             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for place, record in newest("*/dtypes-*/dtypes.json").items():
+        into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for (gpu, design), folders in sorted(all_runs.items()):
         if design == "ladder" and len(folders) > 1:

@@ -222,6 +222,7 @@ Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
   out.seq_kv = reader.Integer(j, path, "seq_kv");
   out.head_dim = reader.Integer(j, path, "head_dim");
   out.causal = reader.Bool(j, path, "causal");
+  if (j.contains("dtype")) out.dtype = reader.String(j, path, "dtype");
   out.flops = reader.Number(j, path, "flops");
   out.min_bytes = reader.Number(j, path, "min_bytes");
   out.exponentials = reader.Number(j, path, "exponentials");
@@ -255,6 +256,7 @@ Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
   out.smem_bytes = reader.IntegerOrNull(j, path, "smem_bytes");
   out.spill_bytes = reader.IntegerOrNull(j, path, "spill_bytes");
   out.ctas_per_sm = reader.IntegerOrNull(j, path, "ctas_per_sm");
+  out.code_sha256 = reader.StringOrNull(j, path, "code_sha256");
   out.reason = reader.StringOrNull(j, path, "reason");
   return out;
 }

@@ -50,6 +50,7 @@ struct Shape {
   int64_t seq_q = 0;
   int64_t seq_kv = 0;
   int64_t head_dim = 0;
+  std::string dtype = "fp16";
   bool causal = false;
   double flops = 0;
   double min_bytes = 0;
@@ -73,6 +74,7 @@ struct Cell {
   std::optional<int64_t> smem_bytes;
   std::optional<int64_t> spill_bytes;
   std::optional<int64_t> ctas_per_sm;
+  std::string code_sha256;  // of its machine code; empty where the record doesn't know
   std::string reason;
 };
 

@@ -62,7 +62,7 @@ void PrintHelp() {
   std::fputs(kIntroduction, stdout);
   for (const Command& command : AllCommands()) {
     if (command.hidden) continue;
-    std::printf("  %-8.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
+    std::printf("  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
                 static_cast<int>(command.summary.size()), command.summary.data());
   }
   std::fputs(kExitCodes, stdout);
@@ -184,6 +184,13 @@ absl::Span<const Command> AllCommands() {
        .details = "",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
+      {.name = "techniques",
+       .arguments = "--record=DIR[,DIR..] --out=DIR",
+       .summary = "Writes a page per technique: what every design says of it",
+       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
+                  "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md.",
+       .flags = {"record", "out"},
+       .run = &TechniquesCommand},
       {.name = "micro",
        .arguments = "--out=DIR [--filter=REGEX] [flags]",
        .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
@@ -242,11 +249,20 @@ absl::Span<const Command> AllCommands() {
            "profiled; they are named and the rest is there.",
        .flags = {"out", "variants", "shapes", "ncu", "seed", "silence_limit_s"},
        .run = &ProfileCommand},
+      {.name = "dtypes",
+       .arguments = "--out=DIR [--seed=N] [--max_seq=N]",
+       .summary = "Studies what K and V in 8 bits cost in accuracy (on the CPU)",
+       .details = "Error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, E5M2 "
+                  "and bf16 with scales per tensor, head\nand block; and which mistakes give NaN. "
+                  "About two minutes. `report` makes the page.",
+       .flags = {"out", "seed", "max_seq"},
+       .run = &DtypesCommand},
       {.name = "exec",
        .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
        .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
-       .details = "Softmax scale 1/sqrt(64). The output is written only when the run succeeded.",
-       .flags = {"variant", "q", "k", "v", "out", "lse", "causal"},
+       .details =
+           "Softmax scale 1/sqrt(head_dim). The output is written only when the run succeeded.",
+       .flags = {"variant", "q", "k", "v", "out", "lse", "causal", "dtype"},
        .run = &ExecCommand},
       {.name = "worker",
        .arguments = "",

@@ -52,12 +52,14 @@ absl::StatusOr<int> RunCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ReportCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> MicroCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> CompareCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> RatchetCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> BundleCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> DtypesCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> arguments);
 

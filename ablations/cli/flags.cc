@@ -72,8 +72,12 @@ ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");
 ABSL_FLAG(std::string, ncu, "",
           "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's");
-ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, 64) fp16");
-ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, 64) fp16");
-ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, 64) fp16");
+ABSL_FLAG(int, max_seq, 16384, "the largest number of keys");
+ABSL_FLAG(std::string, dtype, "fp16",
+          "of Q, K, V and the output: fp16 or bf16. NumPy has no bf16: the arrays are then fp32, "
+          "rounded to bf16 on their way in, and the output is exact");
+ABSL_FLAG(std::string, q, "", "Q: .npy, (batch, heads_q, seq_q, head_dim), fp16; fp32 with bf16");
+ABSL_FLAG(std::string, k, "", "K: .npy, (batch, heads_kv, seq_kv, head_dim), as Q");
+ABSL_FLAG(std::string, v, "", "V: .npy, (batch, heads_kv, seq_kv, head_dim), as Q");
 ABSL_FLAG(std::string, lse, "", "also write the log-sum-exp here: (batch, heads_q, seq_q) fp32");
 ABSL_FLAG(bool, causal, false, "causal mask, aligned to the bottom right");

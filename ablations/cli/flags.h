@@ -49,6 +49,8 @@ ABSL_DECLARE_FLAG(bool, plots);
 ABSL_DECLARE_FLAG(std::string, readme);
 ABSL_DECLARE_FLAG(std::string, readme_pictures);
 ABSL_DECLARE_FLAG(std::string, ncu);
+ABSL_DECLARE_FLAG(int, max_seq);
+ABSL_DECLARE_FLAG(std::string, dtype);
 ABSL_DECLARE_FLAG(std::string, q);
 ABSL_DECLARE_FLAG(std::string, k);
 ABSL_DECLARE_FLAG(std::string, v);

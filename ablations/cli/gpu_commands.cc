@@ -17,6 +17,7 @@
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
 #include "ablations/stopping.h"
+#include "ablations/tensor_npy.h"
 #include "ablations/worker.h"
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
@@ -37,6 +38,7 @@ absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const NamedVariant&
   if (sdpa::FindInstance(variant.config, sdpa::Problem{}) != nullptr) {
     return absl::NotFoundError(absl::StrCat("variant '", variant.name,
                                             "' is not compiled for head_dim ", problem.head_dim,
+                                            " in ", std::string(sdpa::DtypeName(problem.dtype)),
                                             "; `warpledger list designs` shows which designs are"));
   }
   return absl::InvalidArgumentError(
@@ -110,7 +112,7 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
   if (!kinds.ok()) return kinds.status();
   const int seeds = absl::GetFlag(FLAGS_seeds);
   if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
-  // Where a variant is not made for a shape's head_dim, there is nothing to check.
+  // Where a variant is not made for a shape's head_dim or dtype, there is nothing to check.
   const auto checked = [&](const sdpa::NamedShape& shape) {
     std::vector<NamedVariant> found;
     for (const NamedVariant& variant : *variants) {
@@ -127,13 +129,14 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
     pairs += static_cast<int64_t>(checked(shape).size());
   if (pairs == 0) {
     return absl::InvalidArgumentError(
-        "none of these variants is compiled for the head_dim of these shapes");
+        "none of these variants is compiled for the head_dim and dtype of these shapes");
   }
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 
   CheckCounts counts;
   ablations::Progress progress("checks", pairs * static_cast<int64_t>(kinds->size()) * seeds);
   for (const sdpa::NamedShape& shape : *shapes) {
+    if (checked(shape).empty()) continue;
     for (const sdpa::NamedInputKind& kind : *kinds) {
       for (int i = 0; i < seeds; ++i) {
         const uint64_t seed = MixSeed(absl::GetFlag(FLAGS_seed), i);
@@ -265,20 +268,26 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   problem.heads_kv = static_cast<int>(k.npy.shape[1]);
   problem.seq_kv = static_cast<int>(k.npy.shape[2]);
   problem.causal = absl::GetFlag(FLAGS_causal);
-  RETURN_IF_ERROR(ablations::CheckNpy(q.path, q.npy, ablations::NpyType::kFloat16, q.npy.shape));
+  const std::string dtype = absl::GetFlag(FLAGS_dtype);
+  const auto* known = absl::c_find_if(
+      sdpa::kDtypes, [&](sdpa::Dtype each) { return sdpa::DtypeName(each) == dtype; });
+  if (known == std::end(sdpa::kDtypes)) {
+    return absl::InvalidArgumentError(absl::StrCat("--dtype=", dtype, ": it is fp16 or bf16"));
+  }
+  problem.dtype = *known;
+  const ablations::NpyType type = ablations::NpyTypeOf(problem.dtype);
+  RETURN_IF_ERROR(ablations::CheckNpy(q.path, q.npy, type, q.npy.shape));
   // K and V must agree with Q and with each other.
   const std::vector<int64_t> kv_shape = {problem.batch, problem.heads_kv, problem.seq_kv,
                                          problem.head_dim};
-  RETURN_IF_ERROR(ablations::CheckNpy(k.path, k.npy, ablations::NpyType::kFloat16, kv_shape));
-  RETURN_IF_ERROR(ablations::CheckNpy(v.path, v.npy, ablations::NpyType::kFloat16, kv_shape));
+  RETURN_IF_ERROR(ablations::CheckNpy(k.path, k.npy, type, kv_shape));
+  RETURN_IF_ERROR(ablations::CheckNpy(v.path, v.npy, type, kv_shape));
   RETURN_IF_ERROR(sdpa::CheckProblem(problem));
   const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(*variant, problem);
   if (!instance.ok()) return instance.status();
 
-  const auto values = [](const Array& array) {
-    std::vector<sdpa::Fp16> result(array.npy.data.size() / sizeof(sdpa::Fp16));
-    std::memcpy(result.data(), array.npy.data.data(), array.npy.data.size());
-    return result;
+  const auto values = [&](const Array& array) {
+    return ablations::TensorFromNpy(array.npy, problem.dtype);
   };
   const sdpa::Inputs inputs = {values(q), values(k), values(v)};
   absl::StatusOr<ablations::SdpaRunner> runner = ablations::SdpaRunner::Create(problem, {inputs});
@@ -290,10 +299,8 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
                                             " wrote outside its output; nothing is "
                                             "written. Please report the shape."));
   }
-  RETURN_IF_ERROR(ablations::WriteNpy(
-      out, q.npy.shape, ablations::NpyType::kFloat16,
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->out.data()),
-                          output->out.size() * sizeof(sdpa::Fp16))));
+  RETURN_IF_ERROR(
+      ablations::WriteNpy(out, ablations::NpyFromTensor(q.npy.shape, output->out, problem.dtype)));
   const std::string lse = absl::GetFlag(FLAGS_lse);
   if (!lse.empty()) {
     RETURN_IF_ERROR(ablations::WriteNpy(

@@ -122,6 +122,7 @@ Json RegistryJson() {
                          {"config", sdpa::ConfigName(config)},
                          {"family", sdpa::FamilyName(sdpa::FamilyOf(config))},
                          {"head_dim", config.head_dim},
+                         {"dtype", sdpa::DtypeName(config.dtype)},
                          {"tile_m", sdpa::TileM(config)},
                          {"tile_n", sdpa::TileN(config)},
                          {"threads", sdpa::Threads(config)},
@@ -180,9 +181,10 @@ void PrintShapes() {
   std::printf("Shapes (* timed by the ladder)\n");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     const sdpa::Problem& p = shape.problem;
-    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s: %s\n", std::string(shape.name).c_str(),
-                shape.ladder ? "*" : " ", p.batch, p.heads_q, p.heads_kv, p.seq_q, p.seq_kv,
-                p.head_dim, p.causal ? " causal" : "", std::string(shape.why).c_str());
+    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s: %s\n",
+                std::string(shape.name).c_str(), shape.ladder ? "*" : " ", p.batch, p.heads_q,
+                p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
+                p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16", std::string(shape.why).c_str());
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
+#include "ablations/files.h"
 #include "ablations/npy.h"
 #include "ablations/paths.h"
 #include "ablations/plan.h"
@@ -15,6 +16,7 @@
 #include "ablations/progress.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
+#include "ablations/tensor_npy.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -103,9 +105,10 @@ class InputFiles {
     const sdpa::Inputs inputs = sdpa::MakeInputs(p, sdpa::InputKind::kNormal, seed);
     const std::vector<int64_t> q = {p.batch, p.heads_q, p.seq_q, p.head_dim};
     const std::vector<int64_t> kv = {p.batch, p.heads_kv, p.seq_kv, p.head_dim};
-    RETURN_IF_ERROR(files.Write("q", q, inputs.q));
-    RETURN_IF_ERROR(files.Write("k", kv, inputs.k));
-    RETURN_IF_ERROR(files.Write("v", kv, inputs.v));
+    RETURN_IF_ERROR(files.Write("q", q, inputs.q, p.dtype));
+    RETURN_IF_ERROR(files.Write("k", kv, inputs.k, p.dtype));
+    RETURN_IF_ERROR(files.Write("v", kv, inputs.v, p.dtype));
+    files.arguments_.push_back(absl::StrCat("--dtype=", std::string(sdpa::DtypeName(p.dtype))));
     if (p.causal) files.arguments_.emplace_back("--causal");
     return files;
   }
@@ -128,13 +131,10 @@ class InputFiles {
  private:
   InputFiles() = default;
   absl::Status Write(const char* name, const std::vector<int64_t>& shape,
-                     const std::vector<sdpa::Fp16>& values) {
+                     const std::vector<sdpa::Bits16>& values, sdpa::Dtype dtype) {
     const std::string path = absl::StrCat(dir_, "/", name, ".npy");
     arguments_.push_back(absl::StrCat("--", name, "=", path));
-    return ablations::WriteNpy(
-        path, shape, ablations::NpyType::kFloat16,
-        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()),
-                            values.size() * sizeof(sdpa::Fp16)));
+    return ablations::WriteNpy(path, ablations::NpyFromTensor(shape, values, dtype));
   }
 
   std::string dir_;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/sdpa/dtype.h"
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/resident/shape.h"
 #include "kernels/sdpa/tile_layout.h"
@@ -34,6 +35,7 @@ struct Config {
 #undef WARPLEDGER_TOGGLE
   int head_dim = 64;  // kDefaultHeadDim
   Mask mask = Mask::kAtRunTime;
+  Dtype dtype = Dtype::kFp16;
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };
@@ -128,6 +130,9 @@ struct ToggleRow {
   std::string_view micro_off = {};
   double micro_off_factor = 1;
   Prior prior;
+  // Why the families that it does not name can't have it, or what they have in its place; empty
+  // where it names all.
+  std::string_view elsewhere = {};
   std::string_view lesson = {};  // what the measurements taught, with no figure in it; may be empty
 };
 
@@ -244,6 +249,9 @@ inline constexpr Exclusion kExclusions[] = {
      "the producer has no view of the queue of work"},
 };
 
+// Families whose kernels know bf16.
+inline constexpr Family kBf16Families = Family{0};
+
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
@@ -267,6 +275,10 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
       return {InvalidReason::Kind::kExcluded, row.id, FamilyRoot(FamilyOf(config)), ""};
     }
   }
+  if (config.dtype == Dtype::kBf16 && !Includes(kBf16Families, FamilyOf(config))) {
+    return {InvalidReason::Kind::kExcluded, DtypeName(config.dtype), FamilyRoot(FamilyOf(config)),
+            "kernels of this family compute in fp16 alone"};
+  }
   for (const Exclusion& rule : kExclusions) {
     if (config.*rule.toggle >= rule.from && config.*rule.other >= rule.other_from &&
         config.*rule.other <= rule.other_to) {
@@ -289,8 +301,9 @@ inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled fo
 
 // The instance of `config` that a problem runs on. In the wgmma family a kernel is
 // compiled per mask: its prologue and code size count where it lives for 4 us.
-constexpr Config Specialise(Config config, int head_dim, bool causal) {
+constexpr Config Specialise(Config config, int head_dim, bool causal, Dtype dtype = Dtype::kFp16) {
   config.head_dim = head_dim;
+  config.dtype = dtype;
   const Family family = FamilyOf(config);
   const bool at_run_time = family == Family::kSmem || family == Family::kMma;
   config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;

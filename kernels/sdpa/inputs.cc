@@ -10,12 +10,13 @@
 namespace warpledger::sdpa {
 namespace {
 
-std::vector<Fp16> Draw(int64_t elements, double outlier_share, double scale, uint64_t seed) {
+std::vector<Bits16> Draw(Dtype dtype, int64_t elements, double outlier_share, double scale,
+                         uint64_t seed) {
   constexpr double kOutlierScale = 10.0;
   // Each chunk has a stream of its own, so that the values do not depend on the
   // number of threads.
   constexpr int64_t kChunk = 1 << 20;
-  std::vector<Fp16> values(elements);
+  std::vector<Bits16> values(elements);
   const int64_t chunks = (elements + kChunk - 1) / kChunk;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
@@ -26,7 +27,7 @@ std::vector<Fp16> Draw(int64_t elements, double outlier_share, double scale, uin
         if (outlier_share > 0 && random.Uniform() < outlier_share) {
           x += random.Normal() * kOutlierScale;
         }
-        values[i] = FloatToFp16(static_cast<float>(x));
+        values[i] = FromFloat(dtype, static_cast<float>(x));
       }
     }
   };
@@ -39,7 +40,7 @@ std::vector<Fp16> Draw(int64_t elements, double outlier_share, double scale, uin
   return values;
 }
 
-void RepeatFirstRow(std::vector<Fp16>& values, int64_t row_elements) {
+void RepeatFirstRow(std::vector<Bits16>& values, int64_t row_elements) {
   for (size_t at = row_elements; at < values.size(); at += row_elements) {
     std::copy_n(values.begin(), row_elements, values.begin() + static_cast<int64_t>(at));
   }
@@ -51,9 +52,9 @@ Inputs MakeInputs(const Problem& p, InputKind kind, uint64_t seed) {
   const double outliers = kind == InputKind::kOutliers ? 0.001 : 0.0;
   const double qk_scale = kind == InputKind::kLargeLogits ? 8.0 : 1.0;
   Inputs inputs;
-  inputs.q = Draw(QueryElements(p), outliers, qk_scale, MixSeed(seed, 1));
-  inputs.k = Draw(KeyElements(p), outliers, qk_scale, MixSeed(seed, 2));
-  inputs.v = Draw(KeyElements(p), outliers, 1.0, MixSeed(seed, 3));
+  inputs.q = Draw(p.dtype, QueryElements(p), outliers, qk_scale, MixSeed(seed, 1));
+  inputs.k = Draw(p.dtype, KeyElements(p), outliers, qk_scale, MixSeed(seed, 2));
+  inputs.v = Draw(p.dtype, KeyElements(p), outliers, 1.0, MixSeed(seed, 3));
   if (kind == InputKind::kConstant) {
     RepeatFirstRow(inputs.k, p.head_dim);
     RepeatFirstRow(inputs.v, p.head_dim);

@@ -1,4 +1,5 @@
-// Random inputs for checks and timing, the same on every machine for a seed.
+// Random inputs for checks and timing, the same on every machine for a seed. A seed gives
+// every dtype the same values before they are rounded to it.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_INPUTS_H_
 #define WARPLEDGER_KERNELS_SDPA_INPUTS_H_

@@ -25,7 +25,7 @@ int64_t Ctas(const Config& config, const Problem& p) {
 }  // namespace
 
 const KernelInstance* FindInstance(const Config& config, const Problem& problem) {
-  const Config wanted = Specialise(config, problem.head_dim, problem.causal);
+  const Config wanted = Specialise(config, problem.head_dim, problem.causal, problem.dtype);
   for (const KernelInstance* instance : AllInstances()) {
     if (instance->config == wanted) return instance;
   }
@@ -53,10 +53,11 @@ absl::Status CheckProblem(const Problem& p) {
 absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device) {
   if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
-  if (!(config == Specialise(config, problem.head_dim, problem.causal))) {
+  if (!(config == Specialise(config, problem.head_dim, problem.causal, problem.dtype))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        InstanceName(config), " is compiled for another head_dim or mask than head_dim ",
-        problem.head_dim, problem.causal ? ", causal" : ", full"));
+        InstanceName(config), " is compiled for another head_dim, mask or dtype than head_dim ",
+        problem.head_dim, problem.causal ? ", causal, " : ", full, ",
+        std::string(DtypeName(problem.dtype))));
   }
   if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(

@@ -26,7 +26,7 @@ namespace warpledger::sdpa {
 // Every instance that this build holds, in the order of the designs.
 absl::Span<const KernelInstance* const> AllInstances();
 
-// The instance of `config` for the problem's head_dim and mask. Null where the build
+// The instance of `config` for the problem's head_dim, mask and dtype. Null where the build
 // holds none.
 const KernelInstance* FindInstance(const Config& config, const Problem& problem);
 

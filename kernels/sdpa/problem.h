@@ -1,7 +1,7 @@
 // The shape of one SDPA forward call, and the named shapes of the suite.
 //
 // Layouts: Q and O are (batch, heads_q, seq_q, head_dim), K and V are
-// (batch, heads_kv, seq_kv, head_dim), contiguous, fp16; LSE is
+// (batch, heads_kv, seq_kv, head_dim), contiguous, of the problem's dtype; LSE is
 // (batch, heads_q, seq_q), fp32, in natural-log units. Query head h reads K/V
 // head h / (heads_q / heads_kv). The causal mask is aligned to the bottom
 // right, as in FlashAttention since 2.1: query i sees keys j with
@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/sdpa/dtype.h"
+
 namespace warpledger::sdpa {
 
 struct Problem {
@@ -23,9 +25,15 @@ struct Problem {
   int seq_kv = 1;
   int head_dim = 64;
   bool causal = false;
+  Dtype dtype = Dtype::kFp16;
 
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
+
+// Whether every design is compiled for it; others only where the design says so.
+constexpr bool EveryDesignRuns(const Problem& p) {
+  return p.head_dim == Problem{}.head_dim && p.dtype == Problem{}.dtype;
+}
 
 constexpr int64_t QueryRows(const Problem& p) { return int64_t{p.batch} * p.heads_q * p.seq_q; }
 constexpr int64_t QueryElements(const Problem& p) { return QueryRows(p) * p.head_dim; }
@@ -49,7 +57,7 @@ constexpr double Flops(const Problem& p) {
   return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim;
 }
 
-// Each input read once, each output written once (O in fp16; LSE not counted).
+// Each input read once, each output written once (two bytes an element; LSE not counted).
 constexpr double MinBytes(const Problem& p) {
   return 2.0 *
          (2.0 * static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p)));
@@ -108,23 +116,41 @@ inline constexpr NamedShape kShapes[] = {
      false,
      "FlashAttention's ragged shape"},
     {"gqa_4to1_d256", {2, 8, 2, 65, 97, 256, true}, false, "four query heads share a K/V head"},
+    {"ragged_33x65_bf16",
+     {2, 3, 3, 33, 65, 64, false, Dtype::kBf16},
+     false,
+     "one past a tile on both axes"},
+    {"ragged_113x203_bf16_causal",
+     {1, 2, 2, 113, 203, 64, true, Dtype::kBf16},
+     false,
+     "FlashAttention's ragged shape"},
+    {"gqa_4to1_d128_bf16",
+     {2, 8, 2, 65, 97, 128, true, Dtype::kBf16},
+     false,
+     "four query heads share a K/V head"},
+    {"mission_b_bf16",
+     {1, 8, 8, 512, 512, 64, false, Dtype::kBf16},
+     false,
+     "mission_b in bfloat16"},
     {"decode_b1", {1, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
     {"decode_b16", {16, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
-#define WARPLEDGER_FA3(d, s)                                                             \
-  {"fa3_d" #d "_s" #s "_full",                                                           \
-   {16384 / s, 2048 / d, 2048 / d, s, s, d, false},                                      \
-   false,                                                                                \
-   "the grid of FlashAttention-3's paper"},                                              \
-  {                                                                                      \
-    "fa3_d" #d "_s" #s "_causal", {16384 / s, 2048 / d, 2048 / d, s, s, d, true}, false, \
-        "the grid of FlashAttention-3's paper"                                           \
+#define WARPLEDGER_FA3(d, s, suffix, dtype)                                                     \
+  {"fa3_d" #d "_s" #s "_full" suffix,                                                           \
+   {16384 / s, 2048 / d, 2048 / d, s, s, d, false, dtype},                                      \
+   false,                                                                                       \
+   "the grid of FlashAttention-3's paper"},                                                     \
+  {                                                                                             \
+    "fa3_d" #d "_s" #s "_causal" suffix, {16384 / s, 2048 / d, 2048 / d, s, s, d, true, dtype}, \
+        false, "the grid of FlashAttention-3's paper"                                           \
   }
-#define WARPLEDGER_FA3_HEAD_DIM(d)                                          \
-  WARPLEDGER_FA3(d, 512), WARPLEDGER_FA3(d, 1024), WARPLEDGER_FA3(d, 2048), \
-      WARPLEDGER_FA3(d, 4096), WARPLEDGER_FA3(d, 8192), WARPLEDGER_FA3(d, 16384)
-    WARPLEDGER_FA3_HEAD_DIM(64),
-    WARPLEDGER_FA3_HEAD_DIM(128),
-    WARPLEDGER_FA3_HEAD_DIM(256),
+#define WARPLEDGER_FA3_HEAD_DIM(d, ...)                                           \
+  WARPLEDGER_FA3(d, 512, __VA_ARGS__), WARPLEDGER_FA3(d, 1024, __VA_ARGS__),      \
+      WARPLEDGER_FA3(d, 2048, __VA_ARGS__), WARPLEDGER_FA3(d, 4096, __VA_ARGS__), \
+      WARPLEDGER_FA3(d, 8192, __VA_ARGS__), WARPLEDGER_FA3(d, 16384, __VA_ARGS__)
+    WARPLEDGER_FA3_HEAD_DIM(64, "", Dtype::kFp16),
+    WARPLEDGER_FA3_HEAD_DIM(128, "", Dtype::kFp16),
+    WARPLEDGER_FA3_HEAD_DIM(256, "", Dtype::kFp16),
+    WARPLEDGER_FA3_HEAD_DIM(128, "_bf16", Dtype::kBf16),
 #undef WARPLEDGER_FA3_HEAD_DIM
 #undef WARPLEDGER_FA3
 };

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/common/random.h"
@@ -20,25 +21,44 @@ struct Head {
   std::vector<T> k_transposed;  // (head_dim, seq_kv)
   std::vector<T> v;             // (seq_kv, head_dim)
 
-  Head(const Problem& p, const Fp16* k, const Fp16* values)
+  // `k_at` and `v_at` give an element of the tensors; the head begins at `offset`.
+  template <typename At>
+  Head(const Problem& p, int64_t offset, const At& k_at, const At& v_at)
       : k_transposed(static_cast<size_t>(p.seq_kv) * p.head_dim),
         v(static_cast<size_t>(p.seq_kv) * p.head_dim) {
     for (int j = 0; j < p.seq_kv; ++j) {
       for (int d = 0; d < p.head_dim; ++d) {
         const size_t at = static_cast<size_t>(j) * p.head_dim + d;
-        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] = static_cast<T>(Fp16ToFloat(k[at]));
-        v[at] = static_cast<T>(Fp16ToFloat(values[at]));
+        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] =
+            k_at(offset + static_cast<int64_t>(at));
+        v[at] = v_at(offset + static_cast<int64_t>(at));
       }
     }
   }
 };
 
+// K or V at an index, from 16 bits or from codes. As float, codes are rounded to
+// the dtype, as a kernel that dequantises before its products has them.
+template <typename T>
+struct ElementAt {
+  Dtype dtype;
+  const std::vector<Bits16>& bits;
+  const QuantisedTensor* codes;
+
+  T operator()(int64_t at) const {
+    if (codes == nullptr) return static_cast<T>(ToFloat(dtype, bits[at]));
+    const double value = Dequantise(*codes, at);
+    if constexpr (std::is_same_v<T, float>) return RoundTo(dtype, static_cast<float>(value));
+    return static_cast<T>(value);
+  }
+};
+
 // scores[j] = sum over d of q[d] * k[j][d], for j < keys.
 template <typename T>
-void Scores(const Problem& p, const Head<T>& head, const Fp16* q, int keys, T* scores) {
+void Scores(const Problem& p, const Head<T>& head, const Bits16* q, int keys, T* scores) {
   std::fill(scores, scores + keys, T{0});
   for (int d = 0; d < p.head_dim; ++d) {
-    const T q_value = static_cast<T>(Fp16ToFloat(q[d]));
+    const T q_value = static_cast<T>(ToFloat(p.dtype, q[d]));
     const T* k = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
     for (int j = 0; j < keys; ++j) scores[j] += q_value * k[j];
   }
@@ -65,8 +85,8 @@ class HeadWorker {
     const int64_t batch = head / p_.heads_q;
     const int64_t kv_head = batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
-    const Head<double> exact(p_, &inputs_.k[offset], &inputs_.v[offset]);
-    const Head<float> naive(p_, &inputs_.k[offset], &inputs_.v[offset]);
+    const Head<double> exact = MakeHead<double>(offset);
+    const Head<float> naive = MakeHead<float>(offset);
     for (int64_t at = begin; at < end; ++at) {
       const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
       const int keys =
@@ -77,6 +97,15 @@ class HeadWorker {
   }
 
  private:
+  template <typename T>
+  Head<T> MakeHead(int64_t offset) const {
+    const QuantisedKv* quantised = inputs_.quantised ? &*inputs_.quantised : nullptr;
+    return Head<T>(
+        p_, offset,
+        ElementAt<T>{p_.dtype, inputs_.k, quantised == nullptr ? nullptr : &quantised->k},
+        ElementAt<T>{p_.dtype, inputs_.v, quantised == nullptr ? nullptr : &quantised->v});
+  }
+
   int64_t GlobalRow(int64_t at) const { return result_.rows.empty() ? at : result_.rows[at]; }
 
   void ExactRow(const Head<double>& head, int64_t at, int keys) {
@@ -104,7 +133,7 @@ class HeadWorker {
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     float max = -std::numeric_limits<float>::infinity();
     for (int j = 0; j < keys; ++j) {
-      naive_scores_[j] = RoundToFp16(RoundToFp16(naive_scores_[j]) * scale);
+      naive_scores_[j] = RoundTo(p_.dtype, RoundTo(p_.dtype, naive_scores_[j]) * scale);
       max = std::max(max, naive_scores_[j]);
     }
     float sum = 0;
@@ -112,9 +141,9 @@ class HeadWorker {
       naive_scores_[j] = std::exp(naive_scores_[j] - max);
       sum += naive_scores_[j];
     }
-    for (int j = 0; j < keys; ++j) naive_scores_[j] = RoundToFp16(naive_scores_[j] / sum);
+    for (int j = 0; j < keys; ++j) naive_scores_[j] = RoundTo(p_.dtype, naive_scores_[j] / sum);
     WeightedSum(p_, head, naive_scores_.data(), keys, out);
-    for (int d = 0; d < p_.head_dim; ++d) out[d] = RoundToFp16(out[d]);
+    for (int d = 0; d < p_.head_dim; ++d) out[d] = RoundTo(p_.dtype, out[d]);
   }
 
   const Problem& p_;
@@ -126,8 +155,14 @@ class HeadWorker {
 
 }  // namespace
 
+Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme) {
+  inputs.quantised = QuantisedKv{Quantise(p, inputs.k, scheme), Quantise(p, inputs.v, scheme)};
+  return inputs;
+}
+
 Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
   Reference result;
+  result.dtype = p.dtype;
   result.rows = std::move(rows);
   result.total_rows = QueryRows(p);
   const int64_t count =

@@ -8,28 +8,42 @@
 #define WARPLEDGER_KERNELS_SDPA_REFERENCE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "kernels/sdpa/fp16.h"
+#include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/kv_quantise.h"
 #include "kernels/sdpa/problem.h"
 
 namespace warpledger::sdpa {
 
-// The inputs of one call, as the kernels get them.
-struct Inputs {
-  std::vector<Fp16> q;
-  std::vector<Fp16> k;
-  std::vector<Fp16> v;
+// K and V in 8 bits.
+struct QuantisedKv {
+  QuantisedTensor k;
+  QuantisedTensor v;
 };
 
+// The inputs of one call, as the kernels get them: elements of the problem's dtype.
+struct Inputs {
+  std::vector<Bits16> q;
+  std::vector<Bits16> k;
+  std::vector<Bits16> v;
+  std::optional<QuantisedKv> quantised = std::nullopt;  // where it is set, K and V are these
+};
+
+// The same inputs with K and V in 8 bits.
+Inputs WithQuantisedKv(const Problem& problem, Inputs inputs, const KvScheme& scheme);
+
 struct Reference {
+  Dtype dtype = Dtype::kFp16;  // of the problem
   // Query rows over batch and heads, ascending, that it holds; empty: all of them.
   std::vector<int64_t> rows;
   int64_t total_rows = 0;   // of the problem
   std::vector<double> out;  // (rows, head_dim), FP64 throughout
   std::vector<double> lse;  // (rows)
-  // The same formula with every intermediate tensor in fp16: S = fp16(Q K^T),
-  // S = fp16(S * scale), P = fp16(softmax(S)), O = fp16(P V); sums in fp32.
+  // The same formula with every intermediate tensor rounded to the dtype:
+  // S = round(Q K^T), S = round(S * scale), P = round(softmax(S)), O = round(P V); sums in
+  // fp32. Quantised K and V enter it rounded to the dtype too.
   std::vector<float> naive_out;
 };
 

@@ -4,7 +4,7 @@
 // order, joined by '+': "kv_tiling+warp_shuffle". A level other than the first
 // on-level is spelled out ("cp_async_stages=3"). All off prints as the
 // baseline's id. An instance's name adds what the problem fixed, where that is not
-// head_dim 64 and no compiled causal mask: "wgmma@d128_causal". Standard library
+// head_dim 64, fp16 and no compiled causal mask: "wgmma@d128_bf16_causal". Standard library
 // only: the instance generator, which runs while CMake configures, uses it too.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_VARIANT_H_
@@ -12,7 +12,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/sdpa/config.h"
 
@@ -33,16 +36,49 @@ inline std::string ConfigName(const Config& config) {
   return name.empty() ? std::string(kBaseline.id) : name;
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_causal".
-inline std::string InstanceSuffix(int head_dim, bool compiled_causal) {
+// The inverse of ConfigName. Nothing for a name with a toggle or a level that the registry doesn't
+// have, as in a record of another version. Whether the combination is legal is WhyInvalid's.
+inline std::optional<Config> ConfigFromName(std::string_view name) {
+  Config config;
+  if (name == kBaseline.id) return config;
+  while (true) {
+    const std::size_t plus = name.find('+');
+    const std::string_view part = name.substr(0, plus);
+    const std::size_t equals = part.find('=');
+    const std::string_view id = part.substr(0, equals);
+    const ToggleRow* found = nullptr;
+    for (const ToggleRow& row : kToggles) {
+      if (row.id == id) found = &row;
+    }
+    if (found == nullptr) return std::nullopt;
+    int level = found->levels.values[1];
+    if (equals != std::string_view::npos) {
+      const std::string digits(part.substr(equals + 1));
+      char* end = nullptr;
+      level = static_cast<int>(std::strtol(digits.c_str(), &end, 10));
+      if (digits.empty() || *end != '\0' || !found->levels.Contains(level)) return std::nullopt;
+    }
+    config.*found->field = level;
+    if (plus == std::string_view::npos) return config;
+    name.remove_prefix(plus + 1);
+  }
+}
+
+// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal".
+inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype) {
   std::string suffix;
-  if (head_dim != kDefaultHeadDim) suffix.append("@d").append(std::to_string(head_dim));
-  if (compiled_causal) suffix.append(suffix.empty() ? "@causal" : "_causal");
+  const auto add = [&suffix](std::string_view part) {
+    suffix.append(suffix.empty() ? "@" : "_").append(part);
+  };
+  if (head_dim != kDefaultHeadDim) add(std::string("d").append(std::to_string(head_dim)));
+  if (dtype != Dtype::kFp16) add(DtypeName(dtype));
+  if (compiled_causal) add("causal");
   return suffix;
 }
 
 inline std::string InstanceName(const Config& config) {
-  return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal);
+  return ConfigName(config) +
+         InstanceSuffix(config.head_dim, config.mask == Mask::kCausal, config.dtype);
 }
 
 // File systems allow 255 characters, and the build appends some.

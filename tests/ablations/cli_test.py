@@ -22,7 +22,8 @@ HAS_KERNELS = False
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 
-COMMANDS = ("list", "check", "run", "judge", "report", "exec", "compare", "gate", "ratchet")
+COMMANDS = ("list", "check", "run", "judge", "report", "exec", "compare", "gate", "ratchet",
+            "dtypes")
 PROCESSES = 3
 BLOCKS = 6
 ARMS = (

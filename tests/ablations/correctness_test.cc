@@ -24,14 +24,16 @@ struct Case {
   sdpa::Problem problem;
   sdpa::Inputs inputs;
   sdpa::Reference reference;
-  std::vector<sdpa::Fp16> out;
+  std::vector<sdpa::Bits16> out;
   std::vector<float> lse;
 
   explicit Case(const sdpa::Problem& p, sdpa::InputKind kind = sdpa::InputKind::kNormal,
                 uint64_t seed = 1)
       : problem(p), inputs(sdpa::MakeInputs(p, kind, seed)) {
     reference = sdpa::ComputeReference(p, inputs);
-    for (const double x : reference.out) out.push_back(sdpa::FloatToFp16(static_cast<float>(x)));
+    for (const double x : reference.out) {
+      out.push_back(sdpa::FromFloat(p.dtype, static_cast<float>(x)));
+    }
     for (const double x : reference.lse) lse.push_back(static_cast<float>(x));
   }
 
@@ -242,6 +244,32 @@ TEST(JudgeAccuracy, FailsOutputsOfAnotherSize) {
   c.lse.push_back(0);
   EXPECT_FALSE(c.Judge().correct);
   EXPECT_FALSE(JudgeAccuracy(good.reference, {}, {}).correct);
+}
+
+// The rule of bf16 is that of its own naive computation: wider than fp16's, no wider than it.
+TEST(JudgeAccuracy, HoldsBf16ToBf16s) {
+  sdpa::Problem problem = kRagged;
+  problem.dtype = sdpa::Dtype::kBf16;
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    const Accuracy accuracy = Case(problem, kind.kind).Judge();
+    EXPECT_TRUE(accuracy.correct) << kind.name << ": " << accuracy.reason;
+  }
+  Case bf16(problem);
+  const double limit = bf16.Judge().max_err_limit;
+  EXPECT_GT(limit, 3 * Case(kRagged).Judge().max_err_limit);
+  bf16.out[5] = sdpa::FloatToBf16(static_cast<float>(bf16.reference.out[5] + 2 * limit));
+  EXPECT_FALSE(bf16.Judge().correct);
+}
+
+// An output of fp16's bits is no output of bf16's.
+TEST(JudgeAccuracy, ReadsTheOutputAsTheProblemsDtype) {
+  sdpa::Problem problem = kRagged;
+  problem.dtype = sdpa::Dtype::kBf16;
+  Case bf16(problem);
+  for (size_t i = 0; i < bf16.out.size(); ++i) {
+    bf16.out[i] = sdpa::FloatToFp16(static_cast<float>(bf16.reference.out[i]));
+  }
+  EXPECT_FALSE(bf16.Judge().correct);
 }
 
 }  // namespace

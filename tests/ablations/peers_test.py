@@ -50,8 +50,12 @@ class Tensor:
     def float(self):
         return self._cast(numpy.float32)
 
-    def half(self):
-        return self._cast(numpy.float16)
+    def to(self, dtype):
+        return self._cast(dtype)
+
+    @property
+    def dtype(self):
+        return self.array.dtype
 
     def __getitem__(self, key):
         return Tensor(self.array[key])
@@ -129,6 +133,8 @@ class FakeTorch(types.SimpleNamespace):
         torch = self
         super().__init__(
             __version__="2.11.0+cu130", float64=numpy.float64, float32=numpy.float32,
+            float16=numpy.float16, bfloat16=numpy.float32,  # NumPy has no bf16: a wider stand-in
+           
             bool=numpy.bool_, no_grad=contextlib.nullcontext, softmax=softmax,
             Generator=lambda device: types.SimpleNamespace(manual_seed=self._seed),
             randn=lambda shape, generator, device, dtype: Tensor(
@@ -245,6 +251,20 @@ class RunTest(unittest.TestCase):
             found, _ = run_on(torch, request(shapes=[{**SHAPE, **changes}], peers=["math"]))
             self.assertTrue(found[0]["checks"][0]["correct"], found)
             self.assertEqual(set(torch.gqa), {"heads_q" in changes})
+
+    def test_a_bf16_shape_gets_bf16_tensors_and_bf16s_limits(self):
+        seen = set()
+
+        def remembers(q, k, v, is_causal):
+            seen.add(q.dtype)
+            return plain_attention(q, k, v, is_causal)
+        found, _ = run_on(FakeTorch(remembers),
+                          request(shapes=[{**SHAPE, "dtype": "bf16"}], peers=["math"]))
+        self.assertEqual(seen, {numpy.dtype(numpy.float32)})  # the stand-in
+        # The stand-in's naive error is next to nothing beside half a step of bf16.
+        self.assertGreater(found[0]["checks"][0]["max_err_limit"], peers.half_ulp(0.25, "bf16"))
+        with self.assertRaisesRegex(peers.RequestError, "tiny: dtype is 'fp8', it must be fp16 or"):
+            request(shapes=[{**SHAPE, "dtype": "fp8"}])
 
     def test_a_wrong_backend_is_reported_and_never_timed(self):
         def ignores_the_last_key(q, k, v, is_causal):
@@ -385,8 +405,15 @@ class JudgeTest(unittest.TestCase):
     def test_half_an_ulp_follows_fp16(self):
         for value in (65472.0, 1.0, 0.3, 2.0**-14, 1e-6, 0.0):
             spacing = numpy.spacing(numpy.float16(value)).astype(float)
-            self.assertEqual(peers.half_ulp_fp16(value), spacing / 2)
-        self.assertEqual(peers.half_ulp_fp16(-1.0), peers.half_ulp_fp16(1.0))
+            self.assertEqual(peers.half_ulp(value), spacing / 2)
+        self.assertEqual(peers.half_ulp(-1.0), peers.half_ulp(1.0))
+
+    def test_half_an_ulp_of_bf16_is_that_of_eight_bits(self):
+        self.assertEqual(peers.half_ulp(1.0, "bf16"), 2.0**-8)
+        self.assertEqual(peers.half_ulp(-300.0, "bf16"), 2.0**0)
+        self.assertEqual(peers.half_ulp(0.0, "bf16"), 0.5 * 2.0**-133)
+        self.assertTrue(peers.judge("s", [{**self.GOOD, "max_err": 5e-3}], "bf16")["correct"])
+        self.assertFalse(peers.judge("s", [{**self.GOOD, "max_err": 5e-3}], "fp16")["correct"])
 
     def test_twice_the_naive_error_and_half_an_ulp_are_allowed(self):
         limit = 2e-3 + 2.0**-11

@@ -67,6 +67,20 @@ TEST(RecordTest, AScheduleOfLooksThatSpendsMoreThanAlphaOrHasNoOrderIsRefused) {
   EXPECT_FALSE(why({}, {}).ok());
 }
 
+// fp16 shapes stay as records before there was a choice have them.
+TEST(RecordTest, AShapesDtypeSurvivesAndIsAbsentWhereItIsFp16) {
+  RunInfo run = ExampleRun();
+  EXPECT_FALSE(ToJson(run)["shapes"][0].contains("dtype"));
+  run.shapes[0].problem.dtype = sdpa::Dtype::kBf16;
+  Json json = ToJson(run);
+  EXPECT_EQ(json["shapes"][0]["dtype"], "bf16");
+  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, run);
+  json["shapes"][0]["dtype"] = "fp8";
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("shapes[0].dtype"));
+}
+
 TEST(RecordTest, ACacheModeIsWarmOrCold) {
   RunInfo run = ExampleRun();
   run.cache = kCacheCold;

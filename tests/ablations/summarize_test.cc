@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "ablations/analysis/random.h"
+#include "ablations/verdict_table.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record_fixture.h"
 
@@ -398,6 +399,14 @@ TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
   const Json summary = SummaryOf(record);
   EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "NOT_APPLICABLE");
   EXPECT_EQ(summary["statistics"]["family_size"], 2);
+}
+
+TEST(SummarizeTest, AShapeOfADtypeThatTheKernelsAreNotBuiltForIsNotApplicable) {
+  Record record = ExampleRecord();
+  record.run.shapes[1].problem.dtype = sdpa::Dtype::kBf16;
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(verdict["reason"], "no kernel of this design is compiled for head_dim 64 in bf16");
 }
 
 TEST(SummarizeTest, ControlsSayWhatTheirTimesAloneWouldHaveSaid) {

@@ -95,6 +95,17 @@ TEST(Registry, PredictsARangeAtAKnownShapeForEachToggle) {
   }
 }
 
+TEST(WhyInvalid, RefusesBf16InAFamilyThatComputesInFp16Alone) {
+  Config config = Specialise(Config{}, 64, false, Dtype::kBf16);
+  ASSERT_FALSE(Includes(kBf16Families, FamilyOf(config)));
+  const InvalidReason reason = WhyInvalid(config);
+  EXPECT_TRUE(reason);
+  EXPECT_EQ(reason.toggle, "bf16");
+  EXPECT_FALSE(reason.why.empty());
+  config.dtype = Dtype::kFp16;
+  EXPECT_FALSE(WhyInvalid(config));
+}
+
 TEST(Registry, AdoptsNothingWithoutAGain) {
   for (const ToggleRow& row : kToggles) {
     EXPECT_GT(row.gate, 1.0) << row.id;
@@ -153,6 +164,19 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
     EXPECT_THAT(std::string(row.prior.text), ::testing::HasSubstr(figure)) << row.id;
   }
   EXPECT_THAT(std::string(kBaseline.prior.text), ::testing::HasSubstr("2870 us"));
+}
+
+// Pages of techniques print both as sentences, and end them.
+TEST(Registry, RowsSayWhatOtherFamiliesHaveInTheirPlace) {
+  for (const ToggleRow& row : kToggles) {
+    bool everywhere = true;
+    for (const Family family : {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
+      everywhere = everywhere && Includes(row.families, family);
+    }
+    EXPECT_EQ(row.elsewhere.empty(), everywhere || row.control) << row.id;
+    EXPECT_FALSE(row.elsewhere.ends_with('.')) << row.id;
+    EXPECT_FALSE(row.lesson.ends_with('.')) << row.id;
+  }
 }
 
 // --- WhyInvalid ----------------------------------------------------------------

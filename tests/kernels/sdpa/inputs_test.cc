@@ -146,6 +146,19 @@ TEST(MakeInputs, OfKindConstantRepeatOneRowOfKAndOneOfV) {
   EXPECT_FALSE(std::equal(inputs.q.begin(), inputs.q.begin() + 64, inputs.q.begin() + 64));
 }
 
+// So that a bf16 problem and its fp16 twin differ by rounding alone.
+TEST(MakeInputs, OfBf16AreTheSameDrawsRoundedToIt) {
+  Problem bf16 = kGrouped;
+  bf16.dtype = Dtype::kBf16;
+  const Inputs narrow = MakeInputs(bf16, InputKind::kNormal, 1);
+  const Inputs wide = MakeInputs(kGrouped, InputKind::kNormal, 1);
+  ASSERT_EQ(narrow.k.size(), wide.k.size());
+  for (size_t i = 0; i < wide.k.size(); ++i) {
+    EXPECT_NEAR(Bf16ToFloat(narrow.k[i]), Fp16ToFloat(wide.k[i]),
+                std::fabs(Fp16ToFloat(wide.k[i])) * (0x1p-8 + 0x1p-11) + 0x1p-24);
+  }
+}
+
 TEST(MakeInputs, AreFiniteWhateverTheKind) {
   for (const NamedInputKind& kind : kInputKinds) {
     const Inputs inputs = MakeInputs(kLarge, kind.kind, 6);

@@ -17,6 +17,7 @@ const Problem kProblem = {1, 8, 8, 512, 512, 64, false};
 Problem ProblemOf(const KernelInstance& instance) {
   Problem problem = kProblem;
   problem.head_dim = instance.config.head_dim;
+  problem.dtype = instance.config.dtype;
   problem.causal = instance.config.mask == Mask::kCausal;
   return problem;
 }
@@ -69,7 +70,7 @@ TEST(CheckLaunchable, RefusesMoreCtasThanAGridHolds) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Split the batch"));
 }
 
-TEST(CheckLaunchable, RefusesAProblemOfAnotherHeadDimOrMask) {
+TEST(CheckLaunchable, RefusesAProblemOfAnotherHeadDimMaskOrDtype) {
   const Config compiled = Specialise({.wgmma = 1}, 128, true);
   Problem problem = kProblem;
   problem.head_dim = 128;
@@ -79,6 +80,10 @@ TEST(CheckLaunchable, RefusesAProblemOfAnotherHeadDimOrMask) {
   EXPECT_THAT(std::string(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).message()),
               HasSubstr("compiled for another"));
   problem.causal = true;
+  problem.dtype = Dtype::kBf16;
+  EXPECT_THAT(std::string(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).message()),
+              HasSubstr("head_dim 128, causal, bf16"));
+  problem.dtype = Dtype::kFp16;
   problem.head_dim = 64;
   EXPECT_EQ(CheckLaunchable(compiled, problem, Gpu(227 * 1024)).code(),
             absl::StatusCode::kInvalidArgument);

@@ -29,6 +29,21 @@ TEST(ConfigName, LeavesOutTheFirstOnLevelAndSpellsOutOthers) {
             "kv_tiling+cp_async_stages=3+wmma_pv");
 }
 
+TEST(ConfigFromName, ReadsWhatConfigNamePrints) {
+  for (const Config& config : AllConfigs()) {
+    const std::optional<Config> read = ConfigFromName(ConfigName(config));
+    ASSERT_TRUE(read.has_value()) << ConfigName(config);
+    EXPECT_EQ(*read, config) << ConfigName(config);
+  }
+}
+
+TEST(ConfigFromName, ReadsNothingThatTheRegistryDoesntHave) {
+  for (const char* name : {"", "kv_tiling+", "+kv_tiling", "no_such_toggle", "kv_tiling=7",
+                           "kv_tiling=", "cp_async_stages=3x", "minimal_scalar+kv_tiling"}) {
+    EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
+  }
+}
+
 TEST(ConfigName, IsAnotherForEachConfiguration) {
   std::map<std::string, Config> names;
   for (const Config& config : AllConfigs()) {
@@ -54,6 +69,15 @@ TEST(InstanceSymbol, IsACppIdentifierAndAnotherForEachConfiguration) {
     EXPECT_EQ(at->second, config) << symbol;
     EXPECT_LT(symbol.size() + std::string(".cubin").size(), 255u) << "too long for a file name";
   }
+}
+
+TEST(InstanceName, SaysWhatTheProblemFixedWhereItIsNotTheDefault) {
+  const Config config = {.wgmma = 1};
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false)), "wgmma");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false, Dtype::kBf16)), "wgmma@bf16");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, true, Dtype::kBf16)), "wgmma@bf16_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true)), "wgmma@d128_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true, Dtype::kBf16)), "wgmma@d128_bf16_causal");
 }
 
 }  // namespace

@@ -188,6 +188,47 @@ def make_summary():
     }
 
 
+GRID_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+GRID_US = {  # of the shortest: arm or peer -> time at head_dim 64, full
+    "hopper:wgmma": 900.0, "hopper:ping_pong": 700.0, "peer:flash": 1100.0, "peer:cudnn": 720.0}
+
+
+def make_grid(head_dims=(64, 128, 256), masks=(False, True), lengths=GRID_LENGTHS):
+    """The synthetic summary as a Hopper record's over lengths, two arms and two peers. Invented."""
+    data = make_summary()
+    data.update(design="hopper", family="hopper", verdicts=[], controls=[], floors=[])
+    first_cell, first_peer = data["cells"][0], data["peers"][0]
+    data["shapes"], data["cells"], data["peers"] = [], [], []
+    for head_dim in head_dims:
+        for causal in masks:
+            for step, seq in enumerate(lengths):
+                shape = f"fa3_d{head_dim}_s{seq}_{'causal' if causal else 'full'}"
+                heads, share = 2048 // head_dim, 0.5 if causal else 1.0
+                pairs = 16384 // seq * heads * seq * seq * share
+                data["shapes"].append({
+                    "name": shape, "batch": 16384 // seq, "heads_q": heads, "heads_kv": heads,
+                    "seq_q": seq, "seq_kv": seq, "head_dim": head_dim, "causal": causal,
+                    "flops": 4.0 * pairs * head_dim, "min_bytes": 8.0 * 16384 * 2048,
+                    "exponentials": pairs})
+                for name, us in GRID_US.items():
+                    # Short and causal ones run below the rate that long ones reach.
+                    slower = (1 + 1.2 * 0.5 ** step) * (1.25 if causal else 1.0)
+                    us = rounded(us * 2 ** step * share * slower
+                                 * (1.1 if "cudnn" in name and causal else 1.0)
+                                 * (64 / head_dim) ** 0.2)
+                    interval = {"ci_low_us": rounded(us * 0.99), "ci_high_us": rounded(us * 1.01)}
+                    if name.startswith("peer:"):
+                        data["peers"].append(dict(first_peer, name=name, shape=shape, p50_us=us,
+                                                  **interval))
+                    else:
+                        data["cells"].append(dict(
+                            first_cell, variant=name, config=name.removeprefix("hopper:"),
+                            role="step", toggle=name.removeprefix("hopper:"), label=name,
+                            shape=shape, p50_us=us,
+                            tflops=rounded(4.0 * pairs * head_dim / us / 1e6), **interval))
+    return data
+
+
 if __name__ == "__main__":
     json.dump(make_summary(), sys.stdout, indent=1)
     sys.stdout.write("\n")

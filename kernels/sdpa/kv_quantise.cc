@@ -1,0 +1,81 @@
+#include "kernels/sdpa/kv_quantise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/sdpa/fp8.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+const Fp8Format& FormatOf(KvFormat format) { return format == KvFormat::kE5m2 ? kE5m2 : kE4m3; }
+
+float NumberOf(KvFormat format, int code) {
+  if (format == KvFormat::kUint8) return static_cast<float>(code - kUint8Zero);
+  return Fp8ToFloat(FormatOf(format), static_cast<uint8_t>(code));
+}
+
+using CodeTable = std::array<float, 256>;
+
+CodeTable MakeTable(KvFormat format) {
+  CodeTable table;
+  for (int code = 0; code < 256; ++code) table[code] = NumberOf(format, code);
+  return table;
+}
+
+uint8_t Encode(KvFormat format, float scaled) {
+  if (format == KvFormat::kUint8) {
+    const float rounded = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
+    return static_cast<uint8_t>(static_cast<int>(rounded) + kUint8Zero);
+  }
+  return FloatToFp8(FormatOf(format), scaled, Fp8Overflow::kSaturate);
+}
+
+// What maps the largest magnitude onto the largest number.
+float ScaleOf(const Problem& p, std::span<const Bits16> values, KvFormat format) {
+  float largest = 0;
+  for (const Bits16 bits : values) largest = std::max(largest, std::fabs(ToFloat(p.dtype, bits)));
+  return largest > 0 ? largest / LargestNumber(format) : 1.0f;
+}
+
+}  // namespace
+
+float LargestNumber(KvFormat format) {
+  return format == KvFormat::kUint8 ? 127.0f : LargestFp8(FormatOf(format));
+}
+
+float CodeNumber(KvFormat format, uint8_t code) {
+  static const CodeTable tables[] = {MakeTable(KvFormat::kUint8), MakeTable(KvFormat::kE4m3),
+                                     MakeTable(KvFormat::kE5m2)};
+  return tables[static_cast<int>(format)][code];
+}
+
+QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const KvScheme& scheme) {
+  QuantisedTensor result;
+  result.format = scheme.format;
+  result.seq_kv = p.seq_kv;
+  result.head_dim = p.head_dim;
+  result.keys_per_scale = scheme.scope == ScaleScope::kBlock ? scheme.block_keys : p.seq_kv;
+  result.codes.resize(values.size());
+  const int64_t heads = int64_t{p.batch} * p.heads_kv;
+  const float tensor_scale =
+      scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int key = 0; key < p.seq_kv; key += result.keys_per_scale) {
+      const int keys = std::min(result.keys_per_scale, p.seq_kv - key);
+      const int64_t first = (head * p.seq_kv + key) * p.head_dim;
+      const int64_t count = int64_t{keys} * p.head_dim;
+      const float scale = scheme.scope == ScaleScope::kTensor
+                              ? tensor_scale
+                              : ScaleOf(p, values.subspan(first, count), scheme.format);
+      result.scales.push_back(scale);
+      for (int64_t at = first; at < first + count; ++at) {
+        result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scale);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace warpledger::sdpa

@@ -1,0 +1,106 @@
+"""Error of attention against the number of keys, by how K and V are stored.
+
+Reads dtypes.json (schema: reports/RECORD.md).
+"""
+
+from matplotlib import pyplot as plt
+from matplotlib import ticker
+
+from plots import style
+from plots.summary import SummaryError, field
+
+_PANELS_IN = 4.4
+_AXIS_IN = 0.75
+_LEGEND_IN = 1.0
+_TOP_IN = 0.5
+_GAP_IN = 0.75
+
+_INPUTS = {"normal": "N(0, 1)", "outliers": "N(0, 1), 0.1% outliers",
+           "large_logits": "large logits"}
+# By what begins a scheme's name: a format has a colour; by what ends it: a mark and a line.
+_FORMATS = (("fp16", style.BLACK), ("bf16", "#8A8A8A"), ("uint8", style.BLUE),
+            ("e4m3", style.BLUISH_GREEN), ("e5m2", style.VERMILLION))
+_SCOPES = {"tensor": ("s", (0, (1, 1.5))), "head": ("o", "-"), "block": ("^", (0, (4, 2)))}
+_OTHER = ("D", "-")
+
+
+def is_dtypes(data):
+    return isinstance(data, dict) and data.get("kind") == "dtypes"
+
+
+def _look(name):
+    colour = next((colour for start, colour in _FORMATS if name.startswith(start)), style.INK)
+    marker, line = _SCOPES.get(name.rsplit("_", 1)[-1], _OTHER)
+    return colour, marker, line
+
+
+def _curves(data):
+    """{inputs: {scheme: [(keys, relative error)]}}; a cell that is not finite has no point."""
+    curves = {}
+    for i, cell in enumerate(field(data, "", "cells", list)):
+        path = f"cells[{i}]"
+        curve = curves.setdefault(field(cell, path, "inputs", str), {}).setdefault(
+            field(cell, path, "scheme", str), [])
+        if field(cell, path, "finite", bool):
+            curve.append((field(cell, path, "seq", int),
+                          field(cell, path, "relative_rms", (int, float))))
+    if not curves:
+        raise SummaryError("dtypes.json: no cell, so there is nothing to draw")
+    return curves
+
+
+def _title(curves):
+    normal = curves.get("normal", {})
+    if all(normal.get(name) for name in ("uint8_head", "e4m3_head", "e5m2_head")):
+        at = {name: normal[name][-1] for name in ("uint8_head", "e4m3_head", "e5m2_head")}
+        keys = at["uint8_head"][0]
+        return (f"At {keys} keys, 8-bit K and V move O by {100 * at['uint8_head'][1]:.2g}% as "
+                f"uint8, {100 * at['e4m3_head'][1]:.2g}% as E4M3 and "
+                f"{100 * at['e5m2_head'][1]:.2g}% as E5M2")
+    return "What storing K and V in fewer bits does to O"
+
+
+def draw(data):
+    """The figure of a dtypes.json, as parsed."""
+    curves = _curves(data)
+    labels = {field(scheme, "schemes", "name", str): field(scheme, "schemes", "label", str)
+              for scheme in field(data, "", "schemes", list)}
+    style.apply()
+    figure, panels = plt.subplots(1, len(curves), figsize=(style.WIDTH_IN, 5), squeeze=False)
+    date = field(data, "", "created_utc", str)[:10]
+    heading = style.Heading(
+        figure, _title(curves),
+        f"CPU, FP64 · head_dim {field(data, '', 'head_dim', int)} · root mean square of the change "
+        f"over that of O · seed {field(data, '', 'seed', int)} · {date}")
+    height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN + _LEGEND_IN
+    figure.set_size_inches(style.WIDTH_IN, height)
+    left = style.MARGIN_IN + 0.6
+    width = (style.WIDTH_IN - left - style.MARGIN_IN - (len(curves) - 1) * _GAP_IN) / len(curves)
+    for axes, (inputs, schemes) in zip(panels[0], curves.items()):
+        style.place(figure, axes, left, _AXIS_IN + _LEGEND_IN, width, _PANELS_IN)
+        left += width + _GAP_IN
+        for name, points in schemes.items():
+            colour, marker, line = _look(name)
+            # The unfilled marks belong to computations in fp16, which lie on others' curves.
+            filled = not name.endswith("fp16")
+            axes.plot([x for x, _ in points], [y for _, y in points], color=colour,
+                      linestyle=line, linewidth=1.8, marker=marker, markersize=6,
+                      markerfacecolor=colour if filled else "white", label=labels.get(name, name))
+        axes.set_xscale("log", base=2)
+        if any(schemes.values()):
+            axes.set_yscale("log")
+        else:
+            axes.text(0.5, 0.5, "nothing finite", transform=axes.transAxes, ha="center")
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(
+            lambda value, _: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}"))
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+        axes.minorticks_off()
+        axes.grid(axis="y", color=style.BAND, linewidth=1)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("keys")
+        axes.set_title(_INPUTS.get(inputs, inputs), loc="left", fontsize=style.ROW_PT)
+    handles, names = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 0.12 / height), ncol=4,
+                  frameon=False, fontsize=style.HEADER_PT, handlelength=2.6)
+    heading.draw(figure)
+    return figure

@@ -1,0 +1,60 @@
+"""The figure of error against length: what it draws of a record, and what it refuses."""
+
+import unittest
+
+from plots import dtypes
+from plots.summary import SummaryError
+
+
+def record():
+    """Two formats at two lengths; one cell is NaN."""
+    schemes = ("fp16", "uint8_head", "e4m3_head", "e5m2_head")
+    cells = [{"inputs": "normal", "seq": seq, "scheme": scheme, "finite": True, "max_err": 0.1,
+              "mean_err": 0.01, "relative_rms": 0.001 * (i + 1) * seq / 64}
+             for seq in (64, 128) for i, scheme in enumerate(schemes)]
+    cells.append({"inputs": "outliers", "seq": 64, "scheme": "fp16", "finite": False})
+    return {"schema_version": 1, "kind": "dtypes", "created_utc": "2026-01-02T03:04:05Z", "seed": 1,
+            "head_dim": 64, "schemes": [{"name": name, "label": name} for name in schemes],
+            "cells": cells}
+
+
+class DtypesTest(unittest.TestCase):
+    def test_has_a_panel_per_distribution_and_a_curve_per_scheme(self):
+        figure = dtypes.draw(record())
+        panels = figure.axes
+        self.assertEqual([panel.get_title(loc="left") for panel in panels],
+                         ["N(0, 1)", "N(0, 1), 0.1% outliers"])
+        curves = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
+                  for line in panels[0].get_lines()}
+        self.assertEqual(curves["e4m3_head"], ([64, 128], [0.003, 0.006]))
+        self.assertEqual(len(curves), 4)
+
+    def test_draws_no_point_where_there_is_no_figure(self):
+        line, = dtypes.draw(record()).axes[1].get_lines()
+        self.assertEqual(len(line.get_xdata()), 0)
+
+    def test_says_the_finding_of_the_longest_length_in_its_title(self):
+        figure = dtypes.draw(record())
+        title = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+        self.assertIn("At 128 keys", title)
+        self.assertIn("0.4% as uint8, 0.6% as E4M3 and 0.8% as E5M2", title)
+
+    def test_no_text_leaves_the_figure_or_is_too_small(self):
+        figure = dtypes.draw(record())
+        figure.canvas.draw()
+        width, height = figure.bbox.width, figure.bbox.height
+        for text in figure.texts + figure.legends[0].get_texts():
+            box = text.get_window_extent()
+            self.assertTrue(box.x0 >= 0 and box.x1 <= width, text.get_text())
+            self.assertTrue(box.y0 >= 0 and box.y1 <= height, text.get_text())
+            self.assertGreaterEqual(text.get_fontsize(), 11)
+
+    def test_a_record_without_cells_is_refused(self):
+        with self.assertRaisesRegex(SummaryError, "no cell"):
+            dtypes.draw({**record(), "cells": []})
+        with self.assertRaisesRegex(SummaryError, "cells is missing"):
+            dtypes.draw({"kind": "dtypes"})
+
+
+if __name__ == "__main__":
+    unittest.main()
