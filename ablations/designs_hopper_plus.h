@@ -67,8 +67,7 @@ inline Design HopperPlusDesign() {
   const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
                          {&sdpa::Config::tma_store, 1},
                          {&sdpa::Config::wgmma_lazy_rescale, 1},
-                         {&sdpa::Config::wgmma_tile, 1},
-                         {&sdpa::Config::wgmma_exp, 1}};
+                         {&sdpa::Config::wgmma_tile, 1}};
   for (const Level& step : chain) {
     last = AddLevel(step, last, last == base ? ':' : '+', &design);
   }
