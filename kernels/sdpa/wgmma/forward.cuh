@@ -45,7 +45,6 @@ template <WgmmaShape kShape>
 class WgmmaConsumer {
  public:
   using Barriers = WgmmaBarriers<kShape>;
-
   using Params = WgmmaParamsOf<kShape>;
 
   __device__ WgmmaConsumer(const Params& p, uint32_t smem, Barriers barriers, int warpgroup)
@@ -179,19 +178,19 @@ class WgmmaConsumer {
     }
   }
 
-  // Makes the probabilities of a tile A of P V. Of the tile before P V must be over.
+  // Makes the probabilities of a tile A of P V. Of the tile before P V must be over; a
+  // group of products is the warpgroup's, so each warp's own wait says so for all four.
   __device__ void PassProbabilities(Tile& t) const {
     const auto pair = [&](int i) { return PackHalves(t.scores[2 * i], t.scores[2 * i + 1]); };
     if constexpr (kShape.p_smem) {
       StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
-      // To the products' proxy; the other warps' writes are awaited in StartOutput's stead
-      // by AwaitProbabilities.
-      ptx::FenceProxyAsync();
+      ptx::FenceProxyAsync();  // to the products' proxy
     } else {
 #pragma unroll
       for (int i = 0; i < kScores / 2; ++i) t.probs[i] = pair(i);
     }
   }
+  // Before P V: the other warps' writes.
   __device__ void AwaitProbabilities() const {
     if constexpr (kShape.p_smem) ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
   }
@@ -296,6 +295,7 @@ __device__ void SyncCluster() {
   if constexpr (kShape.cluster == 1) {
     __syncthreads();
   } else {
+    __syncwarp();  // an aligned barrier
     ptx::ClusterArriveRelaxed();
     ptx::ClusterWait();
   }
@@ -330,7 +330,6 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   }
   if constexpr (kShape.cluster > 1) {
     // A peer's last arrivals come here still.
-    __syncwarp();
     SyncCluster<kShape>();
   }
 }
