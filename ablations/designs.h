@@ -7,6 +7,7 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
+//   hopper_plus, hopper_tiles  designs_hopper_plus.h
 //   stage2_plus    designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -403,6 +404,8 @@ inline Design HopperDesign() {
 }
 
 inline Design HopperSmallDesign();        // designs_hopper_small.h
+inline Design HopperPlusDesign();         // designs_hopper_plus.h
+inline Design HopperTilesDesign();        // designs_hopper_plus.h
 inline Design Stage2PlusDesign();         // designs_wmma.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
 
@@ -411,13 +414,15 @@ inline std::vector<Design> AllDesigns() {
   std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
                                  LeaveOneOutDesign(), DeclaredFactorialDesign(),
                                  HopperDesign(),      HopperLeaveOneOutDesign(),
-                                 HopperSmallDesign(), Stage2PlusDesign()};
+                                 HopperSmallDesign(), HopperPlusDesign(),
+                                 HopperTilesDesign(), Stage2PlusDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   return designs;
 }
 
 }  // namespace warpledger::ablations
 
+#include "ablations/designs_hopper_plus.h"   // IWYU pragma: export
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 #include "ablations/designs_mma.h"           // IWYU pragma: export
 #include "ablations/designs_wmma.h"          // IWYU pragma: export

@@ -119,7 +119,8 @@ inline Design Stage2PlusDesign() {
 inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view arm) {
   if (row.in_ladder) return false;
   const std::string level = LevelName(row, FirstOnLevel(row));
-  return arm == "stage2:" + level || arm == "fp32_pipes:" + level;
+  return arm == "stage2:" + level || arm == "fp32_pipes:" + level || arm == "hopper_end:" + level ||
+         arm == "hopper_static_end:" + level;
 }
 
 }  // namespace warpledger::ablations

@@ -9,8 +9,8 @@
 # architecture; nothing else. cmake/collect_codegen.py reads them.
 #
 # Errors: the compiler's own exit status is passed on. Status 3 when the compile
-# succeeded but ptxas serialised wgmma (C7514, C7515, C7517, C7519), spilled registers,
-# or reported no kernel at all; the object is then not written. Spills are let
+# succeeded but ptxas serialised wgmma (C7511, C7513, C7514, C7515, C7517, C7519), spilled
+# registers, or reported no kernel at all; the object is then not written. Spills are let
 # through for a kernel that FILE names, one `<name> <reason>` per line, where
 # <name> is the source's file name without .cu, or the kernel's symbol. FILE is
 # kernels/sdpa/spill_waivers.txt by default and need not exist.
@@ -98,7 +98,7 @@ entries="$(sed -nE "s/^ptxas info +: +Compiling entry function '([^']+)' for '[^
 [[ -n "$entries" ]] ||
   Refuse "ptxas reported no kernel. The source must define one, for real architectures (sm_NN)."
 
-if serialised="$(grep -E 'C75(14|15|17|19)([^0-9]|$)' "$part/ptxas.log")"; then
+if serialised="$(grep -E 'C75(11|13|14|15|17|19)([^0-9]|$)' "$part/ptxas.log")"; then
   Refuse "ptxas serialised wgmma, so nothing overlaps:
 $serialised
 Keep its accumulators out of other instructions until wgmma.wait_group."

@@ -51,6 +51,15 @@ __device__ inline void TmaLoad2dMulticast(uint32_t smem, const CUtensorMap* map,
       : "memory");
 }
 
+__device__ inline void TmaLoad3dMulticast(uint32_t smem, const CUtensorMap* map, uint32_t barrier,
+                                          int x, int y, int z, uint16_t ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;\n" ::"r"(smem),
+      "l"(reinterpret_cast<uint64_t>(map)), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(ctas)
+      : "memory");
+}
+
 // Copies `bytes` from global to shared memory and completes them on `barrier`.
 __device__ inline void BulkLoad(uint32_t smem, const void* global, uint32_t bytes,
                                 uint32_t barrier) {
@@ -85,6 +94,14 @@ __device__ inline void TmaStore2d(const CUtensorMap* map, uint32_t smem, int x, 
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(
           reinterpret_cast<uint64_t>(map)),
       "r"(smem), "r"(x), "r"(y)
+      : "memory");
+}
+// The part of the box that lies inside the tensor.
+__device__ inline void TmaStore3d(const CUtensorMap* map, uint32_t smem, int x, int y, int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\n" ::"l"(
+          reinterpret_cast<uint64_t>(map)),
+      "r"(smem), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
 __device__ inline void BulkCommit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }

@@ -62,7 +62,8 @@ __device__ inline void DecreaseRegisters() {
 }
 
 // One product of 16 along K, D (64, kN) += A (64, 16) B (16, kN).
-//   SS: A and B in shared memory, both with K along the rows; accumulate 0: D = A B
+//   SS: A and B in shared memory, both with K along the rows (B with N along them where
+//       kTransposeB is 1); accumulate 0: D = A B
 //   RS: A in registers, four half2 as the accumulator layout gives them; B with N
 //       along the rows (transposed)
 template <int kN>
@@ -137,12 +138,13 @@ struct Wgmma;
 #define WARPLEDGER_WGMMA(n, registers, operands, a0, a1, a2, a3, a4, a5)                      \
   template <>                                                                                 \
   struct Wgmma<n> {                                                                           \
+    template <int kTransposeB = 0>                                                            \
     __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {    \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a2                                     \
                    ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" registers \
-                   "}, " a0 ", " a1 ", p, 1, 1, 0, 0;\n}\n"                                   \
+                   "}, " a0 ", " a1 ", p, 1, 1, 0, " a3 ";\n}\n"                              \
                    : operands                                                                 \
-                   : "l"(a), "l"(b), "r"(accumulate));                                        \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB));                      \
     }                                                                                         \
     __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,          \
                               int accumulate) {                                               \
@@ -181,6 +183,16 @@ WARPLEDGER_WGMMA(128,
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7,
                  WARPLEDGER_OPERANDS, "%64", "%65", "%66", "%67", "%68", "%69")
+#undef WARPLEDGER_OPERANDS
+#define WARPLEDGER_OPERANDS                                                                 \
+  WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
+      WARPLEDGER_O6, WARPLEDGER_O7, WARPLEDGER_O8, WARPLEDGER_O9, WARPLEDGER_O10
+WARPLEDGER_WGMMA(176,
+                 WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
+                               ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
+                               ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
+                               ", " WARPLEDGER_R10,
+                 WARPLEDGER_OPERANDS, "%88", "%89", "%90", "%91", "%92", "%93")
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                       \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \

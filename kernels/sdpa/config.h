@@ -286,6 +286,10 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
               rule.why};
     }
   }
+  if (config.wgmma_tile == 2 && config.head_dim == 256) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
+            "two stages of more than 80 keys don't fit into shared memory beside Q"};
+  }
   return {};
 }
 
@@ -315,16 +319,25 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   WgmmaShape s;
   s.head_dim = c.head_dim;
   s.causal = c.mask == Mask::kCausal;
-  // O of a wider head takes the registers of the third consumer.
-  s.consumers = !c.consumer_warpgroups ? 1 : c.head_dim == 64 ? 3 : 2;
-  // Three consumers have 160 registers a thread: at 128 keys the scores, the
-  // probabilities and O leave too few, and ptxas spills. At head_dim 256 shared
-  // memory holds two stages of 80 keys beside 128 rows of Q.
-  s.tile_n = c.head_dim == 256 ? 80 : s.consumers == 3 ? 112 : 128;
-  s.stages = !c.kv_ring_stages ? 1 : c.head_dim == 64 ? 4 : 2;
+  const WgmmaTile tile = WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+  s.consumers = tile.consumers;
+  s.tile_n = tile.tile_n;
+  s.stages = c.kv_ring_stages ? tile.stages : 1;
   s.overlap = c.softmax_overlap != 0;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
+  s.fetch_ahead = c.dynamic_schedule == 2;
+  s.tma_store = c.tma_store != 0;
+  s.exp = kWgmmaExpMethods[c.wgmma_exp];
+  s.lazy_rescale = c.wgmma_lazy_rescale != 0;
+  s.cluster = c.kv_multicast ? c.kv_multicast : 1;
+  s.p_smem = c.wgmma_p_smem != 0;
+  if (s.p_smem) {
+    // P's place is taken from keys at head_dim 256, where there is no other; else from the
+    // ring, if it must be.
+    if (s.head_dim == 256) s.tile_n = 64;
+    while (MakeSmem(s).bytes > kMaxWgmmaSmemBytes && s.stages > 1) --s.stages;
+  }
   return s;
 }
 

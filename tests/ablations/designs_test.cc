@@ -289,6 +289,40 @@ TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
   }
 }
 
+TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
+  const Design design = HopperPlusDesign();
+  EXPECT_EQ(design.arms.front().config, HopperEverythingOn());
+  std::set<std::string> toggles;
+  for (const DesignArm& arm : design.arms) {
+    for (const int head_dim : design.head_dims) {
+      EXPECT_FALSE(sdpa::WhyInvalid(sdpa::Specialise(arm.config, head_dim, true))) << arm.name;
+    }
+    if (arm.role != "step") continue;
+    toggles.insert(arm.toggle);
+    EXPECT_EQ(Differences(arm.config, Arm(design, arm.base).config),
+              (std::set<std::string>{arm.toggle}))
+        << arm.name;
+  }
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
+    const std::string level = LevelName(row, FirstOnLevel(row));
+    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
+    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:x+" + level));
+  }
+  EXPECT_TRUE(design.infeasible.empty());
+  EXPECT_EQ(Arm(design, "hopper_static_end:kv_multicast").config.dynamic_schedule, 0);
+  EXPECT_EQ(Arm(design, "hopper_end:dynamic_schedule=2+tma_store").base,
+            "hopper_end:dynamic_schedule=2");
+}
+
+TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {
+  const Design design = HopperTilesDesign();
+  EXPECT_EQ(Arm(design, "hopper_end:wgmma_tile=2").config.wgmma_tile, 2);
+  EXPECT_EQ(Arm(design, "hopper_end:wgmma_tile=1").base, "hopper_end");
+  EXPECT_EQ(design.head_dims, (std::vector<int>{64, 128}));
+}
+
 TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {
   std::set<std::string> design_names;
   for (const Design& design : AllDesigns()) {

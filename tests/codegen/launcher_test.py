@@ -124,7 +124,7 @@ class LauncherTest(unittest.TestCase):
 
     def test_serialised_wgmma_fails_the_compile_and_no_waiver_helps(self):
         self.waivers.write_text("x reason\n", encoding="utf-8")
-        for code in ("C7515", "C7517", "C7519"):
+        for code in ("C7511", "C7513", "C7515", "C7517", "C7519"):
             for kind in ("ptxas info    :", "ptxas warning :"):
                 with self.subTest(code=code, kind=kind):
                     line = f"{kind} ({code}) Potential Performance Loss: wgmma serialised\n"

@@ -23,12 +23,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
+#include "kernels/sdpa/wgmma/epilogue.cuh"
+#include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
-#include "kernels/sdpa/wgmma/quad.cuh"
+#include "kernels/sdpa/wgmma/producer.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
@@ -36,81 +39,21 @@
 namespace warpledger::sdpa {
 
 inline constexpr int kTurnBarrier = 1;  // the first of the warpgroups' named barriers
-
-template <WgmmaShape kShape>
-class WgmmaProducer {
- public:
-  using Barriers = WgmmaBarriers<kShape>;
-
-  __device__ WgmmaProducer(const WgmmaParams& p, uint32_t smem, Barriers barriers)
-      : p_(p), smem_(smem), barriers_(barriers) {}
-
-  // One thread.
-  __device__ void Run() {
-    uint32_t q_phase = 0;
-    TileQueue<kShape> queue(p_, barriers_);
-    for (int tile; (tile = queue.template Next<true>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) continue;
-      const int kv_head = work.head / p_.group_size;
-      // K first: its slot is free before Q's buffer is.
-      LoadK(work.kv_tiles - 1, kv_head);
-      ptx::MbarrierWait(barriers_.QEmpty(), q_phase ^ 1);
-      q_phase ^= 1;
-      ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
-      Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
-      for (int n = work.kv_tiles - 1; n >= 0; --n) {
-        if (n > 0) LoadK(n - 1, kv_head);
-        LoadV(n, kv_head);
-      }
-    }
-  }
-
- private:
-  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
-
-  // A tile is head_dim / 64 boxes of 64 columns.
-  __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
-                              int first_row, int head) {
-#pragma unroll
-    for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-      ptx::TmaLoad3d(to + block * rows * kSwizzleColumns * 2, map, barrier, block * kSwizzleColumns,
-                     first_row, head);
-    }
-  }
-  __device__ void LoadK(int n, int kv_head) {
-    ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
-    k_.Advance();
-  }
-  __device__ void LoadV(int n, int kv_head) {
-    ptx::MbarrierWait(barriers_.VEmpty(v_.slot), v_.phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.VFull(v_.slot), kSmem.kv_bytes);
-    Load(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot), kShape.tile_n,
-         n * kShape.tile_n, kv_head);
-    v_.Advance();
-  }
-
-  const WgmmaParams& p_;
-  const uint32_t smem_;  // base of the tiles
-  const Barriers barriers_;
-  RingCursor<kShape.stages> k_;
-  RingCursor<kShape.stages> v_;
-};
+static_assert(kTurnBarrier + 3 <= kEpilogueBarrier);
 
 template <WgmmaShape kShape>
 class WgmmaConsumer {
  public:
   using Barriers = WgmmaBarriers<kShape>;
+  using Params = WgmmaParamsOf<kShape>;
 
-  __device__ WgmmaConsumer(const WgmmaParams& p, uint32_t smem, Barriers barriers, int warpgroup)
+  __device__ WgmmaConsumer(const Params& p, uint32_t smem, Barriers barriers, int warpgroup)
       : p_(p),
         smem_(smem),
         barriers_(barriers),
         warpgroup_(warpgroup),
         thread_(threadIdx.x % kWarpgroup),
+        epilogue_(p, smem, warpgroup, threadIdx.x % kWarpgroup),
         scale_log2_(p.softmax_scale * 1.4426950408889634f) {}
 
   __device__ void Run() {
@@ -120,14 +63,18 @@ class WgmmaConsumer {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      if (work.kv_tiles == 0) {
-        StoreUnseen(work);
-        continue;
+      if (kShape.causal && work.kv_tiles == 0) {
+        epilogue_.StoreUnseen(work);
+      } else {
+        ptx::MbarrierWait(barriers_.QFull(), q_phase);
+        q_phase ^= 1;
+        RunTile(work);
       }
-      ptx::MbarrierWait(barriers_.QFull(), q_phase);
-      q_phase ^= 1;
-      RunTile(work);
+      // Both ways join here, lanes and all, or the compiler would take the next tile's ring
+      // slots and descriptors for different in each lane.
+      __syncwarp();
     }
+    epilogue_.Drain();
   }
 
  private:
@@ -136,6 +83,11 @@ class WgmmaConsumer {
   static constexpr int kOutputs = kShape.head_dim / 2;
   static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
 
+  // From one block of 64 keys of P to the next.
+  static constexpr int kBlockBytes = kRowsPerConsumer * 128;
+
+  // Where the warpgroup's P lies, if in shared memory.
+  __device__ uint32_t Probabilities() const { return smem_ + kSmem.p + warpgroup_ * kSmem.p_bytes; }
   // The warpgroup's first row in the tile.
   __device__ int FirstRow() const { return warpgroup_ * kRowsPerConsumer; }
 
@@ -151,8 +103,30 @@ class WgmmaConsumer {
   __device__ void Release(uint32_t barrier) const {
     if (thread_ % 32 == 0) ptx::MbarrierArrive(barrier);
   }
+  // A K/V tile's slot, to the producers of all CTAs of the cluster. Relaxed: the reads that
+  // it speaks of are over, for wgmma.wait_group has returned, and no write is handed on.
+  __device__ void ReleaseTile(uint32_t barrier) const {
+    if constexpr (kShape.cluster == 1) {
+      Release(barrier);
+    } else if (thread_ % 32 < kShape.cluster) {
+      ptx::MbarrierArriveClusterRelaxed(ptx::MapShared(barrier, thread_ % 32));
+    }
+  }
+
+  // The state of one tile of queries.
+  struct Tile {
+    float scores[kScores];
+    float out[kOutputs];
+    uint32_t probs[kScores / 2];  // unless they pass through shared memory
+    WgmmaSoftmax<kShape> softmax;
+  };
 
   // --- Products ---
+  // A descriptor further on by a compile-time step. The address field can't overflow,
+  // so one addition to the low word does; the high word stays a constant.
+  __device__ static uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
+    return (descriptor & 0xffffffff00000000u) | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
+  }
   __device__ void StartScores(float (&scores)[kScores], int slot) const {
     const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q + FirstRow() * 128);
     const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
@@ -161,29 +135,35 @@ class WgmmaConsumer {
     for (int d = 0; d < kShape.head_dim; d += 16) {
       const int block = d / kSwizzleColumns;
       const int in_row = d % kSwizzleColumns * 2;
-      ptx::Wgmma<kShape.tile_n>::SS(
-          scores, ptx::AdvanceDescriptor(q, block * TileM(kShape) * 128 + in_row),
-          ptx::AdvanceDescriptor(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
+      ptx::Wgmma<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
+                                    Advance(k, block * kShape.tile_n * 128 + in_row),
+                                    d == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
   }
-  __device__ void StartOutput(float (&out)[kOutputs], const uint32_t (&probs)[kScores / 2],
-                              int slot) const {
+  __device__ void StartOutput(Tile& t, int slot) const {
+    const uint64_t p = ptx::SwizzledDescriptor(Probabilities());
     const uint64_t v =
         ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.kv_bytes, kShape.tile_n * 128);
     ptx::WgmmaFence();
 #pragma unroll
     for (int key = 0; key < kShape.tile_n; key += 16) {
-      const uint32_t a[4] = {probs[key / 4], probs[key / 4 + 1], probs[key / 4 + 2],
-                             probs[key / 4 + 3]};
-      ptx::Wgmma<kShape.head_dim>::RS(out, a, ptx::AdvanceDescriptor(v, key * 128), 1);
+      if constexpr (kShape.p_smem) {
+        const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
+        ptx::Wgmma<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128),
+                                                    1);
+      } else {
+        const uint32_t a[4] = {t.probs[key / 4], t.probs[key / 4 + 1], t.probs[key / 4 + 2],
+                               t.probs[key / 4 + 3]};
+        ptx::Wgmma<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
+      }
     }
     ptx::WgmmaCommit();
   }
 
   // Sets scores of keys that a row does not see to -inf.
   __device__ void Mask(float (&scores)[kScores], const WgmmaWork& work, int n) const {
-    const int row = work.first_row + RowInTile();
+    const int row = work.first_row + epilogue_.RowInTile();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int visible =
@@ -198,18 +178,22 @@ class WgmmaConsumer {
     }
   }
 
-  __device__ static void Pack(uint32_t (&probs)[kScores / 2], const float (&scores)[kScores]) {
+  // Makes the probabilities of a tile A of P V. Of the tile before P V must be over; a
+  // group of products is the warpgroup's, so each warp's own wait says so for all four.
+  __device__ void PassProbabilities(Tile& t) const {
+    const auto pair = [&](int i) { return PackHalves(t.scores[2 * i], t.scores[2 * i + 1]); };
+    if constexpr (kShape.p_smem) {
+      StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
+      ptx::FenceProxyAsync();  // to the products' proxy
+    } else {
 #pragma unroll
-    for (int i = 0; i < kScores / 2; ++i) probs[i] = PackHalves(scores[2 * i], scores[2 * i + 1]);
+      for (int i = 0; i < kScores / 2; ++i) t.probs[i] = pair(i);
+    }
   }
-
-  // The state of one tile of queries.
-  struct Tile {
-    float scores[kScores];
-    float out[kOutputs];
-    uint32_t probs[kScores / 2];
-    RowPairSoftmax softmax;
-  };
+  // Before P V: the other warps' writes.
+  __device__ void AwaitProbabilities() const {
+    if constexpr (kShape.p_smem) ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
+  }
 
   // One K/V tile after the first. With overlap its scores and softmax run beside
   // P V of the tile before; without, P V of the tile before is over first.
@@ -222,33 +206,36 @@ class WgmmaConsumer {
     StartScores(t.scores, k_.slot);
     if constexpr (kShape.overlap) {
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-      StartOutput(t.out, t.probs, v_.slot);
+      StartOutput(t, v_.slot);
     }
     PassTurn();
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
     ptx::PinRegisters(t.scores);
-    Release(barriers_.KEmpty(k_.slot));
+    ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
-    t.softmax.Update(t.scores, scale_log2_, rescale);
+    const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       ptx::PinRegisters(t.out);
-      Release(barriers_.VEmpty(v_.slot));
+      ReleaseTile(barriers_.VEmpty(v_.slot));
       v_.Advance();
     }
-    Pack(t.probs, t.scores);
+    PassProbabilities(t);
+    if (rises) {
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+      for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+    }
+    AwaitProbabilities();
   }
 
   // P V of the tile whose probabilities wait, from start to end.
   __device__ void FinishOutput(Tile& t) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
-    StartOutput(t.out, t.probs, v_.slot);
+    StartOutput(t, v_.slot);
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.out);
-    Release(barriers_.VEmpty(v_.slot));
+    ReleaseTile(barriers_.VEmpty(v_.slot));
     v_.Advance();
   }
 
@@ -258,7 +245,8 @@ class WgmmaConsumer {
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
-    Store(work, t.out, t.softmax);
+    epilogue_.Store(work, t.out, t.softmax);
+    if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
 
   // K/V tiles `first` down to 0.
@@ -270,11 +258,12 @@ class WgmmaConsumer {
     PassTurn();
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.scores);
-    Release(barriers_.KEmpty(k_.slot));
+    ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
-    Pack(t.probs, t.scores);
+    PassProbabilities(t);
+    AwaitProbabilities();
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
@@ -283,94 +272,65 @@ class WgmmaConsumer {
     for (; n >= whole; --n) Step<true>(t, work, n);
 #pragma unroll 1
     for (; n >= 0; --n) Step<false>(t, work, n);
-    Release(barriers_.QEmpty());  // the last product that reads Q is done
+    // The last product that reads Q is done.
+    if constexpr (!StoresThroughQ(kShape)) Release(barriers_.QEmpty());
 
     FinishOutput(t);
   }
 
-  // --- Epilogue ---
-  __device__ int RowInTile() const { return FirstRow() + thread_ / 32 * 16 + thread_ % 32 / 4; }
-
-  // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
-  // fourth of each piece per lane; the lanes exchange them, so that each stores
-  // whole pieces.
-  __device__ void Store(const WgmmaWork& work, const float (&out)[kOutputs],
-                        const RowPairSoftmax& softmax) const {
-    const int lane_in_quad = thread_ % 4;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = work.first_row + RowInTile() + 8 * r;
-      const float inverse = softmax.sum[r] > 0.0f ? 1.0f / softmax.sum[r] : 0.0f;
-      const int64_t at = int64_t{work.head} * p_.seq_q + row;
-      half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
-#pragma unroll
-      for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
-        uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          piece[c] = PackHalves(out[(chunk + c) * 4 + 2 * r] * inverse,
-                                out[(chunk + c) * 4 + 2 * r + 1] * inverse);
-        }
-        TransposeQuad(piece, lane_in_quad);
-        if (row < p_.seq_q) {
-          *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
-              make_uint4(piece[0], piece[1], piece[2], piece[3]);
-        }
-      }
-      if (p_.lse != nullptr && lane_in_quad == 0 && row < p_.seq_q) {
-        p_.lse[at] = softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
-      }
-    }
-  }
-
-  // Rows that see no key: O = 0, LSE = -inf.
-  __device__ void StoreUnseen(const WgmmaWork& work) const {
-    const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
-    half* o = static_cast<half*>(p_.o) +
-              (int64_t{work.head} * p_.seq_q + work.first_row) * kShape.head_dim;
-    const int thread = warpgroup_ * kWarpgroup + thread_;
-    for (int i = thread; i < rows * kShape.head_dim / 8; i += kShape.consumers * kWarpgroup) {
-      reinterpret_cast<uint4*>(o)[i] = make_uint4(0, 0, 0, 0);
-    }
-    for (int i = thread; i < rows && p_.lse != nullptr; i += kShape.consumers * kWarpgroup) {
-      p_.lse[int64_t{work.head} * p_.seq_q + work.first_row + i] = -INFINITY;
-    }
-  }
-
-  const WgmmaParams& p_;
+  const Params& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   const int warpgroup_;
   const int thread_;
+  WgmmaEpilogue<kShape> epilogue_;
   const float scale_log2_;
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
 };
 
+// All threads of the cluster. Orders no memory beyond the barriers' initialisation.
+template <WgmmaShape kShape>
+__device__ void SyncCluster() {
+  if constexpr (kShape.cluster == 1) {
+    __syncthreads();
+  } else {
+    __syncwarp();  // an aligned barrier
+    ptx::ClusterArriveRelaxed();
+    ptx::ClusterWait();
+  }
+}
+
 // The kernel's body: a grid of persistent CTAs of Threads(kShape) threads with
 // MakeSmem(kShape).bytes of dynamic shared memory.
 template <WgmmaShape kShape>
-__device__ void WgmmaForward(const WgmmaParams& p) {
+__device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   extern __shared__ unsigned char raw_smem[];
   // The swizzle's atoms are 1024-byte aligned.
   const uint32_t smem = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
   const WgmmaBarriers<kShape> barriers = {smem + kSmem.barriers};
 
-  const int warpgroup = threadIdx.x / kWarpgroup;
+  // By a shuffle, so that the compiler knows it to be the same in all lanes.
+  const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / kWarpgroup, 0);
   if (threadIdx.x == 0) {
     ptx::PrefetchTensorMap(&p.k);
     ptx::PrefetchTensorMap(&p.q);
     ptx::PrefetchTensorMap(&p.v);
+    if constexpr (kShape.tma_store) ptx::PrefetchTensorMap(&p.o_map);
     barriers.Init();
   }
-  __syncthreads();
+  SyncCluster<kShape>();
   if (warpgroup == 0) {
     if constexpr (kShape.consumers > 1) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
     if (threadIdx.x == 0) WgmmaProducer<kShape>(p, smem, barriers).Run();
   } else {
     if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();
+  }
+  if constexpr (kShape.cluster > 1) {
+    // A peer's last arrivals come here still.
+    SyncCluster<kShape>();
   }
 }
 

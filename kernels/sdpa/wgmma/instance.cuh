@@ -15,19 +15,21 @@
   static_assert(!WhyInvalid(symbol##_config) && symbol##_config.mask != Mask::kAtRunTime);         \
   static __device__ int symbol##_next_tile;                                                        \
   __global__ void __launch_bounds__(Threads(symbol##_config), 1)                                   \
-      symbol(const __grid_constant__ WgmmaParams params) {                                         \
+      symbol(const __grid_constant__ WgmmaParamsOf<ShapeOf(symbol##_config)> params) {             \
     WgmmaForward<ShapeOf(symbol##_config)>(params);                                                \
   }                                                                                                \
   static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned,                       \
                                      cudaStream_t stream) {                                        \
-    WgmmaParams params;                                                                            \
+    WgmmaParamsOf<ShapeOf(symbol##_config)> params;                                                \
     unsigned ctas = 0;                                                                             \
     cudaError_t error = PrepareWgmmaLaunch(forward, ShapeOf(symbol##_config), &params, &ctas);     \
     if (error != cudaSuccess) return error;                                                        \
+    error = PrepareOutput(forward, ShapeOf(symbol##_config), &params);                             \
+    if (error != cudaSuccess) return error;                                                        \
     error = cudaGetSymbolAddress(reinterpret_cast<void**>(&params.next_tile), symbol##_next_tile); \
     if (error != cudaSuccess) return error;                                                        \
-    symbol<<<ctas, Threads(symbol##_config), SmemBytes(symbol##_config), stream>>>(params);        \
-    return cudaGetLastError();                                                                     \
+    return LaunchWgmma(reinterpret_cast<const void*>(&symbol), ShapeOf(symbol##_config), ctas,     \
+                       &params, stream);                                                           \
   }                                                                                                \
   WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 

@@ -5,6 +5,10 @@
 
 #include <cuda.h>
 
+#include <type_traits>
+
+#include "kernels/sdpa/wgmma/shape.h"
+
 namespace warpledger::sdpa {
 
 // Tensor maps are 3-D: (head_dim, seq, batch * heads) fp16, boxes of 64 columns by
@@ -25,6 +29,15 @@ struct WgmmaParams {
   int heads_in_flight = 1;   // heads whose tiles are handed out together
   float softmax_scale = 1.0f;
 };
+
+// Where O leaves by the copy engine: its map too, of boxes of one warpgroup's rows.
+// Apart, so that the other kernels' parameters stay short.
+struct WgmmaStoreParams : WgmmaParams {
+  CUtensorMap o_map;
+};
+
+template <WgmmaShape kShape>
+using WgmmaParamsOf = std::conditional_t<kShape.tma_store, WgmmaStoreParams, WgmmaParams>;
 
 }  // namespace warpledger::sdpa
 

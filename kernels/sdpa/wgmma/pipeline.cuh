@@ -34,14 +34,17 @@ struct WgmmaBarriers {
   // One thread; a CTA barrier follows.
   __device__ void Init() const {
     constexpr int kConsumerWarps = kShape.consumers * 4;
+    // A K/V tile is filled by the producers of a whole cluster, so each of them waits for
+    // the consumers of all its CTAs.
+    constexpr int kReaders = kConsumerWarps * kShape.cluster;
     ptx::MbarrierInit(QFull(), 1);
     ptx::MbarrierInit(QEmpty(), kConsumerWarps);
 #pragma unroll 1
     for (int i = 0; i < kShape.stages; ++i) {
       ptx::MbarrierInit(KFull(i), 1);
-      ptx::MbarrierInit(KEmpty(i), kConsumerWarps);
+      ptx::MbarrierInit(KEmpty(i), kReaders);
       ptx::MbarrierInit(VFull(i), 1);
-      ptx::MbarrierInit(VEmpty(i), kConsumerWarps);
+      ptx::MbarrierInit(VEmpty(i), kReaders);
     }
     if constexpr (kShape.dynamic_schedule) {
       for (int i = 0; i < kWorkSlots; ++i) {

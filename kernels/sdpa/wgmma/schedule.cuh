@@ -10,7 +10,9 @@
 
 namespace warpledger::sdpa {
 
-// One tile_m block of queries of one head.
+// One tile_m block of queries of one head. The CTAs of a cluster have neighbouring blocks
+// and walk over the same K/V tiles, as many as the last of them needs: for the others the
+// first may be masked as a whole, and a block may lie past the last row.
 struct WgmmaWork {
   int head;       // over batch and query heads
   int first_row;  // of Q
@@ -24,28 +26,36 @@ struct WgmmaWork {
   }
 };
 
+// A number of the queue stands for a block per CTA of a cluster.
+template <WgmmaShape kShape>
+__device__ int BlocksPerHead(const WgmmaParams& p) {
+  return (p.query_tiles + kShape.cluster - 1) / kShape.cluster;
+}
+
 // Tiles are numbered so that `heads_in_flight` heads, whose K/V fit into L2
 // together, go before the next ones; among them, under the causal mask, the longest
 // first.
 template <WgmmaShape kShape>
 __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
   WgmmaWork w;
+  const int blocks = BlocksPerHead<kShape>(p);
   int block;
   if constexpr (kShape.causal) {
-    const int tiles_per_group = p.heads_in_flight * p.query_tiles;
+    const int tiles_per_group = p.heads_in_flight * blocks;
     const int group = tile / tiles_per_group;
     const int in_group = tile - group * tiles_per_group;
     const int first_head = group * p.heads_in_flight;
     const int heads = min(p.heads_in_flight, p.heads_q - first_head);
     const int rank = in_group / heads;
-    block = p.query_tiles - 1 - rank;
+    block = blocks - 1 - rank;
     w.head = first_head + in_group - rank * heads;
   } else {
-    w.head = tile / p.query_tiles;
-    block = tile - w.head * p.query_tiles;
+    w.head = tile / blocks;
+    block = tile - w.head * blocks;
   }
-  w.first_row = block * TileM(kShape);
-  const int last_row = min(w.first_row + TileM(kShape), p.seq_q) - 1;
+  constexpr int kClusterRows = kShape.cluster * TileM(kShape);
+  w.first_row = block * kClusterRows + blockIdx.x % kShape.cluster * TileM(kShape);
+  const int last_row = min((block + 1) * kClusterRows, p.seq_q) - 1;
   const int keys = max(WgmmaWork::VisibleKeys<kShape>(p, last_row), 0);
   w.kv_tiles = (keys + kShape.tile_n - 1) / kShape.tile_n;
   return w;
@@ -58,29 +68,38 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
 //            backwards, for tiles are sorted by length and the first CTA would get
 //            the longest of each
 //   dynamic: the first by CTA, the others from a counter, which the last fetch of
-//            the launch sets back
+//            the launch sets back. Each CTA fetches until its first number past the
+//            end, so a launch fetches as often as it has tiles
 template <WgmmaShape kShape>
 class TileQueue {
  public:
   __device__ TileQueue(const WgmmaParams& p, WgmmaBarriers<kShape> barriers)
-      : p_(p), barriers_(barriers), tiles_(p.query_tiles * p.heads_q) {}
+      : p_(p), barriers_(barriers), tiles_(BlocksPerHead<kShape>(p) * p.heads_q) {}
+
+  // The producer, once between two calls of Next: asks for the next tile. The answer is
+  // not waited for here, so that a round trip to L2 passes beside the wait for a slot of
+  // the ring; not earlier, for a tile that is asked for is no other CTA's any more.
+  __device__ void FetchAhead() {
+    if constexpr (kShape.fetch_ahead) fetched_ = atomicAdd(p_.next_tile, 1);
+  }
 
   // Both sides: the next tile, or -1 when there is none. The producer calls it from
   // one thread, the consumers from all.
   template <bool kProducer>
   __device__ int Next() {
     if constexpr (!kShape.dynamic_schedule) {
-      while (round_ * static_cast<int>(gridDim.x) < tiles_) {
-        const int place =
-            kShape.causal && round_ % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-        const int tile = round_++ * gridDim.x + place;
+      const int clusters = gridDim.x / kShape.cluster;
+      const int cluster = blockIdx.x / kShape.cluster;
+      while (round_ * clusters < tiles_) {
+        const int place = kShape.causal && round_ % 2 == 1 ? clusters - 1 - cluster : cluster;
+        const int tile = round_++ * clusters + place;
         if (tile < tiles_) return tile;
       }
       return -1;
     } else if constexpr (kProducer) {
       int tile = blockIdx.x;
       if (round_++ > 0) {
-        const int fetched = atomicAdd(p_.next_tile, 1);
+        const int fetched = kShape.fetch_ahead ? fetched_ : atomicAdd(p_.next_tile, 1);
         if (fetched == tiles_ - 1) *p_.next_tile = 0;
         tile = fetched + gridDim.x;
       }
@@ -96,7 +115,10 @@ class TileQueue {
       __syncwarp();
       if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
       slot_.Advance();
-      return tile;
+      // The same in all lanes, which the compiler must be told: else all that follows
+      // from it, down to the descriptors of products, is kept per lane and moved to
+      // uniform registers one by one.
+      return __shfl_sync(0xffffffffu, tile, 0);
     }
   }
 
@@ -105,6 +127,7 @@ class TileQueue {
   const WgmmaBarriers<kShape> barriers_;
   const int tiles_;
   int round_ = 0;
+  int fetched_ = 0;  // with fetch_ahead: what the counter said
   RingCursor<kWorkSlots> slot_;
 };
 

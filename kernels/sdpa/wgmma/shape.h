@@ -3,6 +3,8 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 
+#include "kernels/sdpa/parts/exp_method.h"
+
 namespace warpledger::sdpa {
 
 struct WgmmaShape {
@@ -14,6 +16,12 @@ struct WgmmaShape {
   bool overlap = false;           // softmax of a tile beside P V of the one before
   bool ping_pong = false;         // warpgroups take turns at the tensor cores
   bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
+  bool fetch_ahead = false;       // and ask for the next before the last loads of this one
+  bool tma_store = false;         // O leaves through shared memory by the copy engine
+  ExpMethod exp = ExpMethod::kExpFolded;
+  int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
+  bool p_smem = false;        // P passes to P V through shared memory
+  bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -21,6 +29,35 @@ struct WgmmaShape {
 inline constexpr int kWarpgroup = 128;       // threads
 inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
 inline constexpr int kSwizzleColumns = 64;   // fp16 in a 128-byte swizzled row
+
+// A CTA's tile: 64 query rows per consumer, and K/V in tiles of tile_n keys.
+struct WgmmaTile {
+  int consumers;
+  int tile_n;
+  int stages;  // with the ring on
+};
+
+// The tile at a level of wgmma_tile. What bounds the stages is shared memory: MakeSmem.
+constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
+  // One consumer: tiles for problems that don't fill the GPU, whatever the level.
+  if (!all_consumers) return {1, head_dim == 256 ? 80 : 128, head_dim == 64 ? 4 : 2};
+  switch (level) {
+    case 1:  // rows and keys divide powers of two
+      return head_dim == 64    ? WgmmaTile{2, 128, 4}
+             : head_dim == 128 ? WgmmaTile{2, 128, 3}
+                               : WgmmaTile{2, 64, 2};
+    case 2:  // as many keys as two consumers have registers for
+      return {2, 176, head_dim == 64 ? 3 : 2};
+    default:
+      // Three consumers have 160 registers a thread: at 128 keys the scores, the
+      // probabilities and O leave too few, and ptxas spills. O of a wider head takes
+      // the registers of the third. At head_dim 256 shared memory holds two stages of 80
+      // keys beside 128 rows of Q.
+      return head_dim == 64    ? WgmmaTile{3, 112, 4}
+             : head_dim == 128 ? WgmmaTile{2, 128, 2}
+                               : WgmmaTile{2, 80, 2};
+  }
+}
 
 constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
 constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgroup; }
@@ -30,16 +67,25 @@ constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgro
 constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
 constexpr int ConsumerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 160 : 232; }
 
+// What one CTA may have on sm_90 (CUDA C++ Programming Guide, technical specifications).
+inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;
+
+// By the level of wgmma_exp.
+inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMethod::kExpMixed};
+
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
 
 // Byte offsets in dynamic shared memory; tiles are 1024-byte aligned.
 struct WgmmaSmem {
-  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled; O on the way out
+  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled
   int k = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
   int v = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
-  int q_bytes = 0;   // of one tile
+  int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64) fp16, swizzled; if p_smem
+  int o = 0;         // as q: O on the way out, in a place of its own or, without room, in q's
+  int q_bytes = 0;   // of one tile, Q's or O's
   int kv_bytes = 0;  // of one K or V tile
+  int p_bytes = 0;   // of one warpgroup's P
   int barriers = 0;
   int bytes = 0;  // with room to align the base to 1024
 };
@@ -50,9 +96,21 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   m.kv_bytes = s.tile_n * s.head_dim * 2;
   m.k = m.q + m.q_bytes;
   m.v = m.k + s.stages * m.kv_bytes;
-  m.barriers = m.v + s.stages * m.kv_bytes;
-  m.bytes = m.barriers + (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  m.p = m.v + s.stages * m.kv_bytes;
+  const int p_blocks = (s.tile_n + kSwizzleColumns - 1) / kSwizzleColumns;
+  m.p_bytes = s.p_smem ? p_blocks * kRowsPerConsumer * kSwizzleColumns * 2 : 0;
+  const int tiles_end = m.p + s.consumers * m.p_bytes;
+  const int others = (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  const bool apart = s.tma_store && tiles_end + m.q_bytes + others <= kMaxWgmmaSmemBytes;
+  m.o = apart ? tiles_end : m.q;
+  m.barriers = apart ? m.o + m.q_bytes : tiles_end;
+  m.bytes = m.barriers + others;
   return m;
+}
+
+// Whether O passes through Q's place, so that the next tile's Q waits for it.
+constexpr bool StoresThroughQ(const WgmmaShape& s) {
+  return s.tma_store && MakeSmem(s).o == MakeSmem(s).q;
 }
 
 }  // namespace warpledger::sdpa

@@ -10,6 +10,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+
 namespace warpledger::sdpa {
 
 __device__ inline float Exp2(float x) {
@@ -25,46 +28,48 @@ __device__ inline uint32_t PackHalves(float low, float high) {
   return packed;
 }
 
+// How far, as a power of two, a row's scores may rise above the maximum that its
+// probabilities are taken against before O and the sum are rescaled: probabilities stay
+// below 2^8, far from fp16's largest. The final division makes it exact.
+inline constexpr float kLazyRiseLog2 = 8.0f;
+
 // The running state of two rows, in raw score units.
+//   kMethod: an exponential in log2 units (parts/exp_method.h)
+//   kLazy: the maximum is left where it is until some row of the warp outgrows it
+template <ExpMethod kMethod, bool kLazy>
 struct RowPairSoftmax {
+  // Half pairs would have to wait for P V in flight, whose operands they become.
+  static_assert(InLog2Units(kMethod) && kMethod != ExpMethod::kExpHalfPairs);
+  using Exp = SoftmaxExp<kMethod>;
+
   float max[2];
   float sum[2];  // of this thread's columns alone until Finish
 
   __device__ RowPairSoftmax() : max{-INFINITY, -INFINITY}, sum{0.0f, 0.0f} {}
 
   // Turns `scores`, (64, kCount * 2) of the warpgroup, into probabilities; adds to
-  // the sums; returns in `rescale` what the earlier output must be multiplied by.
+  // the sums; sets in `rescale` what the earlier output must be multiplied by. Returns
+  // false, the same in all lanes, where those are ones.
   //   scale_log2: softmax scale times log2(e)
   template <int kCount>
-  __device__ void Update(float (&scores)[kCount], float scale_log2, float (&rescale)[2]) {
+  __device__ bool Update(float (&scores)[kCount], float scale_log2, float (&rescale)[2]) {
+    bool rises = !kLazy;
+    float row_max[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      // Two chains: fmaxf is a dependent instruction of a few cycles.
-      float even = max[r];
-      float odd = max[r];
-#pragma unroll
-      for (int i = 0; i < kCount; i += 4) {
-        even = fmaxf(even, scores[i + 2 * r]);
-        odd = fmaxf(odd, scores[i + 2 * r + 1]);
-      }
-      float row_max = fmaxf(even, odd);
-      row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 1));
-      row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 2));
-      // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
-      const float subtract = row_max == -INFINITY ? 0.0f : row_max * scale_log2;
-      rescale[r] = Exp2(max[r] * scale_log2 - subtract);
-      max[r] = row_max;
-      float sum_even = sum[r] * rescale[r];
-      float sum_odd = 0.0f;
-#pragma unroll
-      for (int i = 0; i < kCount; i += 4) {
-        scores[i + 2 * r] = Exp2(fmaf(scores[i + 2 * r], scale_log2, -subtract));
-        scores[i + 2 * r + 1] = Exp2(fmaf(scores[i + 2 * r + 1], scale_log2, -subtract));
-        sum_even += scores[i + 2 * r];
-        sum_odd += scores[i + 2 * r + 1];
-      }
-      sum[r] = sum_even + sum_odd;
+      row_max[r] = RowMax(scores, r);
+      // From -inf too; both -inf compare false.
+      if (kLazy) rises = rises || (row_max[r] - max[r]) * scale_log2 > kLazyRiseLog2;
+      if (!kLazy) Exponentials(scores, scale_log2, r, row_max[r], rescale[r]);
     }
+    if constexpr (kLazy) {
+      rises = __any_sync(0xffffffffu, rises);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        Exponentials(scores, scale_log2, r, rises ? row_max[r] : max[r], rescale[r]);
+      }
+    }
+    return rises;
   }
 
   // Completes the sums over the quad.
@@ -73,9 +78,55 @@ struct RowPairSoftmax {
     for (int r = 0; r < 2; ++r) {
       sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 1);
       sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 2);
+      // The polynomial's smallest number is not 0.
+      if (kMethod == ExpMethod::kExpMixed && max[r] == -INFINITY) sum[r] = 0.0f;
     }
   }
+
+ private:
+  // Of row r, over the quad and the tiles before.
+  template <int kCount>
+  __device__ float RowMax(const float (&scores)[kCount], int r) const {
+    // Two chains: fmaxf is a dependent instruction of a few cycles.
+    float even = max[r];
+    float odd = max[r];
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      even = fmaxf(even, scores[i + 2 * r]);
+      odd = fmaxf(odd, scores[i + 2 * r + 1]);
+    }
+    float row_max = fmaxf(even, odd);
+    row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 1));
+    return fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 2));
+  }
+
+  // Of row r, against new_max, which becomes the row's maximum.
+  template <int kCount>
+  __device__ void Exponentials(float (&scores)[kCount], float scale_log2, int r, float new_max,
+                               float& rescale) {
+    // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
+    const float subtract = new_max == -INFINITY ? 0.0f : __fmul_rn(new_max, scale_log2);
+    // Rounded as `subtract` is, not fused: exactly one where the maximum stays, however many
+    // tiles follow. With lazy rescaling O is not multiplied then, but the sum is.
+    rescale = Exp2(__fmul_rn(max[r], scale_log2) - subtract);
+    max[r] = new_max;
+    float sum_even = sum[r] * rescale;
+    float sum_odd = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      float& even = scores[i + 2 * r];
+      float& odd = scores[i + 2 * r + 1];
+      even = Exp::Of(fmaf(even, scale_log2, -subtract), i / 2);
+      odd = Exp::Of(fmaf(odd, scale_log2, -subtract), i / 2 + 1);
+      sum_even += even;
+      sum_odd += odd;
+    }
+    sum[r] = sum_even + sum_odd;
+  }
 };
+
+template <WgmmaShape kShape>
+using WgmmaSoftmax = RowPairSoftmax<kShape.exp, kShape.lazy_rescale>;
 
 }  // namespace warpledger::sdpa
 

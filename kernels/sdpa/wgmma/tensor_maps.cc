@@ -48,11 +48,10 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   cudaError_t error =
       EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q, TileM(shape), &params->q);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n,
-                          &params->k);
+  const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
+  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, shape.tile_n,
-                          &params->v);
+  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;
@@ -73,9 +72,35 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   if (error != cudaSuccess) return error;
   error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
   if (error != cudaSuccess) return error;
-  *ctas = static_cast<unsigned>(
-      std::min<int64_t>(int64_t{params->query_tiles} * params->heads_q, sm_count));
+  const int64_t clusters =
+      (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads_q;
+  *ctas =
+      static_cast<unsigned>(std::min<int64_t>(clusters, sm_count / shape.cluster) * shape.cluster);
   return cudaSuccess;
+}
+
+cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
+                          WgmmaStoreParams* params) {
+  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads_q,
+                         kRowsPerConsumer, &params->o_map);
+}
+
+cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
+                        cudaStream_t stream) {
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(shape.cluster);
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(ctas);
+  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
+  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = shape.cluster > 1 ? 1 : 0;
+  void* arguments[] = {params};
+  return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 
 }  // namespace warpledger::sdpa

@@ -17,11 +17,23 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
                             CUtensorMap* map);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
-// how many CTAs to launch: as many as there are SMs, or tiles if fewer.
+// how many CTAs to launch: as many as there are SMs, or tiles if fewer, in whole clusters.
 // cudaErrorInvalidValue where the driver refuses a tensor (a pointer that is not
 // 16-byte aligned), cudaErrorNotSupported where it has no tensor maps.
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas);
+
+// O's map, where the kernel takes one; call it after PrepareWgmmaLaunch.
+inline cudaError_t PrepareOutput(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
+  return cudaSuccess;
+}
+cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
+                          WgmmaStoreParams* params);
+
+// Launches `kernel` over `ctas` CTAs, in clusters where the shape has them.
+//   params: what the kernel takes
+cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
+                        cudaStream_t stream);
 
 }  // namespace warpledger::sdpa
 

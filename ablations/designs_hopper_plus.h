@@ -1,0 +1,98 @@
+// The designs of the pipelined Hopper kernel's techniques beyond the design `hopper`.
+//
+//   hopper_plus   each level of each of them alone on the end of `hopper`, or on the same
+//                 without the dynamic schedule where that stands in the way; then a chain
+//                 of those that don't exclude each other
+//   hopper_tiles  the levels of its tile that not every head dimension has
+//
+// Included by designs.h, at its end.
+
+#ifndef WARPLEDGER_ABLATIONS_DESIGNS_HOPPER_PLUS_H_
+#define WARPLEDGER_ABLATIONS_DESIGNS_HOPPER_PLUS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ablations/designs.h"
+#include "ablations/designs_wmma.h"
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::ablations {
+
+// The end of the design `hopper`.
+inline sdpa::Config HopperEverythingOn() {
+  sdpa::Config config;
+  for (const sdpa::ToggleRow* row : HopperToggles()) config.*row->field = FirstOnLevel(*row);
+  return config;
+}
+
+// Whether problems of all these head dimensions have an instance of it.
+inline bool IsLegalAt(const std::vector<int>& head_dims, const sdpa::Config& config) {
+  return std::none_of(head_dims.begin(), head_dims.end(), [&](int head_dim) {
+    return static_cast<bool>(sdpa::WhyInvalid(sdpa::Specialise(config, head_dim, false)));
+  });
+}
+
+inline constexpr std::string_view kHopperEnd = "hopper_end";
+inline constexpr std::string_view kHopperStaticEnd = "hopper_static_end";
+
+inline Design HopperPlusDesign() {
+  const std::string base(kHopperEnd);
+  const sdpa::Config end = HopperEverythingOn();
+  Design design = {
+      .name = "hopper_plus",
+      .label = "the Hopper kernel beyond its ladder: each technique alone on its end",
+      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {64, 128, 256}};
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    for (std::size_t i = 1; i < row.levels.count; ++i) {
+      sdpa::Config config = end;
+      config.*row.field = row.levels.values[i];
+      if (config == end || !IsLegalAt(design.head_dims, config)) continue;
+      AddLevel({row.field, row.levels.values[i]}, base, ':', &design);
+    }
+  }
+  const std::string static_base(kHopperStaticEnd);
+  sdpa::Config static_end = end;
+  static_end.dynamic_schedule = 0;
+  design.arms.push_back(
+      {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
+  AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
+
+  std::string last = base;
+  const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
+                         {&sdpa::Config::tma_store, 1},
+                         {&sdpa::Config::wgmma_lazy_rescale, 1},
+                         {&sdpa::Config::wgmma_tile, 1}};
+  for (const Level& step : chain) {
+    last = AddLevel(step, last, last == base ? ':' : '+', &design);
+  }
+  PlantControls(base, base, end, &design);
+  return design;
+}
+
+inline Design HopperTilesDesign() {
+  const std::string base(kHopperEnd);
+  Design design = {.name = "hopper_tiles",
+                   .label = "tiles of the Hopper kernel at head dimensions 64 and 128",
+                   .arms = {{.name = base,
+                             .config = HopperEverythingOn(),
+                             .role = "base",
+                             .toggle = "",
+                             .base = ""}},
+                   .infeasible = {},
+                   .head_dims = {64, 128}};
+  for (const int level : {1, 2}) {
+    AddLevel({&sdpa::Config::wgmma_tile, level}, base, ':', &design);
+  }
+  PlantControls(base, base, HopperEverythingOn(), &design);
+  return design;
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_DESIGNS_HOPPER_PLUS_H_

@@ -1,0 +1,159 @@
+// What a consumer warpgroup does when a tile of queries is done: O and LSE leave.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_
+
+#include <cuda_fp16.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/tma.cuh"
+#include "kernels/sdpa/wgmma/fragment_store.cuh"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/quad.cuh"
+#include "kernels/sdpa/wgmma/schedule.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/softmax.cuh"
+
+namespace warpledger::sdpa {
+
+// Named barriers of the warpgroups: the turns take those from 1 on.
+inline constexpr int kEpilogueBarrier = 4;
+
+// One thread's part of it; all threads of the warpgroup call it together.
+template <WgmmaShape kShape>
+class WgmmaEpilogue {
+ public:
+  using Params = WgmmaParamsOf<kShape>;
+
+  //   smem: base of the tiles
+  __device__ WgmmaEpilogue(const Params& p, uint32_t smem, int warpgroup, int thread)
+      : p_(p), smem_(smem), warpgroup_(warpgroup), thread_(thread) {}
+
+  // The thread's first row in the tile; the second is eight rows on.
+  __device__ int RowInTile() const {
+    return warpgroup_ * kRowsPerConsumer + thread_ / 32 * 16 + thread_ % 32 / 4;
+  }
+
+  __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                        const WgmmaSoftmax<kShape>& softmax) const {
+    if constexpr (kShape.tma_store) {
+      StoreByCopyEngine(work, out, softmax);
+    } else {
+      StoreFromRegisters(work, out, softmax);
+    }
+  }
+
+  // Before the thread exits: its copies have read shared memory.
+  __device__ void Drain() const {
+    if constexpr (kShape.tma_store) ptx::BulkWaitRead<0>();
+  }
+
+  // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
+  // fourth of each piece per lane; the lanes exchange them, so that each stores
+  // whole pieces.
+  __device__ void StoreFromRegisters(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                                     const WgmmaSoftmax<kShape>& softmax) const {
+    const int lane_in_quad = thread_ % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = work.first_row + RowInTile() + 8 * r;
+      const float inverse = Inverse(softmax.sum[r]);
+      const int64_t at = int64_t{work.head} * p_.seq_q + row;
+      half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
+#pragma unroll
+      for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
+        uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          piece[c] = PackHalves(out[(chunk + c) * 4 + 2 * r] * inverse,
+                                out[(chunk + c) * 4 + 2 * r + 1] * inverse);
+        }
+        TransposeQuad(piece, lane_in_quad);
+        if (row < p_.seq_q) {
+          *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
+              make_uint4(piece[0], piece[1], piece[2], piece[3]);
+        }
+      }
+      StoreLse(work, softmax, r);
+    }
+  }
+
+  // O leaves as a tile: the warpgroup's rows to shared memory, whence the copy engine takes
+  // them while the warpgroup goes on; rows past the sequence's end it leaves out.
+  //
+  // The tile is free again when the copies have read it. Only the thread that asked for
+  // them can wait for that, so the others meet it at a barrier before they write; where
+  // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
+  // the thread waits at once, because Q is released behind this function.
+  __device__ void StoreByCopyEngine(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+                                    const WgmmaSoftmax<kShape>& softmax) const {
+    constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+    constexpr int kBlockBytes = TileM(kShape) * 128;
+    const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
+    const int barrier = kEpilogueBarrier + warpgroup_;
+    const int first_row = work.first_row + warpgroup_ * kRowsPerConsumer;
+    const float inverse[2] = {Inverse(softmax.sum[0]), Inverse(softmax.sum[1])};
+    if (thread_ == 0) ptx::BulkWaitRead<0>();
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    StoreFragment<kShape.head_dim>(tile, kBlockBytes, thread_, [&](int i) {
+      return PackHalves(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
+    });
+    ptx::FenceProxyAsync();
+    ptx::NamedBarrierSync(barrier, kWarpgroup);
+    if (thread_ == 0) {
+      if (first_row < p_.seq_q) {
+#pragma unroll
+        for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
+          ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, block * kSwizzleColumns, first_row,
+                          work.head);
+        }
+      }
+      ptx::BulkCommit();
+      if constexpr (StoresThroughQ(kShape)) ptx::BulkWaitRead<0>();
+    }
+    StoreLse(work, softmax, 0);
+    StoreLse(work, softmax, 1);
+  }
+
+  // Rows that see no key: O = 0, LSE = -inf.
+  __device__ void StoreUnseen(const WgmmaWork& work) const {
+    constexpr int kThreads = kShape.consumers * kWarpgroup;
+    const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
+    const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
+    half* o = static_cast<half*>(p_.o) + first_row * kShape.head_dim;
+    const int thread = warpgroup_ * kWarpgroup + thread_;
+#pragma unroll 1  // rare, and the instruction cache is for the mainloop
+    for (int i = 0; i < rows * kShape.head_dim / 8; i += kThreads) {
+      if (i + thread < rows * kShape.head_dim / 8) {
+        reinterpret_cast<uint4*>(o)[i + thread] = make_uint4(0, 0, 0, 0);
+      }
+    }
+    static_assert(TileM(kShape) <= kThreads);
+    if (thread < rows && p_.lse != nullptr) p_.lse[first_row + thread] = -INFINITY;
+  }
+
+ private:
+  __device__ static float Inverse(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+
+  // Of the thread's row `r`, by one lane of the quad that holds it.
+  __device__ void StoreLse(const WgmmaWork& work, const WgmmaSoftmax<kShape>& softmax,
+                           int r) const {
+    const int row = work.first_row + RowInTile() + 8 * r;
+    if (p_.lse != nullptr && thread_ % 4 == 0 && row < p_.seq_q) {
+      p_.lse[int64_t{work.head} * p_.seq_q + row] =
+          softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
+    }
+  }
+
+  const Params& p_;
+  const uint32_t smem_;
+  const int warpgroup_;
+  const int thread_;
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_

@@ -1,0 +1,156 @@
+#include "kernels/sdpa/wgmma/shape.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/variant.h"
+#include "tests/kernels/sdpa/all_configs.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+constexpr int kMaxSmemBytes = 227 * 1024;
+constexpr int kRegistersPerSm = 65536;
+
+// Every configuration of the family that the sample holds, for each head dimension that
+// it is legal at.
+std::vector<Config> WgmmaConfigs() {
+  std::vector<Config> configs;
+  for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kWgmma) continue;
+    for (const int head_dim : kHeadDims) {
+      const Config specialised = Specialise(config, head_dim, true);
+      if (!WhyInvalid(specialised)) configs.push_back(specialised);
+    }
+  }
+  return configs;
+}
+
+TEST(WgmmaShape, FitsIntoSharedMemoryAtEveryHeadDim) {
+  const std::vector<Config> configs = WgmmaConfigs();
+  EXPECT_GT(configs.size(), 50u);
+  for (const Config& config : configs) {
+    EXPECT_LE(SmemBytes(config), kMaxSmemBytes) << InstanceName(config);
+  }
+}
+
+TEST(WgmmaShape, HasTilesThatWgmmaAndTheSwizzleAllow) {
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    const WgmmaSmem m = MakeSmem(s);
+    EXPECT_EQ(s.tile_n % 16, 0) << InstanceName(config);  // K of P V; N of Q K^T by 8
+    EXPECT_LE(s.tile_n, 256) << InstanceName(config);     // N, and rows of a box
+    EXPECT_LE(TileM(s), 256) << InstanceName(config);
+    for (const int offset : {m.q, m.k, m.v, m.p, m.o, m.kv_bytes, m.q_bytes, m.p_bytes}) {
+      EXPECT_EQ(offset % 1024, 0) << InstanceName(config);
+    }
+    EXPECT_EQ(m.barriers % 8, 0) << InstanceName(config);
+  }
+}
+
+// The kernel is compiled for a cap of 65536 registers over its threads; setmaxnreg moves
+// them within what the CTA was given.
+TEST(WgmmaShape, MovesNoMoreRegistersThanTheCtaWasGiven) {
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    if (s.consumers == 1) continue;
+    const int cap = kRegistersPerSm / Threads(s) / 8 * 8;
+    EXPECT_LE((ProducerRegisters(s) + s.consumers * ConsumerRegisters(s)) * kWarpgroup,
+              cap * Threads(s))
+        << InstanceName(config);
+    EXPECT_EQ(ProducerRegisters(s) % 8, 0);
+    EXPECT_EQ(ConsumerRegisters(s) % 8, 0);
+  }
+}
+
+// What the accumulators and the probabilities leave of a consumer's registers for
+// addresses, statistics and the tile's coordinates.
+TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    if (s.consumers == 1) continue;
+    const int fragments = s.tile_n / 2 + s.tile_n / 4 + s.head_dim / 2;
+    EXPECT_GE(ConsumerRegisters(s) - fragments, 32) << InstanceName(config);
+  }
+}
+
+TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    const WgmmaSmem m = MakeSmem(s);
+    EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
+    EXPECT_GE(m.k, m.q + m.q_bytes) << InstanceName(config);
+    EXPECT_GE(m.v, m.k + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.p, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.p_bytes, s.p_smem ? kRowsPerConsumer * s.tile_n * 2 : 0) << InstanceName(config);
+    EXPECT_GE(m.barriers, m.p + s.consumers * m.p_bytes) << InstanceName(config);
+    if (s.tma_store && !StoresThroughQ(s)) {
+      EXPECT_GE(m.o, m.p + s.consumers * m.p_bytes) << InstanceName(config);
+      EXPECT_GE(m.barriers, m.o + m.q_bytes) << InstanceName(config);
+    }
+  }
+}
+
+TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
+  constexpr Config kStore = {
+      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .tma_store = 1};
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 64, false))));
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 128, false))));
+  EXPECT_TRUE(StoresThroughQ(ShapeOf(Specialise(kStore, 256, false))));
+  constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
+  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kNone, 256, false))));
+}
+
+TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
+  constexpr Config kPSmem = {
+      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .wgmma_p_smem = 1};
+  for (const int head_dim : kHeadDims) {
+    Config without = kPSmem;
+    without.wgmma_p_smem = 0;
+    const WgmmaShape s = ShapeOf(Specialise(kPSmem, head_dim, false));
+    const WgmmaShape base = ShapeOf(Specialise(without, head_dim, false));
+    EXPECT_EQ(s.stages, base.stages) << head_dim;
+    EXPECT_EQ(s.tile_n, head_dim == 256 ? 64 : base.tile_n) << head_dim;
+  }
+}
+
+// A CTA of a cluster fills whole atoms of eight rows, or the swizzle would start anew.
+TEST(WgmmaShape, DividesKAndVTilesOverAClusterInWholeAtoms) {
+  int clusters = 0;
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    EXPECT_EQ(s.tile_n % (8 * s.cluster), 0) << InstanceName(config);
+    if (s.cluster == 1) continue;
+    ++clusters;
+    EXPECT_FALSE(s.dynamic_schedule) << InstanceName(config);
+  }
+  EXPECT_GT(clusters, 0);
+}
+
+TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
+  for (const int head_dim : kHeadDims) {
+    const WgmmaTile tile = WgmmaTileOf(1, true, head_dim);
+    EXPECT_EQ(512 % (tile.consumers * kRowsPerConsumer), 0) << head_dim;
+    EXPECT_EQ(512 % tile.tile_n, 0) << head_dim;
+  }
+  // The default does at head_dim 64: what the registry's claim says.
+  const WgmmaTile wide = WgmmaTileOf(0, true, 64);
+  const int tile_m = wide.consumers * kRowsPerConsumer;
+  EXPECT_EQ((512 + tile_m - 1) / tile_m * tile_m * 1000 / 512, 1125);
+  EXPECT_EQ((512 + wide.tile_n - 1) / wide.tile_n * wide.tile_n * 1000 / 512, 1093);
+}
+
+TEST(WhyInvalid, RefusesTheWideTileAtHeadDim256) {
+  constexpr Config kWide = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_tile = 2};
+  EXPECT_FALSE(WhyInvalid(Specialise(kWide, 128, false)));
+  const InvalidReason reason = WhyInvalid(Specialise(kWide, 256, false));
+  EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "wgmma_tile");
+  EXPECT_EQ(reason.missing, "head_dim=256");
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa
