@@ -14,6 +14,7 @@
 #include "ablations/plan.h"
 #include "ablations/planted_faults.h"
 #include "ablations/progress.h"
+#include "ablations/references.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
 #include "ablations/stopping.h"
@@ -56,7 +57,7 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
                         uint64_t seed, absl::Span<const NamedVariant> variants, CheckCounts& counts,
                         ablations::Progress& progress) {
   const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
-  const sdpa::Reference reference = sdpa::ComputeReference(shape.problem, inputs);
+  ablations::References references(shape.problem, inputs);
   absl::StatusOr<ablations::SdpaRunner> runner =
       ablations::SdpaRunner::Create(shape.problem, {inputs});
   if (!runner.ok()) return runner.status();
@@ -64,7 +65,8 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
     const absl::StatusOr<const sdpa::KernelInstance*> instance =
         CompiledInstance(variant, shape.problem);
     if (!instance.ok()) return instance.status();
-    const absl::StatusOr<ablations::CheckOutcome> outcome = runner->Check(**instance, 0, reference);
+    const absl::StatusOr<ablations::CheckOutcome> outcome =
+        runner->Check(**instance, 0, references.For((*instance)->config));
     if (!outcome.ok()) return outcome.status();
     ++counts.done;
     const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
