@@ -9,7 +9,8 @@ every file with its SHA-256. The same inputs give the same bytes: files are sort
 owners are those of nobody.
 
 Records: folders of `warpledger run` (judged and reported), of `warpledger profile` (reported, with
-what lies beside it in the bundle), and of the microbenchmarks (packed, as the ceilings of profiles).
+what lies beside it in the bundle), and of the microbenchmarks (packed: judging quotes them, and they
+are the ceilings of profiles). The program adds those that the records' judging quotes.
 Errors: exit status 1 and one line; nothing is written by halves.
 """
 

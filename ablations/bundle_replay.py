@@ -8,8 +8,8 @@ program of the bundle judges the records once more, and what comes out must equa
 byte for byte. Needs Python 3.9 and nothing else; the pictures need matplotlib of the version that
 the manifest names, and are said to be left out without it.
 
---manifest_sha256 is what `warpledger bundle` printed: with it a bundle that was rebuilt whole is
-recognised too. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
+--manifest_sha256 is what `warpledger bundle` printed: with it a manifest that was changed, or a
+bundle that was rebuilt whole, is recognised too. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
 """
 
 import argparse
@@ -123,6 +123,8 @@ def main(argv=None):
           f"{len(promised[1])} records come out the same, byte for byte"
           + ("" if with_plots else
              f". Pictures left out: they need matplotlib {drawn_with or '(none was bundled)'}"))
+    if not arguments.manifest_sha256:
+        print("The manifest itself was not checked: give --manifest_sha256.")
     return 0
 
 

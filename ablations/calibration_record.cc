@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -83,10 +84,6 @@ absl::StatusOr<Lines> ParseLines(const std::string& text, const CalibrationHeade
     lines.blocks.push_back(*std::move(block));
   }
   return lines;
-}
-
-absl::Status OsError(const std::string& what) {
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
 // The first thing that keeps `now` from going on with `then`; empty: nothing does.
@@ -225,7 +222,7 @@ absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
   std::unique_ptr<CalibrationWriter> writer(new CalibrationWriter);
   writer->fd_ =
       open(InDir(dir, kBlocksFile).c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (writer->fd_ < 0) return OsError(InDir(dir, kBlocksFile));
+  if (writer->fd_ < 0) return OsError(InDir(dir, kBlocksFile), "open");
   if (flock(writer->fd_, LOCK_EX | LOCK_NB) != 0) {
     return absl::UnavailableError(absl::StrCat("another process writes to ", dir));
   }
@@ -249,7 +246,7 @@ absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
   if (!lines.ok()) return lines.status();
   if (lines->bytes != text->size() &&
       ftruncate(writer->fd_, static_cast<off_t>(lines->bytes)) != 0) {
-    return OsError("cutting off an unfinished line");
+    return OsError(InDir(dir, kBlocksFile), "cut off an unfinished line");
   }
   for (const CalibrationBlock& block : lines->blocks) {
     writer->completed_.insert({block.process, block.block});
@@ -261,21 +258,15 @@ CalibrationWriter::~CalibrationWriter() {
   if (fd_ >= 0) close(fd_);
 }
 
-absl::Status CalibrationWriter::AppendLine(const std::string& line) {
-  const ssize_t written = write(fd_, line.data(), line.size());
-  if (written != static_cast<ssize_t>(line.size())) return OsError("appending to blocks.jsonl");
-  if (fdatasync(fd_) != 0) return OsError("syncing blocks.jsonl");
-  return absl::OkStatus();
-}
-
 absl::Status CalibrationWriter::Append(const CalibrationBlock& block) {
-  RETURN_IF_ERROR(AppendLine(DumpLine(ToJson(block)) + "\n"));
+  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(block)) + "\n"));
   completed_.insert({block.process, block.block});
   return absl::OkStatus();
 }
 
 absl::Status CalibrationWriter::Append(const CalibrationChecks& checks) {
-  return AppendLine(DumpLine({{"process", checks.process}, {"checks", checks.checks}}) + "\n");
+  return AppendDurably(fd_, kBlocksFile,
+                       DumpLine({{"process", checks.process}, {"checks", checks.checks}}) + "\n");
 }
 
 }  // namespace warpledger::ablations

@@ -105,7 +105,6 @@ class CalibrationWriter {
 
  private:
   CalibrationWriter() = default;
-  absl::Status AppendLine(const std::string& line);
 
   CalibrationHeader header_;
   std::set<std::pair<int, int>> completed_;

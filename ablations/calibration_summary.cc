@@ -130,6 +130,7 @@ class CalibrationSummarizer {
       summary["plants"].push_back(PlantJson(plant, trials));
       all.insert(all.end(), trials.begin(), trials.end());
     }
+    summary["planted_intervals"] = PlantedIntervals(summary["plants"]);
     summary["targets"] = Targets(summary);
     summary["trials"] = Json::array();
     for (const Trial& trial : all) summary["trials"].push_back(TrialJson(trial));
@@ -360,6 +361,20 @@ class CalibrationSummarizer {
         {"verdicts", CountVerdicts(trials, &Trial::alone)},
         {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
         {"half_width_percent_p50", HalfWidth(trials)}};
+  }
+
+  // Of all sizes together: whether the intervals cover what they should.
+  Json PlantedIntervals(const Json& plants) const {
+    int holding = 0;
+    int trials = 0;
+    for (const Json& plant : plants) {
+      holding += plant["intervals_holding_truth"]["count"].get<int>();
+      trials += plant["intervals_holding_truth"]["of"].get<int>();
+    }
+    Json rate = Rate(holding, trials);
+    rate["chance_of_as_few"] =
+        Rounded(analysis::BinomialAtMost(holding, trials, options_.confidence));
+    return rate;
   }
 
   // A target is shown when a one-sided 95% bound lies on its side of the limit, and

@@ -101,6 +101,9 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
 std::vector<analysis::HolmLevel> LevelsAgainst(const std::vector<MatchedCell>& cells, double null,
                                                double confidence);
 
+// Of the one-sided bound on the share of verdicts that agree.
+inline constexpr double kAgreementConfidence = 0.95;
+
 struct Reference {
   std::string name;
   std::string shape;

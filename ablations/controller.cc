@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ablations/files.h"
 #include "ablations/peers_merge.h"
 #include "ablations/progress.h"
 #include "ablations/stopping.h"

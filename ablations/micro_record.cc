@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "ablations/files.h"
 #include "ablations/rounded.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
@@ -38,10 +39,11 @@ Json RoundedOrNull(const Json& value) {
   return value.is_number() ? Json(Rounded(value.get<double>())) : Json(nullptr);
 }
 
-MicroRecord Quote(const std::string& run_id, const Json& json) {
+MicroRecord Quote(const std::filesystem::path& folder, const Json& json) {
   MicroRecord record;
+  record.dir = folder.string();
   const Json& provenance = json.at("provenance");
-  record.provenance = {{"run_id", run_id},
+  record.provenance = {{"run_id", folder.filename().string()},
                        {"started", provenance.at("started").get<std::string>()},
                        {"gpu_uuid", json.at("gpu").at("uuid").get<std::string>()},
                        {"processes", provenance.at("processes").get<int>()},
@@ -67,7 +69,7 @@ absl::StatusOr<std::optional<MicroRecord>> NewestMicroRecord(const std::string& 
     try {
       const Json json = Json::parse(*text);
       if (json.at("gpu").at("slug") != gpu_slug) continue;
-      return Quote(folder.filename().string(), json);
+      return Quote(folder, json);
     } catch (const Json::exception& error) {
       return absl::DataLossError(
           absl::StrCat(file, ": ", error.what(), "; write it again with micro/record.py collect"));

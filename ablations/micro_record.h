@@ -21,6 +21,7 @@
 namespace warpledger::ablations {
 
 struct MicroRecord {
+  std::string dir = {};               // the folder that it was read from
   nlohmann::ordered_json provenance;  // {run_id, started, gpu_uuid, processes, n_samples}
   nlohmann::ordered_json entries;     // [{name, unit, value, percent_of_limit}]
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -16,12 +17,17 @@ std::string ExecutablePath() {
 }
 
 absl::StatusOr<std::string> FindProgramFile(std::string_view relative) {
-  const std::filesystem::path prefix = std::filesystem::path(ExecutablePath()).parent_path() / "..";
-  const std::vector<std::filesystem::path> roots = {
+  const std::filesystem::path program(ExecutablePath());
+  const std::filesystem::path prefix = program.parent_path() / "..";
+  std::vector<std::filesystem::path> roots = {
       prefix / "share" / "warpledger",  // installed
       prefix,                           // build tree
-      WARPLEDGER_SOURCE_DIR,            // source tree of this build
   };
+  // A copy of the program elsewhere brings what it needs, and must give the same
+  // results whether or not the tree that it was built in is still there.
+  if (absl::StartsWith(program.string(), WARPLEDGER_BINARY_DIR "/")) {
+    roots.push_back(WARPLEDGER_SOURCE_DIR);
+  }
   std::string tried;
   for (const auto& root : roots) {
     const auto path = root / relative;

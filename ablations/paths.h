@@ -1,5 +1,5 @@
-// Finds the files that belong to the program: in the install tree beside it,
-// or in the build and source trees that it was built in.
+// Finds the files that belong to the program: in the install tree beside it, or,
+// while it lies in the build tree that it was made in, there and in its sources.
 
 #ifndef WARPLEDGER_ABLATIONS_PATHS_H_
 #define WARPLEDGER_ABLATIONS_PATHS_H_

@@ -1,5 +1,6 @@
 #include "ablations/peers_merge.h"
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

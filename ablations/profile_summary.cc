@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "ablations/designs.h"
+#include "ablations/files.h"
+#include "ablations/json_fields.h"
 #include "ablations/profile.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
@@ -45,12 +47,6 @@ std::optional<Json> ReadJson(const fs::path& path) {
   return *std::move(json);
 }
 
-std::string TextAt(const Json& json, const char* key) {
-  if (!json.is_object()) return "";
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 Json NumberAt(const Json& json, const char* key) {
   if (!json.is_object()) return nullptr;
   const auto found = json.find(key);
@@ -73,22 +69,22 @@ void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, T
   if (!provenance->is_object()) return;
   const auto gpu_json = provenance->find("gpu");
   if (gpu_json == provenance->end()) return;
-  if (TextAt(*gpu_json, "name") != gpu) return;
-  const std::string created = TextAt(*provenance, "created_utc");
-  const bool cumulative = IsCumulative(TextAt(summary, "design"));
+  if (TextOf(*gpu_json, "name") != gpu) return;
+  const std::string created = TextOf(*provenance, "created_utc");
+  const bool cumulative = IsCumulative(TextOf(summary, "design"));
   for (const Json& cell : *cells) {
-    const std::string code = TextAt(cell, "code_sha256");
+    const std::string code = TextOf(cell, "code_sha256");
     const Json p50 = NumberAt(cell, "p50_us");
     if (code.empty() || p50.is_null()) continue;  // a code: it is an object
     const auto correct = cell.find("correct");
     if (correct == cell.end() || *correct != true) continue;
-    Timed& known = times[{code, TextAt(cell, "shape")}];
+    Timed& known = times[{code, TextOf(cell, "shape")}];
     // A ladder's time before that of a design that times the same code among other arms, so
     // that this page and the ladder's show one figure; then the newest, and its first cell.
     if (std::pair(known.cumulative, known.created_utc) >= std::pair(cumulative, created)) continue;
     known = {cumulative,
              created,
-             TextAt(summary, "run_id"),
+             TextOf(summary, "run_id"),
              p50,
              NumberAt(cell, "ci_low_us"),
              NumberAt(cell, "ci_high_us")};
@@ -100,7 +96,7 @@ Json Ceilings(const Json& micro, const std::string& run, double sm_count, double
   Json out = Json::array();
   for (const CeilingSource& source : kCeilings) {
     for (const Json& entry : micro) {
-      if (TextAt(entry, "name") != source.micro || TextAt(entry, "unit") != source.unit) continue;
+      if (TextOf(entry, "name") != source.micro || TextOf(entry, "unit") != source.unit) continue;
       const Json value = NumberAt(entry, "value");
       if (value.is_null()) continue;
       out.push_back({{"name", source.name},

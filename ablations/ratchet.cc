@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

@@ -5,6 +5,7 @@
 #include "ablations/controller.h"
 #include "ablations/describe_run.h"
 #include "ablations/designs.h"
+#include "ablations/files.h"
 #include "ablations/paths.h"
 #include "ablations/peers_merge.h"
 #include "ablations/plan.h"

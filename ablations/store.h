@@ -143,13 +143,6 @@ absl::StatusOr<Record> LoadRecord(const std::string& dir);
 // True when `dir` holds a run.json.
 bool HasRecord(const std::string& dir);
 
-// Writes `path` through a temporary file of the same directory, fsync and
-// rename: readers see the old bytes or the new ones, never half of them.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
-absl::StatusOr<std::string> ReadFile(const std::string& path);
-// mkdir -p.
-absl::Status CreateDirectories(const std::string& dir);
-
 // Names of a record's files.
 inline constexpr char kRunFile[] = "run.json";
 inline constexpr char kSamplesFile[] = "samples.jsonl";

@@ -7,7 +7,6 @@
 // error, never skipped.
 //
 //   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir));
-//   std::cout << VerdictTable(*summary);
 
 #ifndef WARPLEDGER_ABLATIONS_SUMMARIZE_H_
 #define WARPLEDGER_ABLATIONS_SUMMARIZE_H_
@@ -33,10 +32,6 @@ struct SummarizeOptions {
 
 absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record,
                                                  const SummarizeOptions& options = {});
-
-// The verdicts and controls of a summary as text for a terminal, 110 columns at
-// most. InvalidArgument when the summary lacks what a row needs.
-absl::StatusOr<std::string> VerdictTable(const nlohmann::ordered_json& summary);
 
 }  // namespace warpledger::ablations
 

@@ -332,8 +332,8 @@ EXPLANATIONS = [
      "their code. A larger footprint isn't the cause: {global_memory/chase_192KiB/latency} cycles "
      "at 192 KiB"),
     (r"global_memory/chase_past_l1_1GiB/latency", "Luo",
-     "Theirs is an H100 PCIe at 1755 MHz, ours runs at 1980: the same nanoseconds would be "
-     "{478.8 * 1980 / 1755} cycles here. The rest isn't split up: our chain visits random lines of "
+     "Theirs is an H100 PCIe, whose boost clock is 1755 MHz (NVIDIA's product brief PB-11133), ours "
+     "runs at 1980: the same nanoseconds would be {478.8 * 1980 / 1755} cycles here. The rest isn't split up: our chain visits random lines of "
      "1 GiB, so that each load may open another DRAM page and miss the TLB, and how far theirs "
      "reaches we don't know; where a part still lies in L2 a load takes less, "
      "{global_memory/chase_past_l1_64MiB/latency} cycles at 64 MiB"),

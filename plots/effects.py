@@ -13,7 +13,8 @@ from plots.summary import SummaryError, times
 _ROW_IN = 0.62
 _PANEL_GAP_IN = 0.22
 _TICK_GAP_IN = 0.12
-_MIN_PANEL_IN = 1.25  # with many shapes the figure grows wider than a slide
+_MIN_PANEL_IN = 1.25  # where shapes would get less, they stand in several bands
+_BAND_GAP_IN = 0.45  # below a band: the labels of its axes
 _VALUE_PT = 11.5
 # In a row the value stands above its mark, so the mark sits below the middle.
 _MARK_Y = 0.16
@@ -176,7 +177,8 @@ def draw(summary):
     shapes = summary.shape_names()
 
     style.apply()
-    figure, panels = plt.subplots(1, len(shapes), figsize=(style.WIDTH_IN, 5), squeeze=False)
+    # As many panels as shapes, made once it is known how many fit beside the labels.
+    figure = plt.figure(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.gpu} · time before / time after each step, so right of 1 is faster · intervals "
@@ -189,40 +191,53 @@ def draw(summary):
     lines_in = style.lines_height_in(max(map(len, rows)), style.ROW_PT)
     axes_in = len(toggles) * max(_ROW_IN, lines_in + 0.1)
     left = style.MARGIN_IN + labels_in + 0.2
-    gaps_in = _PANEL_GAP_IN * (len(shapes) - 1)
-    width = max((style.WIDTH_IN - style.MARGIN_IN - left - gaps_in) / len(shapes), _MIN_PANEL_IN)
-    panels_in = width * len(shapes) + gaps_in
-    figure.set_size_inches(left + panels_in + style.MARGIN_IN,
-                           heading.height_in + header_in + axes_in + axis_in + legend_in)
+    room_in = style.WIDTH_IN - style.MARGIN_IN - left
+    bands = style.split_evenly(shapes, int((room_in + _PANEL_GAP_IN)
+                                           // (_MIN_PANEL_IN + _PANEL_GAP_IN)))
+    columns = len(bands[0])
+    width = (room_in - _PANEL_GAP_IN * (columns - 1)) / columns
+    titles = {shape: style.wrap_name(figure, shape, style.ROW_PT, width + _PANEL_GAP_IN / 2, "bold")
+              for shape in shapes}
+    header_in += style.lines_height_in(max(map(len, titles.values())) - 1, style.ROW_PT)
+    band_in = header_in + axes_in + _BAND_GAP_IN
+    figure.set_size_inches(style.WIDTH_IN, heading.height_in + band_in * len(bands) - _BAND_GAP_IN
+                           + axis_in + legend_in)
     cut = _cut(summary.verdicts)
     low, high = _limits(summary.verdicts, cut, width)
-    for index, (axes, shape) in enumerate(zip(panels[0], shapes)):
-        style.place(figure, axes, left + index * (width + _PANEL_GAP_IN), axis_in + legend_in,
-                    width, axes_in)
-        axes.set_xscale("log")
-        axes.set_xlim(low, high)
-        axes.set_ylim(len(toggles) - 0.4, -0.6)
-        axes.xaxis.set_major_locator(ticker.FixedLocator(_ticks(figure, low, high, width)))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _tick_label(value)))
-        axes.xaxis.set_minor_locator(ticker.FixedLocator(_unlabelled_ticks(low, high)))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-        axes.spines["left"].set_visible(False)
-        axes.axvline(1, color=style.INK, linewidth=0.8, zorder=1)
-        axes.axvspan(1 - summary.neutral_delta, 1 + summary.neutral_delta,
-                     color=style.NEUTRAL_BAND, linewidth=0, zorder=0.5, gid="equivalence")
-        for y in range(0, len(toggles), 2):
-            axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
-        axes.set_title(shape, fontsize=style.ROW_PT, fontweight="bold", pad=8)
-        axes.set_yticks([])
-        for verdict in summary.verdicts:
-            if verdict["shape"] == shape:
-                _draw_verdict(axes, toggles.index(verdict["toggle"]), verdict)
+    ticks = _ticks(figure, low, high, width)
+    for band, band_shapes in enumerate(bands):
+        bottom = axis_in + legend_in + (len(bands) - 1 - band) * band_in
+        for column, shape in enumerate(band_shapes):
+            axes = figure.add_subplot()
+            style.place(figure, axes, left + column * (width + _PANEL_GAP_IN), bottom, width,
+                        axes_in)
+            axes.set_xscale("log")
+            axes.set_xlim(low, high)
+            axes.set_ylim(len(toggles) - 0.4, -0.6)
+            axes.xaxis.set_major_locator(ticker.FixedLocator(ticks))
+            axes.xaxis.set_major_formatter(
+                ticker.FuncFormatter(lambda value, _: _tick_label(value)))
+            axes.xaxis.set_minor_locator(ticker.FixedLocator(_unlabelled_ticks(low, high)))
+            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+            axes.spines["left"].set_visible(False)
+            axes.axvline(1, color=style.INK, linewidth=0.8, zorder=1)
+            axes.axvspan(1 - summary.neutral_delta, 1 + summary.neutral_delta,
+                         color=style.NEUTRAL_BAND, linewidth=0, zorder=0.5, gid="equivalence")
+            for y in range(0, len(toggles), 2):
+                axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
+            axes.set_title("\n".join(titles[shape]), fontsize=style.ROW_PT, fontweight="bold",
+                           pad=8)
+            axes.set_yticks([])
+            for verdict in summary.verdicts:
+                if verdict["shape"] == shape:
+                    _draw_verdict(axes, toggles.index(verdict["toggle"]), verdict)
+            if column == 0:
+                for y, lines in enumerate(rows):
+                    axes.text(-0.2 / width, y, "\n".join(lines), ha="right", va="center",
+                              transform=axes.get_yaxis_transform(),
+                              linespacing=style.LINE_SPACING, gid=f"label:{toggles[y]}")
     figure_width, figure_height = figure.get_size_inches()
-    for y, lines in enumerate(rows):
-        panels[0][0].text(-0.2 / width, y, "\n".join(lines), ha="right", va="center",
-                          transform=panels[0][0].get_yaxis_transform(),
-                          linespacing=style.LINE_SPACING, gid=f"label:{toggles[y]}")
-    figure.text((left + panels_in / 2) / figure_width,
+    figure.text((left + room_in / 2) / figure_width,
                 (legend_in + 0.16) / figure_height, _axis_title(summary.verdicts, low, high),
                 ha="center", va="bottom")
 

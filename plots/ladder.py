@@ -78,12 +78,15 @@ def _groups(summary, shape):
     """[(heading, rows)] from top to bottom."""
     ladder = summary.ladder(shape)
     ranked = [cell["us"][0] for cell in ladder if cell["ranked"]]
+    beside = [dict(_step_row(cell), remark="" if cell["ranked"] else "not ranked")
+              for cell in summary.beside_ladder(shape)]
     peers = [_peer_row(peer, min(ranked, default=None))
              for peer in summary.peers if peer["shape"] == shape]
     floors = [{"kind": "floor", "label": floor["name"].replace("_", " "), "us": floor["us"],
                "gain": "", "verdict": None, "remark": "", "ranked": True}
               for floor in summary.floors if floor["shape"] == shape and floor["us"][0] is not None]
     groups = [("", [_step_row(cell) for cell in ladder]),
+              ("beside the ladder", beside),
               ("peers, against our fastest step" if ranked else "peers", peers),
               ("floor: a launch alone", floors)]
     return [(heading, rows) for heading, rows in groups if rows]
@@ -156,7 +159,7 @@ def draw(summary, shape):
     described = summary.shape(shape)
     groups = _groups(summary, shape)
     rows = [row for _, group in groups for row in group]
-    steps = [row["cell"] for row in rows if row["kind"] == "step"]
+    steps = summary.ladder(shape)
     if not any(cell["us"][0] is not None for cell in steps):
         raise SummaryError(f"no step was timed at {shape}, so there is no ladder to draw")
 
@@ -222,7 +225,7 @@ def draw(summary, shape):
                   fontsize=style.HEADER_PT, color=style.MUTED_INK)
         for row in rows:
             shift = 0.0
-            if align == "left" and row["kind"] == "step":
+            if align == "left" and row["kind"] == "step" and row["remark"]:
                 shift = _MARK_IN
                 axes.plot([anchor + 0.09], [row["y"]], transform=inches, clip_on=False,
                           **style.mark(row["verdict"]))

@@ -9,7 +9,8 @@ from plots.summary import SummaryError, times
 
 _ROW_IN = 0.62
 _HEADER_IN = 0.4
-_MIN_COLUMN_IN = 1.6  # "not applicable" beside its mark
+_MIN_COLUMN_IN = 1.6  # "not applicable" beside its mark; with more shapes there are several bands
+_BAND_GAP_IN = 0.2
 _LEGEND_IN = 0.6
 _TINT = 0.22  # of the verdict's colour; the ink on it must stay readable
 
@@ -29,6 +30,21 @@ def _finding(summary, toggles):
     return f"{counted}; {flips} change{'s' if flips == 1 else ''} sign"
 
 
+def _draw_cell(axes, x, y, verdict):
+    kind = verdict["verdict"]
+    arguments = style.mark(kind)
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=arguments["color"], alpha=_TINT,
+                             edgecolor="none", zorder=1))
+    axes.add_patch(Rectangle((x, y), 1, 1, facecolor="none", edgecolor="white", linewidth=2.5,
+                             zorder=2, gid=f"cell:{verdict['toggle']}:{verdict['shape']}"))
+    axes.plot([x + 0.18], [y + 0.5], zorder=3, clip_on=False, **arguments)
+    ratio = verdict["ratio"][0]
+    text = ("not applicable" if kind == "NOT_APPLICABLE" else "–" if ratio is None
+            else times(ratio))
+    axes.text(x + 0.56, y + 0.5, text, ha="center", va="center", fontsize=style.ROW_PT,
+              color=style.INK if kind in style.RANKING_VERDICTS else style.MUTED_INK)
+
+
 def draw(summary):
     """The figure; SummaryError when the record holds no verdict."""
     toggles = list(dict.fromkeys(verdict["toggle"] for verdict in summary.verdicts))
@@ -38,7 +54,7 @@ def draw(summary):
     labels = summary.step_labels()
 
     style.apply()
-    figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
+    figure = plt.figure(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.gpu} · time before / time after each step, so above 1 is faster · colour and "
@@ -50,38 +66,36 @@ def draw(summary):
     row_in = max(_ROW_IN, style.lines_height_in(max(map(len, rows)), style.ROW_PT) + 0.12)
     axes_in = len(toggles) * row_in
     left = style.MARGIN_IN + labels_in + 0.2
-    # With many shapes the figure grows wider than a slide.
-    column_in = max(_MIN_COLUMN_IN, 0.2 + max(
-        style.width_in(figure, shape, style.ROW_PT, "bold") for shape in shapes))
-    width = max(style.WIDTH_IN - style.MARGIN_IN - left, column_in * len(shapes))
-    figure.set_size_inches(left + width + style.MARGIN_IN,
-                           heading.height_in + _HEADER_IN + axes_in + _LEGEND_IN)
-    style.place(figure, axes, left, _LEGEND_IN, width, axes_in)
-    axes.set_xlim(0, len(shapes))
-    axes.set_ylim(len(toggles), 0)
-    axes.set_axis_off()
+    room_in = style.WIDTH_IN - style.MARGIN_IN - left
+    bands = style.split_evenly(shapes, int(room_in // _MIN_COLUMN_IN))
+    column_in = room_in / len(bands[0])
+    titles = {shape: style.wrap_name(figure, shape, style.ROW_PT, column_in - 0.1, "bold")
+              for shape in shapes}
+    header_in = _HEADER_IN + style.lines_height_in(max(map(len, titles.values())) - 1, style.ROW_PT)
+    band_in = header_in + axes_in + _BAND_GAP_IN
+    figure.set_size_inches(style.WIDTH_IN, heading.height_in + header_in + axes_in + _LEGEND_IN
+                           + band_in * (len(bands) - 1))
     present = set()
-    for verdict in summary.verdicts:
-        x, y = shapes.index(verdict["shape"]), toggles.index(verdict["toggle"])
-        kind = verdict["verdict"]
-        present.add(kind)
-        arguments = style.mark(kind)
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=arguments["color"], alpha=_TINT,
-                                 edgecolor="none", zorder=1))
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor="none", edgecolor="white", linewidth=2.5,
-                                 zorder=2, gid=f"cell:{verdict['toggle']}:{verdict['shape']}"))
-        axes.plot([x + 0.18], [y + 0.5], zorder=3, clip_on=False, **arguments)
-        ratio = verdict["ratio"][0]
-        text = "not applicable" if kind == "NOT_APPLICABLE" else "–" if ratio is None \
-            else times(ratio)
-        axes.text(x + 0.56, y + 0.5, text, ha="center", va="center", fontsize=style.ROW_PT,
-                  color=style.INK if kind in style.RANKING_VERDICTS else style.MUTED_INK)
-    for x, shape in enumerate(shapes):
-        axes.text(x + 0.5, -0.12 * _ROW_IN / row_in, shape, ha="center", va="bottom",
-                  fontweight="bold", fontsize=style.ROW_PT)
-    for y, lines in enumerate(rows):
-        axes.text(-0.2 * len(shapes) / width, y + 0.5, "\n".join(lines), ha="right", va="center",
-                  linespacing=style.LINE_SPACING)
+    for band, band_shapes in enumerate(bands):
+        axes = figure.add_subplot()
+        width = room_in * (len(band_shapes) / len(bands[0]))
+        style.place(figure, axes, left, _LEGEND_IN + (len(bands) - 1 - band) * band_in, width,
+                    axes_in)
+        axes.set_xlim(0, len(band_shapes))
+        axes.set_ylim(len(toggles), 0)
+        axes.set_axis_off()
+        for verdict in summary.verdicts:
+            if verdict["shape"] in band_shapes:
+                present.add(verdict["verdict"])
+                _draw_cell(axes, band_shapes.index(verdict["shape"]),
+                           toggles.index(verdict["toggle"]), verdict)
+        for x, shape in enumerate(band_shapes):
+            axes.text(x + 0.5, -0.12 * _ROW_IN / row_in, "\n".join(titles[shape]), ha="center",
+                      va="bottom", fontweight="bold", fontsize=style.ROW_PT,
+                      linespacing=style.LINE_SPACING)
+        for y, lines in enumerate(rows):
+            axes.text(-0.2 * len(band_shapes) / width, y + 0.5, "\n".join(lines), ha="right",
+                      va="center", linespacing=style.LINE_SPACING)
     handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
                for name in style.VERDICT_MARKS if name in present]
     figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False,

@@ -3,6 +3,9 @@
 
     python3 plots/render.py --summary reports/data/h200/RUN/summary.json --out reports/h200/plots
 
+Of several summaries, each after a --summary of its own, the one figure that joins records is drawn:
+the throughput by sequence length.
+
 The same summary gives the same bytes with the pinned matplotlib. Exit code 2, and one line on
 stderr, when the summary can't be read or holds nothing to draw; then no file is written.
 """
@@ -17,9 +20,9 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from plots import calibration, dtypes, effects, interactions, ladder, matrix  # noqa: E402
-from plots import roofline, speedup, stalls, waterfall  # noqa: E402
+from plots import roofline, speedup, stalls, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
-from plots.summary import Summary, SummaryError, load_json  # noqa: E402
+from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
 
 def figures(summary):
@@ -31,6 +34,8 @@ def figures(summary):
         for shape in summary.shape_names():
             out[f"profile_stalls_{shape}"] = lambda shape=shape: stalls.draw(summary, shape)
         return out
+    if throughput.panels(summary):
+        out[f"{summary.design}_throughput"] = lambda: throughput.draw(summary)
     if summary.attribution:
         # Where a cell is wrong there are no shares, and the report says so.
         for shape in summary.shape_names():
@@ -42,9 +47,13 @@ def figures(summary):
                 out[f"factorial_interactions_{shape}"] = (
                     lambda shape=shape: interactions.draw(summary, shape))
         return out
+    if summary.design == "hopper_small":
+        for shape in summary.shape_names():
+            out[f"hopper_small_ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     if summary.design != "ladder":
-        return {f"{summary.design}_effects": lambda: effects.draw(summary),
-                f"{summary.design}_matrix": lambda: matrix.draw(summary)}
+        out[f"{summary.design}_effects"] = lambda: effects.draw(summary)
+        out[f"{summary.design}_matrix"] = lambda: matrix.draw(summary)
+        return out
     for shape in summary.shape_names():
         out[f"ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     out["effects"] = lambda: effects.draw(summary)
@@ -63,14 +72,18 @@ def encode(figure, kind):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--summary", required=True, help="the record's summary.json")
+    parser.add_argument("--summary", action="append", required=True, metavar="FILE",
+                        help="the record's summary.json (may be repeated)")
     parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
     parser.add_argument("--figure", action="append", metavar="NAME",
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
-        data = load_json(arguments.summary)
-        if calibration.is_calibration(data):
+        data = load_json(arguments.summary[0])
+        if len(arguments.summary) > 1:
+            several = [load(path) for path in arguments.summary]
+            known = {"throughput": lambda: throughput.draw(*several)}
+        elif calibration.is_calibration(data):
             known = {"calibration": lambda: calibration.draw(data)}
         elif dtypes.is_dtypes(data):
             known = {"dtypes": lambda: dtypes.draw(data)}

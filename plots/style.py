@@ -174,11 +174,29 @@ def wrap_evenly(figure, text, size, limit_in):
     return lines
 
 
+def wrap_name(figure, name, size, limit_in, weight="normal"):
+    """A name such as fa3_d64_s512_full broken behind underscores into lines within the limit."""
+    lines = []
+    for piece in re.split(r"(?<=_)", name):
+        if lines and width_in(figure, lines[-1] + piece, size, weight) <= limit_in:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return lines
+
+
 LINE_SPACING = 1.25
 
 
 def lines_height_in(count, size):
     return count * size / 72 * LINE_SPACING
+
+
+def split_evenly(items, most):
+    """The items in as few lists as hold at most `most` each, of about equal length."""
+    count = -(-len(items) // max(1, most))
+    size = -(-len(items) // max(1, count))
+    return [items[i:i + size] for i in range(0, len(items), size)]
 
 
 class Heading:

@@ -131,6 +131,7 @@ class Summary:
         shape = {"name": _field(j, path, "name", str), "causal": _field(j, path, "causal", bool)}
         for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             shape[key] = _field(j, path, key, int)
+        shape["flops"] = _field(j, path, "flops", _NUMBER)
         return shape
 
     def _verdict(self, j, path):
@@ -227,8 +228,16 @@ class Summary:
 
     def ladder(self, shape):
         """The base and its steps at a shape, in ladder order."""
+        at_shape = [cell for cell in self.cells if cell["shape"] == shape]
+        first = next((cell for cell in at_shape if cell["role"] == "base"), None)
+        return [cell for cell in at_shape if cell is first or cell["role"] == "step"]
+
+    def beside_ladder(self, shape):
+        """What a design times beside its ladder: other bases, and the last step without a toggle."""
+        ladder = self.ladder(shape)
         return [cell for cell in self.cells
-                if cell["shape"] == shape and cell["role"] in ("base", "step")]
+                if cell["shape"] == shape and cell["role"] in ("base", "without")
+                and cell not in ladder]
 
     def step_labels(self):
         """{toggle: label} in ladder order."""

@@ -112,7 +112,7 @@ std::string Provenance(const Json& provenance) {
   return table.ToMarkdown();
 }
 
-std::string Render(const Json& summary, const RenderOptions& options) {
+std::string Render(const Json& summary, const RenderOptions& options, const OtherRuns& runs) {
   const Json& provenance = summary.at("provenance");
   const Json& statistics = summary.at("statistics");
   const Json& aa = summary.at("aa");
@@ -136,6 +136,7 @@ std::string Render(const Json& summary, const RenderOptions& options) {
         "is calibrated here is the sampling and the verdicts, on a kernel as it was then.\n\n";
   }
   const int64_t missing = provenance.at("blocks_missing").get<int64_t>();
+  const int64_t blocks = provenance.at("blocks_planned").get<int64_t>() - missing;
   if (missing > 0) {
     Append(&out, "> **Warning: this record is unfinished:** ", missing, " of ",
            provenance.at("blocks_planned").get<int64_t>(), " blocks are missing, and ",
@@ -145,9 +146,9 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   Append(&out,
          "How often does the ledger say something false, and what does it overlook? Here the "
          "truth is known: the same kernel under many names, some of them slowed by a known "
-         "delay, sampled and judged as any run is.\n\n",
-         TargetTable(summary), "\n![Power, A/A ratios and p-values](", options.picture_prefix,
-         "calibration.svg)\n\n");
+         "delay, sampled and judged as any run is. What that leaves out: [below](#",
+         kRunToRunAnchor, ").\n\n", TargetTable(summary), "\n![Power, A/A ratios and p-values](",
+         options.picture_prefix, "calibration.svg)\n\n");
 
   Append(&out, "## Identical arms (A/A)\n\n", Count(aa.at("trials").get<int>(), "trial"), " of `",
          summary.at("variant").get<std::string>(), "` at `", shape, "` against itself (",
@@ -182,6 +183,24 @@ std::string Render(const Json& summary, const RenderOptions& options) {
       " verdicts, as many as `warpledger run` gives by default. Rates come with 95% intervals "
       "(Clopper–Pearson).\n\n");
 
+  if (const Json& held = summary.at("planted_intervals"); held.at("of").get<int>() > 0) {
+    Append(&out, "Of all sizes together, the ", confidence, " interval holds the achieved size in ",
+           RateText(held), ". If it did so in ", confidence,
+           " of independent trials, so few would be seen with probability ",
+           FormatSignificant(held.at("chance_of_as_few").get<double>(), 2),
+           "; trials of one group are not quite independent.\n\n");
+  }
+  Append(&out,
+         RunToRunSection(
+             {.shape = shape,
+              .config = summary.at("variant").get<std::string>(),
+              .arms = provenance.at("n_samples").get<int64_t>() / std::max<int64_t>(1, blocks),
+              .trials = aa.at("trials").get<int64_t>(),
+              .within_percent = aa.at("within_process_percent_p50").get<double>(),
+              .between_percent = aa.at("between_process_percent_p50").get<double>(),
+              .mde_percent = aa.at("mde_percent_p50").get<double>()},
+             runs),
+         "\n");
   Append(&out, "## How it was done\n\n- A trial is what `warpledger run` spends on a verdict: ",
          trial_processes, " processes of ", trial_blocks,
          " blocks, a sample of each arm per block, in random order. ", Count(groups, "group"),
@@ -215,9 +234,10 @@ std::string Render(const Json& summary, const RenderOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::string> RenderCalibration(const Json& summary, const RenderOptions& options) {
+absl::StatusOr<std::string> RenderCalibration(const Json& summary, const RenderOptions& options,
+                                              const OtherRuns& runs) {
   try {
-    return Render(summary, options);
+    return Render(summary, options, runs);
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(
         Cat("summary.json of a calibration: ", std::string_view(error.what()),

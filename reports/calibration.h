@@ -12,11 +12,14 @@
 
 #include "absl/status/statusor.h"
 #include "reports/render.h"
+#include "reports/run_to_run.h"
 
 namespace warpledger::report {
 
+// What `runs` say of noise that a calibration does not meet is set beside its figures.
 absl::StatusOr<std::string> RenderCalibration(const nlohmann::ordered_json& summary,
-                                              const RenderOptions& options);
+                                              const RenderOptions& options,
+                                              const OtherRuns& runs = {});
 
 }  // namespace warpledger::report
 

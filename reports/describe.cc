@@ -69,6 +69,11 @@ const Verdict* FindToggleVerdict(const Summary& summary, std::string_view toggle
   return nullptr;
 }
 
+std::string RatioWithInterval(const Estimate& ratio) {
+  if (!ratio.value) return std::string(kNone);
+  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
+}
+
 bool HasMeaning(const Verdict& verdict) {
   return verdict.verdict != "BROKEN" && verdict.verdict != "INVALID" &&
          verdict.verdict != "NOT_APPLICABLE";
@@ -153,6 +158,12 @@ std::string VerdictCell(const Cell& cell, const Verdict* verdict) {
   if (cell.role == "base") return cell.correct == false ? "**BROKEN**" : "first step";
   if (verdict == nullptr) return std::string(kNone);
   return Cat("**", verdict->verdict, "**");
+}
+
+std::string Remark(const Verdict& verdict) {
+  if (verdict.verdict != "INCONCLUSIVE" || !verdict.mde_ratio) return verdict.reason;
+  return Cat(verdict.reason, verdict.reason.empty() ? "" : " ",
+             "smallest effect these samples could show: ", FormatRatio(verdict.mde_ratio));
 }
 
 std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict* verdict,

@@ -38,6 +38,8 @@ std::vector<std::string> StepToggles(const Summary& summary);
 const Verdict* FindToggleVerdict(const Summary& summary, std::string_view toggle,
                                  std::string_view shape);
 
+// "1.230× [1.210, 1.250]"; kNone where there is no ratio.
+std::string RatioWithInterval(const Estimate& ratio);
 // Whether the ratio says anything about the toggle.
 bool HasMeaning(const Verdict& verdict);
 // `A` (1.23×), without the ratio where that means nothing.
@@ -59,6 +61,9 @@ std::string PredictionOutcome(const sdpa::ToggleRow& row, const Verdict* verdict
 
 std::string CorrectCell(const Cell& cell);
 std::string VerdictCell(const Cell& cell, const Verdict* verdict);
+// What a verdict's row says beside its figures: its reason, and what the samples could have shown
+// where they decided nothing. "" where there is nothing to say.
+std::string Remark(const Verdict& verdict);
 // Speed-ups of a cell that is not ranked are left out: they would read as a rank.
 std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict* verdict,
                         bool with_interval);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
@@ -14,6 +15,8 @@ namespace warpledger::report {
 namespace {
 
 using Align = Table::Align;
+
+constexpr size_t kMostOpcodes = 4;  // in one row, which has much else to say
 
 bool IsFactorial(const Summary& summary) { return !summary.attribution.empty(); }
 
@@ -27,11 +30,6 @@ std::string GainWithInterval(const Estimate& ratio) {
   std::string out = Gain(ratio.value);
   if (ratio.low && ratio.high) Append(&out, " [", Gain(ratio.low), ", ", Gain(ratio.high), "]");
   return out;
-}
-
-std::string RatioWithInterval(const Estimate& ratio) {
-  if (!ratio.value) return std::string(kNone);
-  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
 }
 
 // "`cell:vector_loads`", or what the empty cell is in words.
@@ -162,7 +160,9 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
                {"p50, µs", Align::kRight},
                {"ratio", Align::kRight},
                {"gate", Align::kRight},
-               {"verdict"}});
+               {"verdict"},
+               {std::string(kResourceColumn)},
+               {std::string(kInstructionColumn)}});
   for (const Verdict& verdict : summary.verdicts) {
     if (verdict.shape != shape.name) continue;
     const Cell* base = summary.FindCell(verdict.base, shape.name);
@@ -172,7 +172,8 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
                   Code(verdict.candidate),
                   candidate != nullptr ? FormatUs(candidate->p50_us.value) : std::string(kNone),
                   HasMeaning(verdict) ? RatioWithInterval(verdict.ratio) : std::string(kNone),
-                  FormatLimit(verdict.gate), Cat("**", verdict.verdict, "**")});
+                  FormatLimit(verdict.gate), Cat("**", verdict.verdict, "**"),
+                  ResourceChange(verdict), InstructionChange(verdict, kMostOpcodes)});
   }
   return table.ToMarkdown();
 }
@@ -182,8 +183,9 @@ std::string Explanation(const Summary& summary) {
       "- A **ratio** is time(without the toggle) / time(with it), so above 1 is faster. Intervals "
       "of verdicts are adjusted for the family of this page; those of attribution are at ",
       FormatPercent(summary.statistics.confidence),
-      ", each by itself: they describe and decide nothing.\n");
-  if (summary.design == "leave_one_out") {
+      ", each by itself: they describe and decide nothing.\n- ", kHowToReadChanges, "\n");
+  if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
+                  [](const Verdict& v) { return v.base.ends_with("(+dependents)"); })) {
     out +=
         "- A toggle that others need takes them with it: its row says `(+dependents)`, and its "
         "ratio is theirs too.\n";
@@ -209,6 +211,7 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
   if (summary.design == "one_on") return "Each toggle alone";
   if (summary.design == "leave_one_out") return "The full kernel without one toggle";
+  if (summary.design == "hopper_leave_one_out") return "The Hopper kernel without one toggle";
   if (IsFactorial(summary)) return "Factorial of toggles";
   return Cat("Design ", summary.design);
 }

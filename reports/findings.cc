@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
@@ -104,8 +105,8 @@ std::string StandingsTable(const Summary& summary) {
 
 }  // namespace
 
-std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
-                           std::string_view registry_sha256) {
+std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
+                                      std::string_view registry_sha256) {
   std::vector<std::string> changed;
   if (!kernel_source_sha256.empty() &&
       kernel_source_sha256 != summary.provenance.kernel_source_sha256) {
@@ -114,6 +115,13 @@ std::string WarningSection(const Summary& summary, std::string_view kernel_sourc
   if (!registry_sha256.empty() && registry_sha256 != summary.provenance.registry_sha256) {
     changed.push_back("the registry of toggles");
   }
+  return changed;
+}
+
+std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
+                           std::string_view registry_sha256) {
+  const std::vector<std::string> changed =
+      ChangedSince(summary, kernel_source_sha256, registry_sha256);
   std::string out;
   const Provenance& p = summary.provenance;
   const auto unfinished = [](int64_t missing, int64_t planned) {
@@ -227,7 +235,7 @@ std::string HowToReadSection(const Summary& summary) {
       "; `REGRESSION` upper end below 1; `INCONCLUSIVE` otherwise; `BROKEN` wrong results, timed "
       "but never ranked; `INVALID` throttled, drifting or not in the machine code; "
       "`NOT_APPLICABLE` with its reason. “",
-      kNone, "” means that the record holds no such figure.\n");
+      kNone, "” means that the record holds no such figure.\n- ", kHowToReadChanges, "\n");
 }
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {

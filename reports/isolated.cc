@@ -1,5 +1,4 @@
-// What each technique is worth alone, by its microbenchmark, beside what it is
-// worth in the kernel.
+#include "reports/isolated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,12 +20,11 @@ using Align = Table::Align;
 // Units in which less is better; all others are rates.
 bool IsCost(const std::string& unit) { return unit == "cycles" || unit == "us" || unit == "ns"; }
 
-// What the microbenchmarks say of one toggle.
-struct Isolated {
-  const MicroValue* off = nullptr;
-  const MicroValue* on = nullptr;
-  std::optional<double> effect;  // above 1: the technique is faster
-};
+std::string ValueOf(const MicroValue& row) {
+  return Cat(FormatSignificant(row.value, 4), row.unit.empty() ? "" : " ", row.unit);
+}
+
+}  // namespace
 
 Isolated IsolatedOf(const Summary& summary, const sdpa::ToggleRow& row) {
   Isolated out;
@@ -40,11 +38,7 @@ Isolated IsolatedOf(const Summary& summary, const sdpa::ToggleRow& row) {
   return out;
 }
 
-std::string ValueOf(const MicroValue& row) {
-  return Cat(FormatSignificant(row.value, 4), row.unit.empty() ? "" : " ", row.unit);
-}
-
-std::string CaseCell(const Isolated& isolated, const sdpa::ToggleRow& row) {
+std::string DescribeCases(const Isolated& isolated, const sdpa::ToggleRow& row) {
   if (row.micro.empty()) return "no microbenchmark isolates it";
   if (isolated.on == nullptr) return Cat(Code(row.micro), ", not in this record");
   std::string out = Cat(Code(row.micro), ": ", ValueOf(*isolated.on));
@@ -55,6 +49,8 @@ std::string CaseCell(const Isolated& isolated, const sdpa::ToggleRow& row) {
   }
   return out;
 }
+
+namespace {
 
 // The ratios of a toggle that mean something, over shapes.
 std::vector<double> KernelRatios(const Summary& summary, const std::string& toggle) {
@@ -150,7 +146,7 @@ std::string IsolatedSection(const Summary& summary) {
       const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
       range = Cat(FormatRatio(*low), " to ", FormatRatio(*high));
     }
-    table.AddRow({Code(toggle), CaseCell(isolated, *row), FormatRatio(isolated.effect),
+    table.AddRow({Code(toggle), DescribeCases(isolated, *row), FormatRatio(isolated.effect),
                   means ? FormatRatio(verdict->ratio.value) : std::string(kNone), range,
                   verdict != nullptr ? Cat("**", verdict->verdict, "**") : std::string(kNone)});
     if (isolated.effect && means) rows.push_back({toggle, *isolated.effect, *verdict->ratio.value});

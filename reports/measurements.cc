@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
+#include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/floors.h"
 #include "reports/sections.h"
@@ -16,6 +17,9 @@ namespace warpledger::report {
 namespace {
 
 using Align = Table::Align;
+
+constexpr size_t kMostOpcodes = 6;
+constexpr size_t kMostOpcodesInLadder = 2;  // whose rows have much else to say
 
 double PriorUs(const Cell& cell) {
   if (cell.variant == sdpa::kBaseline.id) return sdpa::kBaseline.prior.p50_us;
@@ -53,6 +57,7 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
                                         {"shared, KiB / CTA", Align::kRight},
                                         {"spills, B", Align::kRight},
                                         {"CTAs / SM", Align::kRight},
+                                        {"instructions, step before → this"},
                                         {"correct (max error)"},
                                         {"verdict"}};
   if (has_prior) columns.push_back({"L4 notes, p50 µs on an L4", Align::kRight});
@@ -60,18 +65,20 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   for (const Cell* cell : summary.Ladder(shape.name)) {
     const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
     const bool ranked = summary.IsRanked(*cell);
-    std::vector<std::string> row = {Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
-                                    FormatUs(cell->p50_us.value),
-                                    FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
-                                    StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
-                                    GainOverFirst(summary, *cell),
-                                    ranked ? FormatTflops(cell->tflops) : std::string(kNone),
-                                    FormatInteger(cell->registers),
-                                    FormatKib(cell->smem_bytes),
-                                    FormatInteger(cell->spill_bytes),
-                                    FormatInteger(cell->ctas_per_sm),
-                                    CorrectCell(*cell),
-                                    VerdictCell(*cell, verdict)};
+    std::vector<std::string> row = {
+        Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
+        FormatUs(cell->p50_us.value),
+        FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
+        StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+        GainOverFirst(summary, *cell),
+        ranked ? FormatTflops(cell->tflops) : std::string(kNone),
+        FormatInteger(cell->registers),
+        FormatKib(cell->smem_bytes),
+        FormatInteger(cell->spill_bytes),
+        FormatInteger(cell->ctas_per_sm),
+        verdict != nullptr ? InstructionChange(*verdict, kMostOpcodesInLadder) : std::string(kNone),
+        CorrectCell(*cell),
+        VerdictCell(*cell, verdict)};
     if (has_prior) {
       const double prior = PriorUs(*cell);
       row.push_back(prior > 0 ? FormatUs(prior) : std::string(kNone));
@@ -87,11 +94,6 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
         "ours.\n";
   }
   return out;
-}
-
-void AppendSentence(std::string& text, std::string_view sentence) {
-  if (!text.empty()) text += ' ';
-  text += sentence;
 }
 
 std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
@@ -117,23 +119,49 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
                {"gate", Align::kRight},
                {"pairs", Align::kRight},
                {"verdict"},
+               {std::string(kResourceColumn)},
+               {std::string(kInstructionColumn)},
                {"remark"}});
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
     if (verdict == nullptr) continue;
-    std::string remark = verdict->reason;
-    if (verdict->verdict == "INCONCLUSIVE" && verdict->mde_ratio) {
-      AppendSentence(remark, Cat("smallest effect these samples could show: ",
-                                 FormatRatio(verdict->mde_ratio)));
-    }
+    const std::string remark = Remark(*verdict);
     table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
                   FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
                   verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
                                                : std::string(kNone),
                   FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
-                  Cat("**", verdict->verdict, "**"), remark.empty() ? std::string(kNone) : remark});
+                  Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
+                  InstructionChange(*verdict, kMostOpcodes),
+                  remark.empty() ? std::string(kNone) : remark});
   }
   return out + table.ToMarkdown();
+}
+
+// Of the controls' intervals that leave out 1: where, by how much, and what hangs on it.
+std::string MissedControls(const Summary& summary) {
+  int64_t missed = 0;
+  double most = 0;
+  std::vector<std::string> shapes;
+  for (const Control& control : summary.controls) {
+    if (control.holds_one || !control.ratio.low || !control.ratio.high) continue;
+    ++missed;
+    most = std::max({most, *control.ratio.low - 1, 1 - *control.ratio.high});
+    const std::string shape = Code(control.shape);
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  }
+  if (missed == 0) return "";
+  const double delta = summary.statistics.neutral_delta;
+  return Cat("\n",
+             missed == 1 ? "The one interval that leaves" : Cat("The ", missed, " that leave"),
+             " out 1, at ", JoinWords(shapes), ", ", missed == 1 ? "misses" : "miss", " it by ",
+             missed == 1 ? "" : "at most ", FormatSignificant(100 * most, 1), "%. ",
+             most < delta / 2
+                 ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
+                       ", so it moves no verdict; but so narrow an interval claims more than it "
+                       "knows there.")
+                 : std::string("That is as large as effects that verdicts are given on."),
+             "\n");
 }
 
 }  // namespace
@@ -289,7 +317,7 @@ std::string ControlSection(const Summary& summary) {
                   control.holds_one ? "yes" : "**no**", control.timing_verdict,
                   Cat("**", control.verdict, "**"), control.false_verdict ? "**yes**" : "no"});
   }
-  return Cat(out, "\n", table.ToMarkdown());
+  return Cat(out, "\n", table.ToMarkdown(), MissedControls(summary));
 }
 
 std::string ToggleSection(const Summary& summary) {
@@ -319,7 +347,12 @@ std::string StatisticsSection(const Summary& summary) {
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
       FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
       " verdicts of the family ", Code(summary.family), " are adjusted by the method ",
-      Code(s.correction), ". `NEUTRAL` means that two one-sided tests put the effect within ±",
+      Code(s.correction),
+      ", which bounds how often a ratio of exactly 1 is called different anywhere in the family; "
+      "how "
+      "often a ratio of exactly its gate is called `ADOPT` anywhere, it does not bound as tightly "
+      "(`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that two one-sided tests "
+      "put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
   if (p.n_samples && p.throttled_samples) {
     const int64_t readable = *p.n_samples - p.unknown_throttle_samples;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "reports/counters.h"
 #include "reports/describe.h"
 #include "reports/text.h"
 
@@ -30,131 +31,10 @@ constexpr double kUnmoved = 0.05;
 // Fewer events than these in a launch are left out of comparisons.
 constexpr double kTooFew = 1e5;
 
-constexpr char kStallPrefix[] = "smsp__average_warps_issue_stalled_";
-constexpr char kStallSuffix[] = "_per_issue_active.ratio";
-
-std::optional<double> Metric(const Json& profile, std::string_view name) {
-  const auto metrics = profile.find("metrics");
-  if (metrics == profile.end()) return std::nullopt;
-  const auto found = metrics->find(name);
-  if (found == metrics->end()) return std::nullopt;
-  const Json& value = found->at("value");
-  if (!value.is_number()) return std::nullopt;
-  return value.get<double>();
-}
-
 std::optional<double> Number(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number()) return std::nullopt;
   return found->get<double>();
-}
-
-std::optional<double> Ratio(std::optional<double> a, std::optional<double> b) {
-  if (!a || !b || *b == 0) return std::nullopt;
-  return *a / *b;
-}
-
-// --- Counters by the name that people use ------------------------------------
-
-std::optional<double> Tensor(const Json& p) {
-  const auto exact = Metric(p,
-                            "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active.avg.pct_"
-                            "of_peak_sustained_active");
-  // GPUs before Hopper have the one that counts packed fp16 arithmetic too.
-  return exact
-             ? exact
-             : Metric(p, "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> Mufu(const Json& p) {
-  return Metric(p, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> Fma(const Json& p) {
-  return Metric(p, "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> Issue(const Json& p) {
-  return Metric(p, "smsp__issue_active.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> L1(const Json& p) {
-  return Metric(p, "l1tex__throughput.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> L2(const Json& p) {
-  return Metric(p, "lts__throughput.avg.pct_of_peak_sustained_elapsed");
-}
-std::optional<double> Dram(const Json& p) {
-  return Metric(p, "dram__throughput.avg.pct_of_peak_sustained_elapsed");
-}
-std::optional<double> Occupancy(const Json& p) {
-  return Metric(p, "sm__warps_active.avg.pct_of_peak_sustained_active");
-}
-std::optional<double> L2Bytes(const Json& p) { return Metric(p, "lts__t_bytes.sum"); }
-std::optional<double> DramBytes(const Json& p) {
-  const auto read = Metric(p, "dram__bytes_read.sum");
-  const auto write = Metric(p, "dram__bytes_write.sum");
-  if (!read || !write) return std::nullopt;
-  return *read + *write;
-}
-std::optional<double> Instructions(const Json& p) { return Metric(p, "smsp__inst_executed.sum"); }
-std::optional<double> LoadStore(const Json& p) {
-  return Metric(p, "sm__inst_executed_pipe_lsu.sum");
-}
-std::optional<double> SharedWavefronts(const Json& p) {
-  return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
-}
-std::optional<double> BankConflicts(const Json& p) {
-  return Metric(p, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
-}
-// Percent of the passes through shared memory that conflicts add.
-std::optional<double> ConflictShare(const Json& p) {
-  const auto share = Ratio(BankConflicts(p), SharedWavefronts(p));
-  if (!share) return std::nullopt;
-  return 100 * *share;
-}
-std::optional<double> MufuInstructions(const Json& p) {
-  return Metric(p, "sm__inst_executed_pipe_xu.sum");
-}
-std::optional<double> FmaInstructions(const Json& p) {
-  return Metric(p, "sm__inst_executed_pipe_fma.sum");
-}
-// Percent of the launch in which the average SM had a warp.
-std::optional<double> Busy(const Json& p) {
-  const auto share = Ratio(Metric(p, "sm__cycles_active.avg"), Metric(p, "sm__cycles_elapsed.max"));
-  if (!share) return std::nullopt;
-  return 100 * *share;
-}
-// Warp-cycles lost to one reason in the whole launch.
-std::optional<double> Stalled(const Json& p, std::string_view reason) {
-  const auto per_issue = Metric(p, Cat(kStallPrefix, reason, kStallSuffix));
-  const auto issued = Instructions(p);
-  if (!per_issue || !issued) return std::nullopt;
-  return *per_issue * *issued;
-}
-std::optional<double> BarrierStalls(const Json& p) { return Stalled(p, "barrier"); }
-std::optional<double> LongScoreboardStalls(const Json& p) { return Stalled(p, "long_scoreboard"); }
-
-struct Stall {
-  std::string reason;
-  double share = 0;  // of all warp-cycles, those that issue included
-};
-
-// Largest first. "selected" is no stall: it is the warp that issues.
-std::vector<Stall> Stalls(const Json& profile) {
-  std::vector<Stall> stalls;
-  double all = 0;
-  const auto metrics = profile.find("metrics");
-  if (metrics == profile.end()) return stalls;
-  for (const auto& [name, metric] : metrics->items()) {
-    std::string_view reason = name;
-    if (!reason.starts_with(kStallPrefix) || !reason.ends_with(kStallSuffix)) continue;
-    reason.remove_prefix(sizeof kStallPrefix - 1);
-    reason.remove_suffix(sizeof kStallSuffix - 1);
-    const double value = Metric(profile, name).value_or(0);
-    all += value;
-    if (reason != "selected") stalls.push_back({std::string(reason), value});
-  }
-  for (Stall& stall : stalls) stall.share = all > 0 ? stall.share / all : 0;
-  std::stable_sort(stalls.begin(), stalls.end(),
-                   [](const Stall& a, const Stall& b) { return a.share > b.share; });
-  return stalls;
 }
 
 std::string Percent(std::optional<double> percent) {
@@ -316,14 +196,8 @@ std::string StallTable(const Page& page, const std::string& shape) {
                {"third"}});
   for (const Json* p : page.At(shape)) {
     const std::vector<Stall> stalls = Stalls(*p);
-    double all = 0;
-    for (const Stall& stall : stalls) {
-      all += Metric(*p, Cat(kStallPrefix, stall.reason, kStallSuffix)).value_or(0);
-    }
-    all += Metric(*p, Cat(kStallPrefix, "selected", kStallSuffix)).value_or(0);
-    std::vector<std::string> row = {
-        Code(p->at("variant").get<std::string>()),
-        stalls.empty() ? std::string(kNone) : FormatSignificant(all, 3)};
+    std::vector<std::string> row = {Code(p->at("variant").get<std::string>()),
+                                    Compact(CyclesPerInstruction(*p))};
     for (size_t i = 0; i < 3 && i < stalls.size(); ++i) {
       row.push_back(Cat(Code(stalls[i].reason), " ", Percent(100 * stalls[i].share)));
     }

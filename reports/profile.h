@@ -23,14 +23,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/sdpa/config.h"
+#include "reports/counters.h"
 #include "reports/render.h"
 
 namespace warpledger::report {
 
 inline constexpr char kProfileReportFile[] = "profile.md";
-
-// A profile of the summary.
-using ProfileJson = nlohmann::ordered_json;
 
 // What a toggle's claim means for a counter, if it is true.
 struct CounterClaim {

@@ -4,8 +4,9 @@
 Of each GPU and design the newest record under reports/data counts: it is
 judged (its summary.json), and reported with pictures into reports/<gpu>. So
 are the newest microbenchmarks and profiles, the newest study of data types (of
-the CPU), the comparison of the two newest
-ladders, and, from the newest ladder of all, the generated part of README.md.
+the CPU), the comparison of the two newest ladders, a page per technique from
+all of these designs, and, from the newest ladder of all, the generated part of
+README.md.
 A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
@@ -82,8 +83,19 @@ def regenerate(program, out, say=lambda line: None):
         (out / summary).parent.mkdir(parents=True, exist_ok=True)
         call(program, "judge", f"--record={record}", f"--out={out / summary}")
         made.add(summary)
+    # A calibration's page quotes the verdicts of the other designs.
+    for (gpu, design), folders in sorted(all_runs.items()):
+        record = folders[-1]
         into(gpu, design, program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
+    for gpu in sorted({gpu for gpu, _ in all_runs}):
+        # A calibration judges no technique; the ladder is what one reads first.
+        designs = sorted((design != "ladder", design) for of, design in all_runs
+                         if of == gpu and design != "calibrate")
+        judged = [all_runs[gpu, design][-1] for _, design in designs]
+        into(gpu, "techniques", program, "techniques",
+             f"--record={','.join(str(folder) for folder in judged)}",
+             lambda folder: f"--out={folder}")
     for gpu, record in newest("*/micro-*/micro.json").items():
         into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
              "--micro", record / "micro.json", "--out", lambda folder: folder)

@@ -61,8 +61,10 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   if (!warning.empty()) Append(&out, warning, "\n");
   if (!ladder) {
     for (const std::string& section :
-         {DesignSections(*summary, options.picture_prefix), IsolatedSection(*summary),
-          ControlSection(*summary), StatisticsSection(*summary)}) {
+         {DesignSections(*summary, options.picture_prefix),
+          SmallShapesSection(*summary, options.picture_prefix),
+          ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
+          IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);
@@ -70,8 +72,9 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   for (const std::string& section :
        {SummarySection(*summary), HowToReadSection(*summary),
         PictureSection(*summary, options.picture_prefix), LadderSection(*summary),
-        IsolatedSection(*summary), PeerSection(*summary), FloorSection(*summary),
-        ControlSection(*summary), ToggleSection(*summary), StatisticsSection(*summary)}) {
+        ThroughputSection(*summary, options.picture_prefix), IsolatedSection(*summary),
+        PeerSection(*summary), FloorSection(*summary), ControlSection(*summary),
+        ToggleSection(*summary), StatisticsSection(*summary)}) {
     if (!section.empty()) Append(&out, section, "\n");
   }
   return out + ProvenanceSection(*summary);

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reports/summary_view.h"
 
@@ -17,6 +18,11 @@ namespace warpledger::report {
 // this build differ from the record's, or the record's tree was dirty; else "".
 std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
                            std::string_view registry_sha256);
+
+// What changed since the record was made, of "the kernels' sources" and "the registry of
+// toggles"; a hash that is empty is not compared.
+std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
+                                      std::string_view registry_sha256);
 
 // Findings in sentences, then ratio and verdict of every step at every shape.
 std::string SummarySection(const Summary& summary);
@@ -38,9 +44,20 @@ std::string DesignSections(const Summary& summary, std::string_view picture_pref
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 
+// Small problems on Hopper: times of steps and peers, and a budget of floors beside them; "" for
+// other designs.
+std::string SmallShapesSection(const Summary& summary, std::string_view picture_prefix);
+
+// TFLOP/s by sequence length beside the peers, and the ratios to the best of them; "" unless some
+// three shapes differ in their length alone.
+std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix);
+
 // What each toggle is worth in its microbenchmark beside the kernel; "" where the
 // summary quotes no microbenchmarks.
 std::string IsolatedSection(const Summary& summary);
+
+// A published ablation beside the arms of the design that leaves the same things out; "" in others.
+std::string PublishedSection(const Summary& summary);
 
 std::string ControlSection(const Summary& summary);
 std::string ToggleSection(const Summary& summary);

@@ -77,6 +77,19 @@ class Reader {
                           [](const Json& v) { return v.is_number_integer() || v.is_null(); });
     return j.is_number_integer() ? std::optional<int64_t>(j.get<int64_t>()) : std::nullopt;
   }
+  // [before, after], each an integer or null; null for a pair that the record lacks.
+  BeforeAfter Both(const Json& in, std::string_view path, const char* key) {
+    const auto is_figure = [](const Json& v) { return v.is_number_integer() || v.is_null(); };
+    const Json& j = Typed(in, path, key, "null or two integers or nulls", [&](const Json& v) {
+      return v.is_null() ||
+             (v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure));
+    });
+    if (!j.is_array()) return {};
+    const auto figure = [](const Json& v) {
+      return v.is_null() ? std::nullopt : std::optional<int64_t>(v.get<int64_t>());
+    };
+    return {.before = figure(j[0]), .after = figure(j[1])};
+  }
   // A time or ratio that must be above zero where it is given: logarithms and
   // quotients are taken of it.
   Estimate Positive(const Json& in, std::string_view path, const char* value, const char* low,
@@ -256,6 +269,7 @@ Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
   out.smem_bytes = reader.IntegerOrNull(j, path, "smem_bytes");
   out.spill_bytes = reader.IntegerOrNull(j, path, "spill_bytes");
   out.ctas_per_sm = reader.IntegerOrNull(j, path, "ctas_per_sm");
+  out.code_sha256 = reader.StringOrNull(j, path, "code_sha256");
   out.reason = reader.StringOrNull(j, path, "reason");
   return out;
 }
@@ -280,6 +294,31 @@ Floor ParseFloor(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
+Spread ParseSpread(Reader& reader, const Json& j, const std::string& path) {
+  const auto field = [&](const char* key) -> std::optional<double> {
+    if (!j.is_object() || !j.contains(key)) return std::nullopt;
+    return reader.NumberOrNull(j, path, key);
+  };
+  return {.within = field("within_process_sd"), .between = field("between_process_sd")};
+}
+
+CodeChange ParseChange(Reader& reader, const Json& j, const std::string& path) {
+  CodeChange out;
+  out.registers = reader.Both(j, path, "registers");
+  out.smem_bytes = reader.Both(j, path, "smem_bytes");
+  out.spill_bytes = reader.Both(j, path, "spill_bytes");
+  out.warps_per_sm = reader.Both(j, path, "warps_per_sm");
+  out.instructions = reader.Both(j, path, "instructions");
+  out.evidence = reader.Both(j, path, "evidence");
+  if (!j.contains("opcodes") || j["opcodes"].is_null()) return out;
+  const Json& opcodes = reader.Object(j, path, "opcodes");
+  const std::string opcodes_path = path + ".opcodes";
+  for (const auto& [name, unused] : opcodes.items()) {
+    out.opcodes.push_back({name, reader.Both(opcodes, opcodes_path, name.c_str())});
+  }
+  return out;
+}
+
 Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   Verdict out;
   out.toggle = reader.String(j, path, "toggle");
@@ -296,6 +335,10 @@ Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   out.predicted_low = reader.NumberOrNull(j, path, "predicted_low");
   out.predicted_high = reader.NumberOrNull(j, path, "predicted_high");
   out.prediction_held = reader.BoolOrNull(j, path, "prediction_held");
+  out.spread = ParseSpread(reader, j, path);
+  if (j.is_object() && j.contains("change")) {
+    out.change = ParseChange(reader, reader.Object(j, path, "change"), path + ".change");
+  }
   return out;
 }
 
@@ -310,6 +353,10 @@ Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
   out.timing_verdict = reader.OneOf(j, path, "timing_verdict", kVerdictNames);
   out.verdict = reader.OneOf(j, path, "verdict", kVerdictNames);
   out.false_verdict = reader.Bool(j, path, "false_verdict");
+  if (j.is_object() && j.contains("mde_ratio")) {
+    out.mde_ratio = reader.NumberOrNull(j, path, "mde_ratio");
+  }
+  out.spread = ParseSpread(reader, j, path);
   return out;
 }
 

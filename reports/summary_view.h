@@ -74,6 +74,7 @@ struct Cell {
   std::optional<int64_t> smem_bytes;
   std::optional<int64_t> spill_bytes;
   std::optional<int64_t> ctas_per_sm;
+  std::string code_sha256;  // of its machine code; empty where the record doesn't know
   std::string reason;
 };
 
@@ -93,6 +94,35 @@ struct Floor {
   Estimate p50_us;
 };
 
+// A figure of the kernel without a toggle, and of that with it.
+struct BeforeAfter {
+  std::optional<int64_t> before;
+  std::optional<int64_t> after;
+};
+
+// What a toggle did to the kernel; counts of instructions are those of the machine
+// code, not of what is executed.
+struct CodeChange {
+  struct Opcode {
+    std::string name;  // up to its first dot
+    BeforeAfter count;
+  };
+  BeforeAfter registers;
+  BeforeAfter smem_bytes;
+  BeforeAfter spill_bytes;
+  BeforeAfter warps_per_sm;
+  BeforeAfter instructions;
+  BeforeAfter evidence;         // of the opcodes that the registry names for the toggle
+  std::vector<Opcode> opcodes;  // whose number changed most, largest change first
+};
+
+// How far the log-ratios of pairs scatter within a process, and processes beyond that;
+// empty in older summaries.
+struct Spread {
+  std::optional<double> within;
+  std::optional<double> between;
+};
+
 struct Verdict {
   std::string toggle;
   std::string base;
@@ -108,6 +138,8 @@ struct Verdict {
   std::optional<double> predicted_low;
   std::optional<double> predicted_high;
   std::optional<bool> prediction_held;
+  Spread spread;
+  std::optional<CodeChange> change;  // empty in older summaries
 };
 
 struct Control {
@@ -119,6 +151,8 @@ struct Control {
   std::string timing_verdict;
   std::string verdict;
   bool false_verdict = false;
+  std::optional<double> mde_ratio;  // empty in older summaries
+  Spread spread;
 };
 
 // What one toggle of a factorial contributes on one shape; RECORD.md has the

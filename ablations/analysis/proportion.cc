@@ -27,4 +27,9 @@ Interval ClopperPearson(int successes, int trials, double confidence) {
   return interval;
 }
 
+double BinomialAtMost(int successes, int trials, double rate) {
+  if (successes >= trials) return 1;
+  return RegularisedBeta(trials - successes, successes + 1, 1 - rate);
+}
+
 }  // namespace warpledger::analysis

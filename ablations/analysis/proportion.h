@@ -5,6 +5,7 @@
 // for the two-sided interval at 2c - 1. `trials` of 0 gives [0, 1].
 //
 //   Interval found = ClopperPearson(98, 100, 0.95);
+//   double chance = BinomialAtMost(193, 210, 0.95);  // of 193 or fewer
 
 #ifndef WARPLEDGER_ABLATIONS_ANALYSIS_PROPORTION_H_
 #define WARPLEDGER_ABLATIONS_ANALYSIS_PROPORTION_H_
@@ -15,6 +16,9 @@ namespace warpledger::analysis {
 
 // 0 <= successes <= trials.
 Interval ClopperPearson(int successes, int trials, double confidence);
+
+// The probability of at most `successes` in independent trials that succeed with `rate`.
+double BinomialAtMost(int successes, int trials, double rate);
 
 }  // namespace warpledger::analysis
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <regex>
 #include <vector>
 
 #include "ablations/analysis/quantile.h"
@@ -37,14 +36,6 @@ const char* VerdictName(Verdict verdict) {
 
 namespace {
 
-int64_t Count(const Opcodes& opcodes, const std::regex& pattern) {
-  int64_t count = 0;
-  for (const auto& [opcode, times] : opcodes) {
-    if (std::regex_search(opcode, pattern)) count += times;
-  }
-  return count;
-}
-
 bool Differ(double a, double b) { return std::fabs(a - b) > kMaxClockDifference * std::min(a, b); }
 
 // Of one process: `mhz` holds its clocks in the order of the blocks.
@@ -74,9 +65,8 @@ std::string WhyCodeInvalid(const CodeEvidence& code) {
   // Other code is not yet the toggle's code.
   const auto known = [](const Opcodes* opcodes) { return opcodes != nullptr && !opcodes->empty(); };
   if (code.sass.empty() || !known(code.base_opcodes) || !known(code.candidate_opcodes)) return "";
-  const std::regex pattern(code.sass);
-  const int64_t base = Count(*code.base_opcodes, pattern);
-  const int64_t candidate = Count(*code.candidate_opcodes, pattern);
+  const int64_t base = CountMatching(*code.base_opcodes, code.sass);
+  const int64_t candidate = CountMatching(*code.candidate_opcodes, code.sass);
   if (candidate > base) return "";
   return absl::StrFormat(
       "the toggle's instructions are not in the machine code: %d that match /%s/ in the base, %d "

@@ -22,11 +22,11 @@
 #define WARPLEDGER_ABLATIONS_ANALYSIS_VERDICT_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "ablations/analysis/cluster_median.h"
+#include "ablations/analysis/opcodes.h"
 #include "ablations/analysis/paired.h"
 #include "absl/types/span.h"
 
@@ -53,8 +53,6 @@ inline constexpr int kMinProcesses = 2;
 // power limit.
 inline constexpr double kMaxPowerCapDifference = 0.25;
 inline constexpr double kPower = 0.80;  // of the minimum detectable effect
-
-using Opcodes = std::map<std::string, int64_t>;
 
 // What codegen.json says of the two instances, and the registry of the toggle.
 struct CodeEvidence {

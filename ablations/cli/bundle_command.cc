@@ -3,14 +3,23 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
 
+#include "ablations/calibration_record.h"
 #include "ablations/cli/command.h"
+#include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/paths.h"
+#include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
@@ -21,6 +30,30 @@ namespace {
 // Judging and drawing are silent for their time.
 constexpr absl::Duration kSilenceLimit = absl::Minutes(15);
 
+// The last part of a folder's path, whether or not it ends in a slash.
+std::string NameOf(const std::string& dir) {
+  const std::filesystem::path path(dir);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+// The microbenchmarks that judging the records quotes, unless they are packed anyway:
+// what lies beside the tree must not be needed to judge a bundle.
+absl::StatusOr<std::set<std::string>> QuotedBeside(const std::vector<std::string>& records) {
+  std::set<std::string> packed;
+  for (const std::string& record : records) packed.insert(NameOf(record));
+  std::set<std::string> beside;
+  for (const std::string& dir : records) {
+    if (!ablations::HasRecord(dir) || ablations::IsCalibrationRecord(dir)) continue;
+    const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
+    if (!record.ok()) return record.status();
+    const absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
+        FindMicroRecord(dir, record->run.gpu.slug);
+    if (!micro.ok()) return micro.status();
+    if (*micro && !packed.contains(NameOf((*micro)->dir))) beside.insert((*micro)->dir);
+  }
+  return beside;
+}
+
 }  // namespace
 
 absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
@@ -30,12 +63,16 @@ absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] and --out=NAME.tar.gz are needed: what to pack, and where to");
   }
-  for (const absl::string_view record : absl::StrSplit(records, ',', absl::SkipEmpty())) {
+  std::vector<std::string> dirs = absl::StrSplit(records, ',', absl::SkipEmpty());
+  for (const std::string& dir : dirs) {
     std::error_code error;
-    if (!std::filesystem::is_directory(std::string(record), error)) {
-      return absl::NotFoundError(absl::StrCat(record, " is no folder, so no record"));
+    if (!std::filesystem::is_directory(dir, error)) {
+      return absl::NotFoundError(absl::StrCat(dir, " is no folder, so no record"));
     }
   }
+  const absl::StatusOr<std::set<std::string>> quoted = QuotedBeside(dirs);
+  if (!quoted.ok()) return quoted.status();
+  dirs.insert(dirs.end(), quoted->begin(), quoted->end());
   const absl::StatusOr<std::string> script = ablations::FindProgramFile("ablations/bundle.py");
   if (!script.ok()) return script.status();
   const absl::StatusOr<std::string> plots = ablations::FindProgramFile("plots/render.py");
@@ -43,7 +80,7 @@ absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
   const absl::Status packed = ablations::RunLines(
       {PythonInterpreter(), *script, absl::StrCat("--program=", ablations::ExecutablePath()),
        absl::StrCat("--plots=", std::filesystem::path(*plots).parent_path().string()),
-       absl::StrCat("--record=", records), absl::StrCat("--out=", out)},
+       absl::StrCat("--record=", absl::StrJoin(dirs, ",")), absl::StrCat("--out=", out)},
       "", kSilenceLimit, [](std::string_view line) {
         std::printf("%s\n", std::string(line).c_str());
         return absl::OkStatus();

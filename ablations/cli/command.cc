@@ -62,7 +62,7 @@ void PrintHelp() {
   std::fputs(kIntroduction, stdout);
   for (const Command& command : AllCommands()) {
     if (command.hidden) continue;
-    std::printf("  %-8.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
+    std::printf("  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
                 static_cast<int>(command.summary.size()), command.summary.data());
   }
   std::fputs(kExitCodes, stdout);
@@ -184,6 +184,13 @@ absl::Span<const Command> AllCommands() {
        .details = "",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
+      {.name = "techniques",
+       .arguments = "--record=DIR[,DIR..] --out=DIR",
+       .summary = "Writes a page per technique: what every design says of it",
+       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
+                  "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md.",
+       .flags = {"record", "out"},
+       .run = &TechniquesCommand},
       {.name = "micro",
        .arguments = "--out=DIR [--filter=REGEX] [flags]",
        .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",

@@ -6,6 +6,7 @@
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/compare.h"
+#include "ablations/files.h"
 #include "ablations/gate.h"
 #include "ablations/paths.h"
 #include "ablations/plan.h"

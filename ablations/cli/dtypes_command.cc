@@ -5,6 +5,7 @@
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/dtype_study.h"
+#include "ablations/files.h"
 #include "ablations/paths.h"
 #include "ablations/store.h"
 #include "absl/flags/flag.h"

@@ -8,6 +8,7 @@
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
+#include "ablations/files.h"
 #include "ablations/npy.h"
 #include "ablations/paths.h"
 #include "ablations/plan.h"

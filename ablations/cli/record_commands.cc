@@ -1,5 +1,6 @@
-// `warpledger judge` and `warpledger report`: from a record alone, without a GPU.
+// `warpledger judge`, `report` and `techniques`: from records alone, without a GPU.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -8,23 +9,30 @@
 
 #include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
+#include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/dtype_study.h"
+#include "ablations/files.h"
+#include "ablations/gate.h"
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
 #include "ablations/profile.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/summarize.h"
+#include "ablations/verdict_table.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
 #include "reports/dtypes.h"
 #include "reports/profile.h"
 #include "reports/render.h"
+#include "reports/summary_view.h"
+#include "reports/techniques.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {
@@ -38,21 +46,6 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
       ablations::LoadCalibration(absl::GetFlag(FLAGS_record));
   if (!record.ok()) return record.status();
   return ablations::SummarizeCalibration(*record);
-}
-
-// The microbenchmarks of the same GPU model: beside the record, else among those
-// that come with the source tree.
-absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
-                                                                      const std::string& slug) {
-  const std::filesystem::path dir(record_dir);
-  const auto beside = (dir.has_filename() ? dir : dir.parent_path()) / "..";
-  absl::StatusOr<std::optional<ablations::MicroRecord>> found =
-      ablations::NewestMicroRecord(beside.string(), slug);
-  if (!found.ok() || *found) return found;
-  const absl::StatusOr<std::string> recorded =
-      ablations::FindProgramFile(absl::StrCat("reports/data/", slug));
-  if (!recorded.ok()) return std::nullopt;
-  return ablations::NewestMicroRecord(*recorded, slug);
 }
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
@@ -72,6 +65,35 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
 
 bool IsCalibration(const nlohmann::ordered_json& summary) {
   return summary["design"] == ablations::kCalibrateDesign;
+}
+
+// The summaries of the records that lie beside the calibration at `dir`: what was judged
+// before. One that can't be read is no reason to withhold the calibration's page.
+report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
+  report::OtherRuns out = {.summaries = {}, .gate_tolerance = ablations::GateOptions{}.tolerance};
+  std::error_code ignored;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::absolute(dir).lexically_normal() / "..", ignored)) {
+    files.push_back(entry.path() / ablations::kSummaryFile);
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    const absl::StatusOr<std::string> text = ablations::ReadFile(file.string());
+    if (!text.ok()) continue;
+    const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+    if (!json.ok() || !json->is_object() || !json->contains("design") || IsCalibration(*json)) {
+      continue;
+    }
+    absl::StatusOr<report::Summary> summary = report::ParseSummary(*json);
+    if (!summary.ok()) {
+      std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
+                   std::string(summary.status().message()).c_str());
+    } else if (summary->gpu_slug == calibration["gpu"]) {
+      out.summaries.push_back(*std::move(summary));
+    }
+  }
+  return out;
 }
 
 // Verdicts of a part of the plan are verdicts, but nobody should take them for
@@ -136,6 +158,14 @@ absl::StatusOr<int> ReportProfiles(const std::string& out) {
   return kExitOk;
 }
 
+absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
+  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+  if (json.ok()) return json;
+  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
+}
+
 bool HasDtypes(const std::string& dir) {
   std::error_code error;
   return std::filesystem::exists(absl::StrCat(dir, "/", ablations::kDtypesFile), error);
@@ -144,17 +174,15 @@ bool HasDtypes(const std::string& dir) {
 // The page of a study of data types.
 absl::StatusOr<int> ReportDtypes(const std::string& out) {
   const std::string path = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kDtypesFile);
-  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
-  if (!text.ok()) return text.status();
-  const auto record = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (record.is_discarded()) return absl::DataLossError(absl::StrCat(path, ": not JSON"));
-  const absl::StatusOr<std::string> page = report::RenderDtypes(record);
+  const absl::StatusOr<nlohmann::ordered_json> record = ReadJson(path);
+  if (!record.ok()) return record.status();
+  const absl::StatusOr<std::string> page = report::RenderDtypes(*record);
   if (!page.ok()) return page.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", report::kDtypesReportFile);
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *page));
   std::printf("Report: %s\n", file.c_str());
-  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(record, out));
+  if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*record, out));
   return kExitOk;
 }
 
@@ -201,9 +229,11 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
                                          .registry_sha256 = kRegistrySha256,
                                          .picture_prefix = ""};
-  absl::StatusOr<std::string> text = IsCalibration(*summary)
-                                         ? report::RenderCalibration(*summary, options)
-                                         : report::RenderReport(*summary, options);
+  absl::StatusOr<std::string> text =
+      IsCalibration(*summary)
+          ? report::RenderCalibration(*summary, options,
+                                      RunsBeside(absl::GetFlag(FLAGS_record), *summary))
+          : report::RenderReport(*summary, options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string name =
@@ -218,6 +248,40 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
   if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
+  return kExitOk;
+}
+
+absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
+  }
+  std::vector<report::TechniqueRecord> records;
+  for (const std::string& dir : std::vector<std::string>(
+           absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty()))) {
+    report::TechniqueRecord record;
+    absl::StatusOr<nlohmann::ordered_json> summary =
+        ReadJson(absl::StrCat(dir, "/", ablations::kSummaryFile));
+    if (!summary.ok()) return summary.status();
+    record.summary = *std::move(summary);
+    const std::string codegen = absl::StrCat(dir, "/", ablations::kCodegenFile);
+    if (std::filesystem::exists(codegen)) {
+      absl::StatusOr<nlohmann::ordered_json> read = ReadJson(codegen);
+      if (!read.ok()) return read.status();
+      record.codegen = *std::move(read);
+    }
+    records.push_back(std::move(record));
+  }
+  const absl::StatusOr<std::vector<report::Page>> pages = report::RenderTechniques(
+      records, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});
+  if (!pages.ok()) return pages.status();
+  for (const report::Page& page : *pages) {
+    const std::string file = absl::StrCat(out, "/", page.path);
+    RETURN_IF_ERROR(
+        ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(file, page.text));
+  }
+  std::printf("%zu pages: %s/%s\n", pages->size(), out.c_str(), pages->front().path.c_str());
   return kExitOk;
 }
 

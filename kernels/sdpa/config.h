@@ -131,6 +131,9 @@ struct ToggleRow {
   std::string_view micro_off = {};
   double micro_off_factor = 1;
   Prior prior;
+  // Why the families that it does not name can't have it, or what they have in its place; empty
+  // where it names all.
+  std::string_view elsewhere = {};
   std::string_view lesson = {};  // what the measurements taught, with no figure in it; may be empty
 };
 

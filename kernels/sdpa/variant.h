@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,34 @@ inline std::string ConfigName(const Config& config) {
     }
   }
   return name.empty() ? std::string(kBaseline.id) : name;
+}
+
+// The inverse of ConfigName. Nothing for a name with a toggle or a level that the registry doesn't
+// have, as in a record of another version. Whether the combination is legal is WhyInvalid's.
+inline std::optional<Config> ConfigFromName(std::string_view name) {
+  Config config;
+  if (name == kBaseline.id) return config;
+  while (true) {
+    const std::size_t plus = name.find('+');
+    const std::string_view part = name.substr(0, plus);
+    const std::size_t equals = part.find('=');
+    const std::string_view id = part.substr(0, equals);
+    const ToggleRow* found = nullptr;
+    for (const ToggleRow& row : kToggles) {
+      if (row.id == id) found = &row;
+    }
+    if (found == nullptr) return std::nullopt;
+    int level = found->levels.values[1];
+    if (equals != std::string_view::npos) {
+      const std::string digits(part.substr(equals + 1));
+      char* end = nullptr;
+      level = static_cast<int>(std::strtol(digits.c_str(), &end, 10));
+      if (digits.empty() || *end != '\0' || !found->levels.Contains(level)) return std::nullopt;
+    }
+    config.*found->field = level;
+    if (plus == std::string_view::npos) return config;
+    name.remove_prefix(plus + 1);
+  }
 }
 
 // "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal".

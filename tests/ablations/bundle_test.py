@@ -86,7 +86,23 @@ class BundleTest(unittest.TestCase):
         self.assertEqual((expected / "summary.json").read_bytes(),
                          (self.record / "summary.json").read_bytes())
         self.assertIn("one_on.md", {path.name for path in expected.iterdir()})
+        # The microbenchmarks that the verdicts quote came along, though nobody named them.
+        quoted = json.loads((expected / "summary.json").read_text())["provenance"]["micro"]
+        self.assertIn(f"data/{quoted['run_id']}/micro.json", manifest["files"])
         self.assertIn(f"data/{self.record.name}/samples.jsonl", manifest["files"])
+
+    def test_it_needs_nothing_of_the_tree_that_it_was_made_in(self):
+        bundle = self.copy()
+        for micro in (bundle / "data").glob("micro-*"):
+            shutil.rmtree(micro)
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        manifest["files"] = {name: file for name, file in manifest["files"].items()
+                             if not name.startswith("data/micro-")}
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        # The tree still holds these microbenchmarks; the packed program must not find them.
+        done = self.replay(bundle)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"differs: {self.record.name}/summary.json", done.stdout)
 
     def test_the_same_inputs_give_the_same_tarball(self):
         again = self.folder / "again" / "one.tar.gz"

@@ -97,6 +97,21 @@ TEST(CalibrationSummaryTest, IdenticalArmsAreNeutralAndPlantsAreFound) {
   EXPECT_EQ(summary["trials"].size(), 4u * kGroups);
 }
 
+TEST(CalibrationSummaryTest, AllPlantedIntervalsAreCountedTogetherAndHeldAgainstTheirConfidence) {
+  const Json summary = SummaryOf(Example());
+  const Json& held = summary["planted_intervals"];
+  int count = 0;
+  for (const Json& plant : summary["plants"]) {
+    count += plant["intervals_holding_truth"]["count"].get<int>();
+  }
+  EXPECT_EQ(held["count"], count);
+  EXPECT_EQ(held["of"], 2 * kGroups);
+  // All of six: nothing is more, so "as few" is certain. One less: 1 - 0.95^6.
+  EXPECT_NEAR(held["chance_of_as_few"].get<double>(),
+              count == 2 * kGroups ? 1 : 1 - std::pow(0.95, 2 * kGroups), 1e-6);
+  ASSERT_GE(count, 2 * kGroups - 1);
+}
+
 TEST(CalibrationSummaryTest, FewTrialsShowNoTargetThoughNothingContradictsIt) {
   const Json summary = SummaryOf(Example());
   for (const Json& target : summary["targets"]) EXPECT_EQ(target["outcome"], "open") << target;
@@ -131,6 +146,9 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
   EXPECT_THAT(*page, HasSubstr("plots/calibration.svg"));
   EXPECT_THAT(*page, HasSubstr("0 of 6 (0.0%"));
   EXPECT_THAT(*page, HasSubstr("42 checks"));
+  EXPECT_THAT(*page, HasSubstr("(#what-it-does-not-cover)"));
+  EXPECT_THAT(*page, HasSubstr("A block here holds 9 arms, nearly all of them one kernel."));
+  EXPECT_THAT(*page, HasSubstr("No other record lies beside this one"));
   EXPECT_THAT(CalibrationTable(summary), HasSubstr("0 (A/A)"));
   Json broken = summary;
   broken.erase("aa");

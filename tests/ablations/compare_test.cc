@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/ablations/compared_records.h"
 
 namespace warpledger::ablations {
@@ -10,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kTiling[] = "ladder:kv_tiling";
 constexpr char kWmma[] = "ladder:wmma_qk";
@@ -211,6 +214,43 @@ TEST(CompareTest, ReferencesShowWhenMoreThanTheKernelsDiffers) {
   (*b.peers)[0].version = "2.0";
   comparison = ComparisonOf(ExampleRecord(1), b);
   EXPECT_EQ(comparison["references"].size(), 2u);
+}
+
+TEST(CompareTest, ReferencesThatMovedStandBesideTheCountOfFasterCells) {
+  // One cell is 10% slower and one 3%; a reference is 4% slower too.
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, kTiling, "small", 1.10);
+  ScaleTimes(b, kWmma, "mission_b", 1.03);
+  b.codegen->instances[2].code_sha256 = "another";
+  Json comparison = ComparisonOf(ExampleRecord(1), b);
+  EXPECT_THAT(ComparisonMarkdown(comparison), Not(HasSubstr("references, which")));
+  EXPECT_THAT(ComparisonMarkdown(comparison),
+              HasSubstr("1 of the 2 have the same machine code on both sides. 1 have other machine "
+                        "code in B than in A"));
+  ScaleTimes(b, "peer:flash", "small", 1.04);
+  comparison = ComparisonOf(ExampleRecord(1), b);
+  for (const std::string& text : {ComparisonMarkdown(comparison), ComparisonText(comparison)}) {
+    EXPECT_THAT(text, HasSubstr("But 1 of 4 references, which no kernel of ours can change, moved "
+                                "as well, most of all peer:flash on small (0.96"));
+    EXPECT_THAT(text, HasSubstr("and 1 of the 2 cells that differ do so by more than that."));
+  }
+}
+
+TEST(CompareTest, ACountOfNothingNeedsNoCaveat) {
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, "peer:flash", "small", 1.04);
+  EXPECT_THAT(ComparisonMarkdown(ComparisonOf(ExampleRecord(1), b)),
+              Not(HasSubstr("But 1 of 4 references")));
+}
+
+TEST(CompareTest, AgreementComesWithItsBound) {
+  const Json comparison = ComparisonOf(ExampleRecord(1), ExampleRecord(2));
+  const double decided = comparison["verdicts"]["decided"].get<double>();
+  // All of n: the one-sided 95% bound is 0.05^(1/n).
+  EXPECT_NEAR(comparison["verdicts"]["agreed_at_least"].get<double>(), std::pow(0.05, 1 / decided),
+              1e-5);
+  EXPECT_THAT(ComparisonText(comparison),
+              HasSubstr("4 agree (100%; at least 47.3% by a one-sided"));
 }
 
 TEST(CompareTest, WhatElseDiffersBetweenTheRunsIsNamed) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ablations/files.h"
 #include "ablations/plan.h"
 #include "ablations/stopping.h"
 #include "ablations/store.h"

@@ -45,6 +45,7 @@ TEST_F(MicroRecordTest, QuotesTheNewestOfTheGpu) {
   ASSERT_TRUE(found->has_value());
   EXPECT_EQ((*found)->provenance["run_id"], "micro-20260202T000000Z");
   EXPECT_EQ((*found)->provenance["gpu_uuid"], "GPU-1");
+  EXPECT_EQ((*found)->dir, (dir_ / "micro-20260202T000000Z").string());
   ASSERT_EQ((*found)->entries.size(), 2);
   EXPECT_EQ((*found)->entries[0].dump(),
             R"({"name":"a/b/c","unit":"cycles","value":2.0,"percent_of_limit":null})");

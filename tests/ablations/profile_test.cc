@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ablations/files.h"
 #include "ablations/store.h"
 #include "tests/ablations/compared_records.h"
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "ablations/files.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record_fixture.h"

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "ablations/analysis/random.h"
+#include "ablations/verdict_table.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record_fixture.h"
 
@@ -178,10 +179,12 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                                                                     "between_process_sd",
                                                                     "predicted_low",
                                                                     "predicted_high",
-                                                                    "prediction_held"}));
+                                                                    "prediction_held",
+                                                                    "change"}));
   EXPECT_EQ(Keys(summary["controls"][0]),
             (std::vector<std::string>{"kind", "shape", "candidate", "ratio", "ci_low", "ci_high",
-                                      "holds_one", "timing_verdict", "verdict", "false_verdict"}));
+                                      "holds_one", "timing_verdict", "verdict", "false_verdict",
+                                      "mde_ratio", "within_process_sd", "between_process_sd"}));
   EXPECT_EQ(Keys(summary["floors"][0]),
             (std::vector<std::string>{"name", "shape", "n_samples", "p50_us", "ci_low_us",
                                       "ci_high_us", "p10_us", "p90_us"}));
@@ -220,6 +223,30 @@ TEST(SummarizeTest, TheDriversFiguresGoBeforeThoseOfPtxas) {
   EXPECT_TRUE(scalar["threads"].is_null());
   const Json wmma = Find(cells, {{"variant", "ladder:wmma_qk"}});
   EXPECT_TRUE(wmma["registers"].is_null());
+}
+
+TEST(SummarizeTest, AVerdictSaysWhatItsToggleDidToTheKernel) {
+  Record record = ExampleRecord();
+  record.launch->push_back({"kv_tiling+wmma_qk", 4096, 1000, 64, 128, 4});
+  record.codegen->instances[1].opcodes = {{"FFMA", 64}, {"LDS.U.16", 10}, {"LDS.128", 2}};
+  record.codegen->instances[2].opcodes = {{"FFMA", 40}, {"LDS.128", 8}, {"HMMA.16816.F32", 16}};
+  const Json summary = SummaryOf(record);
+  const Json change = VerdictOn(summary, "wmma_qk", "mission_b")["change"];
+  EXPECT_EQ(change["registers"], Json({42, 64}));
+  EXPECT_EQ(change["smem_bytes"], Json({3048, 5096}));
+  EXPECT_EQ(change["spill_bytes"], Json({12, nullptr}));  // resources.json has but one of the two
+  EXPECT_EQ(change["warps_per_sm"], Json({24, 16}));
+  EXPECT_EQ(change["instructions"], Json({76, 64}));
+  EXPECT_EQ(change["evidence"], Json({0, 16}));  // /HMMA/
+  EXPECT_EQ(Keys(change["opcodes"]), (std::vector<std::string>{"FFMA", "HMMA", "LDS"}));
+  EXPECT_EQ(change["opcodes"]["LDS"], Json({12, 8}));
+  // The first step's base has no disassembly.
+  const Json first = VerdictOn(summary, "kv_tiling", "mission_b")["change"];
+  EXPECT_EQ(first["registers"], Json({30, 42}));
+  EXPECT_EQ(first["warps_per_sm"], Json({nullptr, 24}));
+  for (const char* field : {"instructions", "evidence", "opcodes"}) {
+    EXPECT_TRUE(first[field].is_null()) << field;
+  }
 }
 
 TEST(SummarizeTest, SpeedupOverTheFirstArmIsPaired) {

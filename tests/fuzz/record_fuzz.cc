@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ablations/compare.h"
+#include "ablations/files.h"
 #include "ablations/gate.h"
 #include "ablations/npy.h"
 #include "ablations/peers_merge.h"
@@ -30,6 +31,7 @@
 #include "ablations/ratchet.h"
 #include "ablations/store.h"
 #include "ablations/summarize.h"
+#include "ablations/verdict_table.h"
 #include "ablations/worker.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
 
 import make_summary  # noqa: E402
-from plots import effects, ladder, render, speedup, style  # noqa: E402
+from plots import effects, ladder, matrix, render, speedup, style  # noqa: E402
 from plots.summary import Summary, SummaryError, significant, times  # noqa: E402
 
 import matplotlib.pyplot as plt  # noqa: E402
@@ -81,13 +81,13 @@ def only_shapes(data, names):
     return data
 
 
-def many_shapes(data):
+def many_shapes(data, name="ragged_"):
     """The same figures under ten more shape names."""
     data = copy.deepcopy(data)
     for key in ("cells", "verdicts"):
-        data[key] += [dict(element, shape=f"ragged_{i}") for i in range(10)
+        data[key] += [dict(element, shape=f"{name}{i}") for i in range(10)
                       for element in data[key] if element["shape"] == "long"]
-    data["shapes"] += [dict(data["shapes"][-1], name=f"ragged_{i}") for i in range(10)]
+    data["shapes"] += [dict(data["shapes"][-1], name=f"{name}{i}") for i in range(10)]
     return data
 
 
@@ -116,6 +116,7 @@ class ReadabilityTest(unittest.TestCase):
         "extreme": extreme,
         "one shape": lambda: only_shapes(synthetic(), ["mission_b"]),
         "many shapes": lambda: many_shapes(synthetic()),
+        "long names": lambda: many_shapes(synthetic(), "fa3_d128_s16384_causal_"),
     }
 
     def setUp(self):
@@ -124,7 +125,7 @@ class ReadabilityTest(unittest.TestCase):
     def test_every_text_lies_inside_the_figure_and_touches_no_other(self):
         for record, make in self.RECORDS.items():
             for name, draw in render.figures(Summary(make())).items():
-                if record == "many shapes" and name.startswith("ladder_"):
+                if record in ("many shapes", "long names") and name.startswith("ladder_"):
                     continue  # one per shape, the same as above
                 with self.subTest(record=record, figure=name):
                     figure = draw()
@@ -152,6 +153,16 @@ class ReadabilityTest(unittest.TestCase):
                 shown = {" ".join(text.split()) for text, _ in drawn_texts(figure)}
                 self.assertLessEqual(labels, shown, name)
                 plt.close(figure)
+
+    def test_many_shapes_stand_in_bands_on_a_figure_as_wide_as_others(self):
+        few, many = Summary(synthetic()), Summary(many_shapes(synthetic()))
+        for draw in effects.draw, matrix.draw:
+            with self.subTest(draw.__module__):
+                one, several = draw(few), draw(many)
+                self.assertEqual(one.get_size_inches()[0], several.get_size_inches()[0])
+                self.assertGreater(several.get_size_inches()[1], 1.9 * one.get_size_inches()[1])
+                shown = {title.replace("\n", "") for title, _ in drawn_texts(several)}
+                self.assertLessEqual(set(many.shape_names()), shown)
 
     def test_no_text_is_smaller_than_eleven_points(self):
         for name, figure in all_figures(synthetic()).items():
@@ -228,6 +239,22 @@ class FindingTest(unittest.TestCase):
                 cell.update(p50_us=500, ci_low_us=499, ci_high_us=501)
         self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
                         .startswith("No step beats the first one"))
+
+    def test_what_stands_beside_the_ladder_is_drawn_and_is_no_step(self):
+        usual, data = synthetic(), synthetic()
+        data["design"] = "hopper_small"
+        first = next(cell for cell in data["cells"] if cell["shape"] == "mission_b")
+        for variant, role, us in (("hopper_small:pipelined", "base", 2.0),
+                                  ("hopper_small:one_kv_warpgroup", "without", 1.0)):
+            data["cells"].append(dict(first, variant=variant, role=role, label=variant, p50_us=us,
+                                      ci_low_us=None, ci_high_us=None))
+        figure = ladder.draw(Summary(data), "mission_b")
+        self.assertEqual(self.title(figure), self.title(ladder.draw(Summary(usual), "mission_b")))
+        texts = [text for text, _ in drawn_texts(figure)]
+        for text in "beside the ladder", "hopper_small:pipelined", "hopper_small:one_kv_warpgroup":
+            self.assertIn(text, texts)
+        self.assertEqual(texts.count("first step"), 1)
+        self.assertIn("hopper_small_ladder_mission_b", render.figures(Summary(data)))
 
     def test_effects_count_the_steps_that_pass_everywhere_and_nowhere(self):
         self.assertEqual(self.title(effects.draw(Summary(synthetic()))),

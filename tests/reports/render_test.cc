@@ -81,7 +81,38 @@ TEST(RenderReportTest, ShowsTheFiguresOfAStepInItsRow) {
   const std::string row = Row(Section(Render(Synthetic()), "### `mission_b`"), "`wmma_pv`");
   EXPECT_EQ(row,
             "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | 17.3× | 37.8 "
-            "| 96 | 36.2 | 0 | 5 | yes (3.1e-05; limit 1.2e-04) | **ADOPT** | 656.0 |");
+            "| 96 | 36.2 | 0 | 5 | 1600 → 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 | yes "
+            "(3.1e-05; limit 1.2e-04) | **ADOPT** | 656.0 |");
+}
+
+TEST(RenderReportTest, ShowsWhatAToggleDidToTheKernelBesideEachVerdict) {
+  const char* const kKernel = "| 88 → 96 registers, 30.5 → 36.2 KiB shared, 20 warps / SM |";
+  const char* const kInstructions = "| 1600 → 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 |";
+  ordered_json json = Synthetic();
+  const std::string steps = Section(Render(json), "### WMMA for P V (`wmma_pv`)");
+  for (const char* shape : {"`small`", "`mission_b`", "`long`"}) {
+    EXPECT_THAT(Row(steps, shape), HasSubstr(kKernel));
+    EXPECT_THAT(Row(steps, shape), HasSubstr(kInstructions));
+  }
+  json["design"] = "one_on";
+  const std::string row = Row(Section(Render(json), "## `mission_b`"), "`wmma_pv`");
+  EXPECT_THAT(row, HasSubstr(kKernel));
+  EXPECT_THAT(row, HasSubstr(kInstructions));
+}
+
+TEST(RenderReportTest, NamesSpillsWhereThereAreAnyAndLeavesOutWhatIsNotKnown) {
+  ordered_json json = Synthetic();
+  ordered_json& change = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b")["change"];
+  change["spill_bytes"] = {0, 48};
+  change["warps_per_sm"] = {20, nullptr};
+  change["smem_bytes"] = {nullptr, nullptr};
+  for (const char* field : {"instructions", "evidence", "opcodes"}) change[field] = nullptr;
+  const std::string heading = "### WMMA for P V (`wmma_pv`)";
+  EXPECT_THAT(Row(Section(Render(json), heading), "`mission_b`"),
+              HasSubstr("| 88 → 96 registers, 20 → – warps / SM, 0 → 48 B of spills | – |"));
+  // A summary of an older program.
+  Find(json["verdicts"], "toggle", "wmma_pv", "mission_b").erase("change");
+  EXPECT_THAT(Row(Section(Render(json), heading), "`mission_b`"), HasSubstr("** | – | – | – |"));
 }
 
 TEST(RenderReportTest, ComputesItsSentencesFromTheRecord) {
@@ -150,9 +181,11 @@ TEST(RenderReportTest, ShowsABrokenStepAndNeverRanksIt) {
   verdict["prediction_held"] = true;
   const std::string report = Render(json);
   const std::string section = Section(report, "### `mission_b`");
-  EXPECT_EQ(Row(section, "`wmma_pv`"),
-            "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | – | – | – | 96 | 36.2 | 0 | 5 | "
-            "**no** (4.1e-01 against 1.2e-04) | **BROKEN** | 656.0 |");
+  EXPECT_EQ(
+      Row(section, "`wmma_pv`"),
+      "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | – | – | – | 96 | 36.2 | 0 | 5 | 1600 "
+      "→ 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 | **no** (4.1e-01 against 1.2e-04) | "
+      "**BROKEN** | 656.0 |");
   EXPECT_THAT(section, HasSubstr("- `wmma_pv`: max_err 0.41 exceeds its limit\n"));
   EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
   EXPECT_THAT(Section(report, "### Peers at `mission_b`"), HasSubstr("Ours: `cp_async_stages`"));
@@ -189,9 +222,11 @@ TEST(RenderReportTest, PrintsAnEnDashForEveryFigureThatIsNull) {
     verdict[key] = nullptr;
   }
   verdict["verdict"] = "NOT_APPLICABLE";
-  EXPECT_EQ(Row(Section(Render(json), "### `mission_b`"), "`wmma_pv`"),
-            "| WMMA for P V `wmma_pv` | – | – | – | – | – | – | – | – | – | yes | "
-            "**NOT_APPLICABLE** | 656.0 |");
+  EXPECT_EQ(
+      Row(Section(Render(json), "### `mission_b`"), "`wmma_pv`"),
+      "| WMMA for P V `wmma_pv` | – | – | – | – | – | – | – | – | – | 1600 → 1700: `HMMA` 0 → "
+      "32, `LDS` 80 → 54, `MUFU` 8 → 4 | yes | "
+      "**NOT_APPLICABLE** | 656.0 |");
 }
 
 TEST(RenderReportTest, SaysSoWhenNothingPassedCorrectness) {
@@ -340,6 +375,35 @@ TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
 }
 
+TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatters) {
+  ordered_json json = Synthetic();
+  EXPECT_THAT(Section(Render(json), "## Controls"), Not(HasSubstr("out 1")));
+  const auto miss = [&](const char* shape, double low, double high) {
+    ordered_json& control = Find(json["controls"], "candidate", "control:aa", shape);
+    control["ci_low"] = low;
+    control["ci_high"] = high;
+    control["holds_one"] = false;
+  };
+  miss("small", 1.0001, 1.0004);
+  EXPECT_THAT(
+      Section(Render(json), "## Controls"),
+      HasSubstr("\nThe one interval that leaves out 1, at `small`, misses it by 0.01%. That "
+                "is far inside the neutral zone of ±1%"));
+  miss("long", 0.9990, 0.9998);
+  EXPECT_THAT(
+      Section(Render(json), "## Controls"),
+      HasSubstr("The 2 that leave out 1, at `small` and `long`, miss it by at most 0.02%."));
+  miss("long", 0.980, 0.990);
+  EXPECT_THAT(Section(Render(json), "## Controls"),
+              HasSubstr("by at most 1%. That is as large as effects that verdicts are given on."));
+}
+
+TEST(RenderReportTest, SaysWhatTheCorrectionDoesNotBound) {
+  EXPECT_THAT(Section(Render(Synthetic()), "## How the statistics were made"),
+              HasSubstr("how often a ratio of exactly its gate is called `ADOPT` anywhere, it does "
+                        "not bound as tightly"));
+}
+
 TEST(RenderReportTest, ListsTheWholeProvenance) {
   const std::string provenance = Section(Render(Synthetic()), "## Provenance");
   EXPECT_THAT(provenance, HasSubstr("| `gpu.driver` | `580.0` |"));
@@ -383,6 +447,8 @@ TEST(RenderReportTest, NamesThePathOfADamagedField) {
        "cells[0].p50_us must be above 0, but is 0"},
       {"unknown verdict", [](ordered_json& j) { j["verdicts"][4]["verdict"] = "GREAT"; },
        "verdicts[4].verdict is \"GREAT\", which this build does not know"},
+      {"half a change", [](ordered_json& j) { j["verdicts"][0]["change"]["registers"] = {40}; },
+       "verdicts[0].change.registers must be null or two integers or nulls, but is array"},
       {"unknown shape", [](ordered_json& j) { j["floors"][0]["shape"] = "nowhere"; },
        "floors[0].shape is \"nowhere\", which is not in shapes[]"},
       {"twice", [](ordered_json& j) { j["cells"][1] = j["cells"][0]; },

@@ -35,6 +35,15 @@ TEST(ProportionTest, EachEndLeavesItsTailToTheBinomial) {
   }
 }
 
+TEST(ProportionTest, TheBinomialsLowerTailIsTheSumOfItsTerms) {
+  for (const auto& [k, n] : {std::pair{0, 10}, {5, 10}, {9, 10}, {193, 210}}) {
+    EXPECT_NEAR(BinomialAtMost(k, n, 0.95), 1 - UpperTail(n, k + 1, 0.95), 1e-9)
+        << k << " of " << n;
+  }
+  EXPECT_EQ(BinomialAtMost(10, 10, 0.95), 1);
+  EXPECT_EQ(BinomialAtMost(0, 0, 0.95), 1);
+}
+
 TEST(ProportionTest, NoTrialsSayNothing) {
   EXPECT_EQ(ClopperPearson(0, 0, 0.95).low, 0);
   EXPECT_EQ(ClopperPearson(0, 0, 0.95).high, 1);

@@ -211,6 +211,19 @@ TEST(Registry, QuotesItsPriorFiguresAsItsPriorTextDoes) {
   EXPECT_THAT(std::string(kBaseline.prior.text), ::testing::HasSubstr("2870 us"));
 }
 
+// Pages of techniques print both as sentences, and end them.
+TEST(Registry, RowsSayWhatOtherFamiliesHaveInTheirPlace) {
+  for (const ToggleRow& row : kToggles) {
+    bool everywhere = true;
+    for (const Family family : {Family::kSmem, Family::kWgmma, Family::kMma, Family::kResident}) {
+      everywhere = everywhere && Includes(row.families, family);
+    }
+    EXPECT_EQ(row.elsewhere.empty(), everywhere || row.control) << row.id;
+    EXPECT_FALSE(row.elsewhere.ends_with('.')) << row.id;
+    EXPECT_FALSE(row.lesson.ends_with('.')) << row.id;
+  }
+}
+
 // --- WhyInvalid ----------------------------------------------------------------
 
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {

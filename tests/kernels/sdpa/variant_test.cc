@@ -29,6 +29,21 @@ TEST(ConfigName, LeavesOutTheFirstOnLevelAndSpellsOutOthers) {
             "kv_tiling+cp_async_stages=3+wmma_pv");
 }
 
+TEST(ConfigFromName, ReadsWhatConfigNamePrints) {
+  for (const Config& config : AllConfigs()) {
+    const std::optional<Config> read = ConfigFromName(ConfigName(config));
+    ASSERT_TRUE(read.has_value()) << ConfigName(config);
+    EXPECT_EQ(*read, config) << ConfigName(config);
+  }
+}
+
+TEST(ConfigFromName, ReadsNothingThatTheRegistryDoesntHave) {
+  for (const char* name : {"", "kv_tiling+", "+kv_tiling", "no_such_toggle", "kv_tiling=7",
+                           "kv_tiling=", "cp_async_stages=3x", "minimal_scalar+kv_tiling"}) {
+    EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
+  }
+}
+
 TEST(ConfigName, IsAnotherForEachConfiguration) {
   std::map<std::string, Config> names;
   for (const Config& config : AllConfigs()) {

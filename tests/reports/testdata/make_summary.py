@@ -98,6 +98,17 @@ def cell(variant, config, role, toggle, label, shape, p50, first, resources, sha
     }
 
 
+def change(base, candidate, index):
+    """What step `index` of the ladder does to the kernel."""
+    (registers, smem, ctas), (registers_on, smem_on, ctas_on) = (
+        RESOURCES[arm.removeprefix("ladder:")] for arm in (base, candidate))
+    first = base == "minimal_scalar"
+    return {"registers": [registers, registers_on], "smem_bytes": [smem, smem_on],
+            "spill_bytes": [0, 0], "warps_per_sm": [ctas * (2 if first else 4), ctas_on * 4],
+            "instructions": [1000 + 100 * index, 1100 + 100 * index], "evidence": [0, 32],
+            "opcodes": {"HMMA": [0, 32], "LDS": [80, 60 - index], "MUFU": [8, 4]}}
+
+
 def make_summary():
     cells, verdicts, controls, peers, floors = [], [], [], [], []
     for at, shape in enumerate(SHAPES):
@@ -127,6 +138,7 @@ def make_summary():
                 "within_process_sd": rounded(half), "between_process_sd": rounded(half / 3),
                 "predicted_low": predicted[0], "predicted_high": predicted[1],
                 "prediction_held": (high >= predicted[0] and low <= predicted[1]) if here else None,
+                "change": change(base, candidate, index),
             })
             base = candidate
         for kind, name, toggle, ratio in (("aa", "control:aa", "", 0.9995),
@@ -139,7 +151,9 @@ def make_summary():
                 "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
                 "ci_low": rounded(low), "ci_high": rounded(high),
                 "holds_one": low <= 1 <= high, "timing_verdict": timing,
-                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False})
+                "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False,
+                "mde_ratio": rounded(1 + 1.4 * half), "within_process_sd": rounded(half),
+                "between_process_sd": rounded(half / 4)})
         for peer, times in PEERS_US.items():
             peers.append({
                 "name": peer, "version": "synthetic peer 1.0", "shape": shape, "available": True,
@@ -186,6 +200,47 @@ def make_summary():
                              "intervals_holding_one": sum(c["holds_one"] for c in controls)},
         "micro": [],
     }
+
+
+GRID_LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+GRID_US = {  # of the shortest: arm or peer -> time at head_dim 64, full
+    "hopper:wgmma": 900.0, "hopper:ping_pong": 700.0, "peer:flash": 1100.0, "peer:cudnn": 720.0}
+
+
+def make_grid(head_dims=(64, 128, 256), masks=(False, True), lengths=GRID_LENGTHS):
+    """The synthetic summary as a Hopper record's over lengths, two arms and two peers. Invented."""
+    data = make_summary()
+    data.update(design="hopper", family="hopper", verdicts=[], controls=[], floors=[])
+    first_cell, first_peer = data["cells"][0], data["peers"][0]
+    data["shapes"], data["cells"], data["peers"] = [], [], []
+    for head_dim in head_dims:
+        for causal in masks:
+            for step, seq in enumerate(lengths):
+                shape = f"fa3_d{head_dim}_s{seq}_{'causal' if causal else 'full'}"
+                heads, share = 2048 // head_dim, 0.5 if causal else 1.0
+                pairs = 16384 // seq * heads * seq * seq * share
+                data["shapes"].append({
+                    "name": shape, "batch": 16384 // seq, "heads_q": heads, "heads_kv": heads,
+                    "seq_q": seq, "seq_kv": seq, "head_dim": head_dim, "causal": causal,
+                    "flops": 4.0 * pairs * head_dim, "min_bytes": 8.0 * 16384 * 2048,
+                    "exponentials": pairs})
+                for name, us in GRID_US.items():
+                    # Short and causal ones run below the rate that long ones reach.
+                    slower = (1 + 1.2 * 0.5 ** step) * (1.25 if causal else 1.0)
+                    us = rounded(us * 2 ** step * share * slower
+                                 * (1.1 if "cudnn" in name and causal else 1.0)
+                                 * (64 / head_dim) ** 0.2)
+                    interval = {"ci_low_us": rounded(us * 0.99), "ci_high_us": rounded(us * 1.01)}
+                    if name.startswith("peer:"):
+                        data["peers"].append(dict(first_peer, name=name, shape=shape, p50_us=us,
+                                                  **interval))
+                    else:
+                        data["cells"].append(dict(
+                            first_cell, variant=name, config=name.removeprefix("hopper:"),
+                            role="step", toggle=name.removeprefix("hopper:"), label=name,
+                            shape=shape, p50_us=us,
+                            tflops=rounded(4.0 * pairs * head_dim / us / 1e6), **interval))
+    return data
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+#include "reports/published.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "kernels/sdpa/config.h"
+#include "reports/describe.h"
+#include "reports/sections.h"
+#include "reports/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+// Of the record's shapes with the published head dimension and mask, the one whose length is
+// nearest; null when there is none.
+const Shape* NearestShape(const Summary& summary, const sdpa::Problem& problem) {
+  const Shape* nearest = nullptr;
+  const auto distance = [&](const Shape& s) { return std::abs(s.seq_kv - problem.seq_kv); };
+  for (const Shape& shape : summary.shapes) {
+    if (shape.head_dim != problem.head_dim || shape.causal != problem.causal) continue;
+    if (nearest == nullptr || distance(shape) < distance(*nearest)) nearest = &shape;
+  }
+  return nearest;
+}
+
+std::string Rate(const Summary& summary, std::string_view variant, const Shape& shape) {
+  const Cell* cell = summary.FindCell(variant, shape.name);
+  return cell == nullptr || !summary.IsRanked(*cell) ? std::string(kNone)
+                                                     : FormatTflops(cell->tflops);
+}
+
+}  // namespace
+
+std::string PublishedSection(const Summary& summary) {
+  const PublishedAblation& theirs = kFlashAttention3;
+  if (summary.design != theirs.design) return "";
+  const sdpa::Problem& p = theirs.problem;
+  std::string out =
+      Cat("## Beside ", theirs.whose, "'s own ablation\n\nTheirs: ", theirs.source, "; ",
+          theirs.gpu, ", batch ", p.batch, ", ", p.heads_q, " heads, S = ", p.seq_kv, ", head_dim ",
+          p.head_dim, p.causal ? ", causal" : ", full", ". ");
+  const Shape* shape = NearestShape(summary, p);
+  if (shape == nullptr) {
+    out += "This record has no shape of that head dimension and mask to set beside it.\n\n";
+  } else {
+    Append(&out, "Ours: ", Code(shape->name), " (", DescribeShape(*shape), ") on ",
+           summary.provenance.gpu_name,
+           ". Another GPU, clock and size: compare the ratios, not the rates.\n\n");
+  }
+  Table table({{"left out"},
+               {"theirs: without → whole, TFLOP/s", Align::kRight},
+               {"ratio", Align::kRight},
+               {"our toggle"},
+               {"ours: without → whole, TFLOP/s", Align::kRight},
+               {"ratio, adjusted interval", Align::kRight},
+               {"verdict"},
+               {"remark"}});
+  for (const PublishedArm& arm : theirs.arms) {
+    std::vector<std::string> row = {
+        std::string(arm.without),
+        Cat(FormatSignificant(arm.tflops, 3), " → ", FormatSignificant(theirs.whole_tflops, 3)),
+        FormatRatio(theirs.whole_tflops / arm.tflops)};
+    row.resize(7, std::string(kNone));
+    std::string remark(arm.remark);
+    if (arm.toggle != nullptr) {
+      const std::string_view id = sdpa::ToggleId(arm.toggle);
+      row[3] = Code(id);
+      const Verdict* verdict =
+          shape == nullptr ? nullptr : FindToggleVerdict(summary, id, shape->name);
+      if (verdict != nullptr) {
+        row[4] = Cat(Rate(summary, verdict->base, *shape), " → ",
+                     Rate(summary, verdict->candidate, *shape));
+        if (HasMeaning(*verdict)) row[5] = RatioWithInterval(verdict->ratio);
+        row[6] = Cat("**", verdict->verdict, "**");
+        if (verdict->base.ends_with("(+dependents)")) {
+          Append(&remark, remark.empty() ? "" : "; ", "what needs it goes with it");
+        }
+      } else if (shape != nullptr) {
+        Append(&remark, remark.empty() ? "" : "; ", "the record doesn't judge it there");
+      }
+    }
+    row.push_back(remark.empty() ? std::string(kNone) : remark);
+    table.AddRow(row);
+  }
+  return out + table.ToMarkdown();
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,52 @@
+// Ablations that others published of kernels like ours, to stand beside our own.
+//
+// Contract: figures and their source, and nothing of ours. An arm names the toggle whose leaving
+// out is the same change; none where no toggle of ours is that change alone.
+//
+//   const PublishedAblation& theirs = kFlashAttention3;
+//   for (const PublishedArm& arm : theirs.arms) Add(theirs.whole_tflops / arm.tflops);
+
+#ifndef WARPLEDGER_REPORTS_PUBLISHED_H_
+#define WARPLEDGER_REPORTS_PUBLISHED_H_
+
+#include <string_view>
+
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/problem.h"
+
+namespace warpledger::report {
+
+struct PublishedArm {
+  std::string_view without;            // what was left out, in the author's terms
+  sdpa::ToggleField toggle = nullptr;  // ours; null: none is this change alone
+  std::string_view remark = {};        // why none is, or how ours differs
+  double tflops = 0;                   // of the kernel without it
+};
+
+struct PublishedAblation {
+  std::string_view whose;
+  std::string_view source;
+  std::string_view gpu;
+  std::string_view design;  // ours that leaves toggles out of the same kind of kernel
+  sdpa::Problem problem;
+  double whole_tflops = 0;
+  PublishedArm arms[2];
+};
+
+inline constexpr PublishedAblation kFlashAttention3 = {
+    .whose = "FlashAttention-3",
+    .source = "arXiv 2407.08608, its table of pipelining ablations",
+    .gpu = "H100 SXM5",
+    .design = "hopper_leave_one_out",
+    .problem = {4, 16, 16, 8448, 8448, 128, false},
+    .whole_tflops = 661,
+    .arms = {{.without = "overlap of GEMM and softmax within a warpgroup",
+              .toggle = &sdpa::Config::softmax_overlap,
+              .tflops = 582},
+             {.without = "warp specialisation",
+              .remark = "our kernel has no form in which the consumers load by themselves",
+              .tflops = 570}}};
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_PUBLISHED_H_

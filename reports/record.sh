@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Records on this machine's GPU what reports/ is made of.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+reports/record.sh OUTDIR [--only SET[,SET…]] [--prefix PREFIX] [--python PYTHON]
+                  [--dry_run] [-- FLAGS]
+reports/record.sh --list
+
+Measures each set below with `warpledger run` into OUTDIR/SET, after the same call
+was stopped only what is left. A set that fails does not keep the others from
+being measured. Copy OUTDIR/SET to reports/data/<gpu>/<design>-<time>, then run
+reports/regenerate.py.
+
+  --only SET,…     only these sets, in this order
+  --prefix PREFIX  an install tree or a build folder (default: build)
+  --python PYTHON  has PyTorch, whose attention is timed beside ours (default: python3)
+  --dry_run        only say what each set takes
+  -- FLAGS         further flags of `warpledger run`, say --processes=3
+
+Microbenchmarks: micro/record.sh. Profiles: `warpledger profile`. Calibration:
+`warpledger calibrate`.
+
+Exit codes: 0 all sets are whole; 1 a set failed; 2 wrong use; 3 no program.
+TEXT
+}
+
+# set | design | shapes | flags
+readonly kSquare=mission_a,mission_b,long
+readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
+readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
+readonly kFlash2D128=fa3_d128_s2048_full,fa3_d128_s2048_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal
+readonly kSets="
+ladder|ladder|ladder|
+hopper_small|hopper_small|mission_a,mission_b,medium,long|
+hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
+hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=12
+mma|mma|$kSquare,$kFlash2|
+mma_d128|mma_d128|$kFlash2D128|
+mma_leave_one_out|mma_leave_one_out|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_groups|mma_groups|mission_a,mission_b,medium,long|
+mma_tiles|mma_tiles|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_exp|mma_exp|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_layout|mma_layout|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_stages|mma_stages|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_options|mma_options|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_decode|mma_decode|decode_b1,decode_b16|
+stage2_plus|stage2_plus|$kSquare,fa3_d64_s2048_causal|--peers=off
+one_on|one_on|$kSquare|--peers=off
+leave_one_out|leave_one_out|$kSquare|--peers=off
+factorial|factorial|small,mission_b,long|--peers=off
+"
+
+fail() {
+  echo "record.sh: $2" >&2
+  exit "$1"
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out="" only="" prefix=$root/build python=python3 dry_run=0
+flags=()
+while (($# > 0)); do
+  case $1 in
+    --help | -h) usage && exit 0 ;;
+    --list) awk -F'|' 'NF { printf "%-22s %s on %s %s\n", $1, $2, $3, $4 }' <<<"$kSets" && exit 0 ;;
+    --dry_run) dry_run=1 ;;
+    --only | --prefix | --python)
+      (($# >= 2)) || fail 2 "$1 needs a value"
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --only=* | --prefix=* | --python=*)
+      set -- "${1%%=*}" "${1#*=}" "${@:2}"
+      continue
+      ;;
+    --) shift && flags=("$@") && break ;;
+    -*) fail 2 "unknown argument '$1'; see --help" ;;
+    *)
+      [[ -z $out ]] || fail 2 "one folder, not '$out' and '$1'; see --help"
+      out=$1
+      ;;
+  esac
+  shift
+done
+[[ -n $out ]] || { usage >&2; exit 2; }
+warpledger=$prefix/bin/warpledger
+[[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
+
+set_of() { # the line of a set
+  grep -m 1 "^$1|" <<<"$kSets" || fail 2 "no set '$1'; see --list"
+}
+if [[ -z $only ]]; then
+  sets=$(awk -F'|' 'NF { print $1 }' <<<"$kSets")
+else
+  sets=${only//,/ }
+  for set in $sets; do set_of "$set" >/dev/null; done
+fi
+
+mkdir -p "$out"
+failed=()
+for set in $sets; do
+  IFS='|' read -r _ design shapes own <<<"$(set_of "$set")"
+  echo "== $set: $design on $shapes"
+  extra=()
+  ((dry_run)) && extra+=(--dry_run)
+  read -ra own_flags <<<"$own"
+  started=$SECONDS
+  status=0
+  "$warpledger" run --design="$design" --shapes="$shapes" --out="$out/$set" --python="$python" \
+    ${own_flags[@]+"${own_flags[@]}"} ${extra[@]+"${extra[@]}"} ${flags[@]+"${flags[@]}"} || status=$?
+  echo "== $set: exit code $status after $((SECONDS - started)) s"
+  ((status == 0)) || failed+=("$set")
+done
+((${#failed[@]} == 0)) || fail 1 "failed: ${failed[*]}"

@@ -1,0 +1,54 @@
+// What the index and the pages of techniques share (techniques.h), and one such page.
+//
+// Contract: as techniques.h; pure functions of the records and the registry.
+
+#ifndef WARPLEDGER_REPORTS_TECHNIQUE_PAGE_H_
+#define WARPLEDGER_REPORTS_TECHNIQUE_PAGE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/sdpa/config.h"
+#include "reports/machine_code.h"
+#include "reports/summary_view.h"
+#include "reports/techniques.h"
+
+namespace warpledger::report {
+
+inline constexpr char kTechniqueIndexFile[] = "techniques.md";
+
+// The families in the pages' order; a toggle of several stands with its first.
+inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
+                                             sdpa::Family::kWgmma, sdpa::Family::kResident};
+
+struct ReadRecord {
+  Summary summary;
+  MachineCode code;
+  std::vector<std::string> changed;  // since it was made
+};
+
+struct Judgement {
+  const ReadRecord* record;
+  const Verdict* verdict;
+};
+
+// Every verdict on a toggle, in the order of the records.
+std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
+                                    std::string_view toggle);
+
+// Below the folder of the GPU's reports.
+std::string TechniquePath(const sdpa::ToggleRow& row);
+// The report of the design, from a page that lies `up` ("../") below it.
+std::string DesignLink(const Summary& summary, std::string_view up);
+// "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
+std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);
+// "1.020× to 1.310×" over the ratios that mean something; "" where none does.
+std::string RatioRange(const std::vector<const Verdict*>& verdicts);
+
+// `records` must not be empty.
+Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_TECHNIQUE_PAGE_H_

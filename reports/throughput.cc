@@ -1,0 +1,254 @@
+// How fast the kernels are as sequences get longer, beside the peers.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "reports/describe.h"
+#include "reports/sections.h"
+#include "reports/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+// Fewer lengths make no curve. plots/throughput.py has the same rule.
+constexpr size_t kFewestLengths = 3;
+
+// Shapes that differ in their length alone: as many tokens and columns each.
+struct LengthSeries {
+  int64_t head_dim = 0;
+  bool causal = false;
+  std::vector<const Shape*> shapes;  // by rising length
+};
+
+bool IsOurs(const Summary& summary, const Cell& cell) {
+  return cell.role != "aa" && cell.role != "null" && summary.IsRanked(cell);
+}
+
+const Cell* FastestArm(const Summary& summary, const Shape& shape) {
+  const Cell* fastest = nullptr;
+  for (const Cell& cell : summary.cells) {
+    if (cell.shape != shape.name || !IsOurs(summary, cell)) continue;
+    if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
+  }
+  return fastest;
+}
+
+const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape) {
+  for (const Peer& peer : summary.peers) {
+    if (peer.name == name && peer.shape == shape.name && peer.available && peer.correct == true &&
+        peer.p50_us.value) {
+      return &peer;
+    }
+  }
+  return nullptr;
+}
+
+// By head dimension, full before causal; of several series of one mask the one with most lengths.
+std::vector<LengthSeries> SeriesOf(const Summary& summary) {
+  using Key = std::tuple<int64_t, bool, int64_t, int64_t, int64_t>;
+  std::map<Key, std::vector<const Shape*>> by_key;
+  for (const Shape& shape : summary.shapes) {
+    if (shape.seq_q != shape.seq_kv) continue;
+    by_key[{shape.head_dim, shape.causal, shape.batch * shape.seq_q, shape.heads_q, shape.heads_kv}]
+        .push_back(&shape);
+  }
+  std::vector<LengthSeries> out;
+  for (auto& [key, shapes] : by_key) {
+    std::stable_sort(shapes.begin(), shapes.end(),
+                     [](const Shape* a, const Shape* b) { return a->seq_q < b->seq_q; });
+    if (shapes.size() < kFewestLengths) continue;
+    // Nothing of it was measured, so there is no curve either.
+    if (std::none_of(shapes.begin(), shapes.end(), [&](const Shape* shape) {
+          return FastestArm(summary, *shape) != nullptr ||
+                 summary.FastestPeer(shape->name) != nullptr;
+        })) {
+      continue;
+    }
+    LengthSeries series = {std::get<0>(key), std::get<1>(key), std::move(shapes)};
+    if (!out.empty() && out.back().head_dim == series.head_dim &&
+        out.back().causal == series.causal) {
+      if (series.shapes.size() > out.back().shapes.size()) out.back() = std::move(series);
+    } else {
+      out.push_back(std::move(series));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> PeerNames(const Summary& summary) {
+  std::vector<std::string> names;
+  for (const Peer& peer : summary.peers) {
+    if (std::find(names.begin(), names.end(), peer.name) == names.end()) names.push_back(peer.name);
+  }
+  return names;
+}
+
+double TeraflopsPerS(const Shape& shape, double us) { return shape.flops / us / 1e6; }
+
+class GeometricMean {
+ public:
+  void Add(double ratio) {
+    log_ += std::log(ratio);
+    ++n_;
+  }
+  int64_t n() const { return n_; }
+  double value() const { return std::exp(log_ / static_cast<double>(n_)); }
+
+ private:
+  double log_ = 0;
+  int64_t n_ = 0;
+};
+
+std::string SeriesName(const LengthSeries& series) {
+  return Cat("head_dim ", series.head_dim, series.causal ? ", causal" : ", full");
+}
+
+// Every length of any series.
+std::vector<int64_t> Lengths(const std::vector<LengthSeries>& all) {
+  std::vector<int64_t> out;
+  for (const LengthSeries& series : all) {
+    for (const Shape* shape : series.shapes) out.push_back(shape->seq_q);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// One row per series and line, one column per length; `cell` gives a shape's text.
+template <typename CellText>
+void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>& lengths,
+            std::vector<std::string> row, CellText cell) {
+  for (const int64_t length : lengths) {
+    const auto shape = std::find_if(series.shapes.begin(), series.shapes.end(),
+                                    [&](const Shape* s) { return s->seq_q == length; });
+    row.push_back(shape == series.shapes.end() ? std::string(kNone) : cell(**shape));
+  }
+  table.AddRow(std::move(row));
+}
+
+std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& all) {
+  const std::vector<int64_t> lengths = Lengths(all);
+  std::vector<Table::Column> columns = {{"TFLOP/s"}, {"of"}};
+  for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
+  Table table(columns);
+  for (const LengthSeries& series : all) {
+    AddRow(table, series, lengths, {SeriesName(series), "our fastest arm"}, [&](const Shape& s) {
+      const Cell* cell = FastestArm(summary, s);
+      return cell == nullptr ? std::string(kNone)
+                             : FormatTflops(TeraflopsPerS(s, *cell->p50_us.value));
+    });
+    for (const std::string& name : PeerNames(summary)) {
+      AddRow(table, series, lengths, {SeriesName(series), PeerName(name)}, [&](const Shape& s) {
+        const Peer* peer = RankedPeer(summary, name, s);
+        return peer == nullptr ? std::string(kNone)
+                               : FormatTflops(TeraflopsPerS(s, *peer->p50_us.value));
+      });
+    }
+  }
+  return table.ToMarkdown();
+}
+
+std::string RatioTable(const Summary& summary, const std::vector<LengthSeries>& all) {
+  const std::vector<int64_t> lengths = Lengths(all);
+  std::vector<Table::Column> columns = {{"ours over the best peer"}};
+  for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
+  Table table(columns);
+  for (const LengthSeries& series : all) {
+    AddRow(table, series, lengths, {SeriesName(series)}, [&](const Shape& s) {
+      const Cell* cell = FastestArm(summary, s);
+      const Peer* peer = summary.FastestPeer(s.name);
+      if (cell == nullptr || peer == nullptr) return std::string(kNone);
+      return Cat(FormatRatio(*peer->p50_us.value / *cell->p50_us.value), " (", PeerName(peer->name),
+                 ")");
+    });
+  }
+  return table.ToMarkdown();
+}
+
+// The arm whose geometric mean over the best peers is the largest, of those that are ranked in
+// every cell where a peer is.
+std::string BestSingleArm(const Summary& summary, const std::vector<const Shape*>& shapes) {
+  std::map<std::string, GeometricMean> arms;
+  for (const Shape* shape : shapes) {
+    const Peer* peer = summary.FastestPeer(shape->name);
+    for (const Cell& cell : summary.cells) {
+      if (cell.shape != shape->name || !IsOurs(summary, cell)) continue;
+      arms[cell.variant].Add(*peer->p50_us.value / *cell.p50_us.value);
+    }
+  }
+  const std::pair<const std::string, GeometricMean>* best = nullptr;
+  for (const auto& arm : arms) {
+    if (arm.second.n() != static_cast<int64_t>(shapes.size())) continue;
+    if (best == nullptr || arm.second.value() > best->second.value()) best = &arm;
+  }
+  if (best == nullptr) return " No single arm is ranked in all of these cells.";
+  return Cat(" Of single arms the best is ", Code(best->first), ", at ",
+             FormatRatio(best->second.value()), " over the same cells.");
+}
+
+std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) {
+  constexpr double kFarBehind = 0.9;
+  GeometricMean best_peer;
+  std::map<std::string, GeometricMean> by_peer;
+  std::vector<const Shape*> compared;
+  std::vector<std::string> behind;
+  size_t cells = 0;
+  for (const LengthSeries& series : all) {
+    cells += series.shapes.size();
+    for (const Shape* shape : series.shapes) {
+      const Cell* cell = FastestArm(summary, *shape);
+      const Peer* peer = summary.FastestPeer(shape->name);
+      if (cell == nullptr || peer == nullptr) continue;
+      const double ratio = *peer->p50_us.value / *cell->p50_us.value;
+      best_peer.Add(ratio);
+      compared.push_back(shape);
+      if (ratio < kFarBehind)
+        behind.push_back(Cat(Code(shape->name), " (", FormatRatio(ratio), ")"));
+      for (const std::string& name : PeerNames(summary)) {
+        if (const Peer* each = RankedPeer(summary, name, *shape); each != nullptr) {
+          by_peer[name].Add(*each->p50_us.value / *cell->p50_us.value);
+        }
+      }
+    }
+  }
+  if (compared.empty()) return "\nNo cell has both a ranked arm of ours and a peer.\n";
+  std::vector<std::string> peers;
+  for (const std::string& name : PeerNames(summary)) {
+    const auto found = by_peer.find(name);
+    if (found == by_peer.end()) continue;
+    peers.push_back(Cat(PeerName(name), " ", FormatRatio(found->second.value()), " (",
+                        Count(found->second.n(), "cell"), ")"));
+  }
+  return Cat("\nOver ", compared.size(), " of ", Count(static_cast<int64_t>(cells), "cell"),
+             " the geometric mean of our fastest arm over the best peer is **",
+             FormatRatio(best_peer.value()), "**. Over each peer: ", JoinWords(peers), ".",
+             BestSingleArm(summary, compared), "\n\n",
+             behind.empty() ? Cat("No cell is below ", FormatLimit(kFarBehind), ".")
+                            : Cat("Below ", FormatLimit(kFarBehind), ": ", JoinWords(behind), "."),
+             "\n");
+}
+
+}  // namespace
+
+std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
+  const std::vector<LengthSeries> all = SeriesOf(summary);
+  if (all.empty()) return "";
+  std::string out = Cat(
+      "## Throughput by length\n\n![TFLOP/s by sequence length](", picture_prefix, summary.design,
+      "_throughput.svg)\n\nShapes that differ in their length alone, as many "
+      "tokens each. FLOP are those of the keys that the mask shows: under the "
+      "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
+      "fastest arm is another one from cell to cell.\n\n",
+      RateTable(summary, all));
+  if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
+  return Cat(out, "\n", RatioTable(summary, all), Means(summary, all));
+}
+
+}  // namespace warpledger::report

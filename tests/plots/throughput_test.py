@@ -1,0 +1,101 @@
+"""TFLOP/s by length: what the figure shows, that it is readable, and when there is none."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+
+from make_summary import GRID_LENGTHS, make_grid, make_summary  # noqa: E402
+from plots import render, throughput  # noqa: E402
+from plots.summary import Summary, SummaryError  # noqa: E402
+from figure_test_case import FigureTest  # noqa: E402
+
+
+def line(axes, label):
+    return next(drawn for drawn in axes.lines if drawn.get_label() == label)
+
+
+class ThroughputTest(FigureTest):
+    def test_a_panel_stands_for_each_head_dimension_and_mask(self):
+        figure = throughput.draw(Summary(make_grid()))
+        texts = self.assert_readable(figure)
+        self.assertEqual(len(figure.axes), 6)
+        for title in "head_dim 64, full", "head_dim 256, causal":
+            self.assertIn(title, texts)
+        self.assertIn("16k", texts)
+
+    def test_a_point_is_the_shapes_flop_over_the_fastest_arms_time(self):
+        data = make_grid(head_dims=(128,), masks=(True,))
+        axes = throughput.draw(Summary(data)).axes[0]
+        drawn = line(axes, throughput.OURS)
+        self.assertEqual(list(drawn.get_xdata()), list(GRID_LENGTHS))
+        for shape, rate in zip(data["shapes"], drawn.get_ydata()):
+            us = min(cell["p50_us"] for cell in data["cells"] if cell["shape"] == shape["name"])
+            self.assertAlmostEqual(rate, shape["flops"] / us / 1e6)
+        flash = next(peer for peer in data["peers"] if peer["name"] == "peer:flash")
+        self.assertAlmostEqual(line(axes, "flash (FA2)").get_ydata()[0],
+                               data["shapes"][0]["flops"] / flash["p50_us"] / 1e6)
+
+    def test_wrong_or_untimed_arms_are_no_points(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        for cell in data["cells"]:
+            cell["correct"] = cell["variant"] != "hopper:ping_pong"
+        for cell in data["cells"][:2]:
+            cell["correct"] = False  # all of S = 512
+        axes = throughput.draw(Summary(data)).axes[0]
+        self.assertEqual(list(line(axes, throughput.OURS).get_xdata()), list(GRID_LENGTHS[1:]))
+
+    def test_the_title_is_the_geometric_mean_over_the_best_peer(self):
+        data = make_grid(head_dims=(64,), masks=(False,), lengths=GRID_LENGTHS[:3])
+        for peer in data["peers"]:
+            us = min(cell["p50_us"] for cell in data["cells"] if cell["shape"] == peer["shape"])
+            ratio = {512: 0.5, 1024: 2.0, 2048: 8.0}[int(peer["shape"].split("_s")[1].split("_")[0])]
+            peer["p50_us"] = us * ratio * (1 if peer["name"] == "peer:cudnn" else 3)
+            peer.update(ci_low_us=None, ci_high_us=None)
+        title = throughput.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
+        self.assertIn("2.00× the best peer over 3 cells (geometric mean), 0.500× to 8.00×", title)
+
+    def test_without_peers_the_title_names_the_highest_rate(self):
+        data = make_grid()
+        data["peers"] = []
+        self.assertIn("reaches", throughput.draw(Summary(data)).texts[-2].get_text())
+
+    def test_shapes_that_differ_in_more_than_their_length_are_no_curve(self):
+        # small, medium, mission_a, mission_b and long have five lengths, but unlike sizes.
+        self.assertEqual(throughput.panels(Summary(make_summary())), {})
+        self.assertNotIn("ladder_throughput", render.figures(Summary(make_summary())))
+        two = make_grid(lengths=GRID_LENGTHS[:2])
+        with self.assertRaisesRegex(SummaryError, "3 lengths"):
+            throughput.draw(Summary(two))
+        self.assertIn("hopper_throughput", render.figures(Summary(make_grid())))
+
+    def test_several_records_join_in_one_figure(self):
+        first = Summary(make_grid(head_dims=(64,), masks=(True,)))
+        second = Summary(make_grid(head_dims=(128,), masks=(False,)))
+        texts = self.assert_readable(throughput.draw(first, second))
+        self.assertEqual(texts.count("not in the record"), 2)
+        with self.assertRaisesRegex(SummaryError, "two records hold head_dim 64, causal"):
+            throughput.draw(first, Summary(make_grid()))
+
+    def test_render_takes_several_summaries(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            arguments = []
+            for head_dim in 64, 256:
+                path = folder / f"{head_dim}.json"
+                path.write_text(json.dumps(make_grid(head_dims=(head_dim,))))
+                arguments += ["--summary", path]
+            subprocess.run([sys.executable, "-B", ROOT / "plots" / "render.py", *arguments, "--out",
+                            folder / "out"], check=True, timeout=200, capture_output=True)
+            self.assertEqual(sorted(path.name for path in (folder / "out").iterdir()),
+                             ["throughput.png", "throughput.svg"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,72 @@
+"""reports/record.sh: every set names a design and shapes that there are, and bad calls say so.
+
+    record_sh_test.py path/to/warpledger
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "reports" / "record.sh"
+PREFIX = ""
+
+
+def call(*arguments):
+    return subprocess.run([str(SCRIPT), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=200, check=False)
+
+
+def sets():
+    return [line.split()[0] for line in call("--list").stdout.splitlines()]
+
+
+class RecordShTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name) / "out"
+
+    def test_every_set_is_a_run_that_this_program_can_make(self):
+        self.assertGreater(len(sets()), 10)
+        self.assertEqual(len(set(sets())), len(sets()))
+        done = call(self.out, "--prefix", PREFIX, "--dry_run")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for name in sets():
+            self.assertIn(f"== {name}: exit code 0", done.stdout)
+        self.assertEqual(done.stdout.count("this build holds all of them"), len(sets()))
+        self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_a_part_of_the_sets_with_further_flags(self):
+        done = call(self.out, "--prefix", PREFIX, "--only=one_on,ladder", "--dry_run", "--",
+                    "--processes=3", "--shapes=small")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertLess(done.stdout.index("== one_on"), done.stdout.index("== ladder"))
+        self.assertEqual(done.stdout.count("= 3 processes x 1 shapes"), 2)
+
+    def test_one_failure_does_not_keep_the_others_from_running(self):
+        done = call(self.out, "--prefix", PREFIX, "--only", "ladder,one_on", "--dry_run", "--",
+                    "--shapes=nowhere")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("== one_on: exit code 2", done.stdout)
+        self.assertIn("failed: ladder one_on", done.stderr)
+
+    def test_bad_calls_say_what_is_wrong(self):
+        for arguments, code, words in (
+                ((), 2, "reports/record.sh OUTDIR"),
+                ((self.out, "--only", "lader", "--prefix", PREFIX), 2, "no set 'lader'"),
+                ((self.out, "--speed"), 2, "unknown argument '--speed'"),
+                ((self.out, self.out), 2, "one folder"),
+                ((self.out, "--prefix", self.out), 3, "no program")):
+            with self.subTest(arguments=arguments):
+                done = call(*arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(words, done.stderr)
+        self.assertFalse(self.out.exists())
+
+
+if __name__ == "__main__":
+    PREFIX = str(pathlib.Path(sys.argv.pop(1)).resolve().parents[1])
+    unittest.main()

@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "reports/sections.h"
+#include "reports/summary_view.h"
+
+namespace warpledger::report {
+namespace {
+
+using ::nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+ordered_json Synthetic() {
+  std::ifstream file("tests/reports/testdata/summary.json");
+  EXPECT_TRUE(file) << "run the test from the repository's root";
+  return ordered_json::parse(file);
+}
+
+// The synthetic record as if its shapes were of S = 512 to 8192 at one size, for which the last
+// step takes 100 us and the only peer as many times as `ratios` say.
+ordered_json Grid(const std::vector<double>& ratios) {
+  ordered_json json = Synthetic();
+  ordered_json peers = ordered_json::array();
+  for (size_t i = 0; i < json["shapes"].size(); ++i) {
+    ordered_json& shape = json["shapes"][i];
+    const int64_t seq = 512 << i;
+    shape["batch"] = 16384 / seq;
+    shape["heads_q"] = shape["heads_kv"] = 32;
+    shape["seq_q"] = shape["seq_kv"] = seq;
+    shape["flops"] = 1e10;
+    for (ordered_json& cell : json["cells"]) {
+      if (cell["shape"] != shape["name"]) continue;
+      cell["p50_us"] = cell["variant"] == "ladder:wmma_pv" ? 100.0 : 200.0;
+    }
+    ordered_json peer = json["peers"][0];
+    peer["name"] = "peer:cudnn";
+    peer["shape"] = shape["name"];
+    peer["p50_us"] = 100.0 * ratios[i];
+    peers.push_back(peer);
+  }
+  json["peers"] = peers;
+  return json;
+}
+
+std::string Section(const ordered_json& json) {
+  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return summary.ok() ? ThroughputSection(*summary, "plots/") : "";
+}
+
+TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) {
+  EXPECT_EQ(Section(Synthetic()), "");
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  for (size_t i = 2; i < 5; ++i) json["shapes"][i]["heads_q"] = 8 + i;
+  EXPECT_EQ(Section(json), "");
+  json["shapes"][2]["heads_q"] = 32;
+  EXPECT_THAT(Section(json), HasSubstr("| TFLOP/s | of | S = 512 | S = 1024 | S = 2048 |\n"));
+}
+
+TEST(ThroughputSectionTest, ShowsRatesAndRatiosByLength) {
+  const std::string text = Section(Grid({0.5, 1, 2, 4, 8}));
+  EXPECT_THAT(text, HasSubstr("](plots/ladder_throughput.svg)"));
+  EXPECT_THAT(text, HasSubstr("| head_dim 64, full | our fastest arm | 100 | 100 | 100 | 100 | 100 "
+                              "|\n| head_dim 64, full | cudnn | 200 | 100 | 50.0 | 25.0 | 12.5 |"));
+  EXPECT_THAT(text,
+              HasSubstr("| head_dim 64, full | 0.500× (cudnn) | 1.000× (cudnn) | 2.00× (cudnn) "
+                        "| 4.00× (cudnn) | 8.00× (cudnn) |"));
+}
+
+TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
+  ordered_json json = Grid({0.5, 1, 2, 4, 8});
+  // A second peer that is slower everywhere changes nothing but its own mean.
+  const size_t count = json["peers"].size();
+  for (size_t i = 0; i < count; ++i) {
+    ordered_json peer = json["peers"][i];
+    peer["name"] = "peer:flash";
+    peer["p50_us"] = 2 * peer["p50_us"].get<double>();
+    json["peers"].push_back(peer);
+  }
+  const std::string text = Section(json);
+  EXPECT_THAT(text,
+              HasSubstr("Over 5 of 5 cells the geometric mean of our fastest arm over the best "
+                        "peer is **2.00×**. Over each peer: cudnn 2.00× (5 cells) and flash "
+                        "4.00× (5 cells). Of single arms the best is `ladder:wmma_pv`, at "
+                        "2.00× over the same cells."));
+  EXPECT_THAT(text, HasSubstr("Below 0.90×: `small` (0.500×)."));
+}
+
+TEST(ThroughputSectionTest, WrongArmsAndPeersCountNowhere) {
+  ordered_json json = Grid({0.5, 1, 2, 4, 8});
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["shape"] == "small" && cell["variant"] == "ladder:wmma_pv") cell["correct"] = false;
+  }
+  json["peers"][1]["correct"] = false;
+  const std::string text = Section(json);
+  EXPECT_THAT(text, HasSubstr("| our fastest arm | 50.0 | 100 |"));
+  EXPECT_THAT(text, HasSubstr("Over 4 of 5 cells"));
+  EXPECT_THAT(text, HasSubstr("| head_dim 64, full | 0.250× (cudnn) | – | 2.00× (cudnn) |"));
+  // The last step is not ranked at `small`, so it is not the one for all cells.
+  EXPECT_THAT(text, testing::Not(HasSubstr("Of single arms the best is `ladder:wmma_pv`")));
+}
+
+TEST(ThroughputSectionTest, MasksHaveRowsOfTheirOwn) {
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  for (ordered_json shape : ordered_json(json["shapes"])) {
+    shape["name"] = shape["name"].get<std::string>() + "_causal";
+    shape["causal"] = true;
+    json["shapes"].push_back(shape);
+  }
+  // Nothing ran under the mask: no rows.
+  EXPECT_THAT(Section(json), testing::Not(HasSubstr("causal |")));
+  for (ordered_json cell : ordered_json(json["cells"])) {
+    cell["shape"] = cell["shape"].get<std::string>() + "_causal";
+    json["cells"].push_back(cell);
+  }
+  EXPECT_THAT(Section(json), HasSubstr("| head_dim 64, causal | – | – | – | – | – |"));
+  EXPECT_THAT(Section(json), HasSubstr("Over 5 of 10 cells"));
+}
+
+}  // namespace
+}  // namespace warpledger::report
