@@ -9,6 +9,9 @@
 //   mma_options        what is no step of the ladder, each on the ladder's end
 //   mma_groups         few rows: groups of warps and split-KV
 //   mma_decode         one row a head: split-KV, head packing, and both
+//   mma_dtype          8-bit K and V on the ladder's end, with scales per head and per tile
+//   mma_decode_dtype   the same where K and V are all that is read
+//   mma_bf16           the kernel of mma_d128 in fp16 and bf16, each beside its peers
 //
 // Arms of the same configuration in several designs are one compiled instance.
 
@@ -202,17 +205,26 @@ inline Design MmaGroupsDesign() {
   return design;
 }
 
-// One row of each head: a warp per 16-row tile and four groups of keys.
-inline Design MmaDecodeDesign() {
-  using sdpa::Config;
-  Config config = MmaEverythingOn();
+// Decoding with everything that helps it; K and V are its whole traffic.
+inline sdpa::Config MmaDecodeEverythingOn() {
+  sdpa::Config config = MmaEverythingOn();
   config.mma_tile = 3;
   config.mma_key_groups = 4;
   config.mma_cp_async_stages = 3;
   config.mma_lazy_rescale = 0;
   config.mma_longest_first = 0;
+  config.mma_pack_heads = 1;
+  config.mma_split_kv = 1;
+  return config;
+}
+
+// One row of each head: a warp per 16-row tile and four groups of keys.
+inline Design MmaDecodeDesign() {
+  using sdpa::Config;
+  Config config = MmaDecodeEverythingOn();
+  config.mma_split_kv = 0;
   Config packed = config;
-  packed.mma_pack_heads = 1;
+  config.mma_pack_heads = 0;
   Design design = {
       .name = "mma_decode",
       .label = "decoding with the mma kernel: split-KV, head packing, and both",
@@ -229,23 +241,73 @@ inline Design MmaDecodeDesign() {
   return design;
 }
 
+// Every way to store K and V in 8 bits on `config`, each against 16 bits; then a scale per
+// tile, against the same format with one per head.
+inline Design MmaDtypeDesign(const std::string& name, const std::string& label,
+                             const sdpa::Config& config, std::vector<int> head_dims) {
+  using sdpa::Config;
+  Design design = {
+      .name = name,
+      .label = label,
+      .arms =
+          {{.name = name + ":fp16", .config = config, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = std::move(head_dims)};
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.field != &Config::mma_kv_dtype) continue;
+    for (std::size_t i = 1; i < row.levels.count; ++i) {
+      const int level = row.levels.values[i];
+      const std::string arm = name + ":mma_kv_dtype=" + std::to_string(level);
+      AddStep(arm, config, row.field, level, name + ":fp16", &design);
+    }
+  }
+  for (const sdpa::MmaKv kv : {sdpa::MmaKv::kUint8Arithmetic, sdpa::MmaKv::kE4m3}) {
+    Config stored = config;
+    stored.mma_kv_dtype = static_cast<int>(kv);
+    const std::string base = name + ":mma_kv_dtype=" + std::to_string(stored.mma_kv_dtype);
+    AddStep(base + "+block_scale", stored, &Config::mma_kv_block_scale, 1, base, &design);
+  }
+  PlantControls(name, name + ":fp16", config, &design);
+  return design;
+}
+
+// No toggle: another dtype is another problem.
+inline Design MmaBf16Design() {
+  const sdpa::Config config = MmaWideCore();
+  Design design = {
+      .name = "mma_bf16",
+      .label = "the mma kernel with Q in shared memory, in fp16 and in bf16",
+      .arms =
+          {{.name = "mma_bf16:full", .config = config, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {64, 128},
+      .dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16}};
+  PlantControls("mma_bf16", "mma_bf16:full", config, &design);
+  return design;
+}
+
 inline std::vector<Design> MmaDesigns() {
   using sdpa::Config;
   Config core = MmaEverythingOn();
   core.mma_tile = 0;
-  return {MmaDesign(),
-          MmaLeaveOneOutDesign(),
-          MmaD128Design(),
-          MmaSweepDesign("mma_layout", "shared-memory layouts of the mma kernel", core,
-                         &Config::mma_smem_layout),
-          MmaSweepDesign("mma_stages", "depths of the mma kernel's cp.async ring", core,
-                         &Config::mma_cp_async_stages),
-          MmaSweepDesign("mma_exp", "the mma kernel's exponentials", MmaEverythingOn(),
-                         &Config::mma_exp),
-          MmaSweepDesign("mma_tiles", "tiles of the mma kernel", core, &Config::mma_tile),
-          MmaOptionsDesign(),
-          MmaGroupsDesign(),
-          MmaDecodeDesign()};
+  return {
+      MmaDesign(),
+      MmaLeaveOneOutDesign(),
+      MmaD128Design(),
+      MmaSweepDesign("mma_layout", "shared-memory layouts of the mma kernel", core,
+                     &Config::mma_smem_layout),
+      MmaSweepDesign("mma_stages", "depths of the mma kernel's cp.async ring", core,
+                     &Config::mma_cp_async_stages),
+      MmaSweepDesign("mma_exp", "the mma kernel's exponentials", MmaEverythingOn(),
+                     &Config::mma_exp),
+      MmaSweepDesign("mma_tiles", "tiles of the mma kernel", core, &Config::mma_tile),
+      MmaOptionsDesign(),
+      MmaGroupsDesign(),
+      MmaDecodeDesign(),
+      MmaDtypeDesign("mma_dtype", "the mma kernel with K and V in 8 bits", MmaEverythingOn(), {64}),
+      MmaDtypeDesign("mma_decode_dtype", "decoding with K and V in 8 bits", MmaDecodeEverythingOn(),
+                     {64, 128}),
+      MmaBf16Design()};
 }
 
 }  // namespace warpledger::ablations

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "ablations/planted_fault_kernels.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
+#include "kernels/sdpa/kv_quantise.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -23,8 +25,9 @@ static_assert(kGuardBytes % kAlignment == 0, "values behind a guard must stay al
 
 // An input between two bands of NaN: what a kernel reads outside of it poisons
 // the output, unless the kernel masks it.
-absl::StatusOr<DeviceBuffer> Upload(const std::vector<sdpa::Bits16>& values) {
-  const size_t bytes = values.size() * sizeof(sdpa::Bits16);
+template <typename T>
+absl::StatusOr<DeviceBuffer> Upload(const std::vector<T>& values) {
+  const size_t bytes = values.size() * sizeof(T);
   absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(kGuardBytes + bytes + kGuardBytes);
   if (!buffer.ok()) return buffer.status();
   RETURN_IF_ERROR(buffer->Fill(kPoison));
@@ -102,6 +105,33 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
   return runner;
 }
 
+absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
+  const sdpa::KvStorage storage = sdpa::KvStorageOf(config);
+  if (!storage.quantised) return absl::OkStatus();
+  for (DeviceSet& set : sets_) {
+    const auto known = [&](const auto& entry) { return entry.first == storage.scheme; };
+    if (std::any_of(set.quantised.begin(), set.quantised.end(), known)) continue;
+    QuantisedKv made;
+    for (auto [from, codes, scales] : {std::tuple{&set.k, &made.k, &made.k_scales},
+                                       std::tuple{&set.v, &made.v, &made.v_scales}}) {
+      std::vector<sdpa::Bits16> values(sdpa::KeyElements(problem_));
+      RETURN_IF_ERROR(from->CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                                      values.size() * sizeof(sdpa::Bits16)),
+                                       kGuardBytes));
+      const sdpa::QuantisedTensor tensor = sdpa::Quantise(problem_, values, storage.scheme);
+      absl::StatusOr<DeviceBuffer> uploaded = Upload(tensor.codes);
+      if (!uploaded.ok()) return uploaded.status();
+      *codes = *std::move(uploaded);
+      uploaded = Upload(sdpa::LaunchScales(tensor, storage.scheme.scope));
+      if (!uploaded.ok()) return uploaded.status();
+      *scales = *std::move(uploaded);
+      made.scale_stride = sdpa::LaunchScaleStride(tensor, storage.scheme.scope);
+    }
+    set.quantised.emplace_back(storage.scheme, std::move(made));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
                                 cudaStream_t stream) const {
   const DeviceSet& device = sets_[set];
@@ -109,6 +139,20 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
   params.q = Values(device.q);
   params.k = Values(device.k);
   params.v = Values(device.v);
+  if (const sdpa::KvStorage storage = sdpa::KvStorageOf(instance.config); storage.quantised) {
+    const auto found =
+        std::find_if(device.quantised.begin(), device.quantised.end(),
+                     [&](const auto& entry) { return entry.first == storage.scheme; });
+    if (found == device.quantised.end()) {
+      return absl::FailedPreconditionError("K and V were not quantised; AddStorage does that");
+    }
+    const QuantisedKv& kv = found->second;
+    params.k = Values(kv.k);
+    params.v = Values(kv.v);
+    params.k_scales = reinterpret_cast<const float*>(Values(kv.k_scales));
+    params.v_scales = reinterpret_cast<const float*>(Values(kv.v_scales));
+    params.kv_scale_stride = kv.scale_stride;
+  }
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
@@ -121,6 +165,7 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
 absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set) {
   RETURN_IF_ERROR(sdpa::CheckLaunchable(instance.config, problem_, device_));
   RETURN_IF_ERROR(sdpa::PrepareInstance(instance));
+  RETURN_IF_ERROR(AddStorage(instance.config));
   RETURN_IF_ERROR(Poison(set));
   RETURN_IF_ERROR(Launch(instance, set, nullptr));
   RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize(), "running the kernel");

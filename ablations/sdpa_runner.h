@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "ablations/correctness.h"
@@ -53,7 +54,12 @@ class SdpaRunner {
   // From now on each launch is followed by one that commits this fault.
   void PlantFault(Fault fault) { fault_ = fault; }
 
+  // Makes what kernels of this configuration read K and V as, in every set, unless it is
+  // there. Takes seconds for large shapes; Run does it too.
+  absl::Status AddStorage(const sdpa::Config& config);
+
   // Launches on input set `set`, asynchronously; O and LSE go to its outputs.
+  // FailedPrecondition where AddStorage was not called for such a configuration.
   absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream) const;
   // Poisons, launches, waits and reads back.
   absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set);
@@ -77,9 +83,15 @@ class SdpaRunner {
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
+  // K and V in 8 bits, and their scales; each: guard, values, guard.
+  struct QuantisedKv {
+    DeviceBuffer k, v, k_scales, v_scales;
+    int scale_stride = 1;
+  };
   struct DeviceSet {
     DeviceBuffer q, k, v;  // each: guard, values, guard
     DeviceBuffer out;      // guard, O, guard, LSE, guard
+    std::vector<std::pair<sdpa::KvScheme, QuantisedKv>> quantised;
   };
 
   SdpaRunner() = default;

@@ -263,8 +263,9 @@ absl::Span<const Command> AllCommands() {
       {.name = "exec",
        .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
        .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
-       .details =
-           "Softmax scale 1/sqrt(head_dim). The output is written only when the run succeeded.",
+       .details = "Softmax scale 1/sqrt(head_dim). Variants that read K and V in 8 bits get them "
+                  "quantised "
+                  "first. The output is written only when the run succeeded.",
        .flags = {"variant", "q", "k", "v", "out", "lse", "causal", "dtype"},
        .run = &ExecCommand},
       {.name = "worker",

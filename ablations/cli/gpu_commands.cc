@@ -13,6 +13,7 @@
 #include "ablations/npy.h"
 #include "ablations/plan.h"
 #include "ablations/progress.h"
+#include "ablations/references.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
 #include "ablations/tensor_npy.h"
@@ -54,7 +55,7 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
                         uint64_t seed, absl::Span<const NamedVariant> variants, CheckCounts& counts,
                         ablations::Progress& progress) {
   const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
-  const sdpa::Reference reference = sdpa::ComputeReference(shape.problem, inputs);
+  ablations::References references(shape.problem, inputs);
   absl::StatusOr<ablations::SdpaRunner> runner =
       ablations::SdpaRunner::Create(shape.problem, {inputs});
   if (!runner.ok()) return runner.status();
@@ -62,7 +63,8 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
     const absl::StatusOr<const sdpa::KernelInstance*> instance =
         CompiledInstance(variant, shape.problem);
     if (!instance.ok()) return instance.status();
-    const absl::StatusOr<ablations::CheckOutcome> outcome = runner->Check(**instance, 0, reference);
+    const absl::StatusOr<ablations::CheckOutcome> outcome =
+        runner->Check(**instance, 0, references.For((*instance)->config));
     if (!outcome.ok()) return outcome.status();
     ++counts.done;
     const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/kv_scheme.h"
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/resident/shape.h"
 #include "kernels/sdpa/tile_layout.h"
@@ -250,7 +251,22 @@ inline constexpr Exclusion kExclusions[] = {
 };
 
 // Families whose kernels know bf16.
-inline constexpr Family kBf16Families = Family{0};
+inline constexpr Family kBf16Families = Family::kMma;
+
+// What they can't have in bf16: a toggle from level `from` to `to`.
+struct Bf16Exclusion {
+  ToggleField toggle;
+  int from;
+  int to;
+  std::string_view why;
+};
+inline constexpr Bf16Exclusion kBf16Exclusions[] = {
+    {&Config::mma_fp16_accumulate, 1, kAnyLevel,
+     "mma.sync accumulates products of bf16 in fp32 alone"},
+    {&Config::mma_exp, 3, 3, "packed exponentials are of fp16"},
+    {&Config::mma_kv_dtype, 1, kAnyLevel,
+     "8-bit codes become fp16, for which the operands are fp16"},
+};
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
@@ -278,6 +294,13 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
   if (config.dtype == Dtype::kBf16 && !Includes(kBf16Families, FamilyOf(config))) {
     return {InvalidReason::Kind::kExcluded, DtypeName(config.dtype), FamilyRoot(FamilyOf(config)),
             "kernels of this family compute in fp16 alone"};
+  }
+  for (const Bf16Exclusion& rule : kBf16Exclusions) {
+    if (config.dtype == Dtype::kBf16 && config.*rule.toggle >= rule.from &&
+        config.*rule.toggle <= rule.to) {
+      return {InvalidReason::Kind::kExcluded, ToggleId(rule.toggle), DtypeName(config.dtype),
+              rule.why};
+    }
   }
   for (const Exclusion& rule : kExclusions) {
     if (config.*rule.toggle >= rule.from && config.*rule.other >= rule.other_from &&
@@ -365,6 +388,9 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
   s.split_kv = c.mma_split_kv != 0;
   s.pack_heads = c.mma_pack_heads != 0;
+  s.kv = static_cast<MmaKv>(c.mma_kv_dtype);
+  s.kv_block_scale = c.mma_kv_block_scale != 0;
+  s.bf16 = c.dtype == Dtype::kBf16;
   return s;
 }
 
@@ -415,6 +441,23 @@ constexpr TileLayout LayoutOf(const Config& c) {
          : c.smem_layout == 1 ? TileLayout::kDense
          : c.smem_layout == 2 ? TileLayout::kPanels
                               : TileLayout::kPadded;
+}
+// What a configuration's kernels read K and V as.
+struct KvStorage {
+  bool quantised = false;  // else the problem's dtype
+  KvScheme scheme = {};
+
+  friend constexpr bool operator==(const KvStorage&, const KvStorage&) = default;
+};
+constexpr KvStorage KvStorageOf(const Config& c) {
+  const MmaShape s = MmaShapeOf(c);
+  if (FamilyOf(c) != Family::kMma || !Is8Bit(s)) return {};
+  return {.quantised = true,
+          .scheme = {.format = s.kv == MmaKv::kE4m3   ? KvFormat::kE4m3
+                               : s.kv == MmaKv::kE5m2 ? KvFormat::kE5m2
+                                                      : KvFormat::kUint8,
+                     .scope = s.kv_block_scale ? ScaleScope::kBlock : ScaleScope::kHead,
+                     .block_keys = s.tile_n}};
 }
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {

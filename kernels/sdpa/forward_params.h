@@ -5,12 +5,14 @@
 
 namespace warpledger::sdpa {
 
-// Device pointers; layouts as problem.h says. Q, K, V and O are 16-byte aligned.
+// Device pointers; layouts as problem.h says. Q, K, V and O are 16-byte aligned and of the
+// problem's dtype; K and V are 8-bit codes where the configuration stores them so
+// (KvStorageOf).
 struct ForwardParams {
-  const void* q = nullptr;  // (batch, heads_q, seq_q, head_dim) fp16
-  const void* k = nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16
-  const void* v = nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16
-  void* o = nullptr;        // (batch, heads_q, seq_q, head_dim) fp16
+  const void* q = nullptr;  // (batch, heads_q, seq_q, head_dim)
+  const void* k = nullptr;  // (batch, heads_kv, seq_kv, head_dim)
+  const void* v = nullptr;  // (batch, heads_kv, seq_kv, head_dim)
+  void* o = nullptr;        // (batch, heads_q, seq_q, head_dim)
   float* lse = nullptr;     // (batch, heads_q, seq_q) fp32, or null
   int batch = 1;
   int heads_q = 1;
@@ -20,6 +22,11 @@ struct ForwardParams {
   int query_tiles = 1;         // ceil(seq_q / tile_m)
   int causal = 0;              // bottom-right aligned
   float softmax_scale = 1.0f;  // multiplies Q K^T
+  // With 8-bit K and V: (batch * heads_kv, kv_scale_stride) fp32. A head's first is its
+  // largest scale; with a scale per block, behind it are the blocks' in parts of that one.
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
+  int kv_scale_stride = 1;
 };
 
 }  // namespace warpledger::sdpa

@@ -32,11 +32,11 @@ uint8_t Encode(KvFormat format, float scaled) {
   return FloatToFp8(FormatOf(format), scaled, Fp8Overflow::kSaturate);
 }
 
-// What maps the largest magnitude onto the largest number.
+// What maps the largest magnitude onto the largest number; 0 where all are zero.
 float ScaleOf(const Problem& p, std::span<const Bits16> values, KvFormat format) {
   float largest = 0;
   for (const Bits16 bits : values) largest = std::max(largest, std::fabs(ToFloat(p.dtype, bits)));
-  return largest > 0 ? largest / LargestNumber(format) : 1.0f;
+  return largest / LargestNumber(format);
 }
 
 }  // namespace
@@ -58,22 +58,49 @@ QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const
   result.head_dim = p.head_dim;
   result.keys_per_scale = scheme.scope == ScaleScope::kBlock ? scheme.block_keys : p.seq_kv;
   result.codes.resize(values.size());
-  const int64_t heads = int64_t{p.batch} * p.heads_kv;
-  const float tensor_scale =
-      scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
-  for (int64_t head = 0; head < heads; ++head) {
-    for (int key = 0; key < p.seq_kv; key += result.keys_per_scale) {
-      const int keys = std::min(result.keys_per_scale, p.seq_kv - key);
-      const int64_t first = (head * p.seq_kv + key) * p.head_dim;
-      const int64_t count = int64_t{keys} * p.head_dim;
-      const float scale = scheme.scope == ScaleScope::kTensor
-                              ? tensor_scale
-                              : ScaleOf(p, values.subspan(first, count), scheme.format);
-      result.scales.push_back(scale);
-      for (int64_t at = first; at < first + count; ++at) {
-        result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scale);
+  const auto blocks = [&](const auto& visit) {  // visit(head, first element, elements)
+    for (int64_t head = 0; head < int64_t{p.batch} * p.heads_kv; ++head) {
+      for (int key = 0; key < p.seq_kv; key += result.keys_per_scale) {
+        const int keys = std::min(result.keys_per_scale, p.seq_kv - key);
+        visit(head, (head * p.seq_kv + key) * p.head_dim, int64_t{keys} * p.head_dim);
       }
     }
+  };
+  const float tensor_scale =
+      scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
+  std::vector<float> largest(static_cast<size_t>(p.batch) * p.heads_kv, 0.0f);
+  blocks([&](int64_t head, int64_t first, int64_t count) {
+    result.scales.push_back(scheme.scope == ScaleScope::kTensor
+                                ? tensor_scale
+                                : ScaleOf(p, values.subspan(first, count), scheme.format));
+    largest[head] = std::max(largest[head], result.scales.back());
+  });
+  size_t block = 0;
+  blocks([&](int64_t head, int64_t first, int64_t count) {
+    float& scale = result.scales[block++];
+    // Zeros have any scale. The head's own leaves the other blocks' parts of it alone.
+    if (scale == 0) scale = largest[head] > 0 ? largest[head] : 1.0f;
+    for (int64_t at = first; at < first + count; ++at) {
+      result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scale);
+    }
+  });
+  return result;
+}
+
+int LaunchScaleStride(const QuantisedTensor& tensor, ScaleScope scope) {
+  if (scope != ScaleScope::kBlock) return 1;
+  return 1 + (tensor.seq_kv + tensor.keys_per_scale - 1) / tensor.keys_per_scale;
+}
+
+std::vector<float> LaunchScales(const QuantisedTensor& tensor, ScaleScope scope) {
+  if (scope != ScaleScope::kBlock) return tensor.scales;
+  const int blocks = LaunchScaleStride(tensor, scope) - 1;
+  std::vector<float> result;
+  for (size_t first = 0; first < tensor.scales.size(); first += blocks) {
+    const float* scales = &tensor.scales[first];
+    const float largest = *std::max_element(scales, scales + blocks);
+    result.push_back(largest);
+    for (int b = 0; b < blocks; ++b) result.push_back(scales[b] / largest);
   }
   return result;
 }

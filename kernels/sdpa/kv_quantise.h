@@ -2,7 +2,7 @@
 //
 // A tensor is (batch * heads_kv, seq_kv, head_dim). A value is code's number times its
 // scale; the scale maps the largest magnitude that shares it onto the format's largest
-// number. Where all of them are zero the scale is 1, so that no code comes from 0 / 0.
+// number. Where all of them are zero it is the head's largest, or 1: no code comes from 0 / 0.
 //
 //   const QuantisedTensor k8 = Quantise(problem, k, {KvFormat::kE4m3, ScaleScope::kHead});
 //   const double k_at = Dequantise(k8, at);
@@ -15,30 +15,10 @@
 #include <vector>
 
 #include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/kv_scheme.h"
 #include "kernels/sdpa/problem.h"
 
 namespace warpledger::sdpa {
-
-enum class KvFormat {
-  kUint8,  // code - 128 is an integer of -127 to 127: the L4 notes' "simulated FP8"
-  kE4m3,
-  kE5m2,
-};
-
-// What shares a scale.
-enum class ScaleScope {
-  kTensor,  // everything
-  kHead,    // a head of K or V of one batch
-  kBlock,   // `block_keys` keys of it, in a row
-};
-
-struct KvScheme {
-  KvFormat format = KvFormat::kE4m3;
-  ScaleScope scope = ScaleScope::kHead;
-  int block_keys = 64;  // with kBlock
-
-  friend constexpr bool operator==(const KvScheme&, const KvScheme&) = default;
-};
 
 struct QuantisedTensor {
   KvFormat format = KvFormat::kE4m3;
@@ -60,6 +40,11 @@ float CodeNumber(KvFormat format, uint8_t code);
 // With ScaleScope::kTensor every head repeats the one scale.
 QuantisedTensor Quantise(const Problem& problem, std::span<const Bits16> values,
                          const KvScheme& scheme);
+
+// A tensor's scales as kernels take them (forward_params.h): (heads, stride), the head's
+// largest scale first, then, with ScaleScope::kBlock, each block's in parts of it.
+std::vector<float> LaunchScales(const QuantisedTensor& tensor, ScaleScope scope);
+int LaunchScaleStride(const QuantisedTensor& tensor, ScaleScope scope);
 
 // Element `at` of the tensor, exactly.
 inline double Dequantise(const QuantisedTensor& tensor, int64_t at) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/sdpa/mma/kv8.h"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/mma/softmax.cuh"
@@ -26,7 +27,7 @@ class MmaEpilogue {
  public:
   static constexpr int kRowBlocks = kShape.rows_per_warp / 16;
   using Softmax = MmaSoftmax<kShape>;
-  using Exp = SoftmaxExp<kShape.exp>;
+  using Exp = SoftmaxExp<kShape.exp, kShape.bf16>;
   using Output = float[kRowBlocks][kShape.head_dim / 8][4];
 
   __device__ MmaEpilogue(unsigned char* smem, const MmaParams& p, const MmaWork<kShape>& work,
@@ -52,9 +53,10 @@ class MmaEpilogue {
     return scaled_max * Exp::ToNatural() + logf(sum);
   }
   __device__ static uint4 PackPiece(const float (&x)[8], float factor) {
-    return make_uint4(
-        PackHalfPair(x[0] * factor, x[1] * factor), PackHalfPair(x[2] * factor, x[3] * factor),
-        PackHalfPair(x[4] * factor, x[5] * factor), PackHalfPair(x[6] * factor, x[7] * factor));
+    return make_uint4(PackPair<kShape.bf16>(x[0] * factor, x[1] * factor),
+                      PackPair<kShape.bf16>(x[2] * factor, x[3] * factor),
+                      PackPair<kShape.bf16>(x[4] * factor, x[5] * factor),
+                      PackPair<kShape.bf16>(x[6] * factor, x[7] * factor));
   }
   __device__ uint4* OutputPiece(int64_t row, int piece) const {
     return reinterpret_cast<uint4*>(static_cast<half*>(p_.forward.o) + row * kShape.head_dim) +
@@ -75,24 +77,46 @@ class MmaEpilogue {
         const int64_t global_row = valid ? work_.GlobalRow(p_, row) : 0;
         const float sum = softmax.Sum(b, r);
         const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+        if constexpr (Is8Bit(kShape)) {
+          if (valid) StoreInterleavedRow(out[b], r, inverse, global_row);
+        } else {
 #pragma unroll
-        for (int first = 0; first < kPieces; first += 4) {
-          uint32_t piece[4];  // this lane's fourth of four pieces
+          for (int first = 0; first < kPieces; first += 4) {
+            uint32_t piece[4];  // this lane's fourth of four pieces
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            piece[i] = PackHalfPair(out[b][first + i][2 * r] * inverse,
-                                    out[b][first + i][2 * r + 1] * inverse);
-          }
-          TransposeOverQuad(piece, lane % 4);
-          if (valid) {
-            *OutputPiece(global_row, first + lane % 4) =
-                make_uint4(piece[0], piece[1], piece[2], piece[3]);
+            for (int i = 0; i < 4; ++i) {
+              piece[i] = PackPair<kShape.bf16>(out[b][first + i][2 * r] * inverse,
+                                               out[b][first + i][2 * r + 1] * inverse);
+            }
+            TransposeOverQuad(piece, lane % 4);
+            if (valid) {
+              *OutputPiece(global_row, first + lane % 4) =
+                  make_uint4(piece[0], piece[1], piece[2], piece[3]);
+            }
           }
         }
         if (valid && lane % 4 == 0 && p_.forward.lse != nullptr) {
           p_.forward.lse[global_row] = Lse(softmax.ScaledMax(b, r), sum);
         }
       }
+    }
+  }
+
+  // Where V is 8-bit, a lane holds four neighbours of each 16 columns (OutputColumn): a quad
+  // stores them as 32 bytes in a row.
+  __device__ void StoreInterleavedRow(const float (&out)[kShape.head_dim / 8][4], int r,
+                                      float factor, int64_t global_row) const {
+    static_assert(OutputColumn(true, 0, 2) == 4 && OutputColumn(true, 1, 0) == 1 &&
+                      OutputColumn(true, 0, 1) == 2 && OutputColumn(true, 1, 1) == 3,
+                  "lane t holds columns 4t to 4t + 3");
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int n = 0; n < kPieces; n += 2) {
+      half* to =
+          static_cast<half*>(p_.forward.o) + global_row * kShape.head_dim + n * 8 + lane % 4 * 4;
+      *reinterpret_cast<uint2*>(to) =
+          make_uint2(PackHalfPair(out[n][2 * r] * factor, out[n + 1][2 * r] * factor),
+                     PackHalfPair(out[n][2 * r + 1] * factor, out[n + 1][2 * r + 1] * factor));
     }
   }
 
@@ -122,11 +146,21 @@ class MmaEpilogue {
         if (lane % 4 == 0) {
           *Stats(group, row) = make_float2(softmax.ScaledMax(b, r), softmax.Sum(b, r));
         }
-        float* staged = Staged(group, row) + lane % 4 * 2;
+        if constexpr (Is8Bit(kShape)) {
+          float* staged = Staged(group, row) + lane % 4 * 4;
 #pragma unroll
-        for (int n = 0; n < kPieces; ++n) {
-          *reinterpret_cast<float2*>(staged + n * 8) =
-              make_float2(out[b][n][2 * r], out[b][n][2 * r + 1]);
+          for (int n = 0; n < kPieces; n += 2) {
+            *reinterpret_cast<float4*>(staged + n * 8) =
+                make_float4(out[b][n][2 * r], out[b][n + 1][2 * r], out[b][n][2 * r + 1],
+                            out[b][n + 1][2 * r + 1]);
+          }
+        } else {
+          float* staged = Staged(group, row) + lane % 4 * 2;
+#pragma unroll
+          for (int n = 0; n < kPieces; ++n) {
+            *reinterpret_cast<float2*>(staged + n * 8) =
+                make_float2(out[b][n][2 * r], out[b][n][2 * r + 1]);
+          }
         }
       }
     }

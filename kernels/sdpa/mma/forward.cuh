@@ -21,6 +21,7 @@
 
 #include "kernels/sdpa/mma/epilogue.cuh"
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/sdpa/mma/kv8.cuh"
 #include "kernels/sdpa/mma/params.h"
 #include "kernels/sdpa/mma/pipeline.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
@@ -39,12 +40,13 @@ class MmaWarp {
         p_(p),
         warp_(threadIdx.x / 32),
         group_(warp_ / kShape.row_warps),
-        first_row_(warp_ % kShape.row_warps * kShape.rows_per_warp) {}
+        first_row_(warp_ % kShape.row_warps * kShape.rows_per_warp),
+        widen_(base_ + kSmem.table) {}
 
   __device__ void Run(const MmaWork<kShape>& work, int tile, int split) {
     const MmaPipeline<kShape> pipeline(base_, p_, work, group_,
                                        threadIdx.x - group_ * kShape.row_warps * 32);
-    MmaSoftmax<kShape> softmax(p_.forward.softmax_scale);
+    MmaSoftmax<kShape> softmax(p_.forward.softmax_scale * CodeScale(work.k_scales));
     Accumulator out = {};
     if constexpr (kShape.softmax_overlap) {
       RunTilesAhead(pipeline, work, softmax, out);
@@ -56,6 +58,7 @@ class MmaWarp {
     softmax.Finish();
     float wide[kRowBlocks][kOutBlocks][4];
     WidenBlocks<kOutBlocks>(out, wide);
+    if constexpr (Is8Bit(kShape)) ScaleOutput(CodeScale(work.v_scales), wide);
     MmaEpilogue<kShape>(smem_, p_, work, tile, split).Store(wide, softmax, first_row_, group_);
   }
 
@@ -89,6 +92,7 @@ class MmaWarp {
       const int slot = pipeline.AcquireK(i);
       Scores scores;
       ComputeScores(q, pipeline.K(slot), scores);
+      ApplyTileScales(work, n, softmax, scores);
       if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
       float rescale[kRowBlocks][2];
       const bool rescales = softmax.UpdateMax(scores, rescale);
@@ -118,6 +122,7 @@ class MmaWarp {
 #pragma unroll 1
     for (int i = 0; i < count - 1; ++i) {
       const int n = pipeline.tiles()[i];
+      ApplyTileScales(work, n, softmax, scores);
       if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
       pipeline.AcquireAhead(i);
       const int next_slot = slot + 1 == kShape.stages ? 0 : slot + 1;
@@ -143,6 +148,7 @@ class MmaWarp {
       slot = next_slot;
     }
     const int n = pipeline.tiles()[count - 1];
+    ApplyTileScales(work, n, softmax, scores);
     if (!kShape.border_mask || n >= work.whole_tiles) Mask(scores, work, n);
     pipeline.AcquireAhead(count - 1);
     float rescale[kRowBlocks][2];
@@ -153,7 +159,11 @@ class MmaWarp {
   }
 
   __device__ void LoadQueryBlock(uint32_t (&a)[4], int block, int depth) const {
-    LdMatrix(a, rows_first_.Block(base_ + kSmem.q, first_row_ + block * 16, depth));
+    if constexpr (Is8Bit(kShape)) {
+      permuted_queries_.Load(a, base_ + kSmem.q, first_row_ + block * 16, depth);
+    } else {
+      LdMatrix(a, rows_first_.Block(base_ + kSmem.q, first_row_ + block * 16, depth));
+    }
   }
   __device__ void LoadQueries(QueryFragments& q) const {
 #pragma unroll
@@ -184,14 +194,73 @@ class MmaWarp {
         LoadQueryBlock(a[b], b, d);
       }
     }
+    if constexpr (Is8Bit(kShape)) {
+      AddScoresOfCodes(a, k_tile, d, sums);
+    } else {
 #pragma unroll
-    for (int n = 0; n < kKeyBlocks; n += 2) {
-      uint32_t keys[4];
-      LdMatrix(keys, columns_first_.Block(k_tile, n * 8, d));
+      for (int n = 0; n < kKeyBlocks; n += 2) {
+        uint32_t keys[4];
+        LdMatrix(keys, columns_first_.Block(k_tile, n * 8, d));
+#pragma unroll
+        for (int b = 0; b < kRowBlocks; ++b) {
+          Mma<kShape.bf16>(sums[b][n], a[b], keys[0], keys[1]);
+          Mma<kShape.bf16>(sums[b][n + 1], a[b], keys[2], keys[3]);
+        }
+      }
+    }
+  }
+
+  // The same of 8-bit keys, in units of their scale. Q's columns stand in QkColumn's order.
+  __device__ void AddScoresOfCodes(const uint32_t (&a)[kRowBlocks][4], uint32_t k_tile, int d,
+                                   ScoreAccumulator& sums) const {
+#pragma unroll
+    for (int n = 0; n < kKeyBlocks; n += kKeysPerByteLoad / 8) {
+      uint32_t codes[4];
+      LdMatrix(codes, byte_keys_.Block(k_tile, n * 8, d));
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        uint32_t b0, b1;
+        widen_.Neighbours(codes[j], b0, b1);
+#pragma unroll
+        for (int b = 0; b < kRowBlocks; ++b) Mma<false>(sums[b][n + j], a[b], b0, b1);
+      }
+    }
+  }
+
+  // A head's largest scale, times what a code's fp16 stands for; 1 for 16-bit K and V.
+  __device__ static float CodeScale(const float* scales) {
+    if constexpr (Is8Bit(kShape)) {
+      return __ldg(scales) * KvWiden<kShape.kv>::Unit();
+    } else {
+      return 1.0f;
+    }
+  }
+
+  // With a scale per K/V tile: the scores in units of the head's scale, and the weight that
+  // its values will need.
+  __device__ static void ApplyTileScales(const MmaWork<kShape>& work, int n,
+                                         MmaSoftmax<kShape>& softmax, Scores& scores) {
+    if constexpr (kShape.kv_block_scale) {
+      const float k_scale = __ldg(work.k_scales + 1 + n);
+      softmax.SetTileWeight(__ldg(work.v_scales + 1 + n));
 #pragma unroll
       for (int b = 0; b < kRowBlocks; ++b) {
-        Mma(sums[b][n], a[b], keys[0], keys[1]);
-        Mma(sums[b][n + 1], a[b], keys[2], keys[3]);
+#pragma unroll
+        for (int k = 0; k < kKeyBlocks; ++k) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) scores[b][k][j] *= k_scale;
+        }
+      }
+    }
+  }
+
+  __device__ static void ScaleOutput(float scale, float (&out)[kRowBlocks][kOutBlocks][4]) {
+#pragma unroll
+    for (int b = 0; b < kRowBlocks; ++b) {
+#pragma unroll
+      for (int n = 0; n < kOutBlocks; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) out[b][n][i] *= scale;
       }
     }
   }
@@ -254,18 +323,43 @@ class MmaWarp {
           LdMatrix(a[b], probs_first_.Block(ProbsTile(), b * 16, k));
         }
       }
+      if constexpr (Is8Bit(kShape)) {
+        AccumulateCodes(a, v_tile, k, out);
+      } else {
 #pragma unroll
-      for (int d = 0; d < kOutBlocks; d += 2) {
-        uint32_t values[4];
-        if constexpr (kShape.v_transposed) {
-          LdMatrixTransposed(values, rows_first_.Block(v_tile, k * 16, d / 2));
-        } else {
-          LoadTransposedPlain<kShape.layout, kShape.head_dim>(values, v_tile, k * 16, d / 2);
+        for (int d = 0; d < kOutBlocks; d += 2) {
+          uint32_t values[4];
+          if constexpr (kShape.v_transposed) {
+            LdMatrixTransposed(values, rows_first_.Block(v_tile, k * 16, d / 2));
+          } else {
+            LoadTransposedPlain<kShape.layout, kShape.head_dim>(values, v_tile, k * 16, d / 2);
+          }
+#pragma unroll
+          for (int b = 0; b < kRowBlocks; ++b) {
+            Mma<kShape.bf16>(out[b][d], a[b], values[0], values[1]);
+            Mma<kShape.bf16>(out[b][d + 1], a[b], values[2], values[3]);
+          }
         }
+      }
+    }
+  }
+
+  // 16 keys of 8-bit V, in units of their scale; O's columns stand in OutputColumn's order.
+  __device__ void AccumulateCodes(const uint32_t (&a)[kRowBlocks][4], uint32_t v_tile, int k,
+                                  Accumulator& out) const {
+#pragma unroll
+    for (int d = 0; d < kOutBlocks; d += 4) {
+      uint32_t codes[4];  // keys 0-7 and 8-15 of the first 16 columns, then of the next
+      LdMatrixTransposed(codes, byte_values_.Block(v_tile, k * 16, d / 4));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        uint32_t even[2], odd[2];
+        widen_.Interleaved(codes[2 * half], even[0], odd[0]);
+        widen_.Interleaved(codes[2 * half + 1], even[1], odd[1]);
 #pragma unroll
         for (int b = 0; b < kRowBlocks; ++b) {
-          Mma(out[b][d], a[b], values[0], values[1]);
-          Mma(out[b][d + 1], a[b], values[2], values[3]);
+          Mma<false>(out[b][d + 2 * half], a[b], even[0], even[1]);
+          Mma<false>(out[b][d + 2 * half + 1], a[b], odd[0], odd[1]);
         }
       }
     }
@@ -333,6 +427,11 @@ class MmaWarp {
   const FragmentAddress<kShape.layout, kShape.head_dim, true> rows_first_;
   const FragmentAddress<kShape.layout, kShape.head_dim, false> columns_first_;
   const FragmentAddress<kShape.layout, kShape.tile_n, true> probs_first_;
+  // Of 8-bit K and V; unused members cost nothing.
+  const PermutedQueryAddress<kShape.layout, kShape.head_dim> permuted_queries_;
+  const ByteKeyAddress<kShape.layout, KvColumns(kShape)> byte_keys_;
+  const FragmentAddress<kShape.layout, KvColumns(kShape), true> byte_values_;
+  const KvWiden<kShape.kv> widen_;
 };
 
 // The kernel's body: CTAs of Threads(kShape) threads with MakeSmem(kShape).bytes of
@@ -343,6 +442,8 @@ __device__ void MmaForward(const MmaParams& p) {
   constexpr MmaSmem kSmem = MakeSmem(kShape);
   extern __shared__ __align__(128) unsigned char mma_smem[];
   MmaWarp<kShape> warp(mma_smem, p);
+  // The barrier after Q's copy publishes it.
+  KvWiden<kShape.kv>::FillTable(MmaSharedAddress(mma_smem) + kSmem.table, Threads(kShape));
 
   if constexpr (IsPersistent(kShape)) {
     int* next = reinterpret_cast<int*>(mma_smem + kSmem.next_tile);

@@ -16,11 +16,11 @@
 
 namespace warpledger::sdpa {
 
-// Copies rows of head_dim fp16 by the caller's `kThreads` threads, 16 bytes each.
+// Copies rows of kColumns two-byte units by the caller's `kThreads` threads, 16 bytes each.
 //   row_of(r): global row of row r, for r < valid_rows; rows from there on are zeros
-template <MmaShape kShape, int kRows, int kThreads, bool kAsync, typename RowOf>
+template <MmaLayout kLayout, int kColumns, int kRows, int kThreads, bool kAsync, typename RowOf>
 __device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_rows, RowOf row_of) {
-  constexpr int kChunks = kShape.head_dim / 8;
+  constexpr int kChunks = kColumns / 8;
   static_assert(kThreads % kChunks == 0, "a thread keeps to its column");
   constexpr int kRowStep = kThreads / kChunks;
   const int chunk = thread % kChunks;
@@ -31,9 +31,9 @@ __device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_r
     const int row = first + thread / kChunks;
     if (kRows % kRowStep != 0 && row >= kRows) break;
     const bool valid = row < valid_rows;
-    const uint32_t to = tile + ChunkOffset(kShape.layout, kShape.head_dim, row, chunk);
+    const uint32_t to = tile + ChunkOffset(kLayout, kColumns, row, chunk);
     // The address of a row that is not read must still be one inside the tensor.
-    const half* from = src + (valid ? row_of(row) : row_of(0)) * kShape.head_dim + chunk * 8;
+    const half* from = src + (valid ? row_of(row) : row_of(0)) * kColumns + chunk * 8;
     if constexpr (kAsync) {
       ptx::CpAsync16(to, from, valid);
     } else {
@@ -50,7 +50,7 @@ __device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_r
 template <MmaShape kShape, int kThreads, bool kAsync>
 __device__ void CopyKvTile(uint32_t tile, const half* src, int thread, int n, int seq_kv) {
   const int first_key = n * kShape.tile_n;
-  CopyRows<kShape, kShape.tile_n, kThreads, kAsync>(
+  CopyRows<kShape.layout, KvColumns(kShape), kShape.tile_n, kThreads, kAsync>(
       tile, src, thread, seq_kv - first_key,
       [&](int row) { return static_cast<int64_t>(first_key + row); });
 }
@@ -59,7 +59,7 @@ __device__ void CopyKvTile(uint32_t tile, const half* src, int thread, int n, in
 template <MmaShape kShape, int kThreads, bool kAsync>
 __device__ void CopyQTile(uint32_t tile, const MmaParams& p, const MmaWork<kShape>& work,
                           int thread) {
-  CopyRows<kShape, TileM(kShape), kThreads, kAsync>(
+  CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
       tile, static_cast<const half*>(p.forward.q), thread, work.rows,
       [&](int row) { return work.GlobalRow(p, row); });
 }

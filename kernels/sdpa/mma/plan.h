@@ -36,7 +36,7 @@ constexpr unsigned PlanMma(const ForwardParams& forward, const MmaShape& s, cons
   p.query_tiles = (p.rows + TileM(s) - 1) / TileM(s);
   p.tiles = p.heads * p.query_tiles;
   // Half of L2 for K and V, the rest for Q and O on their way.
-  const int64_t kv_bytes_per_head = int64_t{forward.seq_kv} * s.head_dim * 2 * 2;
+  const int64_t kv_bytes_per_head = int64_t{forward.seq_kv} * KvColumns(s) * 2 * 2;
   const int64_t kv_heads_in_l2 = std::max<int64_t>(1, device.l2_bytes / 2 / kv_bytes_per_head);
   p.heads_in_flight = static_cast<int>(
       std::min<int64_t>(kv_heads_in_l2 * (s.pack_heads ? 1 : p.group_size), p.heads));

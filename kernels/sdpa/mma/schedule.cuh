@@ -15,8 +15,10 @@ namespace warpledger::sdpa {
 // One tile_m block of queries, and the K/V tiles that this CTA sees of it.
 template <MmaShape kShape>
 struct MmaWork {
-  const half* k;   // (seq_kv, head_dim) fp16, the head's keys
-  const half* v;   // (seq_kv, head_dim) fp16
+  const half* k;          // (seq_kv, KvColumns), the head's keys: 2-byte units of whatever they are
+  const half* v;          // (seq_kv, KvColumns)
+  const float* k_scales;  // of the head, with 8-bit K and V (forward_params.h)
+  const float* v_scales;
   int64_t first;   // Q's and O's row, over batch and heads, of position 0 of the (first) head
   int first_row;   // of the tile in its head
   int rows;        // valid ones, 1..tile_m
@@ -67,7 +69,11 @@ __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split
     block = tile - head * p.query_tiles;
   }
   const int kv_head = kShape.pack_heads ? head : head / p.group_size;
-  const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * kShape.head_dim;
+  if constexpr (Is8Bit(kShape)) {
+    w.k_scales = f.k_scales + int64_t{kv_head} * f.kv_scale_stride;
+    w.v_scales = f.v_scales + int64_t{kv_head} * f.kv_scale_stride;
+  }
+  const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * KvColumns(kShape);
   w.k = static_cast<const half*>(f.k) + kv_offset;
   w.v = static_cast<const half*>(f.v) + kv_offset;
   w.first = int64_t{head} * (kShape.pack_heads ? p.group_size : 1) * f.seq_q;

@@ -26,6 +26,15 @@ enum class MmaPersistent {
   kDynamic = 2,  // the same, fetching tiles from a counter
 };
 
+// What K and V are stored as, and how 8 bits become fp16 on the way to the products.
+enum class MmaKv {
+  kSame = 0,             // 16 bits, as Q
+  kUint8Arithmetic = 1,  // integers around 128, by a byte permutation and a subtraction
+  kUint8Table = 2,       // the same codes, by a table of 256 fp16 in shared memory
+  kE4m3 = 3,
+  kE5m2 = 4,
+};
+
 // What is accumulated in fp16 instead of fp32: bits.
 inline constexpr int kFp16Output = 1;
 inline constexpr int kFp16Scores = 2;
@@ -49,8 +58,11 @@ struct MmaShape {
   int producer_warps = 0;      // warps that only copy
   bool longest_first = false;  // under the causal mask, tiles with the most keys first
   MmaPersistent persistent = MmaPersistent::kNo;
-  bool split_kv = false;    // small grids: several CTAs share a tile's keys
-  bool pack_heads = false;  // a tile's rows are (position, query head of the K/V head)
+  bool split_kv = false;  // small grids: several CTAs share a tile's keys
+  MmaKv kv = MmaKv::kSame;
+  bool kv_block_scale = false;  // a scale per K/V tile beside the head's
+  bool bf16 = false;            // Q, K, V, P and O are bf16
+  bool pack_heads = false;      // a tile's rows are (position, query head of the K/V head)
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };
@@ -77,6 +89,9 @@ constexpr int ConsumerThreads(const MmaShape& s) { return s.row_warps * s.key_gr
 constexpr int Threads(const MmaShape& s) { return ConsumerThreads(s) + s.producer_warps * 32; }
 constexpr int Stages(const MmaShape& s) { return s.stages > 0 ? s.stages : 1; }
 constexpr bool IsPersistent(const MmaShape& s) { return s.persistent != MmaPersistent::kNo; }
+constexpr bool Is8Bit(const MmaShape& s) { return s.kv != MmaKv::kSame; }
+// A row of K or V, in units of two bytes.
+constexpr int KvColumns(const MmaShape& s) { return s.head_dim / (Is8Bit(s) ? 2 : 1); }
 // O leaves through shared memory where several groups or CTAs hold a part of it.
 constexpr bool HasPartialOutputs(const MmaShape& s) { return s.key_groups > 1 || s.split_kv; }
 
@@ -125,14 +140,15 @@ constexpr int StagedRowFloats(const MmaShape& s) { return s.head_dim + 4; }
 // Byte offsets in dynamic shared memory.
 struct MmaSmem {
   int q = 0;          // (tile_m, head_dim) fp16
-  int k = 0;          // (key_groups, stages, tile_n, head_dim) fp16
-  int v = 0;          // (key_groups, stages, tile_n, head_dim) fp16
+  int k = 0;          // (key_groups, stages, tile_n, head_dim), of 16 or 8 bits
+  int v = 0;          // (key_groups, stages, tile_n, head_dim), of 16 or 8 bits
   int kv_bytes = 0;   // of one K or V tile
   int p = 0;          // (row_warps * key_groups, rows_per_warp, tile_n) fp16; without p_registers
   int staged = 0;     // (key_groups, tile_m, head_dim) fp32, over Q, K and V; partial outputs only
   int stats = 0;      // (key_groups, tile_m, 2) fp32: a row's maximum and sum; partial outputs only
   int barriers = 0;   // (3, stages) mbarriers; with producer warps
   int next_tile = 0;  // int: the dynamic schedule's, and the last CTA's flag
+  int table = 0;      // (256) fp16: the number of each code; kUint8Table only
   int bytes = 0;
 };
 
@@ -144,7 +160,7 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
     end += (bytes + 127) / 128 * 128;  // a swizzled row of 64 columns must not straddle
     return at;
   };
-  m.kv_bytes = s.tile_n * RowBytes(s.layout, s.head_dim);
+  m.kv_bytes = s.tile_n * RowBytes(s.layout, KvColumns(s));
   m.q = take(TileM(s) * RowBytes(s.layout, s.head_dim));
   m.k = take(s.key_groups * Stages(s) * m.kv_bytes);
   m.v = take(s.key_groups * Stages(s) * m.kv_bytes);
@@ -159,6 +175,7 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
   }
   m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8 : 0);
   m.next_tile = take(s.split_kv || s.persistent == MmaPersistent::kDynamic ? 4 : 0);
+  m.table = take(s.kv == MmaKv::kUint8Table ? 256 * 2 : 0);
   m.bytes = end;
   return m;
 }
@@ -167,6 +184,13 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
 constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.rows_per_warp != 16 && s.rows_per_warp != 32) return "a warp holds 16 or 32 rows";
   if (s.tile_n % 16 != 0) return "a K/V tile is whole fragments of 16 keys";
+  if (Is8Bit(s) && s.tile_n % 32 != 0) return "8-bit K is loaded 32 keys at a time";
+  if (Is8Bit(s) && !s.v_transposed) return "8-bit V has no load but ldmatrix.trans";
+  if (Is8Bit(s) && s.fp16_accumulators != 0) return "sums of unscaled codes leave fp16's range";
+  if (s.kv_block_scale && !Is8Bit(s)) return "16-bit K and V have no scale";
+  if (s.bf16 && Is8Bit(s)) return "8-bit codes become fp16";
+  if (s.bf16 && s.fp16_accumulators != 0) return "bf16 has no 16-bit accumulators";
+  if (s.bf16 && s.exp == ExpMethod::kExpHalfPairs) return "packed exponentials are fp16";
   if (s.head_dim != 64 && s.head_dim != 128) return "head_dim is 64 or 128";
   if (s.stages == 1) return "a ring has at least two stages";
   if (s.producer_warps > 0 && s.stages < 2) return "producer warps need a ring to fill";

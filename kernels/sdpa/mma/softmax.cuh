@@ -24,9 +24,9 @@ class MmaSoftmax {
  public:
   static constexpr int kRowBlocks = kShape.rows_per_warp / 16;
   static constexpr int kKeyBlocks = kShape.tile_n / 8;
-  using Exp = SoftmaxExp<kShape.exp>;
+  using Exp = SoftmaxExp<kShape.exp, kShape.bf16>;
   using Scores = float[kRowBlocks][kKeyBlocks][4];
-  using Probs = uint32_t[kRowBlocks][kKeyBlocks][2];  // packed fp16: rows g, g + 8
+  using Probs = uint32_t[kRowBlocks][kKeyBlocks][2];  // packed pairs: rows g, g + 8
 
   __device__ explicit MmaSoftmax(float softmax_scale) : scale_(Exp::Scale(softmax_scale)) {
 #pragma unroll
@@ -87,20 +87,29 @@ class MmaSoftmax {
     return true;
   }
 
+  // From now on probabilities are multiplied by `weight`, at most 1, for values that are
+  // `weight` of what their numbers say; the sums stay those of the probabilities alone.
+  // With a scale per K/V tile.
+  __device__ void SetTileWeight(float weight) {
+    weight_shift_ = InLog2Units(kShape.exp) ? __log2f(weight) : __logf(weight);
+    inverse_weight_ = __fdividef(1.0f, weight);
+  }
+
   // The probabilities of key blocks [first, last) of that tile, and their sums.
   __device__ void Exponentials(const Scores& scores, int first, int last, Probs& probs) {
 #pragma unroll
     for (int b = 0; b < kRowBlocks; ++b) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
+        const float offset = kShape.kv_block_scale ? weight_shift_ - shift_[b][r] : -shift_[b][r];
         float sum = 0.0f;
 #pragma unroll
         for (int n = first; n < last; ++n) {
-          const float x0 = fmaf(scores[b][n][2 * r], scale_, -shift_[b][r]);
-          const float x1 = fmaf(scores[b][n][2 * r + 1], scale_, -shift_[b][r]);
+          const float x0 = fmaf(scores[b][n][2 * r], scale_, offset);
+          const float x1 = fmaf(scores[b][n][2 * r + 1], scale_, offset);
           probs[b][n][r] = Exp::Pair(x0, x1, 2 * n, &sum);
         }
-        sum_[b][r] += sum;
+        sum_[b][r] += kShape.kv_block_scale ? sum * inverse_weight_ : sum;
       }
     }
   }
@@ -127,7 +136,9 @@ class MmaSoftmax {
   const float scale_;
   float max_[kRowBlocks][2];    // of raw scores; lazily kept, a little below
   float shift_[kRowBlocks][2];  // the same in Exp's units; 0 for -infinity
-  float sum_[kRowBlocks][2];    // of this lane's columns until Finish
+  float weight_shift_ = 0.0f;   // in Exp's units; see SetTileWeight
+  float inverse_weight_ = 1.0f;
+  float sum_[kRowBlocks][2];  // of this lane's columns until Finish
 };
 
 }  // namespace warpledger::sdpa

@@ -4,7 +4,7 @@
 //   const float scale = Exp::Scale(softmax_scale);       // once
 //   const float shift = row_max * scale;                 // once per row and tile
 //   float p = Exp::Of(fmaf(score, scale, -shift), i);    // exp of the scaled difference
-//   uint32_t pair = Exp::Pair(x0, x1, i, &sum);          // two as packed fp16; adds both to sum
+//   uint32_t pair = Exp::Pair(x0, x1, i, &sum);          // two, packed; adds both to sum
 //
 // `index` is the element's position in an unrolled loop, so that the mixed method
 // chooses at compile time. Arguments of -infinity give 0, or what rounds to 0 in fp16.
@@ -34,6 +34,17 @@ __device__ inline uint32_t PackHalfPair(float low, float high) {
   return packed;
 }
 
+// The same to bf16.
+__device__ inline uint32_t PackBf16Pair(float low, float high) {
+  uint32_t packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+template <bool kBf16>
+__device__ uint32_t PackPair(float low, float high) {
+  return kBf16 ? PackBf16Pair(low, high) : PackHalfPair(low, high);
+}
+
 // 2^x of both halves.
 __device__ inline uint32_t Exp2HalfPair(uint32_t x) {
   uint32_t y;
@@ -41,8 +52,9 @@ __device__ inline uint32_t Exp2HalfPair(uint32_t x) {
   return y;
 }
 
-template <ExpMethod kMethod>
+template <ExpMethod kMethod, bool kBf16 = false>
 struct SoftmaxExp {
+  static_assert(!kBf16 || kMethod != ExpMethod::kExpHalfPairs, "half pairs are fp16");
   static constexpr float kLog2E = 1.4426950408889634f;
 
   // What scores and maxima are multiplied by.
@@ -75,7 +87,7 @@ struct SoftmaxExp {
   }
 
   // Elements `index` and `index` + 1. The sum is of the values before they are
-  // rounded to fp16, but with half pairs, which never were anything else.
+  // rounded to 16 bits, but with half pairs, which never were anything else.
   __device__ static uint32_t Pair(float x0, float x1, int index, float* sum) {
     if constexpr (kMethod == ExpMethod::kExpHalfPairs) {
       const uint32_t pair = Exp2HalfPair(PackHalfPair(x0, x1));
@@ -87,7 +99,7 @@ struct SoftmaxExp {
       const float p1 = Of(x1, index + 1);
       *sum += p0;
       *sum += p1;
-      return PackHalfPair(p0, p1);
+      return PackPair<kBf16>(p0, p1);
     }
   }
 };

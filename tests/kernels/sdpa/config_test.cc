@@ -106,6 +106,51 @@ TEST(WhyInvalid, RefusesBf16InAFamilyThatComputesInFp16Alone) {
   EXPECT_FALSE(WhyInvalid(config));
 }
 
+TEST(WhyInvalid, RefusesInBf16WhatIsFp16Alone) {
+  for (const Bf16Exclusion& rule : kBf16Exclusions) {
+    Config config = {.mma_sync = 1, .mma_v_ldmatrix_trans = 1};
+    EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false, Dtype::kBf16)));
+    config.*rule.toggle = rule.from;
+    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+    const InvalidReason reason = WhyInvalid(Specialise(config, 64, false, Dtype::kBf16));
+    EXPECT_EQ(reason.toggle, ToggleId(rule.toggle));
+    EXPECT_EQ(reason.missing, "bf16");
+    EXPECT_EQ(reason.why, rule.why);
+  }
+}
+
+// What WhyInvalid lets through in bf16, the kernel can do.
+TEST(Geometry, OfTheMmaFamilyIsLegalInBf16WhereTheRulesAllowIt) {
+  int checked = 0;
+  for (const Config& config : LegalConfigs()) {
+    const Config bf16 = Specialise(config, 64, false, Dtype::kBf16);
+    if (FamilyOf(config) != Family::kMma || WhyInvalid(bf16)) continue;
+    EXPECT_TRUE(MmaShapeOf(bf16).bf16);
+    EXPECT_STREQ(WhyIllegal(MmaShapeOf(bf16)), "") << ConfigName(config);
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
+TEST(KvStorage, FollowsItsTogglesAndTheTile) {
+  EXPECT_FALSE(KvStorageOf(Config{}).quantised);
+  EXPECT_FALSE(KvStorageOf({.mma_sync = 1}).quantised);
+  Config config = {.mma_sync = 1, .mma_v_ldmatrix_trans = 1, .mma_kv_dtype = 2};
+  EXPECT_EQ(KvStorageOf(config).scheme.format, KvFormat::kUint8);
+  EXPECT_EQ(KvStorageOf(config).scheme.scope, ScaleScope::kHead);
+  config.mma_kv_dtype = 1;
+  Config table = config;
+  table.mma_kv_dtype = 2;
+  EXPECT_EQ(KvStorageOf(config), KvStorageOf(table)) << "the same codes";
+  config.mma_kv_dtype = 3;
+  config.mma_kv_block_scale = 1;
+  config.mma_tile = 3;
+  const KvStorage storage = KvStorageOf(config);
+  EXPECT_EQ(storage.scheme.format, KvFormat::kE4m3);
+  EXPECT_EQ(storage.scheme.scope, ScaleScope::kBlock);
+  EXPECT_EQ(storage.scheme.block_keys, TileN(config));
+}
+
 TEST(Registry, AdoptsNothingWithoutAGain) {
   for (const ToggleRow& row : kToggles) {
     EXPECT_GT(row.gate, 1.0) << row.id;

@@ -92,6 +92,14 @@ TEST(Quantise, KeepsZerosZero) {
   }
 }
 
+// A block of padding must not take the precision of the head's other blocks.
+TEST(Quantise, GivesAZeroBlockTheHeadsScale) {
+  Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 7);
+  std::fill_n(inputs.k.begin(), 32 * 64, Bits16{0});
+  const QuantisedTensor q = Quantise(kProblem, inputs.k, {KvFormat::kE4m3, ScaleScope::kBlock, 32});
+  EXPECT_EQ(q.scales[0], std::max(q.scales[1], q.scales[2]));
+}
+
 TEST(Quantise, ReadsBf16AsBf16) {
   Problem problem = kProblem;
   problem.dtype = Dtype::kBf16;
@@ -99,6 +107,29 @@ TEST(Quantise, ReadsBf16AsBf16) {
   const QuantisedTensor q = Quantise(problem, inputs.k, {KvFormat::kUint8, ScaleScope::kHead});
   for (size_t at = 0; at < inputs.k.size(); ++at) {
     ASSERT_NEAR(Dequantise(q, static_cast<int64_t>(at)), Bf16ToFloat(inputs.k[at]), 0.03);
+  }
+}
+
+// A head's largest scale times a block's part of it is the block's scale.
+TEST(LaunchScales, PutTheHeadsLargestBeforeItsBlocksParts) {
+  const Inputs inputs = MakeInputs(kProblem, InputKind::kOutliers, 6);
+  const QuantisedTensor head = Quantise(kProblem, inputs.k, {KvFormat::kE4m3, ScaleScope::kHead});
+  EXPECT_EQ(LaunchScaleStride(head, ScaleScope::kHead), 1);
+  EXPECT_EQ(LaunchScales(head, ScaleScope::kHead), head.scales);
+  const QuantisedTensor block =
+      Quantise(kProblem, inputs.k, {KvFormat::kE4m3, ScaleScope::kBlock, 32});
+  const int stride = LaunchScaleStride(block, ScaleScope::kBlock);
+  ASSERT_EQ(stride, 4);
+  const std::vector<float> scales = LaunchScales(block, ScaleScope::kBlock);
+  ASSERT_EQ(scales.size(), 4u * stride);
+  for (int h = 0; h < 4; ++h) {
+    EXPECT_EQ(scales[h * stride], head.scales[h]);
+    for (int b = 0; b < 3; ++b) {
+      const float part = scales[h * stride + 1 + b];
+      EXPECT_LE(part, 1.0f);
+      EXPECT_NEAR(part * scales[h * stride], block.scales[h * 3 + b],
+                  block.scales[h * 3 + b] * 0x1p-22);
+    }
   }
 }
 
