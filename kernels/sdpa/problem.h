@@ -92,6 +92,7 @@ inline constexpr NamedShape kShapes[] = {
      false,
      "796 of 799 rows see no key at all"},
     {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
+    {"mqa_8to1", {2, 8, 1, 65, 97, 64, true}, false, "all query heads share a K/V head"},
     {"ragged_33x65_d128", {2, 3, 3, 33, 65, 128, false}, false, "one past a tile on both axes"},
     {"ragged_113x203_d128_causal",
      {1, 2, 2, 113, 203, 128, true},
@@ -110,6 +111,15 @@ inline constexpr NamedShape kShapes[] = {
     {"gqa_4to1_d256", {2, 8, 2, 65, 97, 256, true}, false, "four query heads share a K/V head"},
     {"decode_b1", {1, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
     {"decode_b16", {16, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
+    {"decode_mqa_b1",
+     {1, 32, 1, 1, 8192, 128, false},
+     false,
+     "decoding where all query heads share a K/V head"},
+    {"gqa_prefill", {1, 32, 8, 2048, 2048, 128, true}, false, "a prompt with grouped heads"},
+    {"mqa_prefill",
+     {1, 32, 1, 2048, 2048, 128, true},
+     false,
+     "a prompt whose query heads share a K/V head"},
 #define WARPLEDGER_FA3(d, s)                                                             \
   {"fa3_d" #d "_s" #s "_full",                                                           \
    {16384 / s, 2048 / d, 2048 / d, s, s, d, false},                                      \
