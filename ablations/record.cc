@@ -230,6 +230,11 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
       .Get("seq_kv", &p.seq_kv)
       .Get("head_dim", &p.head_dim)
       .Get("causal", &p.causal);
+  if (json.is_object() && json.contains("embed_dim")) {
+    fields.Get("embed_dim", &p.embed_dim);
+    fields.Require(p.embed_dim >= 1 && p.embed_dim <= 1 << 20, "embed_dim",
+                   "a size from 1 to 1048576");
+  }
   // Larger ones overflow what is computed from them, or take for ever.
   constexpr int kMostOfOne = 1 << 20;
   constexpr double kMostElements = 0x1p60;
@@ -422,17 +427,14 @@ Json FileOf(const char* name, Json list) {
 
 Json ToJson(const ShapeInfo& shape) {
   const sdpa::Problem& p = shape.problem;
-  return {{"name", shape.name},
-          {"batch", p.batch},
-          {"heads_q", p.heads_q},
-          {"heads_kv", p.heads_kv},
-          {"seq_q", p.seq_q},
-          {"seq_kv", p.seq_kv},
-          {"head_dim", p.head_dim},
-          {"causal", p.causal},
-          {"flops", sdpa::Flops(p)},
-          {"min_bytes", sdpa::MinBytes(p)},
-          {"exponentials", sdpa::Exponentials(p)}};
+  Json json = {{"name", shape.name},     {"batch", p.batch},  {"heads_q", p.heads_q},
+               {"heads_kv", p.heads_kv}, {"seq_q", p.seq_q},  {"seq_kv", p.seq_kv},
+               {"head_dim", p.head_dim}, {"causal", p.causal}};
+  if (p.embed_dim > 0) json["embed_dim"] = p.embed_dim;
+  json["flops"] = sdpa::Flops(p);
+  json["min_bytes"] = sdpa::MinBytes(p);
+  json["exponentials"] = sdpa::Exponentials(p);
+  return json;
 }
 
 Json ToJson(const GpuInfo& gpu) {

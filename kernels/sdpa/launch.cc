@@ -42,6 +42,9 @@ absl::Status CheckProblem(const Problem& p) {
     return absl::InvalidArgumentError(absl::StrCat(
         "query heads (", p.heads_q, ") must be a multiple of key/value heads (", p.heads_kv, ")"));
   }
+  if (p.embed_dim != 0) {
+    return absl::UnimplementedError("no kernel of this build begins with x (embed_dim)");
+  }
   if (std::find(std::begin(kHeadDims), std::end(kHeadDims), p.head_dim) == std::end(kHeadDims)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "head_dim ", p.head_dim, " has no kernel; these variants do head_dim ",

@@ -6,6 +6,11 @@
 // head h / (heads_q / heads_kv). The causal mask is aligned to the bottom
 // right, as in FlashAttention since 2.1: query i sees keys j with
 // j <= i + seq_kv - seq_q. A row that sees no key gives O = 0 and LSE = -inf.
+//
+// A problem may begin in front of SDPA (embed_dim > 0): its inputs are then x
+// (batch, seq, embed_dim), gamma and beta (embed_dim) and W (ProjectionRows, embed_dim),
+// all fp16, and Q, K and V are layernorm(x) W^T with epsilon kLayerNormEpsilon. W's rows
+// are the columns of Q, then of K, then of V, head by head. seq_q = seq_kv there.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
 #define WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
@@ -23,14 +28,25 @@ struct Problem {
   int seq_kv = 1;
   int head_dim = 64;
   bool causal = false;
+  int embed_dim = 0;  // 0: Q, K and V are given
 
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
+
+inline constexpr double kLayerNormEpsilon = 1e-5;
 
 constexpr int64_t QueryRows(const Problem& p) { return int64_t{p.batch} * p.heads_q * p.seq_q; }
 constexpr int64_t QueryElements(const Problem& p) { return QueryRows(p) * p.head_dim; }
 constexpr int64_t KeyElements(const Problem& p) {
   return int64_t{p.batch} * p.heads_kv * p.seq_kv * p.head_dim;
+}
+
+// Of a problem that begins with x: its elements, and the rows of W, which are also the
+// columns of its product.
+constexpr int64_t EmbeddedRows(const Problem& p) { return int64_t{p.batch} * p.seq_q; }
+constexpr int64_t EmbeddedElements(const Problem& p) { return EmbeddedRows(p) * p.embed_dim; }
+constexpr int64_t ProjectionRows(const Problem& p) {
+  return (int64_t{p.heads_q} + 2 * int64_t{p.heads_kv}) * p.head_dim;
 }
 
 // (query, key) pairs that the mask lets through, over one head of one batch.
@@ -44,15 +60,25 @@ constexpr int64_t VisiblePairs(const Problem& p) {
   return pairs;
 }
 
-// Multiply-adds of Q K^T and P V, counted as two operations each.
+// Multiply-adds of the projection, counted as two operations each.
+constexpr double ProjectionFlops(const Problem& p) {
+  return 2.0 * static_cast<double>(EmbeddedElements(p)) * static_cast<double>(ProjectionRows(p));
+}
+
+// Multiply-adds of Q K^T, P V and the projection, counted as two operations each.
 constexpr double Flops(const Problem& p) {
-  return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim;
+  return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim +
+         ProjectionFlops(p);
 }
 
 // Each input read once, each output written once (O in fp16; LSE not counted).
 constexpr double MinBytes(const Problem& p) {
-  return 2.0 *
-         (2.0 * static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p)));
+  const double inputs =
+      p.embed_dim == 0
+          ? static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p))
+          : static_cast<double>(EmbeddedElements(p)) +
+                static_cast<double>(ProjectionRows(p) + 2) * p.embed_dim;
+  return 2.0 * (static_cast<double>(QueryElements(p)) + inputs);
 }
 
 // One exponential per visible pair.

@@ -9,9 +9,13 @@
 #include <utility>
 
 #include "kernels/common/random.h"
+#include "kernels/sdpa/projection.h"
 
 namespace warpledger::sdpa {
 namespace {
+
+float Widen(Fp16 x) { return Fp16ToFloat(x); }
+double Widen(double x) { return x; }
 
 // One K/V head in the layouts that let the inner loops run over contiguous
 // memory without reordering any sum: K transposed, V as it is.
@@ -20,25 +24,26 @@ struct Head {
   std::vector<T> k_transposed;  // (head_dim, seq_kv)
   std::vector<T> v;             // (seq_kv, head_dim)
 
-  Head(const Problem& p, const Fp16* k, const Fp16* values)
+  template <typename In>
+  Head(const Problem& p, const In* k, const In* values)
       : k_transposed(static_cast<size_t>(p.seq_kv) * p.head_dim),
         v(static_cast<size_t>(p.seq_kv) * p.head_dim) {
     for (int j = 0; j < p.seq_kv; ++j) {
       for (int d = 0; d < p.head_dim; ++d) {
         const size_t at = static_cast<size_t>(j) * p.head_dim + d;
-        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] = static_cast<T>(Fp16ToFloat(k[at]));
-        v[at] = static_cast<T>(Fp16ToFloat(values[at]));
+        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] = static_cast<T>(Widen(k[at]));
+        v[at] = static_cast<T>(Widen(values[at]));
       }
     }
   }
 };
 
 // scores[j] = sum over d of q[d] * k[j][d], for j < keys.
-template <typename T>
-void Scores(const Problem& p, const Head<T>& head, const Fp16* q, int keys, T* scores) {
+template <typename T, typename In>
+void Scores(const Problem& p, const Head<T>& head, const In* q, int keys, T* scores) {
   std::fill(scores, scores + keys, T{0});
   for (int d = 0; d < p.head_dim; ++d) {
-    const T q_value = static_cast<T>(Fp16ToFloat(q[d]));
+    const T q_value = static_cast<T>(Widen(q[d]));
     const T* k = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
     for (int j = 0; j < keys; ++j) scores[j] += q_value * k[j];
   }
@@ -54,10 +59,27 @@ void WeightedSum(const Problem& p, const Head<T>& head, const T* probs, int keys
   }
 }
 
+// Q, K and V as contiguous arrays of one type.
+template <typename T>
+struct Tensors {
+  const T* q;
+  const T* k;
+  const T* v;
+};
+
+// `Exact` is what the truth is computed from: the fp16 that kernels get, or FP64 where
+// they get x. The naive computation has fp16 either way.
+template <typename Exact>
 class HeadWorker {
  public:
-  HeadWorker(const Problem& p, const Inputs& inputs, Reference& result)
-      : p_(p), inputs_(inputs), result_(result), scores_(p.seq_kv), naive_scores_(p.seq_kv) {}
+  HeadWorker(const Problem& p, const Tensors<Exact>& exact, const Tensors<Fp16>& naive,
+             Reference& result)
+      : p_(p),
+        exact_(exact),
+        naive_(naive),
+        result_(result),
+        scores_(p.seq_kv),
+        naive_scores_(p.seq_kv) {}
 
   // Rows [begin, end) of the reference, all of one head.
   void Run(int64_t begin, int64_t end) {
@@ -65,23 +87,37 @@ class HeadWorker {
     const int64_t batch = head / p_.heads_q;
     const int64_t kv_head = batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
-    const Head<double> exact(p_, &inputs_.k[offset], &inputs_.v[offset]);
-    const Head<float> naive(p_, &inputs_.k[offset], &inputs_.v[offset]);
+    const Head<double> exact(p_, exact_.k + offset, exact_.v + offset);
+    const Head<float> naive(p_, naive_.k + offset, naive_.v + offset);
     for (int64_t at = begin; at < end; ++at) {
       const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
-      const int keys =
-          p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
+      const int keys = Keys(row);
       ExactRow(exact, at, keys);
       NaiveRow(naive, at, keys);
+    }
+    if (result_.rounded_lse.empty()) return;
+    const Head<double> rounded(p_, naive_.k + offset, naive_.v + offset);
+    for (int64_t at = begin; at < end; ++at) {
+      const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
+      const int64_t q = GlobalRow(at) * p_.head_dim;
+      Scores(p_, rounded, naive_.q + q, Keys(row), scores_.data());
+      result_.rounded_lse[at] = Softmax(Keys(row)).lse;
     }
   }
 
  private:
   int64_t GlobalRow(int64_t at) const { return result_.rows.empty() ? at : result_.rows[at]; }
+  // That the row of its head sees.
+  int Keys(int row) const {
+    return p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
+  }
 
-  void ExactRow(const Head<double>& head, int64_t at, int keys) {
-    double* out = &result_.out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, scores_.data());
+  // Turns scores_ into exp(scale * score - max).
+  struct Sums {
+    double sum;
+    double lse;
+  };
+  Sums Softmax(int keys) {
     const double scale = 1.0 / std::sqrt(static_cast<double>(p_.head_dim));
     double max = -std::numeric_limits<double>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -93,14 +129,21 @@ class HeadWorker {
       scores_[j] = std::exp(scores_[j] - max);
       sum += scores_[j];
     }
+    return {sum, max + std::log(sum)};
+  }
+
+  void ExactRow(const Head<double>& head, int64_t at, int keys) {
+    double* out = &result_.out[at * p_.head_dim];
+    Scores(p_, head, exact_.q + GlobalRow(at) * p_.head_dim, keys, scores_.data());
+    const Sums sums = Softmax(keys);
     WeightedSum(p_, head, scores_.data(), keys, out);
-    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sum;
-    result_.lse[at] = max + std::log(sum);
+    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sums.sum;
+    result_.lse[at] = sums.lse;
   }
 
   void NaiveRow(const Head<float>& head, int64_t at, int keys) {
     float* out = &result_.naive_out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, naive_scores_.data());
+    Scores(p_, head, naive_.q + GlobalRow(at) * p_.head_dim, keys, naive_scores_.data());
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     float max = -std::numeric_limits<float>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -118,24 +161,18 @@ class HeadWorker {
   }
 
   const Problem& p_;
-  const Inputs& inputs_;
+  const Tensors<Exact> exact_;
+  const Tensors<Fp16> naive_;
   Reference& result_;
   std::vector<double> scores_;
   std::vector<float> naive_scores_;
 };
 
-}  // namespace
-
-Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
-  Reference result;
-  result.rows = std::move(rows);
-  result.total_rows = QueryRows(p);
-  const int64_t count =
-      result.rows.empty() ? QueryRows(p) : static_cast<int64_t>(result.rows.size());
-  result.out.resize(count * p.head_dim);
-  result.naive_out.resize(count * p.head_dim);
-  result.lse.resize(count);
-
+// Fills `result`, whose vectors have their sizes.
+template <typename Exact>
+void FillReference(const Problem& p, const Tensors<Exact>& exact, const Tensors<Fp16>& naive,
+                   Reference& result) {
+  const auto count = static_cast<int64_t>(result.lse.size());
   // Chunks of rows of one head, so that few long heads still spread over many cores.
   constexpr int64_t kRowsPerChunk = 256;
   std::vector<int64_t> begins;
@@ -149,7 +186,7 @@ Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<i
   begins.push_back(count);
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
-    HeadWorker worker(p, inputs, result);
+    HeadWorker<Exact> worker(p, exact, naive, result);
     for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
       worker.Run(begins[chunk], begins[chunk + 1]);
     }
@@ -160,6 +197,29 @@ Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<i
   for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
   work();
   for (std::thread& thread : pool) thread.join();
+}
+
+}  // namespace
+
+Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
+  Reference result;
+  result.rows = std::move(rows);
+  result.total_rows = QueryRows(p);
+  const int64_t count =
+      result.rows.empty() ? QueryRows(p) : static_cast<int64_t>(result.rows.size());
+  result.out.resize(count * p.head_dim);
+  result.naive_out.resize(count * p.head_dim);
+  result.lse.resize(count);
+  if (p.embed_dim == 0) {
+    const Tensors<Fp16> given = {inputs.q.data(), inputs.k.data(), inputs.v.data()};
+    FillReference(p, given, given, result);
+    return result;
+  }
+  result.rounded_lse.resize(count);
+  const Projected<double> exact = ProjectExact(p, inputs);
+  const Projected<Fp16> naive = ProjectNaive(p, inputs);
+  FillReference<double>(p, {exact.q.data(), exact.k.data(), exact.v.data()},
+                        {naive.q.data(), naive.k.data(), naive.v.data()}, result);
   return result;
 }
 

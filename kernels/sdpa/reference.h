@@ -15,11 +15,16 @@
 
 namespace warpledger::sdpa {
 
-// The inputs of one call, as the kernels get them.
+// The inputs of one call, as the kernels get them: Q, K and V, or what they come from
+// (embed_dim > 0).
 struct Inputs {
   std::vector<Fp16> q;
   std::vector<Fp16> k;
   std::vector<Fp16> v;
+  std::vector<Fp16> x = {};
+  std::vector<Fp16> gamma = {};
+  std::vector<Fp16> beta = {};
+  std::vector<Fp16> w = {};
 };
 
 struct Reference {
@@ -29,8 +34,12 @@ struct Reference {
   std::vector<double> out;  // (rows, head_dim), FP64 throughout
   std::vector<double> lse;  // (rows)
   // The same formula with every intermediate tensor in fp16: S = fp16(Q K^T),
-  // S = fp16(S * scale), P = fp16(softmax(S)), O = fp16(P V); sums in fp32.
+  // S = fp16(S * scale), P = fp16(softmax(S)), O = fp16(P V); sums in fp32. Before them
+  // fp16(layernorm(x)) and fp16 Q, K and V where the problem begins with x.
   std::vector<float> naive_out;
+  // (rows), the exact log-sum-exp of the fp16 Q and K, where those are intermediate
+  // tensors; empty where they are given.
+  std::vector<double> rounded_lse;
 };
 
 // Softmax scale: 1 / sqrt(head_dim). `rows` as above.
