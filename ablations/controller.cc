@@ -213,6 +213,11 @@ class Controller {
       }
       return writer_->AppendCheck(*check);
     }
+    if (json->contains("call")) {
+      absl::StatusOr<LaunchedCall> call = LaunchedCallFromJson((*json)["call"]);
+      if (!call.ok()) return call.status();
+      return writer_->AppendCall(*call);
+    }
     if (!json->contains("block")) {
       return absl::InternalError(
           absl::StrCat("a worker printed what is none of its lines: ", std::string(line)));

@@ -543,6 +543,10 @@ Json ToJson(const BrokenArm& broken) {
           {"kind", broken.kind},       {"doing", broken.doing}, {"reason", broken.reason}};
 }
 
+Json ToJson(const LaunchedCall& call) {
+  return {{"arm", call.arm}, {"shape", call.shape}, {"lines", call.lines}};
+}
+
 Json ToJson(const PlantedFault& fault) {
   return {{"fault", fault.fault}, {"arm", fault.arm}, {"shape", fault.shape}};
 }
@@ -695,6 +699,14 @@ absl::StatusOr<BrokenArm> BrokenArmFromJson(const Json& json) {
   fields.Require(!broken.kind.empty(), "kind", "a text that is not empty");
   fields.Require(!broken.reason.empty(), "reason", "a text that is not empty");
   return fields.Result(std::move(broken));
+}
+
+absl::StatusOr<LaunchedCall> LaunchedCallFromJson(const Json& json) {
+  LaunchedCall call;
+  Fields fields(json, "");
+  fields.Get("arm", &call.arm).Get("shape", &call.shape).GetList("lines", &call.lines, ReadString);
+  fields.Require(!call.lines.empty(), "lines", "at least how the calls are launched");
+  return fields.Result(std::move(call));
 }
 
 absl::StatusOr<PlantedFault> PlantedFaultFromJson(const Json& json) {

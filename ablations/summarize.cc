@@ -286,7 +286,8 @@ class Summarizer {
   // What the record holds of the instance that `config` ran on for a shape. Records
   // that are older than instances per mask name it by the configuration alone.
   template <typename Find>
-  auto ForShape(const std::string& config, const ShapeInfo& shape, const Find& find) const {
+  auto ForShape(const std::string& printed, const ShapeInfo& shape, const Find& find) const {
+    const std::string config = sdpa::CompiledName(printed);
     const int head_dim = shape.problem.head_dim;
     const auto* found = find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal));
     if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false));
@@ -334,6 +335,34 @@ class Summarizer {
       }
     }
     return false;
+  }
+
+  std::vector<std::vector<std::string>> Calls(const Arm& arm, const ShapeInfo& shape) const {
+    std::vector<std::vector<std::string>> calls;
+    for (const LaunchedCall& call : record_.calls) {
+      if (call.arm == arm.name && call.shape == shape.name) calls.push_back(call.lines);
+    }
+    return calls;
+  }
+
+  // Why the toggle is not shown to have reached what was timed: its machine code, what
+  // was launched, or both.
+  std::string WhyToggleInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
+                               const std::string& toggle) const {
+    const sdpa::ToggleRow* row = Row(toggle);
+    if (row != nullptr && !row->evidence.launched.empty()) {
+      const bool between_levels = IsOnIn(base, *row);
+      std::string why = analysis::WhyLaunchInvalid(
+          {.base = Calls(base, shape),
+           .candidate = Calls(candidate, shape),
+           .pattern = between_levels ? "" : std::string(row->evidence.launched),
+           .vanishes = row->evidence.launched_vanishes});
+      if (!why.empty()) return why;
+      const bool one_instance =
+          sdpa::CompiledName(base.config) == sdpa::CompiledName(candidate.config);
+      if (row->launch_side && one_instance) return "";
+    }
+    return WhyCodeInvalid(base, candidate, shape, toggle);
   }
 
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
@@ -563,7 +592,7 @@ class Summarizer {
     const bool in_family = claim.not_applicable.empty();
     const Arm& base = *arms_.at(claim.base);
     const Arm& candidate = *arms_.at(claim.candidate);
-    std::string invalid = WhyCodeInvalid(base, candidate, *claim.shape, arm.toggle);
+    std::string invalid = WhyToggleInvalid(base, candidate, *claim.shape, arm.toggle);
     if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
     const analysis::Judgement judgement =
         analysis::Judge({.not_applicable = claim.not_applicable,

@@ -70,6 +70,10 @@ struct Evidence {
   EvidenceChange change = EvidenceChange::kNone;
   std::string_view ptx;   // ECMAScript regex over PTX lines; empty: not checked
   std::string_view sass;  // regex over SASS opcodes; empty: only that the code differs
+  // Regex over the lines that say what one call launches and how (calls.jsonl): more
+  // match with the toggle than without, or some without and none with it.
+  std::string_view launched = {};
+  bool launched_vanishes = false;
 };
 
 // The effect foreseen before the first run: a range of time(off) / time(on).
@@ -115,8 +119,12 @@ struct ToggleRow {
   std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
   bool control = false;                           // planted, no technique
   bool in_ladder = true;                          // false: not a step of a cumulative design
-  bool may_break = false;                         // known to miss the accuracy rule on some inputs
-  std::string_view claim;                         // mechanism, one sentence
+  // Says which kernels are launched, or how, and reaches no instance's machine code,
+  // unless the toggle `code_side_with` is on.
+  bool launch_side = false;
+  ToggleField code_side_with = nullptr;
+  bool may_break = false;  // known to miss the accuracy rule on some inputs
+  std::string_view claim;  // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
@@ -283,9 +291,19 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
 inline constexpr int kHeadDims[] = {64, 128, 256};
 inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled for
 
+// What of a configuration reaches its instance's machine code.
+constexpr Config CompiledPart(Config config) {
+  for (const ToggleRow& row : kToggles) {
+    const bool in_code = row.code_side_with != nullptr && config.*row.code_side_with != 0;
+    if (row.launch_side && !in_code) config.*row.field = row.levels.values[0];
+  }
+  return config;
+}
+
 // The instance of `config` that a problem runs on. In the wgmma family a kernel is
 // compiled per mask: its prologue and code size count where it lives for 4 us.
 constexpr Config Specialise(Config config, int head_dim, bool causal) {
+  config = CompiledPart(config);
   config.head_dim = head_dim;
   const Family family = FamilyOf(config);
   const bool at_run_time = family == Family::kSmem || family == Family::kMma;

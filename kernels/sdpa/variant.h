@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/sdpa/config.h"
 
@@ -31,6 +33,39 @@ inline std::string ConfigName(const Config& config) {
     }
   }
   return name.empty() ? std::string(kBaseline.id) : name;
+}
+
+// The configuration that prints so; nullopt where it names what the registry does not
+// hold, as records may that are older than this program.
+inline std::optional<Config> ConfigFromName(std::string_view name) {
+  Config config;
+  if (name == kBaseline.id) return config;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('+'));
+    name.remove_prefix(part.size() < name.size() ? part.size() + 1 : part.size());
+    const std::string_view id = part.substr(0, part.find('='));
+    const ToggleRow* found = nullptr;
+    for (const ToggleRow& row : kToggles) {
+      if (row.id == id) found = &row;
+    }
+    if (found == nullptr) return std::nullopt;
+    bool is_level = false;
+    for (std::size_t i = 1; i < found->levels.count; ++i) {
+      Config alone;
+      alone.*found->field = found->levels.values[i];
+      if (ConfigName(alone) != part) continue;
+      config.*found->field = found->levels.values[i];
+      is_level = true;
+    }
+    if (!is_level) return std::nullopt;
+  }
+  return config;
+}
+
+// A printed configuration without what reaches no machine code.
+inline std::string CompiledName(const std::string& name) {
+  const std::optional<Config> config = ConfigFromName(name);
+  return config ? ConfigName(CompiledPart(*config)) : name;
 }
 
 // "" where it says nothing, "@d128", "@causal", "@d128_causal".
