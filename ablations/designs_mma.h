@@ -9,6 +9,7 @@
 //   mma_options        what is no step of the ladder, each on the ladder's end
 //   mma_groups         few rows: groups of warps and split-KV
 //   mma_decode         one row a head: split-KV, head packing, and both
+//   mma_gqa            prompts with grouped heads: head packing where tiles are full without it
 //
 // Arms of the same configuration in several designs are one compiled instance.
 
@@ -229,6 +230,22 @@ inline Design MmaDecodeDesign() {
   return design;
 }
 
+// Prompts: a tile is full of rows with and without packing, which decoding's is not.
+inline Design MmaGqaDesign() {
+  const sdpa::Config config = MmaWideCore();
+  Design design = {
+      .name = "mma_gqa",
+      .label = "prompts with grouped heads: query heads of a K/V head packed into the tile or not",
+      .arms =
+          {{.name = "mma_gqa:base", .config = config, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {64, 128}};
+  AddStep("mma_gqa:mma_pack_heads", config, &sdpa::Config::mma_pack_heads, 1, "mma_gqa:base",
+          &design);
+  PlantControls("mma_gqa", "mma_gqa:base", config, &design);
+  return design;
+}
+
 inline std::vector<Design> MmaDesigns() {
   using sdpa::Config;
   Config core = MmaEverythingOn();
@@ -245,7 +262,8 @@ inline std::vector<Design> MmaDesigns() {
           MmaSweepDesign("mma_tiles", "tiles of the mma kernel", core, &Config::mma_tile),
           MmaOptionsDesign(),
           MmaGroupsDesign(),
-          MmaDecodeDesign()};
+          MmaDecodeDesign(),
+          MmaGqaDesign()};
 }
 
 }  // namespace warpledger::ablations
