@@ -8,7 +8,8 @@
 //                      sweeps: each level against off
 //   mma_options        what is no step of the ladder, each on the ladder's end
 //   mma_groups         few rows: groups of warps and split-KV
-//   mma_decode         one row a head: split-KV, head packing, and both
+//   mma_decode         one row a head: split-KV, head packing, and both; ways to launch both
+//   mma_launch         few rows: how calls are launched
 //   mma_gqa            prompts with grouped heads: head packing where tiles are full without it
 //
 // Arms of the same configuration in several designs are one compiled instance.
@@ -203,6 +204,33 @@ inline Design MmaGroupsDesign() {
   return design;
 }
 
+// The ways to launch `config`, whose arm is `base`.
+inline void AddLaunchSteps(const std::string& base, const sdpa::Config& config, Design* design) {
+  using sdpa::Config;
+  for (const sdpa::ToggleField toggle :
+       {&Config::mma_dependent_launch, &Config::stream_launch, &Config::l2_persisting_kv}) {
+    AddStep(base + "+" + std::string(sdpa::ToggleId(toggle)), config, toggle, 1, base, design);
+  }
+}
+
+// Where a call is short: the tile and the groups that 0014 found best for few rows.
+inline Design MmaLaunchDesign() {
+  sdpa::Config config = MmaEverythingOn();
+  config.mma_tile = 2;
+  config.mma_key_groups = 4;
+  config.mma_softmax_overlap = 1;
+  config.mma_lazy_rescale = 0;
+  config.mma_longest_first = 0;
+  Design design = {
+      .name = "mma_launch",
+      .label = "how calls of the mma kernel are launched: graph, stream, dependent; L2's window",
+      .arms = {
+          {.name = "mma_launch:base", .config = config, .role = "base", .toggle = "", .base = ""}}};
+  AddLaunchSteps("mma_launch:base", config, &design);
+  PlantControls("mma_launch", "mma_launch:base", config, &design);
+  return design;
+}
+
 // One row of each head: a warp per 16-row tile and four groups of keys.
 inline Design MmaDecodeDesign() {
   using sdpa::Config;
@@ -224,8 +252,10 @@ inline Design MmaDecodeDesign() {
   AddStep("mma_decode:mma_split_kv", config, &Config::mma_split_kv, 1, "mma_decode:base", &design);
   AddStep("mma_decode:mma_pack_heads", config, &Config::mma_pack_heads, 1, "mma_decode:base",
           &design);
-  AddStep("mma_decode:mma_pack_heads+mma_split_kv", packed, &Config::mma_split_kv, 1,
-          "mma_decode:mma_pack_heads", &design);
+  const std::string both = "mma_decode:mma_pack_heads+mma_split_kv";
+  AddStep(both, packed, &Config::mma_split_kv, 1, "mma_decode:mma_pack_heads", &design);
+  packed.mma_split_kv = 1;
+  AddLaunchSteps(both, packed, &design);
   PlantControls("mma_decode", "mma_decode:base", config, &design);
   return design;
 }
@@ -263,6 +293,7 @@ inline std::vector<Design> MmaDesigns() {
           MmaOptionsDesign(),
           MmaGroupsDesign(),
           MmaDecodeDesign(),
+          MmaLaunchDesign(),
           MmaGqaDesign()};
 }
 

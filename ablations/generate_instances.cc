@@ -4,7 +4,8 @@
 //
 //   generate_instances <directory>
 //
-// Prints a line per translation unit: its family (families are compiled for
+// Prints a line per translation unit: what it is compiled with (its family, and the
+// oldest architecture where that is not its family's: families are compiled for
 // different architectures), a space and its path. A file whose
 // contents would not change is left alone, so that nothing is recompiled.
 
@@ -105,7 +106,9 @@ int main(int argc, char** argv) {
     if (json.back() == '}') json += ",";
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"family\":\"" + family +
             "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
-    std::cout << family << " " << source.string() << "\n";
+    const int least = warpledger::sdpa::MinArch(config);
+    const bool newer = FamilyOf(config) == Family::kMma && least > 0;
+    std::cout << family << (newer ? std::to_string(least) : "") << " " << source.string() << "\n";
   }
   json += "\n]}\n";
   ok = ok && WriteIfChanged(directory / "instances.json", json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
@@ -20,19 +21,27 @@ size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 static_assert(kGuardBytes % kAlignment == 0, "values behind a guard must stay aligned");
 
-// An input between two bands of NaN: what a kernel reads outside of it poisons
-// the output, unless the kernel masks it.
-absl::StatusOr<DeviceBuffer> Upload(const std::vector<sdpa::Fp16>& values) {
-  const size_t bytes = values.size() * sizeof(sdpa::Fp16);
-  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(kGuardBytes + bytes + kGuardBytes);
+// Inputs between bands of NaN: what a kernel reads outside of one poisons the output,
+// unless the kernel masks it.
+absl::StatusOr<DeviceBuffer> Upload(std::initializer_list<const std::vector<sdpa::Fp16>*> tensors) {
+  size_t bytes = kGuardBytes;
+  for (const auto* tensor : tensors) {
+    bytes += RoundUp(tensor->size() * sizeof(sdpa::Fp16)) + kGuardBytes;
+  }
+  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(bytes);
   if (!buffer.ok()) return buffer.status();
   RETURN_IF_ERROR(buffer->Fill(kPoison));
-  RETURN_IF_ERROR(buffer->CopyFromHost(
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()), bytes), kGuardBytes));
+  size_t at = kGuardBytes;
+  for (const auto* tensor : tensors) {
+    const size_t size = tensor->size() * sizeof(sdpa::Fp16);
+    RETURN_IF_ERROR(buffer->CopyFromHost(
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(tensor->data()), size), at));
+    at += RoundUp(size) + kGuardBytes;
+  }
   return buffer;
 }
 
-const std::byte* Values(const DeviceBuffer& guarded) {
+const std::byte* FirstTensor(const DeviceBuffer& guarded) {
   return static_cast<const std::byte*>(guarded.data()) + kGuardBytes;
 }
 
@@ -85,12 +94,12 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
   for (size_t i = 0; i < count; ++i) {
     const sdpa::Inputs& inputs = sets[i % sets.size()];
     DeviceSet set;
-    for (auto [buffer, values] : {std::pair{&set.q, &inputs.q}, std::pair{&set.k, &inputs.k},
-                                  std::pair{&set.v, &inputs.v}}) {
-      absl::StatusOr<DeviceBuffer> uploaded = Upload(*values);
-      if (!uploaded.ok()) return uploaded.status();
-      *buffer = *std::move(uploaded);
-    }
+    absl::StatusOr<DeviceBuffer> uploaded = Upload({&inputs.q});
+    if (!uploaded.ok()) return uploaded.status();
+    set.q = *std::move(uploaded);
+    uploaded = Upload({&inputs.k, &inputs.v});
+    if (!uploaded.ok()) return uploaded.status();
+    set.kv = *std::move(uploaded);
     absl::StatusOr<DeviceBuffer> out = DeviceBuffer::Allocate(runner.OutputBytes());
     if (!out.ok()) return out.status();
     set.out = *std::move(out);
@@ -100,27 +109,66 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
   return runner;
 }
 
-absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
-                                cudaStream_t stream) const {
+const std::byte* SdpaRunner::Keys(const DeviceSet& set) const { return FirstTensor(set.kv); }
+const std::byte* SdpaRunner::Values(const DeviceSet& set) const {
+  return Keys(set) + RoundUp(sdpa::KeyElements(problem_) * sizeof(sdpa::Fp16)) + kGuardBytes;
+}
+
+absl::Status SdpaRunner::LaunchInWindow(const DeviceSet& set, cudaStream_t stream,
+                                        absl::FunctionRef<absl::Status()> launch) const {
+  const std::byte* first = Keys(set);
+  const std::byte* last = Values(set) + sdpa::KeyElements(problem_) * sizeof(sdpa::Fp16);
+  int device = 0;
+  int most = 0;
+  size_t set_aside = 0;
+  RETURN_IF_CUDA_ERROR(cudaGetDevice(&device), "asking for the device");
+  RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, device),
+                       "asking for the largest window of L2");
+  RETURN_IF_CUDA_ERROR(cudaDeviceGetLimit(&set_aside, cudaLimitPersistingL2CacheSize),
+                       "asking for the persisting part of L2");
+  const size_t bytes = std::min(static_cast<size_t>(last - first), static_cast<size_t>(most));
+  cudaStreamAttrValue value = {};
+  value.accessPolicyWindow.base_ptr = const_cast<std::byte*>(first);
+  value.accessPolicyWindow.num_bytes = bytes;
+  value.accessPolicyWindow.hitRatio = static_cast<float>(
+      std::min(1.0, static_cast<double>(set_aside) / std::max<size_t>(bytes, 1)));
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  value.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+  RETURN_IF_CUDA_ERROR(
+      cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value),
+      "opening a window of L2");
+  const absl::Status status = launch();
+  value = {};
+  RETURN_IF_CUDA_ERROR(
+      cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value),
+      "closing a window of L2");
+  return status;
+}
+
+absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
+                                const sdpa::Config* arm) const {
   const DeviceSet& device = sets_[set];
   sdpa::ForwardParams params = sdpa::MakeParams(instance.config, problem_);
-  params.q = Values(device.q);
-  params.k = Values(device.k);
-  params.v = Values(device.v);
+  params.q = FirstTensor(device.q);
+  params.k = Keys(device);
+  params.v = Values(device);
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
-  RETURN_IF_ERROR(sdpa::Launch(instance, params, problem_, stream));
+  const auto launch = [&] { return sdpa::Launch(instance, params, problem_, stream); };
+  const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0;
+  RETURN_IF_ERROR(in_window ? LaunchInWindow(device, stream, launch) : launch());
   if (fault_ == Fault::kNone) return absl::OkStatus();
   std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Fp16);
   return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
 }
 
-absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set) {
+absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set,
+                                          const sdpa::Config* arm) {
   RETURN_IF_ERROR(sdpa::CheckLaunchable(instance.config, problem_, device_));
   RETURN_IF_ERROR(sdpa::PrepareInstance(instance));
   RETURN_IF_ERROR(Poison(set));
-  RETURN_IF_ERROR(Launch(instance, set, nullptr));
+  RETURN_IF_ERROR(Launch(instance, set, nullptr, arm));
   RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize(), "running the kernel");
   return ReadBack(set);
 }
@@ -148,10 +196,11 @@ absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set) const {
 }
 
 absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& instance, int set,
-                                               const sdpa::Reference& reference) {
-  absl::StatusOr<RunOutput> first = Run(instance, set);
+                                               const sdpa::Reference& reference,
+                                               const sdpa::Config* arm) {
+  absl::StatusOr<RunOutput> first = Run(instance, set, arm);
   if (!first.ok()) return first.status();
-  absl::StatusOr<RunOutput> second = Run(instance, set);
+  absl::StatusOr<RunOutput> second = Run(instance, set, arm);
   if (!second.ok()) return second.status();
 
   CheckOutcome outcome;
@@ -170,7 +219,8 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
 }
 
 absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance& instance,
-                                                     absl::FunctionRef<absl::Status()> replay) {
+                                                     absl::FunctionRef<absl::Status()> replay,
+                                                     const sdpa::Config* arm) {
   for (int set = 0; set < sets(); ++set) RETURN_IF_ERROR(Poison(set));
   RETURN_IF_ERROR(replay());
   CheckOutcome outcome;
@@ -179,7 +229,7 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
   for (int set = 0; set < sets(); ++set) {
     absl::StatusOr<RunOutput> replayed = ReadBack(set);
     if (!replayed.ok()) return replayed.status();
-    absl::StatusOr<RunOutput> eager = Run(instance, set);
+    absl::StatusOr<RunOutput> eager = Run(instance, set, arm);
     if (!eager.ok()) return eager.status();
     outcome.guards_intact = outcome.guards_intact && replayed->guards_intact;
     if (SameBits(*replayed, *eager)) continue;

@@ -53,10 +53,13 @@ class SdpaRunner {
   // From now on each launch is followed by one that commits this fault.
   void PlantFault(Fault fault) { fault_ = fault; }
 
-  // Launches on input set `set`, asynchronously; O and LSE go to its outputs.
-  absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream) const;
+  // Launches on input set `set`, asynchronously; O and LSE go to its outputs. How, the
+  // launch-side toggles of `arm` say, and where there is none, that all of them are off.
+  absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
+                      const sdpa::Config* arm = nullptr) const;
   // Poisons, launches, waits and reads back.
-  absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set);
+  absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set,
+                                const sdpa::Config* arm = nullptr);
   // The parts of Run, for work that another launches: Poison waits until the
   // GPU is idle; ReadBack takes what the outputs hold now.
   absl::Status Poison(int set);
@@ -64,25 +67,33 @@ class SdpaRunner {
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
-                                     const sdpa::Reference& reference);
+                                     const sdpa::Reference& reference,
+                                     const sdpa::Config* arm = nullptr);
 
   // Holds what `replay` leaves in every set's outputs against an eager run of the
   // same kernel, bit by bit; outputs are poisoned before. `replay` must wait until
   // its work is done. The outcome's errors are the largest differences from the
   // eager run, their limits 0.
   absl::StatusOr<CheckOutcome> CheckReplay(const sdpa::KernelInstance& instance,
-                                           absl::FunctionRef<absl::Status()> replay);
+                                           absl::FunctionRef<absl::Status()> replay,
+                                           const sdpa::Config* arm = nullptr);
 
   int sets() const { return static_cast<int>(sets_.size()); }
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
   struct DeviceSet {
-    DeviceBuffer q, k, v;  // each: guard, values, guard
-    DeviceBuffer out;      // guard, O, guard, LSE, guard
+    DeviceBuffer q;    // guard, values, guard
+    DeviceBuffer kv;   // guard, K, guard, V, guard: one window of L2 spans both
+    DeviceBuffer out;  // guard, O, guard, LSE, guard
   };
 
   SdpaRunner() = default;
+  const std::byte* Keys(const DeviceSet& set) const;
+  const std::byte* Values(const DeviceSet& set) const;
+  // Launches with K and V in a persisting window of L2.
+  absl::Status LaunchInWindow(const DeviceSet& set, cudaStream_t stream,
+                              absl::FunctionRef<absl::Status()> launch) const;
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;

@@ -311,6 +311,14 @@ constexpr Config Specialise(Config config, int head_dim, bool causal) {
   return config;
 }
 
+// The oldest GPU architecture that has the instance's instructions, as in sm_90; 0:
+// whatever the build is made for.
+constexpr int MinArch(const Config& config) {
+  const Family family = FamilyOf(config);
+  if (family == Family::kWgmma || family == Family::kResident) return 90;
+  return config.mma_dependent_launch ? 90 : 0;
+}
+
 // --- What a configuration means for the kernel's geometry -------------------
 
 inline constexpr int kWarpSize = 32;
@@ -357,6 +365,7 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
   s.split_kv = c.mma_split_kv != 0;
   s.pack_heads = c.mma_pack_heads != 0;
+  s.dependent_launch = c.mma_dependent_launch != 0;
   return s;
 }
 

@@ -81,6 +81,11 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
         InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
         device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
   }
+  if (MinArch(config) > 10 * device.compute_major + device.compute_minor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        InstanceName(config), " needs compute capability ", MinArch(config) / 10, ".0; ",
+        device.name, " has ", device.compute_major, ".", device.compute_minor, "."));
+  }
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(InstanceName(config), " needs ", SmemBytes(config),

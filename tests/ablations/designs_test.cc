@@ -199,6 +199,25 @@ TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
   EXPECT_TRUE(design.infeasible.empty());
 }
 
+// --- mma ------------------------------------------------------------------------
+
+TEST(MmaLaunchDesign, RunsOneInstanceInEveryArmOfAToggleThatReachesNoCode) {
+  const Design design = MmaLaunchDesign();
+  const sdpa::Config base = sdpa::Specialise(design.arms.front().config, 64, false);
+  int launch_side = 0;
+  for (const DesignArm& arm : design.arms) {
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.id != arm.toggle || !row.launch_side) continue;
+      ++launch_side;
+      EXPECT_NE(arm.config, design.arms.front().config) << arm.name;
+      EXPECT_EQ(sdpa::Specialise(arm.config, 64, false), base) << arm.name;
+    }
+  }
+  EXPECT_EQ(launch_side, 2);
+  EXPECT_EQ(sdpa::MinArch(base), 0);
+  EXPECT_EQ(sdpa::MinArch(Arm(design, "mma_launch:base+mma_dependent_launch").config), 90);
+}
+
 // --- stage2_plus ----------------------------------------------------------------
 
 TEST(Stage2PlusDesign, HoldsEachLevelBeyondTheLadderAloneOnTheLaddersEnd) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/sdpa/mma/epilogue.cuh"
 #include "kernels/sdpa/mma/fragment.cuh"
 #include "kernels/sdpa/mma/params.h"
@@ -342,6 +343,12 @@ __device__ void MmaForward(const MmaParams& p) {
   static_assert(*WhyIllegal(kShape) == '\0', "no such shape; see WhyIllegal");
   constexpr MmaSmem kSmem = MakeSmem(kShape);
   extern __shared__ __align__(128) unsigned char mma_smem[];
+  if constexpr (kShape.dependent_launch) {
+    // The next kernel may come as soon as there is room: it waits, as this one does, for
+    // the end of the one before, whose outputs and counters it may share.
+    ptx::LaunchDependents();
+    ptx::AwaitPriorKernel();
+  }
   MmaWarp<kShape> warp(mma_smem, p);
 
   if constexpr (IsPersistent(kShape)) {

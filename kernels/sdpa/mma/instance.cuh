@@ -52,8 +52,8 @@ struct MmaWorkspace {
     error = cudaGetSymbolAddress(reinterpret_cast<void**>(&workspace), symbol##_workspace); \
     if (error != cudaSuccess) return error;                                                 \
     workspace->AddTo(&params);                                                              \
-    symbol<<<ctas, Threads(symbol##_shape), SmemBytes(symbol##_config), stream>>>(params);  \
-    return cudaGetLastError();                                                              \
+    return LaunchMma(params, symbol##_shape, ctas, reinterpret_cast<const void*>(&symbol),  \
+                     stream);                                                               \
   }                                                                                         \
   WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 

@@ -49,8 +49,9 @@ struct MmaShape {
   int producer_warps = 0;      // warps that only copy
   bool longest_first = false;  // under the causal mask, tiles with the most keys first
   MmaPersistent persistent = MmaPersistent::kNo;
-  bool split_kv = false;    // small grids: several CTAs share a tile's keys
-  bool pack_heads = false;  // a tile's rows are (position, query head of the K/V head)
+  bool split_kv = false;          // small grids: several CTAs share a tile's keys
+  bool dependent_launch = false;  // starts beside the kernel before and waits for its end
+  bool pack_heads = false;        // a tile's rows are (position, query head of the K/V head)
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };

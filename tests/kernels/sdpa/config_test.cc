@@ -109,6 +109,9 @@ TEST(Registry, DemandsEvidenceOfEachTechniqueAndNoneOfAControl) {
       EXPECT_TRUE(row.evidence.ptx.empty() && row.evidence.sass.empty()) << row.id;
       EXPECT_EQ(row.predicted.low, 1.0) << row.id;
       EXPECT_EQ(row.predicted.high, 1.0) << row.id;
+    } else if (row.launch_side && row.code_side_with == nullptr) {
+      EXPECT_FALSE(row.evidence.launched.empty()) << row.id << " is proved by nothing launched";
+      EXPECT_TRUE(row.evidence.ptx.empty() && row.evidence.sass.empty()) << row.id;
     } else {
       EXPECT_NE(row.evidence.change, EvidenceChange::kNone) << row.id;
       EXPECT_FALSE(row.evidence.ptx.empty()) << row.id << " is proved by nothing in the PTX";
@@ -118,7 +121,8 @@ TEST(Registry, DemandsEvidenceOfEachTechniqueAndNoneOfAControl) {
 
 TEST(Registry, HasEvidenceThatIsARegularExpression) {
   for (const ToggleRow& row : kToggles) {
-    for (const std::string_view pattern : {row.evidence.ptx, row.evidence.sass}) {
+    for (const std::string_view pattern :
+         {row.evidence.ptx, row.evidence.sass, row.evidence.launched}) {
       EXPECT_NO_THROW(std::regex{std::string(pattern)}) << row.id << ": " << pattern;
     }
   }
