@@ -53,6 +53,7 @@ struct Design {
   std::vector<InfeasibleCell> infeasible = {};
   // Its arms are compiled for problems of these; on others they don't apply.
   std::vector<int> head_dims = {64};
+  bool projected = false;  // for problems that begin with x, and for no others
 };
 
 // The compiled instances behind an arm of the design.
@@ -60,7 +61,7 @@ inline std::vector<sdpa::Config> Specialisations(const Design& design, const Des
   std::vector<sdpa::Config> configs;
   for (const int head_dim : design.head_dims) {
     for (const bool causal : {false, true}) {
-      const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal);
+      const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal, design.projected);
       if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
     }
   }
@@ -384,6 +385,7 @@ inline Design HopperDesign() {
 inline Design HopperSmallDesign();        // designs_hopper_small.h
 inline Design Stage2PlusDesign();         // designs_wmma.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
+inline Design FusionDesign();             // designs_fusion.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
@@ -392,11 +394,13 @@ inline std::vector<Design> AllDesigns() {
                                  HopperDesign(),      HopperLeaveOneOutDesign(),
                                  HopperSmallDesign(), Stage2PlusDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
+  designs.push_back(FusionDesign());
   return designs;
 }
 
 }  // namespace warpledger::ablations
 
+#include "ablations/designs_fusion.h"        // IWYU pragma: export
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 #include "ablations/designs_mma.h"           // IWYU pragma: export
 #include "ablations/designs_wmma.h"          // IWYU pragma: export

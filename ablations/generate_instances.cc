@@ -52,6 +52,7 @@ std::string Initialiser(const Config& config) {
   text += config.mask == Mask::kCausal ? "kCausal"
           : config.mask == Mask::kFull ? "kFull"
                                        : "kAtRunTime";
+  if (config.projected) text += ", .projected = true";
   return text + "}";
 }
 

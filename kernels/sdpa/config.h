@@ -34,6 +34,7 @@ struct Config {
 #undef WARPLEDGER_TOGGLE
   int head_dim = 64;  // kDefaultHeadDim
   Mask mask = Mask::kAtRunTime;
+  bool projected = false;  // Q, K and V come from x, as a product's rows or in the kernel
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };
@@ -250,6 +251,12 @@ inline constexpr Exclusion kExclusions[] = {
      "without a barrier at each tile's start the next S would overwrite P while it is read"},
     {&Config::persistent, 1, &Config::producer_warps, 1, kAnyLevel,
      "the producer has no view of the queue of work"},
+    {&Config::fuse_projection, 1, &Config::mma_tile, 1, kAnyLevel,
+     "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
+    {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
+     "the CTAs of a head are neighbours, or they could be no cluster"},
+    {&Config::fuse_projection, 2, &Config::mma_cp_async_stages, 0, 0,
+     "rows that another CTA of the cluster has just written must not come from L1"},
 };
 
 // The one rule book on combinations; variants, kernels and tests all ask it.
@@ -302,9 +309,10 @@ constexpr Config CompiledPart(Config config) {
 
 // The instance of `config` that a problem runs on. In the wgmma family a kernel is
 // compiled per mask: its prologue and code size count where it lives for 4 us.
-constexpr Config Specialise(Config config, int head_dim, bool causal) {
+constexpr Config Specialise(Config config, int head_dim, bool causal, bool projected = false) {
   config = CompiledPart(config);
   config.head_dim = head_dim;
+  config.projected = projected;
   const Family family = FamilyOf(config);
   const bool at_run_time = family == Family::kSmem || family == Family::kMma;
   config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
@@ -316,7 +324,7 @@ constexpr Config Specialise(Config config, int head_dim, bool causal) {
 constexpr int MinArch(const Config& config) {
   const Family family = FamilyOf(config);
   if (family == Family::kWgmma || family == Family::kResident) return 90;
-  return config.mma_dependent_launch ? 90 : 0;
+  return config.mma_dependent_launch || config.fuse_projection == 2 ? 90 : 0;
 }
 
 // --- What a configuration means for the kernel's geometry -------------------
@@ -365,6 +373,11 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
   s.split_kv = c.mma_split_kv != 0;
   s.pack_heads = c.mma_pack_heads != 0;
+  s.input = !c.projected             ? MmaInput::kGiven
+            : c.fuse_projection == 0 ? MmaInput::kPacked
+            : c.fuse_projection == 1 ? MmaInput::kRecomputed
+                                     : MmaInput::kClusterProjected;
+  s.layernorm = c.projected && c.fuse_projection != 0 && c.fuse_layernorm != 0;
   s.dependent_launch = c.mma_dependent_launch != 0;
   return s;
 }

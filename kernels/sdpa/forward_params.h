@@ -5,6 +5,18 @@
 
 namespace warpledger::sdpa {
 
+// Of a problem that begins with x. All 16-byte aligned.
+struct ProjectionParams {
+  const void* x = nullptr;      // (batch, seq, embed_dim) fp16; normalised already where the
+                                // kernel that takes it does not normalise
+  const void* gamma = nullptr;  // (embed_dim) fp16
+  const void* beta = nullptr;   // (embed_dim) fp16
+  const void* w = nullptr;      // (columns, embed_dim) fp16
+  void* qkv = nullptr;          // (batch, seq, columns) fp16: Q's heads, K's, V's
+  int embed_dim = 0;
+  int columns = 0;
+};
+
 // Device pointers; layouts as problem.h says. Q, K, V and O are 16-byte aligned.
 struct ForwardParams {
   const void* q = nullptr;  // (batch, heads_q, seq_q, head_dim) fp16
@@ -20,6 +32,7 @@ struct ForwardParams {
   int query_tiles = 1;         // ceil(seq_q / tile_m)
   int causal = 0;              // bottom-right aligned
   float softmax_scale = 1.0f;  // multiplies Q K^T
+  ProjectionParams projection;  // of a problem that begins with x, whose q, k and v are null
 };
 
 }  // namespace warpledger::sdpa

@@ -146,6 +146,12 @@ inline constexpr NamedShape kShapes[] = {
      {1, 32, 1, 2048, 2048, 128, true},
      false,
      "a prompt whose query heads share a K/V head"},
+    {"fusion_a", {2, 8, 8, 256, 256, 64, false, 512}, false, "mission_a behind its projection"},
+    {"fusion_b", {1, 8, 8, 512, 512, 64, false, 512}, false, "mission_b behind its projection"},
+    {"ragged_fusion",
+     {2, 3, 3, 129, 129, 64, true, 192},
+     false,
+     "behind a projection, one past a tile on both axes"},
 #define WARPLEDGER_FA3(d, s)                                                             \
   {"fa3_d" #d "_s" #s "_full",                                                           \
    {16384 / s, 2048 / d, 2048 / d, s, s, d, false},                                      \

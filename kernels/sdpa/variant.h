@@ -68,16 +68,19 @@ inline std::string CompiledName(const std::string& name) {
   return config ? ConfigName(CompiledPart(*config)) : name;
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_causal".
-inline std::string InstanceSuffix(int head_dim, bool compiled_causal) {
+// "" where it says nothing, "@d128", "@causal", "@d128_causal", "@projected".
+inline std::string InstanceSuffix(int head_dim, bool compiled_causal, bool projected = false) {
   std::string suffix;
-  if (head_dim != kDefaultHeadDim) suffix.append("@d").append(std::to_string(head_dim));
-  if (compiled_causal) suffix.append(suffix.empty() ? "@causal" : "_causal");
+  if (head_dim != kDefaultHeadDim) suffix.append("_d").append(std::to_string(head_dim));
+  if (compiled_causal) suffix.append("_causal");
+  if (projected) suffix.append("_projected");
+  if (!suffix.empty()) suffix[0] = '@';
   return suffix;
 }
 
 inline std::string InstanceName(const Config& config) {
-  return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal);
+  return ConfigName(config) +
+         InstanceSuffix(config.head_dim, config.mask == Mask::kCausal, config.projected);
 }
 
 // File systems allow 255 characters, and the build appends some.

@@ -22,6 +22,7 @@
 #include "kernels/common/cluster.cuh"
 #include "kernels/sdpa/mma/epilogue.cuh"
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/sdpa/mma/fused_projection.cuh"
 #include "kernels/sdpa/mma/params.h"
 #include "kernels/sdpa/mma/pipeline.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
@@ -349,6 +350,7 @@ __device__ void MmaForward(const MmaParams& p) {
     ptx::LaunchDependents();
     ptx::AwaitPriorKernel();
   }
+  if constexpr (kShape.input == MmaInput::kClusterProjected) ProjectForCluster<kShape>(mma_smem, p);
   MmaWarp<kShape> warp(mma_smem, p);
 
   if constexpr (IsPersistent(kShape)) {

@@ -15,14 +15,18 @@ namespace warpledger::sdpa {
 // One tile_m block of queries, and the K/V tiles that this CTA sees of it.
 template <MmaShape kShape>
 struct MmaWork {
-  const half* k;   // (seq_kv, head_dim) fp16, the head's keys
-  const half* v;   // (seq_kv, head_dim) fp16
+  // The head's (seq, head_dim) fp16, rows RowStride apart. Q's where it is packed alone:
+  // else `first` says where in Q a row lies.
+  const half* q;
+  const half* k;
+  const half* v;
   int64_t first;   // Q's and O's row, over batch and heads, of position 0 of the (first) head
   int first_row;   // of the tile in its head
   int rows;        // valid ones, 1..tile_m
   int tile_begin;  // K/V tiles [tile_begin, tile_end)
   int tile_end;
   int whole_tiles;  // K/V tiles below this one need no mask
+  int head;         // over the batch
 
   // The row of `row` of the tile in Q, O and LSE.
   __device__ int64_t GlobalRow(const MmaParams& p, int row) const {
@@ -44,6 +48,30 @@ struct MmaWork {
     return min(position + f.seq_kv - f.seq_q + 1, f.seq_kv);
   }
 };
+
+// Where query head `head`, over the batch, has its columns of the projection, which are
+// rows of W: Q's heads, then K's, then V's.
+struct ProjectedHead {
+  int batch;
+  int q_row;
+  int k_row;
+  int v_row;
+};
+__device__ inline ProjectedHead LocateHead(const ForwardParams& f, int head) {
+  constexpr int kHeadDim = 64;
+  const int batch = head / f.heads_q;
+  const int q_head = head - batch * f.heads_q;
+  const int kv_head = q_head / (f.heads_q / f.heads_kv);
+  return {batch, q_head * kHeadDim, (f.heads_q + kv_head) * kHeadDim,
+          (f.heads_q + f.heads_kv + kv_head) * kHeadDim};
+}
+
+// Elements from one row of Q, K or V to the next.
+template <MmaShape kShape>
+__device__ int64_t RowStride(const MmaParams& p) {
+  if constexpr (ReadsPacked(kShape)) return p.forward.projection.columns;
+  return kShape.head_dim;
+}
 
 template <MmaShape kShape>
 __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split) {
@@ -67,11 +95,21 @@ __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split
     block = tile - head * p.query_tiles;
   }
   const int kv_head = kShape.pack_heads ? head : head / p.group_size;
-  const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * kShape.head_dim;
-  w.k = static_cast<const half*>(f.k) + kv_offset;
-  w.v = static_cast<const half*>(f.v) + kv_offset;
+  if constexpr (kShape.input == MmaInput::kGiven) {
+    const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * kShape.head_dim;
+    w.k = static_cast<const half*>(f.k) + kv_offset;
+    w.v = static_cast<const half*>(f.v) + kv_offset;
+  } else if constexpr (ReadsPacked(kShape)) {
+    const ProjectedHead at = LocateHead(f, head);
+    const auto* rows = static_cast<const half*>(f.projection.qkv) +
+                       int64_t{at.batch} * f.seq_kv * f.projection.columns;
+    w.q = rows + at.q_row;
+    w.k = rows + at.k_row;
+    w.v = rows + at.v_row;
+  }
   w.first = int64_t{head} * (kShape.pack_heads ? p.group_size : 1) * f.seq_q;
   w.first_row = block * TileM(kShape);
+  w.head = head;
   w.rows = min(TileM(kShape), p.rows - w.first_row);
   const int last_visible = max(w.VisibleKeys(p, w.rows - 1), 0);
   const int tiles = (last_visible + kShape.tile_n - 1) / kShape.tile_n;
