@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
+#include "kernels/sdpa/cublaslt.h"
+#include "kernels/sdpa/mma/projection_kernels.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -43,6 +45,15 @@ absl::StatusOr<DeviceBuffer> Upload(std::initializer_list<const std::vector<sdpa
 
 const std::byte* FirstTensor(const DeviceBuffer& guarded) {
   return static_cast<const std::byte*>(guarded.data()) + kGuardBytes;
+}
+
+// Where the tensor behind `before` elements-long ones lies in such a buffer.
+const std::byte* TensorBehind(const DeviceBuffer& guarded, std::initializer_list<int64_t> before) {
+  const std::byte* at = FirstTensor(guarded);
+  for (const int64_t elements : before) {
+    at += RoundUp(elements * sizeof(sdpa::Fp16)) + kGuardBytes;
+  }
+  return at;
 }
 
 // Raises the errors to the largest differences; NaN, as of an output that nobody
@@ -94,12 +105,26 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
   for (size_t i = 0; i < count; ++i) {
     const sdpa::Inputs& inputs = sets[i % sets.size()];
     DeviceSet set;
-    absl::StatusOr<DeviceBuffer> uploaded = Upload({&inputs.q});
-    if (!uploaded.ok()) return uploaded.status();
-    set.q = *std::move(uploaded);
-    uploaded = Upload({&inputs.k, &inputs.v});
-    if (!uploaded.ok()) return uploaded.status();
-    set.kv = *std::move(uploaded);
+    if (problem.embed_dim > 0) {
+      absl::StatusOr<DeviceBuffer> source =
+          Upload({&inputs.x, &inputs.gamma, &inputs.beta, &inputs.w});
+      if (!source.ok()) return source.status();
+      set.source = *std::move(source);
+      const size_t bytes =
+          sdpa::EmbeddedElements(problem) * sizeof(sdpa::Fp16) +
+          sdpa::EmbeddedRows(problem) * sdpa::ProjectionRows(problem) * sizeof(sdpa::Fp16) +
+          3 * kGuardBytes + 2 * kAlignment;
+      absl::StatusOr<DeviceBuffer> projected = DeviceBuffer::Allocate(bytes);
+      if (!projected.ok()) return projected.status();
+      set.projected = *std::move(projected);
+    } else {
+      absl::StatusOr<DeviceBuffer> uploaded = Upload({&inputs.q});
+      if (!uploaded.ok()) return uploaded.status();
+      set.q = *std::move(uploaded);
+      uploaded = Upload({&inputs.k, &inputs.v});
+      if (!uploaded.ok()) return uploaded.status();
+      set.kv = *std::move(uploaded);
+    }
     absl::StatusOr<DeviceBuffer> out = DeviceBuffer::Allocate(runner.OutputBytes());
     if (!out.ok()) return out.status();
     set.out = *std::move(out);
@@ -145,18 +170,55 @@ absl::Status SdpaRunner::LaunchInWindow(const DeviceSet& set, cudaStream_t strea
   return status;
 }
 
+absl::Status SdpaRunner::LaunchInFront(const DeviceSet& set, const sdpa::Config& compiled,
+                                       const sdpa::Config* arm, cudaStream_t stream,
+                                       sdpa::ProjectionParams* params) const {
+  const int64_t elements = sdpa::EmbeddedElements(problem_);
+  const int embed_dim = problem_.embed_dim;
+  params->x = FirstTensor(set.source);
+  params->gamma = TensorBehind(set.source, {elements});
+  params->beta = TensorBehind(set.source, {elements, embed_dim});
+  params->w = TensorBehind(set.source, {elements, embed_dim, embed_dim});
+  params->qkv = const_cast<std::byte*>(TensorBehind(set.projected, {elements}));
+  const bool in_attention = compiled.fuse_projection != 0;
+  const bool own = arm == nullptr || arm->project_mma != 0;
+  const bool normalises =
+      in_attention ? compiled.fuse_layernorm != 0 : arm != nullptr && arm->fuse_layernorm != 0;
+  const auto rows = static_cast<int>(sdpa::EmbeddedRows(problem_));
+  if (!normalises) {
+    auto* normalised = const_cast<std::byte*>(FirstTensor(set.projected));
+    RETURN_IF_CUDA_ERROR(sdpa::LaunchLayernorm(*params, rows, normalised, stream),
+                         "launching the layernorm");
+    params->x = normalised;
+  }
+  if (in_attention) return absl::OkStatus();
+  if (own) {
+    RETURN_IF_CUDA_ERROR(sdpa::LaunchProjection(*params, rows, normalises, stream),
+                         "launching the projection");
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<const sdpa::CublasLt*> library = sdpa::CublasLt::Get();
+  if (!library.ok()) return library.status();
+  return (*library)->Project(*params, rows, stream);
+}
+
 absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
                                 const sdpa::Config* arm) const {
   const DeviceSet& device = sets_[set];
   sdpa::ForwardParams params = sdpa::MakeParams(instance.config, problem_);
-  params.q = FirstTensor(device.q);
-  params.k = Keys(device);
-  params.v = Values(device);
+  if (problem_.embed_dim > 0) {
+    RETURN_IF_ERROR(LaunchInFront(device, instance.config, arm, stream, &params.projection));
+  } else {
+    params.q = FirstTensor(device.q);
+    params.k = Keys(device);
+    params.v = Values(device);
+  }
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
   const auto launch = [&] { return sdpa::Launch(instance, params, problem_, stream); };
-  const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0;
+  // Behind a projection K and V lie in no piece of memory of their own.
+  const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0 && problem_.embed_dim == 0;
   RETURN_IF_ERROR(in_window ? LaunchInWindow(device, stream, launch) : launch());
   if (fault_ == Fault::kNone) return absl::OkStatus();
   std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Fp16);
@@ -175,6 +237,7 @@ absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, 
 
 absl::Status SdpaRunner::Poison(int set) {
   RETURN_IF_ERROR(sets_[set].out.Fill(kPoison));
+  if (problem_.embed_dim > 0) RETURN_IF_ERROR(sets_[set].projected.Fill(kPoison));
   RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize(), "before a checked run");
   return absl::OkStatus();
 }

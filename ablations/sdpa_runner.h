@@ -54,7 +54,8 @@ class SdpaRunner {
   void PlantFault(Fault fault) { fault_ = fault; }
 
   // Launches on input set `set`, asynchronously; O and LSE go to its outputs. How, the
-  // launch-side toggles of `arm` say, and where there is none, that all of them are off.
+  // launch-side toggles of `arm` say. Where there is none, all of them are off, but that
+  // what stands in front of attention is our own and needs no library.
   absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
                       const sdpa::Config* arm = nullptr) const;
   // Poisons, launches, waits and reads back.
@@ -86,9 +87,17 @@ class SdpaRunner {
     DeviceBuffer q;    // guard, values, guard
     DeviceBuffer kv;   // guard, K, guard, V, guard: one window of L2 spans both
     DeviceBuffer out;  // guard, O, guard, LSE, guard
+    // Of a problem that begins with x, in place of Q, K and V.
+    DeviceBuffer source;     // guard, x, guard, gamma, guard, beta, guard, W, guard
+    DeviceBuffer projected;  // what goes between kernels: guard, layernorm(x), guard, Q K V, guard
   };
 
   SdpaRunner() = default;
+  // Launches what stands in front of attention in kernels of its own, and points `params`
+  // to what it leaves.
+  absl::Status LaunchInFront(const DeviceSet& set, const sdpa::Config& compiled,
+                             const sdpa::Config* arm, cudaStream_t stream,
+                             sdpa::ProjectionParams* params) const;
   const std::byte* Keys(const DeviceSet& set) const;
   const std::byte* Values(const DeviceSet& set) const;
   // Launches with K and V in a persisting window of L2.

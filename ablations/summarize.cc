@@ -289,8 +289,10 @@ class Summarizer {
   auto ForShape(const std::string& printed, const ShapeInfo& shape, const Find& find) const {
     const std::string config = sdpa::CompiledName(printed);
     const int head_dim = shape.problem.head_dim;
-    const auto* found = find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal));
-    if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false));
+    const bool projected = shape.problem.embed_dim > 0;
+    const auto* found =
+        find(config + sdpa::InstanceSuffix(head_dim, shape.problem.causal, projected));
+    if (found == nullptr) found = find(config + sdpa::InstanceSuffix(head_dim, false, projected));
     return found;
   }
 

@@ -105,6 +105,7 @@ Json RegistryJson() {
     designs.push_back({{"name", design.name},
                        {"label", design.label},
                        {"head_dims", design.head_dims},
+                       {"projected", design.projected},
                        {"arms", arms}});
   }
   Json variants = Json::array();
@@ -170,8 +171,9 @@ void PrintVariants() {
 void PrintDesigns() {
   std::printf("Designs\n");
   for (const ablations::Design& design : ablations::AllDesigns()) {
-    std::printf("  %s: %s (head_dim %s)\n", design.name.c_str(), design.label.c_str(),
-                absl::StrJoin(design.head_dims, ", ").c_str());
+    std::printf("  %s: %s (head_dim %s%s)\n", design.name.c_str(), design.label.c_str(),
+                absl::StrJoin(design.head_dims, ", ").c_str(),
+                design.projected ? ", problems that begin with x" : "");
     for (const ablations::DesignArm& arm : design.arms) {
       std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
                   arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());
@@ -183,9 +185,11 @@ void PrintShapes() {
   std::printf("Shapes (* timed by the ladder)\n");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     const sdpa::Problem& p = shape.problem;
-    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s: %s\n", std::string(shape.name).c_str(),
-                shape.ladder ? "*" : " ", p.batch, p.heads_q, p.heads_kv, p.seq_q, p.seq_kv,
-                p.head_dim, p.causal ? " causal" : "", std::string(shape.why).c_str());
+    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s: %s\n",
+                std::string(shape.name).c_str(), shape.ladder ? "*" : " ", p.batch, p.heads_q,
+                p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
+                p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim).c_str() : "",
+                std::string(shape.why).c_str());
   }
 }
 

@@ -360,6 +360,10 @@ TEST(Geometry, OfTheMmaFamilyIsLegalForEveryLegalConfiguration) {
       EXPECT_STREQ(WhyIllegal(shape), "") << ConfigName(config);
       EXPECT_LE(Threads(shape), 1024) << ConfigName(config);
     }
+    // Behind a projection, in kernels of its own.
+    Config apart = config;
+    apart.fuse_projection = 0;
+    EXPECT_STREQ(WhyIllegal(MmaShapeOf(Specialise(apart, 64, false, true))), "");
     ++checked;
   }
   EXPECT_GT(checked, 100);
