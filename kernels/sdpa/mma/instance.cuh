@@ -40,7 +40,8 @@ struct MmaWorkspace {
   static __device__ MmaWorkspace<symbol##_shape> symbol##_workspace;                        \
   __global__ void __launch_bounds__(Threads(symbol##_shape), MinCtasPerSm(symbol##_shape))  \
       symbol(const __grid_constant__ MmaParams params) {                                    \
-    MmaForward<symbol##_shape>(params);                                                     \
+    extern __shared__ __align__(128) unsigned char mma_smem[];                              \
+    MmaForward<symbol##_shape>(params, mma_smem);                                           \
   }                                                                                         \
   static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned,                \
                                      cudaStream_t stream) {                                 \

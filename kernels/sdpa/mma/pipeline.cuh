@@ -12,6 +12,7 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
 #include "kernels/sdpa/mma/fused_projection.cuh"
+#include "kernels/sdpa/mma/producer_barriers.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 
@@ -42,9 +43,7 @@ __device__ void CopyRows(uint32_t tile, const half* src, int64_t stride, int thr
     } else {
       uint4 x = make_uint4(0, 0, 0, 0);
       if (valid) x = __ldg(reinterpret_cast<const uint4*>(from));
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(x.x), "r"(x.y),
-                   "r"(x.z), "r"(x.w)
-                   : "memory");
+      ptx::StoreShared128(to, x);
     }
   }
 }
@@ -85,44 +84,6 @@ struct GroupTiles {
     count = max(tiles - group + kShape.key_groups - 1, 0) / kShape.key_groups;
   }
   __device__ int operator[](int i) const { return first - i * kShape.key_groups; }
-};
-
-// mbarriers of the specialised pipeline, in forms that sm_80 has.
-struct ProducerBarriers {
-  uint32_t base;
-  int stages;
-
-  __device__ uint32_t KFull(int slot) const { return base + slot * 8; }
-  __device__ uint32_t VFull(int slot) const { return base + (stages + slot) * 8; }
-  __device__ uint32_t Empty(int slot) const { return base + (2 * stages + slot) * 8; }
-
-  // One thread.
-  __device__ void Init(int producer_threads, int consumer_warps) const {
-    for (int slot = 0; slot < stages; ++slot) {
-      ptx::MbarrierInit(KFull(slot), producer_threads);
-      ptx::MbarrierInit(VFull(slot), producer_threads);
-      ptx::MbarrierInit(Empty(slot), consumer_warps);
-    }
-  }
-  __device__ static void Arrive(uint32_t barrier) {
-    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}\n" ::"r"(barrier)
-                 : "memory");
-  }
-  // Arrives once the copies that this thread has started are done.
-  __device__ static void ArriveOnCopies(uint32_t barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\n" ::"r"(barrier) : "memory");
-  }
-  __device__ static void Wait(uint32_t barrier, uint32_t parity) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "wait:\n"
-        "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
-        "@!done bra wait;\n"
-        "}\n" ::"r"(barrier),
-        "r"(parity)
-        : "memory");
-  }
 };
 
 // Hands K and V tiles to a group of computing warps. All threads of a group call,

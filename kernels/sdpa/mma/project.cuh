@@ -217,10 +217,7 @@ class Projector {
       for (int i = 0; i < kPieces; ++i) {
         uint4 x = make_uint4(0, 0, 0, 0);
         if (Row(i) < rows) x = NormalisePiece(pieces[i], stats_[Row(i)], gamma, beta);
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(
-                         XTile(c) + ChunkOffset(kLayout, 64, Row(i), thread_ % 8)),
-                     "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
-                     : "memory");
+        ptx::StoreShared128(XTile(c) + ChunkOffset(kLayout, 64, Row(i), thread_ % 8), x);
       }
     }
   }
