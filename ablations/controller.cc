@@ -281,6 +281,7 @@ class Controller {
     nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
     for (const ShapeInfo& shape : run().shapes) {
       if (stopped_.contains(shape.name)) continue;
+      if (shape.problem.embed_dim > 0) continue;  // theirs begin with Q, K and V
       bool missing = false;
       for (int block = 0; block < run().blocks_per_process; ++block) {
         missing = missing || !Done(process, shape.name, block, true);
