@@ -255,8 +255,6 @@ inline constexpr Exclusion kExclusions[] = {
      "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
     {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
      "the CTAs of a head are neighbours, or they could be no cluster"},
-    {&Config::fuse_projection, 2, &Config::mma_cp_async_stages, 0, 0,
-     "rows that another CTA of the cluster has just written must not come from L1"},
 };
 
 // The one rule book on combinations; variants, kernels and tests all ask it.

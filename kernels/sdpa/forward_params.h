@@ -29,9 +29,9 @@ struct ForwardParams {
   int heads_kv = 1;
   int seq_q = 1;
   int seq_kv = 1;
-  int query_tiles = 1;         // ceil(seq_q / tile_m)
-  int causal = 0;              // bottom-right aligned
-  float softmax_scale = 1.0f;  // multiplies Q K^T
+  int query_tiles = 1;          // ceil(seq_q / tile_m)
+  int causal = 0;               // bottom-right aligned
+  float softmax_scale = 1.0f;   // multiplies Q K^T
   ProjectionParams projection;  // of a problem that begins with x, whose q, k and v are null
 };
 

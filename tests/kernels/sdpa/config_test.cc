@@ -270,6 +270,7 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     for (const ToggleField field : {rule.toggle, rule.other}) EXPECT_NE(ToggleId(field), "");
     Config config = LastStep();
     if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
+    if (rule.toggle == &Config::fuse_projection) config = {.mma_sync = 1, .project_mma = 1};
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
