@@ -214,6 +214,11 @@ class Controller {
       }
       return writer_->AppendCheck(*check);
     }
+    if (json->contains("call")) {
+      absl::StatusOr<LaunchedCall> call = LaunchedCallFromJson((*json)["call"]);
+      if (!call.ok()) return call.status();
+      return writer_->AppendCall(*call);
+    }
     if (!json->contains("block")) {
       return absl::InternalError(
           absl::StrCat("a worker printed what is none of its lines: ", std::string(line)));
@@ -277,6 +282,7 @@ class Controller {
     nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
     for (const ShapeInfo& shape : run().shapes) {
       if (stopped_.contains(shape.name)) continue;
+      if (shape.problem.embed_dim > 0) continue;  // theirs begin with Q, K and V
       bool missing = false;
       for (int block = 0; block < run().blocks_per_process; ++block) {
         missing = missing || !Done(process, shape.name, block, true);

@@ -74,6 +74,7 @@ struct Design {
   // Its arms are compiled for problems of these; on others they don't apply.
   std::vector<int> head_dims = {64};
   std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
+  bool projected = false;  // for problems that begin with x, and for no others
 };
 
 // The compiled instances behind an arm of the design.
@@ -82,7 +83,8 @@ inline std::vector<sdpa::Config> Specialisations(const Design& design, const Des
   for (const int head_dim : design.head_dims) {
     for (const sdpa::Dtype dtype : design.dtypes) {
       for (const bool causal : {false, true}) {
-        const sdpa::Config config = sdpa::Specialise(arm.config, head_dim, causal, dtype);
+        const sdpa::Config config =
+            sdpa::Specialise(arm.config, head_dim, causal, dtype, design.projected);
         if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
       }
     }
@@ -408,6 +410,7 @@ inline Design HopperPlusDesign();         // designs_hopper_plus.h
 inline Design HopperTilesDesign();        // designs_hopper_plus.h
 inline Design Stage2PlusDesign();         // designs_wmma.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
+inline Design FusionDesign();             // designs_fusion.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
@@ -417,11 +420,13 @@ inline std::vector<Design> AllDesigns() {
                                  HopperSmallDesign(), HopperPlusDesign(),
                                  HopperTilesDesign(), Stage2PlusDesign()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
+  designs.push_back(FusionDesign());
   return designs;
 }
 
 }  // namespace warpledger::ablations
 
+#include "ablations/designs_fusion.h"        // IWYU pragma: export
 #include "ablations/designs_hopper_plus.h"   // IWYU pragma: export
 #include "ablations/designs_hopper_small.h"  // IWYU pragma: export
 #include "ablations/designs_mma.h"           // IWYU pragma: export

@@ -8,7 +8,9 @@
 //                      sweeps: each level against off
 //   mma_options        what is no step of the ladder, each on the ladder's end
 //   mma_groups         few rows: groups of warps and split-KV
-//   mma_decode         one row a head: split-KV, head packing, and both
+//   mma_decode         one row a head: split-KV, head packing, and both; ways to launch both
+//   mma_launch         few rows: how calls are launched
+//   mma_gqa            prompts with grouped heads: head packing where tiles are full without it
 //   mma_dtype          8-bit K and V on the ladder's end, with scales per head and per tile
 //   mma_decode_dtype   the same where K and V are all that is read
 //   mma_bf16           the kernel of mma_d128 in fp16 and bf16, each beside its peers
@@ -205,6 +207,33 @@ inline Design MmaGroupsDesign() {
   return design;
 }
 
+// The ways to launch `config`, whose arm is `base`.
+inline void AddLaunchSteps(const std::string& base, const sdpa::Config& config, Design* design) {
+  using sdpa::Config;
+  for (const sdpa::ToggleField toggle :
+       {&Config::mma_dependent_launch, &Config::stream_launch, &Config::l2_persisting_kv}) {
+    AddStep(base + "+" + std::string(sdpa::ToggleId(toggle)), config, toggle, 1, base, design);
+  }
+}
+
+// Where a call is short: the tile and the groups that 0014 found best for few rows.
+inline Design MmaLaunchDesign() {
+  sdpa::Config config = MmaEverythingOn();
+  config.mma_tile = 2;
+  config.mma_key_groups = 4;
+  config.mma_softmax_overlap = 1;
+  config.mma_lazy_rescale = 0;
+  config.mma_longest_first = 0;
+  Design design = {
+      .name = "mma_launch",
+      .label = "how calls of the mma kernel are launched: graph, stream, dependent; L2's window",
+      .arms = {
+          {.name = "mma_launch:base", .config = config, .role = "base", .toggle = "", .base = ""}}};
+  AddLaunchSteps("mma_launch:base", config, &design);
+  PlantControls("mma_launch", "mma_launch:base", config, &design);
+  return design;
+}
+
 // Decoding with everything that helps it; K and V are its whole traffic.
 inline sdpa::Config MmaDecodeEverythingOn() {
   sdpa::Config config = MmaEverythingOn();
@@ -235,9 +264,27 @@ inline Design MmaDecodeDesign() {
   AddStep("mma_decode:mma_split_kv", config, &Config::mma_split_kv, 1, "mma_decode:base", &design);
   AddStep("mma_decode:mma_pack_heads", config, &Config::mma_pack_heads, 1, "mma_decode:base",
           &design);
-  AddStep("mma_decode:mma_pack_heads+mma_split_kv", packed, &Config::mma_split_kv, 1,
-          "mma_decode:mma_pack_heads", &design);
+  const std::string both = "mma_decode:mma_pack_heads+mma_split_kv";
+  AddStep(both, packed, &Config::mma_split_kv, 1, "mma_decode:mma_pack_heads", &design);
+  packed.mma_split_kv = 1;
+  AddLaunchSteps(both, packed, &design);
   PlantControls("mma_decode", "mma_decode:base", config, &design);
+  return design;
+}
+
+// Prompts: a tile is full of rows with and without packing, which decoding's is not.
+inline Design MmaGqaDesign() {
+  const sdpa::Config config = MmaWideCore();
+  Design design = {
+      .name = "mma_gqa",
+      .label = "prompts with grouped heads: query heads of a K/V head packed into the tile or not",
+      .arms =
+          {{.name = "mma_gqa:base", .config = config, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {64, 128}};
+  AddStep("mma_gqa:mma_pack_heads", config, &sdpa::Config::mma_pack_heads, 1, "mma_gqa:base",
+          &design);
+  PlantControls("mma_gqa", "mma_gqa:base", config, &design);
   return design;
 }
 
@@ -304,6 +351,8 @@ inline std::vector<Design> MmaDesigns() {
       MmaOptionsDesign(),
       MmaGroupsDesign(),
       MmaDecodeDesign(),
+      MmaLaunchDesign(),
+      MmaGqaDesign(),
       MmaDtypeDesign("mma_dtype", "the mma kernel with K and V in 8 bits", MmaEverythingOn(), {64}),
       MmaDtypeDesign("mma_decode_dtype", "decoding with K and V in 8 bits", MmaDecodeEverythingOn(),
                      {64, 128}),

@@ -119,8 +119,13 @@ inline Design Stage2PlusDesign() {
 inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view arm) {
   if (row.in_ladder) return false;
   const std::string level = LevelName(row, FirstOnLevel(row));
-  return arm == "stage2:" + level || arm == "fp32_pipes:" + level || arm == "hopper_end:" + level ||
-         arm == "hopper_static_end:" + level;
+  for (const char* prefix :
+       {"stage2:", "fp32_pipes:", "hopper_end:", "hopper_static_end:", "mma_options:",
+        "mma_groups:", "mma_decode:", "mma_launch:base+", "mma_decode:mma_pack_heads+mma_split_kv+",
+        "fusion:", "fusion:project_mma+", "fusion:single+"}) {
+    if (arm == prefix + level) return true;
+  }
+  return false;
 }
 
 }  // namespace warpledger::ablations

@@ -5,9 +5,10 @@
 //   generate_instances <directory> [design]...
 //
 // The designs are AllDesigns() and those of one's own that are named
-// (own_designs.h); another name is refused. Prints a line per translation unit: its family
-// (families are compiled for different architectures), a space and its path. A file whose contents
-// would not change is left alone, so that nothing is recompiled.
+// (own_designs.h); another name is refused. Prints a line per translation unit: what it is
+// compiled with (its family, and the oldest architecture where that is not its family's:
+// families are compiled for different architectures), a space and its path. A file whose
+// contents would not change is left alone, so that nothing is recompiled.
 
 #include <algorithm>
 #include <cstdio>
@@ -56,6 +57,7 @@ std::string Initialiser(const Config& config) {
           : config.mask == Mask::kFull ? "kFull"
                                        : "kAtRunTime";
   if (config.dtype == Dtype::kBf16) text += ", .dtype = Dtype::kBf16";
+  if (config.projected) text += ", .projected = true";
   return text + "}";
 }
 
@@ -124,7 +126,9 @@ int main(int argc, char** argv) {
     if (json.back() == '}') json += ",";
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"family\":\"" + family +
             "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
-    std::cout << family << " " << source.string() << "\n";
+    const int least = warpledger::sdpa::MinArch(config);
+    const bool newer = FamilyOf(config) == Family::kMma && least > 0;
+    std::cout << family << (newer ? std::to_string(least) : "") << " " << source.string() << "\n";
   }
   json += "\n]}\n";
   ok = ok && WriteIfChanged(directory / "instances.json", json);

@@ -208,6 +208,18 @@ struct BrokenArm {
   friend bool operator==(const BrokenArm&, const BrokenArm&) = default;
 };
 
+// --- calls.jsonl -------------------------------------------------------------
+
+// What one call of an arm launches on a shape, read back from what is timed: how the
+// calls are launched ("by graph"), then a line per kernel, in order.
+struct LaunchedCall {
+  std::string arm;
+  std::string shape;
+  std::vector<std::string> lines;
+
+  friend bool operator==(const LaunchedCall&, const LaunchedCall&) = default;
+};
+
 // --- resources.json, codegen.json, launch.json, peers.json ---------------------
 
 struct InstanceResources {
@@ -265,6 +277,7 @@ nlohmann::ordered_json ToJson(const GpuInfo& gpu);
 nlohmann::ordered_json ToJson(const Sample& sample);
 nlohmann::ordered_json ToJson(const Check& check);
 nlohmann::ordered_json ToJson(const BrokenArm& broken);
+nlohmann::ordered_json ToJson(const LaunchedCall& call);
 nlohmann::ordered_json ToJson(const PlantedFault& fault);
 // The whole files, with their schema_version.
 nlohmann::ordered_json ToJson(const std::vector<InstanceResources>& instances);
@@ -277,6 +290,7 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<Sample> SampleFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<Check> CheckFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<BrokenArm> BrokenArmFromJson(const nlohmann::ordered_json& json);
+absl::StatusOr<LaunchedCall> LaunchedCallFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<PlantedFault> PlantedFaultFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<std::vector<InstanceResources>> ResourcesFromJson(
     const nlohmann::ordered_json& json);

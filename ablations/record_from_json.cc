@@ -52,6 +52,11 @@ absl::StatusOr<ShapeInfo> ReadShape(const Json& json, const std::string& path) {
     known = true;
   }
   fields.Require(known, "dtype", "fp16 or bf16");
+  if (json.is_object() && json.contains("embed_dim")) {
+    fields.Get("embed_dim", &p.embed_dim);
+    fields.Require(p.embed_dim >= 1 && p.embed_dim <= 1 << 20, "embed_dim",
+                   "a size from 1 to 1048576");
+  }
   // Larger ones overflow what is computed from them, or take for ever.
   constexpr int kMostOfOne = 1 << 20;
   constexpr double kMostElements = 0x1p60;
@@ -317,6 +322,14 @@ absl::StatusOr<BrokenArm> BrokenArmFromJson(const Json& json) {
   fields.Require(!broken.kind.empty(), "kind", "a text that is not empty");
   fields.Require(!broken.reason.empty(), "reason", "a text that is not empty");
   return fields.Result(std::move(broken));
+}
+
+absl::StatusOr<LaunchedCall> LaunchedCallFromJson(const Json& json) {
+  LaunchedCall call;
+  Fields fields(json, "");
+  fields.Get("arm", &call.arm).Get("shape", &call.shape).GetList("lines", &call.lines, ReadString);
+  fields.Require(!call.lines.empty(), "lines", "at least how the calls are launched");
+  return fields.Result(std::move(call));
 }
 
 absl::StatusOr<PlantedFault> PlantedFaultFromJson(const Json& json) {

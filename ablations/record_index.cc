@@ -216,10 +216,12 @@ std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string&
 // What the record holds of the instance that `config` ran on for a shape. Records
 // that are older than instances per mask name it by the configuration alone.
 template <typename Find>
-auto RecordIndex::ForShape(const std::string& config, const ShapeInfo& shape,
+auto RecordIndex::ForShape(const std::string& printed, const ShapeInfo& shape,
                            const Find& find) const {
+  const std::string config = sdpa::CompiledName(printed);
   const auto named = [&](bool causal) {
-    return config + sdpa::InstanceSuffix(shape.problem.head_dim, causal, shape.problem.dtype);
+    return config + sdpa::InstanceSuffix(shape.problem.head_dim, causal, shape.problem.dtype,
+                                         shape.problem.embed_dim > 0);
   };
   const auto* found = find(named(shape.problem.causal));
   if (found == nullptr) found = find(named(false));
@@ -265,6 +267,32 @@ std::string RecordIndex::CodeHash(const Arm& arm, const ShapeInfo& shape) const 
   return instance == nullptr ? "" : instance->code_sha256;
 }
 
+std::vector<std::vector<std::string>> RecordIndex::Calls(const Arm& arm,
+                                                         const ShapeInfo& shape) const {
+  std::vector<std::vector<std::string>> calls;
+  for (const LaunchedCall& call : record_->calls) {
+    if (call.arm == arm.name && call.shape == shape.name) calls.push_back(call.lines);
+  }
+  return calls;
+}
+
+std::string RecordIndex::WhyToggleInvalid(const Arm& base, const Arm& candidate,
+                                          const ShapeInfo& shape, const std::string& toggle) const {
+  const sdpa::ToggleRow* row = RowOf(toggle);
+  if (row != nullptr && !row->evidence.launched.empty()) {
+    std::string why = analysis::WhyLaunchInvalid(
+        {.base = Calls(base, shape),
+         .candidate = Calls(candidate, shape),
+         .pattern = IsOnIn(base, *row) ? "" : std::string(row->evidence.launched),
+         .vanishes = row->evidence.launched_vanishes});
+    if (!why.empty()) return why;
+    const bool one_instance =
+        sdpa::CompiledName(base.config) == sdpa::CompiledName(candidate.config);
+    if (row->launch_side && one_instance) return "";
+  }
+  return WhyCodeInvalid(base, candidate, shape, toggle);
+}
+
 std::string RecordIndex::WhyCodeInvalid(const Arm& base, const Arm& candidate,
                                         const ShapeInfo& shape, const std::string& toggle) const {
   const InstanceCodegen* base_code = Code(base, shape);
@@ -307,7 +335,7 @@ std::string RecordIndex::WhyUnusable(const Arm& arm, const ShapeInfo& shape) con
   std::string why = WhyNotApplicable(arm, shape);
   if (why.empty()) why = WhyBroken({arm.name}, shape);
   if (why.empty() && arm.role == kRoleStep) {
-    why = WhyCodeInvalid(*arms_.at(arm.base), arm, shape, arm.toggle);
+    why = WhyToggleInvalid(*arms_.at(arm.base), arm, shape, arm.toggle);
     if (why.empty()) {
       why = analysis::WhyConditionsInvalid(Pairs(arm.base, arm.name, shape.name));
     }

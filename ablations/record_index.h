@@ -93,7 +93,10 @@ class RecordIndex {
   const InstanceCodegen* Code(const Arm& arm, const ShapeInfo& shape) const;
   std::string CodeHash(const Arm& arm, const ShapeInfo& shape) const;  // empty: unknown
 
-  // Reasons, empty where they do not apply.
+  // Reasons, empty where they do not apply. The first: why the toggle is not shown to have
+  // reached what was timed, its machine code, what was launched, or both.
+  std::string WhyToggleInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
+                               const std::string& toggle) const;
   std::string WhyCodeInvalid(const Arm& base, const Arm& candidate, const ShapeInfo& shape,
                              const std::string& toggle) const;
   std::string WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const;
@@ -109,8 +112,10 @@ class RecordIndex {
   absl::Status AddSamples();
   void AddChecks();
 
+  // The lines of each of the arm's calls.
+  std::vector<std::vector<std::string>> Calls(const Arm& arm, const ShapeInfo& shape) const;
   template <typename Find>
-  auto ForShape(const std::string& config, const ShapeInfo& shape, const Find& find) const;
+  auto ForShape(const std::string& printed, const ShapeInfo& shape, const Find& find) const;
   template <typename T>
   const T* ForThisGpu(const std::vector<T>& instances, const std::string& config) const;
 

@@ -40,6 +40,13 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Ta
   return begin;
 }
 
+void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<BrokenArm>* value) {
+  *value = BrokenArmFromJson(json);
+}
+void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<LaunchedCall>* value) {
+  *value = LaunchedCallFromJson(json);
+}
+
 }  // namespace
 
 bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
@@ -181,26 +188,34 @@ absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& nam
   return result;
 }
 
-absl::StatusOr<BrokenLines> ParseBroken(const std::string& text, const Names& names, Tail tail) {
-  BrokenLines result;
+template <typename T>
+absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
+                                          const Names& names, Tail tail) {
+  ArmLines<T> result;
   const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
     absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
     if (!json.ok()) return json.status();
-    absl::StatusOr<BrokenArm> broken = BrokenArmFromJson(*json);
-    if (!broken.ok()) return broken.status();
-    if (!names.arms.contains(broken->arm)) {
-      return absl::DataLossError(absl::StrCat("arm '", broken->arm, "' is not in ", kRunFile));
+    absl::StatusOr<T> value;
+    FromLine(*json, &value);
+    if (!value.ok()) return value.status();
+    if (!names.arms.contains(value->arm)) {
+      return absl::DataLossError(absl::StrCat("arm '", value->arm, "' is not in ", kRunFile));
     }
-    if (!names.shapes.contains(broken->shape)) {
-      return absl::DataLossError(absl::StrCat("shape '", broken->shape, "' is not in ", kRunFile));
+    if (!names.shapes.contains(value->shape)) {
+      return absl::DataLossError(absl::StrCat("shape '", value->shape, "' is not in ", kRunFile));
     }
-    result.broken.push_back(*std::move(broken));
+    result.values.push_back(*std::move(value));
     return absl::OkStatus();
   };
-  absl::StatusOr<size_t> whole = ForEachLine(text, kBrokenFile, tail, visit);
+  absl::StatusOr<size_t> whole = ForEachLine(text, file, tail, visit);
   if (!whole.ok()) return whole.status();
   result.good_bytes = *whole;
   return result;
 }
+
+template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
+                                                           const Names&, Tail);
+template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&, const char*,
+                                                              const Names&, Tail);
 
 }  // namespace warpledger::ablations

@@ -52,11 +52,21 @@ struct CheckLines {
 };
 absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail);
 
-struct BrokenLines {
-  std::vector<BrokenArm> broken;
+// Lines that name an arm and a shape of the run: broken.jsonl, calls.jsonl.
+template <typename T>
+struct ArmLines {
+  std::vector<T> values;
   size_t good_bytes = 0;
 };
-absl::StatusOr<BrokenLines> ParseBroken(const std::string& text, const Names& names, Tail tail);
+// `file`: what errors name.
+template <typename T>
+absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
+                                          const Names& names, Tail tail);
+extern template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
+                                                                  const Names&, Tail);
+extern template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&,
+                                                                     const char*, const Names&,
+                                                                     Tail);
 
 }  // namespace warpledger::ablations
 

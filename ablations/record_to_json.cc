@@ -27,17 +27,13 @@ Json FileOf(const char* name, Json list) {
 
 Json ToJson(const ShapeInfo& shape) {
   const sdpa::Problem& p = shape.problem;
-  Json json = {{"name", shape.name},
-               {"batch", p.batch},
-               {"heads_q", p.heads_q},
-               {"heads_kv", p.heads_kv},
-               {"seq_q", p.seq_q},
-               {"seq_kv", p.seq_kv},
-               {"head_dim", p.head_dim},
-               {"causal", p.causal},
-               {"flops", sdpa::Flops(p)},
-               {"min_bytes", sdpa::MinBytes(p)},
-               {"exponentials", sdpa::Exponentials(p)}};
+  Json json = {{"name", shape.name},     {"batch", p.batch},  {"heads_q", p.heads_q},
+               {"heads_kv", p.heads_kv}, {"seq_q", p.seq_q},  {"seq_kv", p.seq_kv},
+               {"head_dim", p.head_dim}, {"causal", p.causal}};
+  if (p.embed_dim > 0) json["embed_dim"] = p.embed_dim;
+  json["flops"] = sdpa::Flops(p);
+  json["min_bytes"] = sdpa::MinBytes(p);
+  json["exponentials"] = sdpa::Exponentials(p);
   // Where there is none it is fp16, as in records that are older than the choice.
   if (p.dtype != sdpa::Dtype::kFp16) json["dtype"] = sdpa::DtypeName(p.dtype);
   return json;
@@ -147,6 +143,10 @@ Json ToJson(const Check& check) {
 Json ToJson(const BrokenArm& broken) {
   return {{"process", broken.process}, {"arm", broken.arm},     {"shape", broken.shape},
           {"kind", broken.kind},       {"doing", broken.doing}, {"reason", broken.reason}};
+}
+
+Json ToJson(const LaunchedCall& call) {
+  return {{"arm", call.arm}, {"shape", call.shape}, {"lines", call.lines}};
 }
 
 Json ToJson(const PlantedFault& fault) {

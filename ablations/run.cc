@@ -94,6 +94,12 @@ absl::Status RunDesign(const RunOptions& options) {
   absl::StatusOr<DeviceFacts> device = QueryDevice();
   if (!device.ok()) return device.status();
   for (const sdpa::NamedShape& shape : options.shapes) {
+    if ((shape.problem.embed_dim > 0) != design->projected) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("design ", design->name, " is for problems that begin with ",
+                       design->projected ? "x" : "Q, K and V", "; ", std::string(shape.name),
+                       " does not. `warpledger list designs shapes` shows which do."));
+    }
     const absl::StatusOr<int> rotation =
         RotationSets(shape.problem, options.cache, device->l2_bytes);
     if (!rotation.ok()) {

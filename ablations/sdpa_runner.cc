@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <tuple>
+#include <initializer_list>
 
 #include "ablations/planted_fault_kernels.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
+#include "kernels/sdpa/cublaslt.h"
 #include "kernels/sdpa/kv_quantise.h"
+#include "kernels/sdpa/mma/projection_kernels.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -23,21 +25,39 @@ size_t RoundUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 static_assert(kGuardBytes % kAlignment == 0, "values behind a guard must stay aligned");
 
-// An input between two bands of NaN: what a kernel reads outside of it poisons
-// the output, unless the kernel masks it.
+// Inputs between bands of NaN: what a kernel reads outside of one poisons the output,
+// unless the kernel masks it.
 template <typename T>
-absl::StatusOr<DeviceBuffer> Upload(const std::vector<T>& values) {
-  const size_t bytes = values.size() * sizeof(T);
-  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(kGuardBytes + bytes + kGuardBytes);
+absl::StatusOr<DeviceBuffer> Upload(std::initializer_list<const std::vector<T>*> tensors) {
+  size_t bytes = kGuardBytes;
+  for (const auto* tensor : tensors) {
+    bytes += RoundUp(tensor->size() * sizeof(T)) + kGuardBytes;
+  }
+  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(bytes);
   if (!buffer.ok()) return buffer.status();
   RETURN_IF_ERROR(buffer->Fill(kPoison));
-  RETURN_IF_ERROR(buffer->CopyFromHost(
-      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()), bytes), kGuardBytes));
+  size_t at = kGuardBytes;
+  for (const auto* tensor : tensors) {
+    const size_t size = tensor->size() * sizeof(T);
+    RETURN_IF_ERROR(buffer->CopyFromHost(
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(tensor->data()), size), at));
+    at += RoundUp(size) + kGuardBytes;
+  }
   return buffer;
 }
 
-const std::byte* Values(const DeviceBuffer& guarded) {
+const std::byte* FirstTensor(const DeviceBuffer& guarded) {
   return static_cast<const std::byte*>(guarded.data()) + kGuardBytes;
+}
+
+// Where the tensor behind `before` elements-long ones lies in such a buffer.
+const std::byte* TensorBehind(const DeviceBuffer& guarded, std::initializer_list<int64_t> before,
+                              size_t element_bytes = sizeof(sdpa::Bits16)) {
+  const std::byte* at = FirstTensor(guarded);
+  for (const int64_t elements : before) {
+    at += RoundUp(elements * element_bytes) + kGuardBytes;
+  }
+  return at;
 }
 
 // Raises the errors to the largest differences; NaN, as of an output that nobody
@@ -90,11 +110,25 @@ absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
   for (size_t i = 0; i < count; ++i) {
     const sdpa::Inputs& inputs = sets[i % sets.size()];
     DeviceSet set;
-    for (auto [buffer, values] : {std::pair{&set.q, &inputs.q}, std::pair{&set.k, &inputs.k},
-                                  std::pair{&set.v, &inputs.v}}) {
-      absl::StatusOr<DeviceBuffer> uploaded = Upload(*values);
+    if (problem.embed_dim > 0) {
+      absl::StatusOr<DeviceBuffer> source =
+          Upload<sdpa::Fp16>({&inputs.x, &inputs.gamma, &inputs.beta, &inputs.w});
+      if (!source.ok()) return source.status();
+      set.source = *std::move(source);
+      const size_t bytes =
+          sdpa::EmbeddedElements(problem) * sizeof(sdpa::Fp16) +
+          sdpa::EmbeddedRows(problem) * sdpa::ProjectionRows(problem) * sizeof(sdpa::Fp16) +
+          3 * kGuardBytes + 2 * kAlignment;
+      absl::StatusOr<DeviceBuffer> projected = DeviceBuffer::Allocate(bytes);
+      if (!projected.ok()) return projected.status();
+      set.projected = *std::move(projected);
+    } else {
+      absl::StatusOr<DeviceBuffer> uploaded = Upload<sdpa::Bits16>({&inputs.q});
       if (!uploaded.ok()) return uploaded.status();
-      *buffer = *std::move(uploaded);
+      set.q = *std::move(uploaded);
+      uploaded = Upload<sdpa::Bits16>({&inputs.k, &inputs.v});
+      if (!uploaded.ok()) return uploaded.status();
+      set.kv = *std::move(uploaded);
     }
     absl::StatusOr<DeviceBuffer> out = DeviceBuffer::Allocate(runner.OutputBytes());
     if (!out.ok()) return out.status();
@@ -111,34 +145,115 @@ absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
   for (DeviceSet& set : sets_) {
     const auto known = [&](const auto& entry) { return entry.first == storage.scheme; };
     if (std::any_of(set.quantised.begin(), set.quantised.end(), known)) continue;
-    QuantisedKv made;
-    for (auto [from, codes, scales] : {std::tuple{&set.k, &made.k, &made.k_scales},
-                                       std::tuple{&set.v, &made.v, &made.v_scales}}) {
+    const auto quantise = [&](const std::byte* from) -> absl::StatusOr<sdpa::QuantisedTensor> {
       std::vector<sdpa::Bits16> values(sdpa::KeyElements(problem_));
-      RETURN_IF_ERROR(from->CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
-                                                      values.size() * sizeof(sdpa::Bits16)),
-                                       kGuardBytes));
-      const sdpa::QuantisedTensor tensor = sdpa::Quantise(problem_, values, storage.scheme);
-      absl::StatusOr<DeviceBuffer> uploaded = Upload(tensor.codes);
-      if (!uploaded.ok()) return uploaded.status();
-      *codes = *std::move(uploaded);
-      uploaded = Upload(sdpa::LaunchScales(tensor, storage.scheme.scope));
-      if (!uploaded.ok()) return uploaded.status();
-      *scales = *std::move(uploaded);
-      made.scale_stride = sdpa::LaunchScaleStride(tensor, storage.scheme.scope);
-    }
+      const auto at = static_cast<size_t>(from - static_cast<const std::byte*>(set.kv.data()));
+      RETURN_IF_ERROR(set.kv.CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                                       values.size() * sizeof(sdpa::Bits16)),
+                                        at));
+      return sdpa::Quantise(problem_, values, storage.scheme);
+    };
+    const absl::StatusOr<sdpa::QuantisedTensor> k = quantise(Keys(set));
+    if (!k.ok()) return k.status();
+    const absl::StatusOr<sdpa::QuantisedTensor> v = quantise(Values(set));
+    if (!v.ok()) return v.status();
+    QuantisedKv made;
+    absl::StatusOr<DeviceBuffer> uploaded = Upload<uint8_t>({&k->codes, &v->codes});
+    if (!uploaded.ok()) return uploaded.status();
+    made.kv = *std::move(uploaded);
+    const std::vector<float> k_scales = sdpa::LaunchScales(*k, storage.scheme.scope);
+    const std::vector<float> v_scales = sdpa::LaunchScales(*v, storage.scheme.scope);
+    uploaded = Upload<float>({&k_scales, &v_scales});
+    if (!uploaded.ok()) return uploaded.status();
+    made.scales = *std::move(uploaded);
+    made.scales_of_k = static_cast<int64_t>(k_scales.size());
+    made.scale_stride = sdpa::LaunchScaleStride(*k, storage.scheme.scope);
     set.quantised.emplace_back(storage.scheme, std::move(made));
   }
   return absl::OkStatus();
 }
 
-absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
-                                cudaStream_t stream) const {
+const std::byte* SdpaRunner::Keys(const DeviceSet& set) const { return FirstTensor(set.kv); }
+const std::byte* SdpaRunner::Values(const DeviceSet& set) const {
+  return TensorBehind(set.kv, {sdpa::KeyElements(problem_)});
+}
+
+absl::Status SdpaRunner::LaunchInWindow(const void* begin, const std::byte* end,
+                                        cudaStream_t stream,
+                                        absl::FunctionRef<absl::Status()> launch) {
+  const auto* first = static_cast<const std::byte*>(begin);
+  int device = 0;
+  int most = 0;
+  size_t set_aside = 0;
+  RETURN_IF_CUDA_ERROR(cudaGetDevice(&device), "asking for the device");
+  RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, device),
+                       "asking for the largest window of L2");
+  RETURN_IF_CUDA_ERROR(cudaDeviceGetLimit(&set_aside, cudaLimitPersistingL2CacheSize),
+                       "asking for the persisting part of L2");
+  const size_t bytes = std::min(static_cast<size_t>(end - first), static_cast<size_t>(most));
+  cudaStreamAttrValue value = {};
+  value.accessPolicyWindow.base_ptr = const_cast<std::byte*>(first);
+  value.accessPolicyWindow.num_bytes = bytes;
+  value.accessPolicyWindow.hitRatio = static_cast<float>(
+      std::min(1.0, static_cast<double>(set_aside) / std::max<size_t>(bytes, 1)));
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  value.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+  RETURN_IF_CUDA_ERROR(
+      cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value),
+      "opening a window of L2");
+  const absl::Status status = launch();
+  value = {};
+  RETURN_IF_CUDA_ERROR(
+      cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value),
+      "closing a window of L2");
+  return status;
+}
+
+absl::Status SdpaRunner::LaunchInFront(const DeviceSet& set, const sdpa::Config& compiled,
+                                       const sdpa::Config* arm, cudaStream_t stream,
+                                       sdpa::ProjectionParams* params) const {
+  const int64_t elements = sdpa::EmbeddedElements(problem_);
+  const int embed_dim = problem_.embed_dim;
+  params->x = FirstTensor(set.source);
+  params->gamma = TensorBehind(set.source, {elements});
+  params->beta = TensorBehind(set.source, {elements, embed_dim});
+  params->w = TensorBehind(set.source, {elements, embed_dim, embed_dim});
+  params->qkv = const_cast<std::byte*>(TensorBehind(set.projected, {elements}));
+  const bool in_attention = compiled.fuse_projection != 0;
+  const bool own = arm == nullptr || arm->project_mma != 0;
+  const bool normalises =
+      in_attention ? compiled.fuse_layernorm != 0 : arm != nullptr && arm->fuse_layernorm != 0;
+  const auto rows = static_cast<int>(sdpa::EmbeddedRows(problem_));
+  if (!normalises) {
+    auto* normalised = const_cast<std::byte*>(FirstTensor(set.projected));
+    RETURN_IF_CUDA_ERROR(sdpa::LaunchLayernorm(*params, rows, normalised, stream),
+                         "launching the layernorm");
+    params->x = normalised;
+  }
+  if (in_attention) return absl::OkStatus();
+  if (own) {
+    RETURN_IF_CUDA_ERROR(sdpa::LaunchProjection(*params, rows, normalises, stream),
+                         "launching the projection");
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<const sdpa::CublasLt*> library = sdpa::CublasLt::Get();
+  if (!library.ok()) return library.status();
+  return (*library)->Project(*params, rows, stream);
+}
+
+absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
+                                const sdpa::Config* arm) const {
   const DeviceSet& device = sets_[set];
   sdpa::ForwardParams params = sdpa::MakeParams(instance.config, problem_);
-  params.q = Values(device.q);
-  params.k = Values(device.k);
-  params.v = Values(device.v);
+  const std::byte* kv_end = nullptr;
+  if (problem_.embed_dim > 0) {
+    RETURN_IF_ERROR(LaunchInFront(device, instance.config, arm, stream, &params.projection));
+  } else {
+    params.q = FirstTensor(device.q);
+    params.k = Keys(device);
+    params.v = Values(device);
+    kv_end = Values(device) + sdpa::KeyElements(problem_) * sizeof(sdpa::Bits16);
+  }
   if (const sdpa::KvStorage storage = sdpa::KvStorageOf(instance.config); storage.quantised) {
     const auto found =
         std::find_if(device.quantised.begin(), device.quantised.end(),
@@ -147,33 +262,42 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set,
       return absl::FailedPreconditionError("K and V were not quantised; AddStorage does that");
     }
     const QuantisedKv& kv = found->second;
-    params.k = Values(kv.k);
-    params.v = Values(kv.v);
-    params.k_scales = reinterpret_cast<const float*>(Values(kv.k_scales));
-    params.v_scales = reinterpret_cast<const float*>(Values(kv.v_scales));
+    const int64_t elements = sdpa::KeyElements(problem_);
+    const std::byte* values = TensorBehind(kv.kv, {elements}, sizeof(uint8_t));
+    params.k = FirstTensor(kv.kv);
+    params.v = values;
+    params.k_scales = reinterpret_cast<const float*>(FirstTensor(kv.scales));
+    params.v_scales =
+        reinterpret_cast<const float*>(TensorBehind(kv.scales, {kv.scales_of_k}, sizeof(float)));
     params.kv_scale_stride = kv.scale_stride;
+    kv_end = values + elements;
   }
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
-  RETURN_IF_ERROR(sdpa::Launch(instance, params, problem_, stream));
+  const auto launch = [&] { return sdpa::Launch(instance, params, problem_, stream); };
+  // Behind a projection K and V lie in no piece of memory of their own.
+  const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0 && problem_.embed_dim == 0;
+  RETURN_IF_ERROR(in_window ? LaunchInWindow(params.k, kv_end, stream, launch) : launch());
   if (fault_ == Fault::kNone) return absl::OkStatus();
   std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16);
   return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
 }
 
-absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set) {
+absl::StatusOr<RunOutput> SdpaRunner::Run(const sdpa::KernelInstance& instance, int set,
+                                          const sdpa::Config* arm) {
   RETURN_IF_ERROR(sdpa::CheckLaunchable(instance.config, problem_, device_));
   RETURN_IF_ERROR(sdpa::PrepareInstance(instance));
   RETURN_IF_ERROR(AddStorage(instance.config));
   RETURN_IF_ERROR(Poison(set));
-  RETURN_IF_ERROR(Launch(instance, set, nullptr));
+  RETURN_IF_ERROR(Launch(instance, set, nullptr, arm));
   RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize(), "running the kernel");
   return ReadBack(set);
 }
 
 absl::Status SdpaRunner::Poison(int set) {
   RETURN_IF_ERROR(sets_[set].out.Fill(kPoison));
+  if (problem_.embed_dim > 0) RETURN_IF_ERROR(sets_[set].projected.Fill(kPoison));
   RETURN_IF_CUDA_ERROR(cudaDeviceSynchronize(), "before a checked run");
   return absl::OkStatus();
 }
@@ -195,10 +319,11 @@ absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set) const {
 }
 
 absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& instance, int set,
-                                               const sdpa::Reference& reference) {
-  absl::StatusOr<RunOutput> first = Run(instance, set);
+                                               const sdpa::Reference& reference,
+                                               const sdpa::Config* arm) {
+  absl::StatusOr<RunOutput> first = Run(instance, set, arm);
   if (!first.ok()) return first.status();
-  absl::StatusOr<RunOutput> second = Run(instance, set);
+  absl::StatusOr<RunOutput> second = Run(instance, set, arm);
   if (!second.ok()) return second.status();
 
   CheckOutcome outcome;
@@ -217,7 +342,8 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
 }
 
 absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance& instance,
-                                                     absl::FunctionRef<absl::Status()> replay) {
+                                                     absl::FunctionRef<absl::Status()> replay,
+                                                     const sdpa::Config* arm) {
   for (int set = 0; set < sets(); ++set) RETURN_IF_ERROR(Poison(set));
   RETURN_IF_ERROR(replay());
   CheckOutcome outcome;
@@ -226,7 +352,7 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
   for (int set = 0; set < sets(); ++set) {
     absl::StatusOr<RunOutput> replayed = ReadBack(set);
     if (!replayed.ok()) return replayed.status();
-    absl::StatusOr<RunOutput> eager = Run(instance, set);
+    absl::StatusOr<RunOutput> eager = Run(instance, set, arm);
     if (!eager.ok()) return eager.status();
     outcome.guards_intact = outcome.guards_intact && replayed->guards_intact;
     if (SameBits(*replayed, *eager)) continue;

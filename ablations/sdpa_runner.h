@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -58,11 +59,15 @@ class SdpaRunner {
   // there. Takes seconds for large shapes; Run does it too.
   absl::Status AddStorage(const sdpa::Config& config);
 
-  // Launches on input set `set`, asynchronously; O and LSE go to its outputs.
+  // Launches on input set `set`, asynchronously; O and LSE go to its outputs. How, the
+  // launch-side toggles of `arm` say. Where there is none, all of them are off, but that
+  // what stands in front of attention is our own and needs no library.
   // FailedPrecondition where AddStorage was not called for such a configuration.
-  absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream) const;
+  absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
+                      const sdpa::Config* arm = nullptr) const;
   // Poisons, launches, waits and reads back.
-  absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set);
+  absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set,
+                                const sdpa::Config* arm = nullptr);
   // The parts of Run, for work that another launches: Poison waits until the
   // GPU is idle; ReadBack takes what the outputs hold now.
   absl::Status Poison(int set);
@@ -70,31 +75,49 @@ class SdpaRunner {
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
-                                     const sdpa::Reference& reference);
+                                     const sdpa::Reference& reference,
+                                     const sdpa::Config* arm = nullptr);
 
   // Holds what `replay` leaves in every set's outputs against an eager run of the
   // same kernel, bit by bit; outputs are poisoned before. `replay` must wait until
   // its work is done. The outcome's errors are the largest differences from the
   // eager run, their limits 0.
   absl::StatusOr<CheckOutcome> CheckReplay(const sdpa::KernelInstance& instance,
-                                           absl::FunctionRef<absl::Status()> replay);
+                                           absl::FunctionRef<absl::Status()> replay,
+                                           const sdpa::Config* arm = nullptr);
 
   int sets() const { return static_cast<int>(sets_.size()); }
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
-  // K and V in 8 bits, and their scales; each: guard, values, guard.
+  // K and V in 8 bits, and their scales.
   struct QuantisedKv {
-    DeviceBuffer k, v, k_scales, v_scales;
+    DeviceBuffer kv;      // guard, K, guard, V, guard
+    DeviceBuffer scales;  // guard, K's, guard, V's, guard
+    int64_t scales_of_k = 0;
     int scale_stride = 1;
   };
   struct DeviceSet {
-    DeviceBuffer q, k, v;  // each: guard, values, guard
-    DeviceBuffer out;      // guard, O, guard, LSE, guard
+    DeviceBuffer q;    // guard, values, guard
+    DeviceBuffer kv;   // guard, K, guard, V, guard: one window of L2 spans both
+    DeviceBuffer out;  // guard, O, guard, LSE, guard
     std::vector<std::pair<sdpa::KvScheme, QuantisedKv>> quantised;
+    // Of a problem that begins with x, in place of Q, K and V.
+    DeviceBuffer source;     // guard, x, guard, gamma, guard, beta, guard, W, guard
+    DeviceBuffer projected;  // what goes between kernels: guard, layernorm(x), guard, Q K V, guard
   };
 
   SdpaRunner() = default;
+  // Launches what stands in front of attention in kernels of its own, and points `params`
+  // to what it leaves.
+  absl::Status LaunchInFront(const DeviceSet& set, const sdpa::Config& compiled,
+                             const sdpa::Config* arm, cudaStream_t stream,
+                             sdpa::ProjectionParams* params) const;
+  const std::byte* Keys(const DeviceSet& set) const;
+  const std::byte* Values(const DeviceSet& set) const;
+  // Launches with K and V, which lie in [begin, end), in a persisting window of L2.
+  static absl::Status LaunchInWindow(const void* begin, const std::byte* end, cudaStream_t stream,
+                                     absl::FunctionRef<absl::Status()> launch);
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;

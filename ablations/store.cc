@@ -131,6 +131,7 @@ bool HasRecord(const std::string& dir) {
 
 RecordWriter::~RecordWriter() {
   // Closing samples.jsonl lets go of the lock.
+  if (calls_fd_ >= 0) close(calls_fd_);
   if (broken_fd_ >= 0) close(broken_fd_);
   if (checks_fd_ >= 0) close(checks_fd_);
   if (samples_fd_ >= 0) close(samples_fd_);
@@ -235,22 +236,26 @@ absl::Status RecordWriter::ReadBack() {
     absl::Status status = cut(checks_fd_, kChecksFile, checks->good_bytes);
     if (!status.ok()) return status;
   }
-  return ReadBackBroken();
+  absl::Status status = ReadBackArmLines(kBrokenFile, &broken_, &dropped_.broken_bytes);
+  if (!status.ok()) return status;
+  return ReadBackArmLines(kCallsFile, &calls_, &dropped_.call_bytes);
 }
 
-absl::Status RecordWriter::ReadBackBroken() {
-  const std::string path = Join(dir_, kBrokenFile);
+template <typename T>
+absl::Status RecordWriter::ReadBackArmLines(const char* file, std::vector<T>* values,
+                                            int64_t* dropped_bytes) {
+  const std::string path = Join(dir_, file);
   absl::StatusOr<Names> names = NamesOf(run_);
   if (!names.ok()) return names.status();
   absl::StatusOr<std::string> text = ReadFile(path);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   if (!text.ok()) return text.status();
-  absl::StatusOr<BrokenLines> broken = ParseBroken(*text, *names, Tail::kRepair);
-  if (!broken.ok()) return broken.status();
-  broken_ = std::move(broken->broken);
-  dropped_.broken_bytes = static_cast<int64_t>(text->size() - broken->good_bytes);
-  if (dropped_.broken_bytes == 0) return absl::OkStatus();
-  if (truncate(path.c_str(), static_cast<off_t>(broken->good_bytes)) != 0) {
+  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, *names, Tail::kRepair);
+  if (!lines.ok()) return lines.status();
+  *values = std::move(lines->values);
+  *dropped_bytes = static_cast<int64_t>(text->size() - lines->good_bytes);
+  if (*dropped_bytes == 0) return absl::OkStatus();
+  if (truncate(path.c_str(), static_cast<off_t>(lines->good_bytes)) != 0) {
     return OsError(path, "cut off the damaged tail");
   }
   return absl::OkStatus();
@@ -303,22 +308,33 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
   return absl::OkStatus();
 }
 
-absl::Status RecordWriter::AppendBroken(const BrokenArm& broken) {
+template <typename T>
+absl::Status RecordWriter::AppendArmLine(const T& value, const char* file, int* fd,
+                                         std::vector<T>* values) {
   absl::StatusOr<Names> names = NamesOf(run_);
   if (!names.ok()) return names.status();
-  if (!names->arms.contains(broken.arm) || !names->shapes.contains(broken.shape)) {
+  if (!names->arms.contains(value.arm) || !names->shapes.contains(value.shape)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("arm '", broken.arm, "' or shape '", broken.shape, "' is not in ", kRunFile));
+        absl::StrCat("arm '", value.arm, "' or shape '", value.shape, "' is not in ", kRunFile));
   }
-  const std::string path = Join(dir_, kBrokenFile);
-  if (broken_fd_ < 0) {
-    broken_fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (broken_fd_ < 0) return OsError(path, "open");
+  const std::string path = Join(dir_, file);
+  if (*fd < 0) {
+    *fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0) return OsError(path, "open");
     if (absl::Status status = SyncDirectory(dir_); !status.ok()) return status;
   }
-  absl::Status status = AppendDurably(broken_fd_, path, DumpLine(ToJson(broken)) + "\n");
-  if (status.ok()) broken_.push_back(broken);
+  absl::Status status = AppendDurably(*fd, path, DumpLine(ToJson(value)) + "\n");
+  if (status.ok()) values->push_back(value);
   return status;
+}
+
+absl::Status RecordWriter::AppendBroken(const BrokenArm& broken) {
+  return AppendArmLine(broken, kBrokenFile, &broken_fd_, &broken_);
+}
+
+absl::Status RecordWriter::AppendCall(const LaunchedCall& call) {
+  if (std::find(calls_.begin(), calls_.end(), call) != calls_.end()) return absl::OkStatus();
+  return AppendArmLine(call, kCallsFile, &calls_fd_, &calls_);
 }
 
 namespace {
@@ -330,6 +346,18 @@ absl::StatusOr<std::string> ReadLines(const std::string& dir, const char* file) 
   if (!absl::IsNotFound(text.status())) return text;
   return absl::DataLossError(absl::StrCat(dir, ": has a ", kRunFile, " but no ", file,
                                           "; the record is not whole. Copy it again."));
+}
+
+template <typename T>
+absl::Status LoadArmLines(const std::string& dir, const char* file, const Names& names,
+                          std::vector<T>* values) {
+  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, names, Tail::kStrict);
+  if (!lines.ok()) return lines.status();
+  *values = std::move(lines->values);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -354,15 +382,10 @@ absl::StatusOr<Record> LoadRecord(const std::string& dir) {
   if (!checks.ok()) return checks.status();
   record.checks = std::move(checks->checks);
 
-  text = ReadFile(Join(dir, kBrokenFile));
-  if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
-  if (text.ok()) {
-    absl::StatusOr<BrokenLines> broken = ParseBroken(*text, *names, Tail::kStrict);
-    if (!broken.ok()) return broken.status();
-    record.broken = std::move(broken->broken);
-  }
-
-  absl::Status status = LoadOptional(dir, kResourcesFile, ResourcesFromJson, &record.resources);
+  absl::Status status = LoadArmLines(dir, kBrokenFile, *names, &record.broken);
+  if (status.ok()) status = LoadArmLines(dir, kCallsFile, *names, &record.calls);
+  if (!status.ok()) return status;
+  status = LoadOptional(dir, kResourcesFile, ResourcesFromJson, &record.resources);
   if (status.ok()) status = LoadOptional(dir, kCodegenFile, CodegenFromJson, &record.codegen);
   if (status.ok()) status = LoadOptional(dir, kLaunchFile, LaunchFromJson, &record.launch);
   if (status.ok()) status = LoadOptional(dir, kPeersFile, PeersFromJson, &record.peers);

@@ -60,8 +60,11 @@ struct DroppedTail {
   int64_t sample_bytes = 0;
   int64_t check_bytes = 0;   // a truncated last line of correctness.jsonl
   int64_t broken_bytes = 0;  // a truncated last line of broken.jsonl
+  int64_t call_bytes = 0;    // a truncated last line of calls.jsonl
 
-  bool Any() const { return sample_bytes > 0 || check_bytes > 0 || broken_bytes > 0; }
+  bool Any() const {
+    return sample_bytes > 0 || check_bytes > 0 || broken_bytes > 0 || call_bytes > 0;
+  }
 };
 
 class RecordWriter {
@@ -93,6 +96,8 @@ class RecordWriter {
   absl::Status AppendCheck(const Check& check);
   // Makes broken.jsonl with the first.
   absl::Status AppendBroken(const BrokenArm& broken);
+  // Makes calls.jsonl with the first; does nothing when the very same call is on disk.
+  absl::Status AppendCall(const LaunchedCall& call);
 
   // Blocks that are on disk in full, those appended by this writer included.
   const std::set<BlockKey>& CompletedBlocks() const { return completed_; }
@@ -110,18 +115,24 @@ class RecordWriter {
   RecordWriter() = default;
   static absl::StatusOr<std::unique_ptr<RecordWriter>> OpenLocked(const std::string& dir);
   absl::Status ReadBack();
-  absl::Status ReadBackBroken();
+  // Of a file of lines that name an arm and a shape, made with its first line.
+  template <typename T>
+  absl::Status ReadBackArmLines(const char* file, std::vector<T>* values, int64_t* dropped_bytes);
+  template <typename T>
+  absl::Status AppendArmLine(const T& value, const char* file, int* fd, std::vector<T>* values);
 
   std::string dir_;
   RunInfo run_;
   int samples_fd_ = -1;
   int checks_fd_ = -1;
   int broken_fd_ = -1;  // until there is a broken arm
+  int calls_fd_ = -1;   // until there is a call
   int64_t next_seq_ = 0;
   std::set<BlockKey> completed_;
   std::vector<Check> checks_;
   std::set<std::string> check_lines_;
   std::vector<BrokenArm> broken_;
+  std::vector<LaunchedCall> calls_;
   DroppedTail dropped_;
 };
 
@@ -130,7 +141,8 @@ struct Record {
   RunInfo run;
   std::vector<Sample> samples;
   std::vector<Check> checks;
-  std::vector<BrokenArm> broken;  // empty where there is no broken.jsonl
+  std::vector<BrokenArm> broken;    // empty where there is no broken.jsonl
+  std::vector<LaunchedCall> calls;  // empty where there is no calls.jsonl
   std::optional<std::vector<InstanceResources>> resources;
   std::optional<Codegen> codegen;
   std::optional<std::vector<InstanceLaunch>> launch;
@@ -148,6 +160,7 @@ inline constexpr char kRunFile[] = "run.json";
 inline constexpr char kSamplesFile[] = "samples.jsonl";
 inline constexpr char kChecksFile[] = "correctness.jsonl";
 inline constexpr char kBrokenFile[] = "broken.jsonl";
+inline constexpr char kCallsFile[] = "calls.jsonl";
 inline constexpr char kResourcesFile[] = "resources.json";
 inline constexpr char kCodegenFile[] = "codegen.json";
 inline constexpr char kLaunchFile[] = "launch.json";

@@ -43,7 +43,7 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
   const bool in_family = claim.not_applicable.empty();
   const Arm& base = index.ArmNamed(claim.base);
   const Arm& candidate = index.ArmNamed(claim.candidate);
-  std::string invalid = index.WhyCodeInvalid(base, candidate, *claim.shape, arm.toggle);
+  std::string invalid = index.WhyToggleInvalid(base, candidate, *claim.shape, arm.toggle);
   if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
   const analysis::Judgement judgement =
       analysis::Judge({.not_applicable = claim.not_applicable,

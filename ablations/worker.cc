@@ -32,6 +32,7 @@ constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
 
 struct TimedArm {
   std::string name;
+  sdpa::Config config;
   const sdpa::KernelInstance* instance;  // null: the floor, or a delay alone
   Fault fault = Fault::kNone;
   std::optional<harness::TimedGraph> graph;
@@ -83,6 +84,7 @@ class Worker {
     if (!timer.ok()) return timer.status();
     timer_ = *std::move(timer);
     l2_bytes_ = device->l2_bytes;
+    RETURN_IF_ERROR(SetL2Aside());
     for (const sdpa::NamedShape& shape : *shapes) {
       if (absl::Status status = RunShape(shape); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(Text(shape.name), ": ", status.message()));
@@ -127,6 +129,43 @@ class Worker {
   template <typename T>
   static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
     return result.status();
+  }
+
+  // The same for all arms of a design in which one has a persisting window, so that the
+  // window alone tells them apart.
+  absl::Status SetL2Aside() const {
+    const bool wanted = std::any_of(design_.arms.begin(), design_.arms.end(), [](const auto& arm) {
+      return arm.config.l2_persisting_kv != 0;
+    });
+    if (!wanted) return absl::OkStatus();
+    int device = 0;
+    int most = 0;
+    RETURN_IF_CUDA_ERROR(cudaGetDevice(&device), "asking for the device");
+    RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, device),
+                         "asking for how much of L2 may persist");
+    RETURN_IF_CUDA_ERROR(
+        cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, static_cast<size_t>(most)),
+        "setting a part of L2 aside");
+    return absl::OkStatus();
+  }
+
+  // What an arm's window keeps in L2 would be missing to the arms after it.
+  static absl::Status GiveBackPersistingLines(const TimedArm& arm) {
+    if (arm.config.l2_persisting_kv == 0) return absl::OkStatus();
+    RETURN_IF_CUDA_ERROR(cudaCtxResetPersistingL2Cache(), "giving persisting lines of L2 back");
+    return absl::OkStatus();
+  }
+
+  // Evidence of the launch for calls.jsonl. Where the driver gives none, the verdicts of
+  // toggles that need it are INVALID; nothing else suffers.
+  static void PrintCall(const TimedArm& arm, const sdpa::NamedShape& shape) {
+    const absl::StatusOr<std::vector<std::string>>& lines = arm.graph->call();
+    if (lines.ok()) {
+      Print({{"call", ablations::ToJson(LaunchedCall{arm.name, std::string(shape.name), *lines})}});
+      return;
+    }
+    std::fprintf(stderr, "warpledger: what %s launches is not recorded: %s\n", arm.name.c_str(),
+                 std::string(lines.status().message()).c_str());
   }
 
   absl::StatusOr<Fault> PlantedIn(const std::string& arm, std::string_view shape) const {
@@ -176,18 +215,20 @@ class Worker {
       if (missing_kernel) {
         return absl::InternalError(absl::StrCat("this build holds no instance for ", arm.name));
       }
-      arms.push_back({arm.name, instance, *fault, std::nullopt, arm.spin_cycles});
+      arms.push_back({arm.name, arm.config, instance, *fault, std::nullopt, arm.spin_cycles});
     }
-    arms.push_back({kFloorArm, nullptr, Fault::kNone, std::nullopt});
+    arms.push_back({kFloorArm, {}, nullptr, Fault::kNone, std::nullopt});
 
     // Right before fast: nothing is timed that was not checked in this process.
     References references(shape.problem, sets[0], Rows(shape.problem, shape_seed));
     if (absl::Status status = Prepare(arms, references, *runner); !status.ok()) return status;
     for (const TimedArm& arm : arms) {
       if (arm.instance == nullptr) continue;
-      absl::StatusOr<CheckOutcome> outcome = Take(
-          arm, shape.name, "checking it on inputs 'normal'", &*runner,
-          [&] { return runner->Check(*arm.instance, 0, references.For(arm.instance->config)); });
+      absl::StatusOr<CheckOutcome> outcome =
+          Take(arm, shape.name, "checking it on inputs 'normal'", &*runner, [&] {
+            return runner->Check(*arm.instance, 0, references.For(arm.instance->config),
+                                 &arm.config);
+          });
       if (!outcome.ok()) return outcome.status();
       PrintCheck(arm, shape, "normal", MixSeed(shape_seed, 0), *outcome);
     }
@@ -202,12 +243,14 @@ class Worker {
           arm, shape.name, "capturing its graph", &*runner, [&] { return Capture(*runner, arm); });
       if (!graph.ok()) return graph.status();
       arm.graph = *std::move(graph);
+      if (arm.instance != nullptr) PrintCall(arm, shape);
     }
     for (const absl::Time end = absl::Now() + kWarmUp; absl::Now() < end;) {
       for (const TimedArm& arm : arms) {
         const absl::StatusOr<double> us = Take(arm, shape.name, "warming up", nullptr,
                                                [&] { return timer_->ReplayUs(*arm.graph); });
         if (!us.ok()) return us.status();
+        RETURN_IF_ERROR(GiveBackPersistingLines(arm));
       }
     }
     for (int block = 0; block < job_.blocks; ++block) {
@@ -255,8 +298,10 @@ class Worker {
         if (arm.instance == nullptr) continue;
         absl::StatusOr<CheckOutcome> outcome = Take(
             arm, shape.name, absl::StrCat("checking it on inputs '", std::string(kind.name), "'"),
-            &*runner,
-            [&] { return runner->Check(*arm.instance, 0, references.For(arm.instance->config)); });
+            &*runner, [&] {
+              return runner->Check(*arm.instance, 0, references.For(arm.instance->config),
+                                   &arm.config);
+            });
         if (!outcome.ok()) return outcome.status();
         PrintCheck(arm, shape, std::string(kind.name), seed, *outcome);
       }
@@ -272,8 +317,8 @@ class Worker {
       if (arm.instance == nullptr) continue;
       absl::StatusOr<CheckOutcome> outcome =
           Take(arm, shape.name, "checking its timed graph", &runner, [&] {
-            return runner.CheckReplay(*arm.instance,
-                                      [&] { return timer_->ReplayUs(*arm.graph).status(); });
+            return runner.CheckReplay(
+                *arm.instance, [&] { return timer_->ReplayUs(*arm.graph).status(); }, &arm.config);
           });
       if (!outcome.ok()) return outcome.status();
       PrintCheck(arm, shape, "timed_graph", seed, *outcome);
@@ -288,16 +333,21 @@ class Worker {
                                       .min_launches = rotation,
                                       .max_launches = std::max(rotation, job_.max_launches),
                                       .multiple_of = rotation};
-    const auto launch = [&](int i, cudaStream_t stream) {
-      if (arm.instance == nullptr && arm.spin_cycles > 0) {
-        return CudaStatus(harness::LaunchSpin(arm.spin_cycles, stream), "launching a delay");
+    // By stream it is kept and called again, so it holds what it needs; the runner outlives
+    // all arms.
+    const auto launch = [&runner, instance = arm.instance, config = arm.config,
+                         spin_cycles = arm.spin_cycles, rotation](int i, cudaStream_t stream) {
+      if (instance == nullptr && spin_cycles > 0) {
+        return CudaStatus(harness::LaunchSpin(spin_cycles, stream), "launching a delay");
       }
-      if (arm.instance == nullptr) {
+      if (instance == nullptr) {
         return CudaStatus(harness::LaunchEmptyKernel(stream), "launching the empty kernel");
       }
-      return runner.Launch(*arm.instance, i % rotation, stream);
+      return runner.Launch(*instance, i % rotation, stream, &config);
     };
-    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch);
+    const harness::LaunchedBy by =
+        arm.config.stream_launch ? harness::LaunchedBy::kStream : harness::LaunchedBy::kGraph;
+    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch, by);
     if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;
     // As many launches as without the delay, which ends the replay.
     const int launches = graph->launches();
@@ -322,6 +372,7 @@ class Worker {
       const absl::StatusOr<double> us =
           Take(arm, shape.name, "timing it", nullptr, [&] { return timer_->ReplayUs(*arm.graph); });
       if (!us.ok()) return us.status();
+      RETURN_IF_ERROR(GiveBackPersistingLines(arm));
       Sample sample;
       sample.process = job_.process;
       sample.shape = shape.name;

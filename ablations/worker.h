@@ -4,6 +4,7 @@
 //   {"running": {arm, shape, doing}}  before anything of that arm is launched
 //   {"running": null}                 what follows is no arm's doing
 //   {"check": …}                      one line of correctness.jsonl
+//   {"call": …}                       one line of calls.jsonl
 //   {"block": [sample, …]}            the samples of one block, for samples.jsonl
 //   {"fault": {arm, shape, doing, kind, reason}}
 //                                     the arm could not be run; the process ends

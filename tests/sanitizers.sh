@@ -21,7 +21,7 @@ sanitizer=$(command -v compute-sanitizer || true)
 [[ -n $sanitizer ]] || sanitizer=/usr/local/cuda/bin/compute-sanitizer
 [[ -x $sanitizer ]] || { echo "compute-sanitizer is not here; it is part of the CUDA toolkit" >&2; exit 3; }
 
-shapes=small,tiny_multi,ragged_1x1,ragged_33x65,ragged_33x65_causal,ragged_799x3_causal,gqa_4to1
+shapes=small,tiny_multi,ragged_1x1,ragged_33x65,ragged_33x65_causal,ragged_799x3_causal,gqa_4to1,mqa_8to1,ragged_fusion
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 found=0

@@ -74,6 +74,34 @@ std::string WhyCodeInvalid(const CodeEvidence& code) {
       base, code.sass, candidate);
 }
 
+std::string WhyLaunchInvalid(const LaunchEvidence& launch) {
+  if (launch.base.empty() || launch.candidate.empty()) {
+    return absl::StrFormat("no evidence of what was launched: calls.jsonl has no call of the %s",
+                           launch.base.empty() ? "base" : "candidate");
+  }
+  const std::regex pattern(launch.pattern);
+  const auto count = [&](const std::vector<std::string>& lines) {
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return std::regex_search(line, pattern); });
+  };
+  for (const std::vector<std::string>& base : launch.base) {
+    for (const std::vector<std::string>& candidate : launch.candidate) {
+      if (base == candidate) {
+        return "the toggle did not reach the launches: base and candidate launch the same";
+      }
+      if (launch.pattern.empty()) continue;
+      const auto before = count(base);
+      const auto after = count(candidate);
+      if (launch.vanishes ? before > 0 && after == 0 : after > before) continue;
+      return absl::StrFormat(
+          "the toggle did not reach the launches: %d lines of a call match /%s/ in the base, %d in "
+          "the candidate",
+          before, launch.pattern, after);
+    }
+  }
+  return "";
+}
+
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   size_t throttled = 0;
   std::vector<double> base_mhz;

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ablations/analysis/cluster_median.h"
 #include "ablations/analysis/opcodes.h"
@@ -68,6 +69,21 @@ struct CodeEvidence {
 // that appears and one that grows are judged alike, by more of it in the
 // candidate: outside the ladder, other toggles may have brought it already.
 std::string WhyCodeInvalid(const CodeEvidence& code);
+// What calls.jsonl says of the two arms, a description per distinct call of theirs, and
+// the registry of the toggle.
+struct LaunchEvidence {
+  std::vector<std::vector<std::string>> base;  // lines; empty: unknown
+  std::vector<std::vector<std::string>> candidate;
+  // Regex of the lines that the toggle brings, or takes away; empty: only that the calls
+  // differ, as between two levels.
+  std::string pattern;
+  bool vanishes = false;
+};
+
+// Why timings can't speak for a toggle that changes what is launched, or how; empty when
+// they can: each of the candidate's calls has more lines that match than any of the
+// base's, or, where they vanish, has none while all of the base's have some.
+std::string WhyLaunchInvalid(const LaunchEvidence& launch);
 // `pairs` are ordered by process, then block, as PairUp gives them.
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs);
 

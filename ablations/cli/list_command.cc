@@ -69,7 +69,9 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
           {"evidence",
            {{"change", ChangeName(row.evidence.change)},
             {"ptx", row.evidence.ptx},
-            {"sass", row.evidence.sass}}},
+            {"sass", row.evidence.sass},
+            {"launched", row.evidence.launched}}},
+          {"launch_side", row.launch_side},
           {"micro", row.micro},
           {"micro_off", row.micro_off},
           {"prior",
@@ -103,6 +105,7 @@ Json RegistryJson() {
     designs.push_back({{"name", design.name},
                        {"label", design.label},
                        {"head_dims", design.head_dims},
+                       {"projected", design.projected},
                        {"arms", arms}});
   }
   Json variants = Json::array();
@@ -123,6 +126,7 @@ Json RegistryJson() {
                          {"family", sdpa::FamilyName(sdpa::FamilyOf(config))},
                          {"head_dim", config.head_dim},
                          {"dtype", sdpa::DtypeName(config.dtype)},
+                         {"min_arch", sdpa::MinArch(config)},
                          {"tile_m", sdpa::TileM(config)},
                          {"tile_n", sdpa::TileN(config)},
                          {"threads", sdpa::Threads(config)},
@@ -168,8 +172,9 @@ void PrintVariants() {
 void PrintDesigns() {
   std::printf("Designs\n");
   for (const ablations::Design& design : ablations::BuiltDesigns()) {
-    std::printf("  %s: %s (head_dim %s)\n", design.name.c_str(), design.label.c_str(),
-                absl::StrJoin(design.head_dims, ", ").c_str());
+    std::printf("  %s: %s (head_dim %s%s)\n", design.name.c_str(), design.label.c_str(),
+                absl::StrJoin(design.head_dims, ", ").c_str(),
+                design.projected ? ", problems that begin with x" : "");
     for (const ablations::DesignArm& arm : design.arms) {
       std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
                   arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());
@@ -181,10 +186,12 @@ void PrintShapes() {
   std::printf("Shapes (* timed by the ladder)\n");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     const sdpa::Problem& p = shape.problem;
-    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s: %s\n",
+    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s\n",
                 std::string(shape.name).c_str(), shape.ladder ? "*" : " ", p.batch, p.heads_q,
                 p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
-                p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16", std::string(shape.why).c_str());
+                p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16",
+                p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim).c_str() : "",
+                std::string(shape.why).c_str());
   }
 }
 

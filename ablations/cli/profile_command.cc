@@ -95,6 +95,10 @@ absl::StatusOr<Ncu> FindNcu(absl::Duration silence_limit) {
 class InputFiles {
  public:
   static absl::StatusOr<InputFiles> Create(const sdpa::NamedShape& shape, uint64_t seed) {
+    if (shape.problem.embed_dim > 0) {
+      return absl::UnimplementedError(absl::StrCat(
+          std::string(shape.name), " begins with x; only calls on Q, K and V can be profiled"));
+    }
     InputFiles files;
     files.dir_ = (fs::temp_directory_path() / "warpledger_profile_XXXXXX").string();
     if (mkdtemp(files.dir_.data()) == nullptr) {

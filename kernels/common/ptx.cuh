@@ -27,6 +27,13 @@ __device__ inline void CpAsync16(uint32_t smem, const void* global, bool valid) 
                : "memory");
 }
 
+// 16 bytes to a 16-byte aligned address in the shared window.
+__device__ inline void StoreShared128(uint32_t smem, uint4 x) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(smem), "r"(x.x), "r"(x.y),
+               "r"(x.z), "r"(x.w)
+               : "memory");
+}
+
 // cp.async.commit_group: closes the group of this thread's copies since the last.
 __device__ inline void CpAsyncCommit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 

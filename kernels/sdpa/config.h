@@ -37,6 +37,7 @@ struct Config {
   int head_dim = 64;  // kDefaultHeadDim
   Mask mask = Mask::kAtRunTime;
   Dtype dtype = Dtype::kFp16;
+  bool projected = false;  // Q, K and V come from x, as a product's rows or in the kernel
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };
@@ -73,6 +74,10 @@ struct Evidence {
   EvidenceChange change = EvidenceChange::kNone;
   std::string_view ptx;   // ECMAScript regex over PTX lines; empty: not checked
   std::string_view sass;  // regex over SASS opcodes; empty: only that the code differs
+  // Regex over the lines that say what one call launches and how (calls.jsonl): more
+  // match with the toggle than without, or some without and none with it.
+  std::string_view launched = {};
+  bool launched_vanishes = false;
 };
 
 // The effect foreseen before the first run: a range of time(off) / time(on).
@@ -118,8 +123,12 @@ struct ToggleRow {
   std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
   bool control = false;                           // planted, no technique
   bool in_ladder = true;                          // false: not a step of a cumulative design
-  bool may_break = false;                         // known to miss the accuracy rule on some inputs
-  std::string_view claim;                         // mechanism, one sentence
+  // Says which kernels are launched, or how, and reaches no instance's machine code,
+  // unless the toggle `code_side_with` is on.
+  bool launch_side = false;
+  ToggleField code_side_with = nullptr;
+  bool may_break = false;  // known to miss the accuracy rule on some inputs
+  std::string_view claim;  // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
@@ -248,6 +257,12 @@ inline constexpr Exclusion kExclusions[] = {
      "without a barrier at each tile's start the next S would overwrite P while it is read"},
     {&Config::persistent, 1, &Config::producer_warps, 1, kAnyLevel,
      "the producer has no view of the queue of work"},
+    {&Config::fuse_projection, 1, &Config::mma_tile, 1, kAnyLevel,
+     "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
+    {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
+     "the CTAs of a head are neighbours, or they could be no cluster"},
+    {&Config::fuse_projection, 1, &Config::mma_kv_dtype, 1, kAnyLevel,
+     "K and V of a projection are fp16, which nothing quantises"},
 };
 
 // Families whose kernels know bf16.
@@ -309,6 +324,14 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
               rule.why};
     }
   }
+  if (config.projected && config.dtype != Dtype::kFp16) {
+    return {InvalidReason::Kind::kExcluded, DtypeName(config.dtype), "a projection",
+            "what projects computes in fp16 alone"};
+  }
+  if (config.projected && config.mma_kv_dtype != 0) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::mma_kv_dtype), "a projection",
+            "its K and V are fp16, which nothing quantises"};
+  }
   if (config.wgmma_tile == 2 && config.head_dim == 256) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
             "two stages of more than 80 keys don't fit into shared memory beside Q"};
@@ -322,15 +345,35 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
 inline constexpr int kHeadDims[] = {64, 128, 256};
 inline constexpr int kDefaultHeadDim = 64;  // which every design is compiled for
 
+// What of a configuration reaches its instance's machine code.
+constexpr Config CompiledPart(Config config) {
+  for (const ToggleRow& row : kToggles) {
+    const bool in_code = row.code_side_with != nullptr && config.*row.code_side_with != 0;
+    if (row.launch_side && !in_code) config.*row.field = row.levels.values[0];
+  }
+  return config;
+}
+
 // The instance of `config` that a problem runs on. In the wgmma family a kernel is
 // compiled per mask: its prologue and code size count where it lives for 4 us.
-constexpr Config Specialise(Config config, int head_dim, bool causal, Dtype dtype = Dtype::kFp16) {
+constexpr Config Specialise(Config config, int head_dim, bool causal, Dtype dtype = Dtype::kFp16,
+                            bool projected = false) {
+  config = CompiledPart(config);
   config.head_dim = head_dim;
   config.dtype = dtype;
+  config.projected = projected;
   const Family family = FamilyOf(config);
   const bool at_run_time = family == Family::kSmem || family == Family::kMma;
   config.mask = at_run_time ? Mask::kAtRunTime : causal ? Mask::kCausal : Mask::kFull;
   return config;
+}
+
+// The oldest GPU architecture that has the instance's instructions, as in sm_90; 0:
+// whatever the build is made for.
+constexpr int MinArch(const Config& config) {
+  const Family family = FamilyOf(config);
+  if (family == Family::kWgmma || family == Family::kResident) return 90;
+  return config.mma_dependent_launch || config.fuse_projection == 2 ? 90 : 0;
 }
 
 // --- What a configuration means for the kernel's geometry -------------------
@@ -391,6 +434,12 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
   s.kv = static_cast<MmaKv>(c.mma_kv_dtype);
   s.kv_block_scale = c.mma_kv_block_scale != 0;
   s.bf16 = c.dtype == Dtype::kBf16;
+  s.input = !c.projected             ? MmaInput::kGiven
+            : c.fuse_projection == 0 ? MmaInput::kPacked
+            : c.fuse_projection == 1 ? MmaInput::kRecomputed
+                                     : MmaInput::kClusterProjected;
+  s.layernorm = c.projected && c.fuse_projection != 0 && c.fuse_layernorm != 0;
+  s.dependent_launch = c.mma_dependent_launch != 0;
   return s;
 }
 

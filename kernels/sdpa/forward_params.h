@@ -5,6 +5,18 @@
 
 namespace warpledger::sdpa {
 
+// Of a problem that begins with x. All 16-byte aligned.
+struct ProjectionParams {
+  const void* x = nullptr;      // (batch, seq, embed_dim) fp16; normalised already where the
+                                // kernel that takes it does not normalise
+  const void* gamma = nullptr;  // (embed_dim) fp16
+  const void* beta = nullptr;   // (embed_dim) fp16
+  const void* w = nullptr;      // (columns, embed_dim) fp16
+  void* qkv = nullptr;          // (batch, seq, columns) fp16: Q's heads, K's, V's
+  int embed_dim = 0;
+  int columns = 0;
+};
+
 // Device pointers; layouts as problem.h says. Q, K, V and O are 16-byte aligned and of the
 // problem's dtype; K and V are 8-bit codes where the configuration stores them so
 // (KvStorageOf).
@@ -27,6 +39,7 @@ struct ForwardParams {
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
   int kv_scale_stride = 1;
+  ProjectionParams projection;  // of a problem that begins with x, whose q, k and v are null
 };
 
 }  // namespace warpledger::sdpa

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <thread>
 
@@ -46,11 +47,48 @@ void RepeatFirstRow(std::vector<Bits16>& values, int64_t row_elements) {
   }
 }
 
+// Gives each row of x a mean of its own, N(0, 1), and a width from 0.5 to 2: what a
+// layernorm takes out again.
+void MoveRows(std::vector<Fp16>& x, int64_t row_elements, uint64_t seed) {
+  SplitMix64 random(seed);
+  for (size_t at = 0; at < x.size(); at += row_elements) {
+    const double mean = random.Normal();
+    const double width = 0.5 + 1.5 * random.Uniform();
+    for (int64_t e = 0; e < row_elements; ++e) {
+      x[at + e] = FloatToFp16(static_cast<float>(mean + width * Fp16ToFloat(x[at + e])));
+    }
+  }
+}
+
+// What Q, K and V come from, so that they are about N(0, 1), or N(0, 64) as the kind says.
+Inputs MakeEmbedded(const Problem& p, double outliers, double qk_scale, bool constant,
+                    uint64_t seed) {
+  Inputs inputs;
+  inputs.x = Draw(EmbeddedElements(p), outliers, 1.0, MixSeed(seed, 4));
+  MoveRows(inputs.x, p.embed_dim, MixSeed(seed, 5));
+  if (constant) RepeatFirstRow(inputs.x, p.embed_dim);
+  inputs.gamma = Draw(p.embed_dim, 0.0, 0.1, MixSeed(seed, 6));
+  for (Fp16& gamma : inputs.gamma) gamma = FloatToFp16(1.0f + Fp16ToFloat(gamma));
+  inputs.beta = Draw(p.embed_dim, 0.0, 0.1, MixSeed(seed, 7));
+  inputs.w = Draw(ProjectionRows(p) * p.embed_dim, 0.0, 1.0, MixSeed(seed, 8));
+  const auto qk_elements =
+      static_cast<size_t>((int64_t{p.heads_q} + p.heads_kv) * p.head_dim * p.embed_dim);
+  const double unit = 1.0 / std::sqrt(static_cast<double>(p.embed_dim));
+  for (size_t i = 0; i < inputs.w.size(); ++i) {
+    const double scale = i < qk_elements ? unit * qk_scale : unit;
+    inputs.w[i] = FloatToFp16(static_cast<float>(scale * Fp16ToFloat(inputs.w[i])));
+  }
+  return inputs;
+}
+
 }  // namespace
 
 Inputs MakeInputs(const Problem& p, InputKind kind, uint64_t seed) {
   const double outliers = kind == InputKind::kOutliers ? 0.001 : 0.0;
   const double qk_scale = kind == InputKind::kLargeLogits ? 8.0 : 1.0;
+  if (p.embed_dim > 0) {
+    return MakeEmbedded(p, outliers, qk_scale, kind == InputKind::kConstant, seed);
+  }
   Inputs inputs;
   inputs.q = Draw(p.dtype, QueryElements(p), outliers, qk_scale, MixSeed(seed, 1));
   inputs.k = Draw(p.dtype, KeyElements(p), outliers, qk_scale, MixSeed(seed, 2));

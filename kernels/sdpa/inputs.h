@@ -31,6 +31,8 @@ inline constexpr NamedInputKind kInputKinds[] = {
     {InputKind::kConstant, "constant"},
 };
 
+// Where the problem begins with x, outliers are x's, the large logits W's (its rows of Q
+// and K), and constant rows x's.
 Inputs MakeInputs(const Problem& problem, InputKind kind, uint64_t seed);
 
 }  // namespace warpledger::sdpa

@@ -14,6 +14,12 @@
 namespace warpledger::sdpa {
 namespace {
 
+constexpr int kMaxClusterCtas = 8;  // that every GPU with clusters has
+
+Config SpecialiseFor(const Config& config, const Problem& problem) {
+  return Specialise(config, problem.head_dim, problem.causal, problem.dtype, problem.embed_dim > 0);
+}
+
 int64_t QueryTiles(const Config& config, const Problem& p) {
   return (p.seq_q + TileM(config) - 1) / TileM(config);
 }
@@ -25,7 +31,7 @@ int64_t Ctas(const Config& config, const Problem& p) {
 }  // namespace
 
 const KernelInstance* FindInstance(const Config& config, const Problem& problem) {
-  const Config wanted = Specialise(config, problem.head_dim, problem.causal, problem.dtype);
+  const Config wanted = SpecialiseFor(config, problem);
   for (const KernelInstance* instance : AllInstances()) {
     if (instance->config == wanted) return instance;
   }
@@ -42,6 +48,18 @@ absl::Status CheckProblem(const Problem& p) {
     return absl::InvalidArgumentError(absl::StrCat(
         "query heads (", p.heads_q, ") must be a multiple of key/value heads (", p.heads_kv, ")"));
   }
+  if (p.embed_dim != 0 && (p.seq_q != p.seq_kv || p.head_dim != 64 || p.embed_dim < 0 ||
+                           p.embed_dim % kProjectionColumns != 0 || p.embed_dim > kMaxEmbedDim)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a problem that begins with x has as many queries as keys, head_dim 64 and an embed_dim "
+        "that is a multiple of ",
+        kProjectionColumns, " up to ", kMaxEmbedDim, "; got Sq=", p.seq_q, " Skv=", p.seq_kv,
+        " head_dim=", p.head_dim, " embed_dim=", p.embed_dim));
+  }
+  if (p.embed_dim != 0 && p.dtype != Dtype::kFp16) {
+    return absl::InvalidArgumentError(absl::StrCat("a problem that begins with x is in fp16; got ",
+                                                   std::string(DtypeName(p.dtype))));
+  }
   if (std::find(std::begin(kHeadDims), std::end(kHeadDims), p.head_dim) == std::end(kHeadDims)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "head_dim ", p.head_dim, " has no kernel; these variants do head_dim ",
@@ -53,11 +71,22 @@ absl::Status CheckProblem(const Problem& p) {
 absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device) {
   if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
-  if (!(config == Specialise(config, problem.head_dim, problem.causal, problem.dtype))) {
+  if (!(config == SpecialiseFor(config, problem))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        InstanceName(config), " is compiled for another head_dim, mask or dtype than head_dim ",
-        problem.head_dim, problem.causal ? ", causal, " : ", full, ",
-        std::string(DtypeName(problem.dtype))));
+        InstanceName(config),
+        " is compiled for another head_dim, mask, dtype or input than head_dim ", problem.head_dim,
+        problem.causal ? ", causal, " : ", full, ", std::string(DtypeName(problem.dtype)),
+        problem.embed_dim > 0 ? ", from x" : ""));
+  }
+  if (config.projected && config.fuse_projection == 2 &&
+      (QueryTiles(config, problem) > kMaxClusterCtas || problem.heads_q != problem.heads_kv)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(InstanceName(config),
+                     " makes a cluster of the CTAs of a head with K and V of its own: at "
+                     "most ",
+                     kMaxClusterCtas, " of ", TileM(config),
+                     " rows. Try the projection in a kernel "
+                     "of its own."));
   }
   if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(
@@ -78,6 +107,11 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
     return absl::FailedPreconditionError(absl::StrCat(
         InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
         device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
+  }
+  if (MinArch(config) > 10 * device.compute_major + device.compute_minor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        InstanceName(config), " needs compute capability ", MinArch(config) / 10, ".0; ",
+        device.name, " has ", device.compute_major, ".", device.compute_minor, "."));
   }
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(
@@ -105,6 +139,8 @@ ForwardParams MakeParams(const Config& config, const Problem& problem) {
   params.seq_kv = problem.seq_kv;
   params.query_tiles = static_cast<int>(QueryTiles(config, problem));
   params.causal = problem.causal ? 1 : 0;
+  params.projection.embed_dim = problem.embed_dim;
+  params.projection.columns = problem.embed_dim > 0 ? static_cast<int>(ProjectionRows(problem)) : 0;
   params.softmax_scale = 1.0f / std::sqrt(static_cast<float>(problem.head_dim));
   return params;
 }

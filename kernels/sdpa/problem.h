@@ -6,6 +6,11 @@
 // head h / (heads_q / heads_kv). The causal mask is aligned to the bottom
 // right, as in FlashAttention since 2.1: query i sees keys j with
 // j <= i + seq_kv - seq_q. A row that sees no key gives O = 0 and LSE = -inf.
+//
+// A problem may begin in front of SDPA (embed_dim > 0): its inputs are then x
+// (batch, seq, embed_dim), gamma and beta (embed_dim) and W (ProjectionRows, embed_dim),
+// all fp16, and Q, K and V are layernorm(x) W^T with epsilon kLayerNormEpsilon. W's rows
+// are the columns of Q, then of K, then of V, head by head. seq_q = seq_kv there.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
 #define WARPLEDGER_KERNELS_SDPA_PROBLEM_H_
@@ -26,19 +31,30 @@ struct Problem {
   int head_dim = 64;
   bool causal = false;
   Dtype dtype = Dtype::kFp16;
+  int embed_dim = 0;  // 0: Q, K and V are given
 
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
 
-// Whether every design is compiled for it; others only where the design says so.
+// Whether every design for problems that begin so is compiled for it; others only where the
+// design says so.
 constexpr bool EveryDesignRuns(const Problem& p) {
   return p.head_dim == Problem{}.head_dim && p.dtype == Problem{}.dtype;
 }
 
+inline constexpr double kLayerNormEpsilon = 1e-5;
 constexpr int64_t QueryRows(const Problem& p) { return int64_t{p.batch} * p.heads_q * p.seq_q; }
 constexpr int64_t QueryElements(const Problem& p) { return QueryRows(p) * p.head_dim; }
 constexpr int64_t KeyElements(const Problem& p) {
   return int64_t{p.batch} * p.heads_kv * p.seq_kv * p.head_dim;
+}
+
+// Of a problem that begins with x: its elements, and the rows of W, which are also the
+// columns of its product.
+constexpr int64_t EmbeddedRows(const Problem& p) { return int64_t{p.batch} * p.seq_q; }
+constexpr int64_t EmbeddedElements(const Problem& p) { return EmbeddedRows(p) * p.embed_dim; }
+constexpr int64_t ProjectionRows(const Problem& p) {
+  return (int64_t{p.heads_q} + 2 * int64_t{p.heads_kv}) * p.head_dim;
 }
 
 // (query, key) pairs that the mask lets through, over one head of one batch.
@@ -52,15 +68,25 @@ constexpr int64_t VisiblePairs(const Problem& p) {
   return pairs;
 }
 
-// Multiply-adds of Q K^T and P V, counted as two operations each.
+// Multiply-adds of the projection, counted as two operations each.
+constexpr double ProjectionFlops(const Problem& p) {
+  return 2.0 * static_cast<double>(EmbeddedElements(p)) * static_cast<double>(ProjectionRows(p));
+}
+
+// Multiply-adds of Q K^T, P V and the projection, counted as two operations each.
 constexpr double Flops(const Problem& p) {
-  return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim;
+  return 4.0 * p.batch * p.heads_q * static_cast<double>(VisiblePairs(p)) * p.head_dim +
+         ProjectionFlops(p);
 }
 
 // Each input read once, each output written once (two bytes an element; LSE not counted).
 constexpr double MinBytes(const Problem& p) {
-  return 2.0 *
-         (2.0 * static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p)));
+  const double inputs =
+      p.embed_dim == 0
+          ? static_cast<double>(QueryElements(p)) + 2.0 * static_cast<double>(KeyElements(p))
+          : static_cast<double>(EmbeddedElements(p)) +
+                static_cast<double>(ProjectionRows(p) + 2) * p.embed_dim;
+  return 2.0 * (static_cast<double>(QueryElements(p)) + inputs);
 }
 
 // One exponential per visible pair.
@@ -100,6 +126,7 @@ inline constexpr NamedShape kShapes[] = {
      false,
      "796 of 799 rows see no key at all"},
     {"gqa_4to1", {2, 8, 2, 65, 97, 64, true}, false, "four query heads share a K/V head"},
+    {"mqa_8to1", {2, 8, 1, 65, 97, 64, true}, false, "all query heads share a K/V head"},
     {"ragged_33x65_d128", {2, 3, 3, 33, 65, 128, false}, false, "one past a tile on both axes"},
     {"ragged_113x203_d128_causal",
      {1, 2, 2, 113, 203, 128, true},
@@ -134,6 +161,27 @@ inline constexpr NamedShape kShapes[] = {
      "mission_b in bfloat16"},
     {"decode_b1", {1, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
     {"decode_b16", {16, 32, 8, 1, 8192, 128, false}, false, "decoding with grouped heads"},
+    {"decode_mqa_b1",
+     {1, 32, 1, 1, 8192, 128, false},
+     false,
+     "decoding where all query heads share a K/V head"},
+    {"gqa_prefill", {1, 32, 8, 2048, 2048, 128, true}, false, "a prompt with grouped heads"},
+    {"mqa_prefill",
+     {1, 32, 1, 2048, 2048, 128, true},
+     false,
+     "a prompt whose query heads share a K/V head"},
+    {"fusion_a",
+     {2, 8, 8, 256, 256, 64, false, Dtype::kFp16, 512},
+     false,
+     "mission_a behind its projection"},
+    {"fusion_b",
+     {1, 8, 8, 512, 512, 64, false, Dtype::kFp16, 512},
+     false,
+     "mission_b behind its projection"},
+    {"ragged_fusion",
+     {2, 3, 3, 129, 129, 64, true, Dtype::kFp16, 192},
+     false,
+     "behind a projection, one past a tile on both axes"},
 #define WARPLEDGER_FA3(d, s, suffix, dtype)                                                     \
   {"fa3_d" #d "_s" #s "_full" suffix,                                                           \
    {16384 / s, 2048 / d, 2048 / d, s, s, d, false, dtype},                                      \

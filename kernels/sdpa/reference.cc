@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/common/random.h"
+#include "kernels/sdpa/projection.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -37,13 +38,13 @@ struct Head {
   }
 };
 
-// K or V at an index, from 16 bits or from codes. As float, codes are rounded to
-// the dtype, as a kernel that dequantises before its products has them.
+// An element of a tensor at an index, from 16 bits or from codes. As float, codes are rounded
+// to the dtype, as a kernel that dequantises before its products has them.
 template <typename T>
 struct ElementAt {
   Dtype dtype;
-  const std::vector<Bits16>& bits;
-  const QuantisedTensor* codes;
+  const Bits16* bits;
+  const QuantisedTensor* codes = nullptr;
 
   T operator()(int64_t at) const {
     if (codes == nullptr) return static_cast<T>(ToFloat(dtype, bits[at]));
@@ -53,12 +54,19 @@ struct ElementAt {
   }
 };
 
-// scores[j] = sum over d of q[d] * k[j][d], for j < keys.
-template <typename T>
-void Scores(const Problem& p, const Head<T>& head, const Bits16* q, int keys, T* scores) {
+// The same of an array of FP64.
+struct ExactAt {
+  const double* values;
+
+  double operator()(int64_t at) const { return values[at]; }
+};
+
+// scores[j] = sum over d of q[d] * k[j][d], for j < keys; the row of Q begins at `q`.
+template <typename T, typename At>
+void Scores(const Problem& p, const Head<T>& head, const At& q_at, int64_t q, int keys, T* scores) {
   std::fill(scores, scores + keys, T{0});
   for (int d = 0; d < p.head_dim; ++d) {
-    const T q_value = static_cast<T>(ToFloat(p.dtype, q[d]));
+    const T q_value = q_at(q + d);
     const T* k = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
     for (int j = 0; j < keys; ++j) scores[j] += q_value * k[j];
   }
@@ -74,10 +82,27 @@ void WeightedSum(const Problem& p, const Head<T>& head, const T* probs, int keys
   }
 }
 
+// What gives an element of Q, of K and of V.
+template <typename At>
+struct Tensors {
+  At q;
+  At k;
+  At v;
+};
+
+// `Exact` is what the truth is computed from: the elements that kernels get, or FP64 where
+// they get x. The naive computation has the problem's dtype either way.
+template <typename Exact>
 class HeadWorker {
  public:
-  HeadWorker(const Problem& p, const Inputs& inputs, Reference& result)
-      : p_(p), inputs_(inputs), result_(result), scores_(p.seq_kv), naive_scores_(p.seq_kv) {}
+  HeadWorker(const Problem& p, const Tensors<Exact>& exact, const Tensors<ElementAt<float>>& naive,
+             Reference& result)
+      : p_(p),
+        exact_(exact),
+        naive_(naive),
+        result_(result),
+        scores_(p.seq_kv),
+        naive_scores_(p.seq_kv) {}
 
   // Rows [begin, end) of the reference, all of one head.
   void Run(int64_t begin, int64_t end) {
@@ -85,32 +110,36 @@ class HeadWorker {
     const int64_t batch = head / p_.heads_q;
     const int64_t kv_head = batch * p_.heads_kv + (head % p_.heads_q) / (p_.heads_q / p_.heads_kv);
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
-    const Head<double> exact = MakeHead<double>(offset);
-    const Head<float> naive = MakeHead<float>(offset);
+    const Head<double> exact(p_, offset, exact_.k, exact_.v);
+    const Head<float> naive(p_, offset, naive_.k, naive_.v);
     for (int64_t at = begin; at < end; ++at) {
       const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
-      const int keys =
-          p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
+      const int keys = Keys(row);
       ExactRow(exact, at, keys);
       NaiveRow(naive, at, keys);
+    }
+    if (result_.rounded_lse.empty()) return;
+    const Head<double> rounded(p_, offset, naive_.k, naive_.v);
+    for (int64_t at = begin; at < end; ++at) {
+      const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
+      Scores(p_, rounded, naive_.q, GlobalRow(at) * p_.head_dim, Keys(row), scores_.data());
+      result_.rounded_lse[at] = Softmax(Keys(row)).lse;
     }
   }
 
  private:
-  template <typename T>
-  Head<T> MakeHead(int64_t offset) const {
-    const QuantisedKv* quantised = inputs_.quantised ? &*inputs_.quantised : nullptr;
-    return Head<T>(
-        p_, offset,
-        ElementAt<T>{p_.dtype, inputs_.k, quantised == nullptr ? nullptr : &quantised->k},
-        ElementAt<T>{p_.dtype, inputs_.v, quantised == nullptr ? nullptr : &quantised->v});
+  int64_t GlobalRow(int64_t at) const { return result_.rows.empty() ? at : result_.rows[at]; }
+  // That the row of its head sees.
+  int Keys(int row) const {
+    return p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
   }
 
-  int64_t GlobalRow(int64_t at) const { return result_.rows.empty() ? at : result_.rows[at]; }
-
-  void ExactRow(const Head<double>& head, int64_t at, int keys) {
-    double* out = &result_.out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, scores_.data());
+  // Turns scores_ into exp(scale * score - max).
+  struct Sums {
+    double sum;
+    double lse;
+  };
+  Sums Softmax(int keys) {
     const double scale = 1.0 / std::sqrt(static_cast<double>(p_.head_dim));
     double max = -std::numeric_limits<double>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -122,14 +151,21 @@ class HeadWorker {
       scores_[j] = std::exp(scores_[j] - max);
       sum += scores_[j];
     }
+    return {sum, max + std::log(sum)};
+  }
+
+  void ExactRow(const Head<double>& head, int64_t at, int keys) {
+    double* out = &result_.out[at * p_.head_dim];
+    Scores(p_, head, exact_.q, GlobalRow(at) * p_.head_dim, keys, scores_.data());
+    const Sums sums = Softmax(keys);
     WeightedSum(p_, head, scores_.data(), keys, out);
-    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sum;
-    result_.lse[at] = max + std::log(sum);
+    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sums.sum;
+    result_.lse[at] = sums.lse;
   }
 
   void NaiveRow(const Head<float>& head, int64_t at, int keys) {
     float* out = &result_.naive_out[at * p_.head_dim];
-    Scores(p_, head, &inputs_.q[GlobalRow(at) * p_.head_dim], keys, naive_scores_.data());
+    Scores(p_, head, naive_.q, GlobalRow(at) * p_.head_dim, keys, naive_scores_.data());
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     float max = -std::numeric_limits<float>::infinity();
     for (int j = 0; j < keys; ++j) {
@@ -147,11 +183,52 @@ class HeadWorker {
   }
 
   const Problem& p_;
-  const Inputs& inputs_;
+  const Tensors<Exact> exact_;
+  const Tensors<ElementAt<float>> naive_;
   Reference& result_;
   std::vector<double> scores_;
   std::vector<float> naive_scores_;
 };
+
+// Fills `result`, whose vectors have their sizes.
+template <typename Exact>
+void FillReference(const Problem& p, const Tensors<Exact>& exact,
+                   const Tensors<ElementAt<float>>& naive, Reference& result) {
+  const auto count = static_cast<int64_t>(result.lse.size());
+  // Chunks of rows of one head, so that few long heads still spread over many cores.
+  constexpr int64_t kRowsPerChunk = 256;
+  std::vector<int64_t> begins;
+  for (int64_t at = 0, head = -1; at < count; ++at) {
+    const int64_t head_of_row = (result.rows.empty() ? at : result.rows[at]) / p.seq_q;
+    if (head_of_row == head && at - begins.back() < kRowsPerChunk) continue;
+    begins.push_back(at);
+    head = head_of_row;
+  }
+  const int64_t chunks = static_cast<int64_t>(begins.size());
+  begins.push_back(count);
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    HeadWorker<Exact> worker(p, exact, naive, result);
+    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
+      worker.Run(begins[chunk], begins[chunk + 1]);
+    }
+  };
+  const int64_t threads =
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
+  std::vector<std::thread> pool;
+  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+}
+
+// Of Q, K and V that are given.
+template <typename T>
+Tensors<ElementAt<T>> Given(const Problem& p, const Inputs& inputs) {
+  const QuantisedKv* codes = inputs.quantised ? &*inputs.quantised : nullptr;
+  return {{p.dtype, inputs.q.data()},
+          {p.dtype, inputs.k.data(), codes == nullptr ? nullptr : &codes->k},
+          {p.dtype, inputs.v.data(), codes == nullptr ? nullptr : &codes->v}};
+}
 
 }  // namespace
 
@@ -170,31 +247,18 @@ Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<i
   result.out.resize(count * p.head_dim);
   result.naive_out.resize(count * p.head_dim);
   result.lse.resize(count);
-
-  // Chunks of rows of one head, so that few long heads still spread over many cores.
-  constexpr int64_t kRowsPerChunk = 256;
-  std::vector<int64_t> begins;
-  for (int64_t at = 0, head = -1; at < count; ++at) {
-    const int64_t head_of_row = (result.rows.empty() ? at : result.rows[at]) / p.seq_q;
-    if (head_of_row == head && at - begins.back() < kRowsPerChunk) continue;
-    begins.push_back(at);
-    head = head_of_row;
+  if (p.embed_dim == 0) {
+    FillReference(p, Given<double>(p, inputs), Given<float>(p, inputs), result);
+    return result;
   }
-  const int64_t chunks = static_cast<int64_t>(begins.size());
-  begins.push_back(count);
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    HeadWorker worker(p, inputs, result);
-    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
-      worker.Run(begins[chunk], begins[chunk + 1]);
-    }
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
+  result.rounded_lse.resize(count);
+  const Projected<double> exact = ProjectExact(p, inputs);
+  const Projected<Fp16> naive = ProjectNaive(p, inputs);
+  FillReference<ExactAt>(p, {{exact.q.data()}, {exact.k.data()}, {exact.v.data()}},
+                         {{Dtype::kFp16, naive.q.data()},
+                          {Dtype::kFp16, naive.k.data()},
+                          {Dtype::kFp16, naive.v.data()}},
+                         result);
   return result;
 }
 

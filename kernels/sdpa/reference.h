@@ -23,12 +23,17 @@ struct QuantisedKv {
   QuantisedTensor v;
 };
 
-// The inputs of one call, as the kernels get them: elements of the problem's dtype.
+// The inputs of one call, as the kernels get them, elements of the problem's dtype: Q, K and
+// V, or what they come from (embed_dim > 0).
 struct Inputs {
   std::vector<Bits16> q;
   std::vector<Bits16> k;
   std::vector<Bits16> v;
   std::optional<QuantisedKv> quantised = std::nullopt;  // where it is set, K and V are these
+  std::vector<Fp16> x = {};
+  std::vector<Fp16> gamma = {};
+  std::vector<Fp16> beta = {};
+  std::vector<Fp16> w = {};
 };
 
 // The same inputs with K and V in 8 bits.
@@ -43,8 +48,12 @@ struct Reference {
   std::vector<double> lse;  // (rows)
   // The same formula with every intermediate tensor rounded to the dtype:
   // S = round(Q K^T), S = round(S * scale), P = round(softmax(S)), O = round(P V); sums in
-  // fp32. Quantised K and V enter it rounded to the dtype too.
+  // fp32. Quantised K and V enter it rounded to the dtype too. Before them fp16(layernorm(x))
+  // and fp16 Q, K and V where the problem begins with x.
   std::vector<float> naive_out;
+  // (rows), the exact log-sum-exp of the fp16 Q and K, where those are intermediate
+  // tensors; empty where they are given.
+  std::vector<double> rounded_lse;
 };
 
 // Softmax scale: 1 / sqrt(head_dim). `rows` as above.

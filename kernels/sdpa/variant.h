@@ -64,8 +64,15 @@ inline std::optional<Config> ConfigFromName(std::string_view name) {
   }
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal".
-inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype) {
+// A printed configuration without what reaches no machine code.
+inline std::string CompiledName(const std::string& name) {
+  const std::optional<Config> config = ConfigFromName(name);
+  return config ? ConfigName(CompiledPart(*config)) : name;
+}
+
+// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected".
+inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype = Dtype::kFp16,
+                                  bool projected = false) {
   std::string suffix;
   const auto add = [&suffix](std::string_view part) {
     suffix.append(suffix.empty() ? "@" : "_").append(part);
@@ -73,12 +80,13 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
   if (head_dim != kDefaultHeadDim) add(std::string("d").append(std::to_string(head_dim)));
   if (dtype != Dtype::kFp16) add(DtypeName(dtype));
   if (compiled_causal) add("causal");
+  if (projected) add("projected");
   return suffix;
 }
 
 inline std::string InstanceName(const Config& config) {
-  return ConfigName(config) +
-         InstanceSuffix(config.head_dim, config.mask == Mask::kCausal, config.dtype);
+  return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal,
+                                             config.dtype, config.projected);
 }
 
 // File systems allow 255 characters, and the build appends some.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/common/cuda_status.h"
+#include "micro/harness/call_lines.h"
 
 namespace warpledger::harness {
 namespace {
@@ -29,11 +30,16 @@ int PlanLaunches(const ReplayPlan& plan, double kernel_us) {
 }
 
 TimedGraph::TimedGraph(TimedGraph&& other) noexcept
-    : exec_(std::exchange(other.exec_, nullptr)), launches_(other.launches_) {}
+    : exec_(std::exchange(other.exec_, nullptr)),
+      launches_(other.launches_),
+      by_stream_(std::move(other.by_stream_)),
+      call_(std::move(other.call_)) {}
 
 TimedGraph& TimedGraph::operator=(TimedGraph&& other) noexcept {
   std::swap(exec_, other.exec_);
   std::swap(launches_, other.launches_);
+  std::swap(by_stream_, other.by_stream_);
+  std::swap(call_, other.call_);
   return *this;
 }
 
@@ -68,7 +74,8 @@ GraphTimer::~GraphTimer() {
   if (stream_ != nullptr) Report(cudaStreamDestroy(stream_), "destroying a stream");
 }
 
-absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunction& launch) {
+absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunction& launch,
+                                               LaunchedBy by) {
   RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                        "starting a graph capture");
   absl::Status launched = absl::OkStatus();
@@ -80,19 +87,36 @@ absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunctio
     return launched;
   }
   RETURN_IF_CUDA_ERROR(ended, "ending a graph capture");
+  absl::StatusOr<std::vector<std::string>> call = CallLines(graph, launches);
+  if (!call.ok()) {
+    (void)cudaGetLastError();  // or the next launch would be blamed for it
+  } else {
+    call->insert(call->begin(), by == LaunchedBy::kStream ? "by stream" : "by graph");
+  }
   cudaGraphExec_t exec = nullptr;
   const cudaError_t instantiated = cudaGraphInstantiate(&exec, graph, 0);
   Report(cudaGraphDestroy(graph), "destroying a graph");
   RETURN_IF_CUDA_ERROR(instantiated, "instantiating a graph");
   TimedGraph timed(exec, launches);
+  timed.call_ = std::move(call);
+  if (by == LaunchedBy::kStream) timed.by_stream_ = launch;
   RETURN_IF_CUDA_ERROR(cudaGraphUpload(exec, stream_), "uploading a graph");
   return timed;
 }
 
+absl::Status GraphTimer::Submit(const TimedGraph& graph) {
+  if (graph.by_stream_ == nullptr) {
+    RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.exec_, stream_), "launching a graph");
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < graph.launches(); ++i) RETURN_IF_ERROR(graph.by_stream_(i, stream_));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<double> GraphTimer::ReplayUs(const TimedGraph& graph) {
-  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.exec_, stream_), "launching a graph");
+  RETURN_IF_ERROR(Submit(graph));
   RETURN_IF_CUDA_ERROR(cudaEventRecord(start_, stream_), "recording an event");
-  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graph.exec_, stream_), "launching a graph");
+  RETURN_IF_ERROR(Submit(graph));
   RETURN_IF_CUDA_ERROR(cudaEventRecord(stop_, stream_), "recording an event");
   RETURN_IF_CUDA_ERROR(cudaEventSynchronize(stop_), "waiting for a replay");
   float ms = 0;
@@ -101,8 +125,8 @@ absl::StatusOr<double> GraphTimer::ReplayUs(const TimedGraph& graph) {
 }
 
 absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,
-                                                      const LaunchFunction& launch) {
-  absl::StatusOr<TimedGraph> trial = Capture(plan.multiple_of, launch);
+                                                      const LaunchFunction& launch, LaunchedBy by) {
+  absl::StatusOr<TimedGraph> trial = Capture(plan.multiple_of, launch, by);
   if (!trial.ok()) return trial.status();
   double kernel_us = 0;
   for (int i = 0; i < kEstimateReplays; ++i) {
@@ -110,7 +134,7 @@ absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,
     if (!us.ok()) return us.status();
     kernel_us = i == 0 ? *us : std::min(kernel_us, *us);
   }
-  return Capture(PlanLaunches(plan, kernel_us), launch);
+  return Capture(PlanLaunches(plan, kernel_us), launch, by);
 }
 
 }  // namespace warpledger::harness

@@ -8,6 +8,9 @@
 // clocks of the arm before it. Inputs rotate from launch to launch: the caller's
 // function gets the launch's index. ablations/peers.py follows the same protocol.
 //
+// By stream, the same launches are submitted one by one in place of both replays: the
+// host's time for them counts where the GPU waits for it.
+//
 //   GraphTimer timer = …Create();
 //   TimedGraph graph = timer.Capture(n, [&](int i, cudaStream_t s) { return Launch(…, s); });
 //   double us = *timer.ReplayUs(graph);
@@ -19,6 +22,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,6 +41,8 @@ struct ReplayPlan {
   int multiple_of = 4;  // the number of input sets: each is used equally often
 };
 
+enum class LaunchedBy { kGraph, kStream };
+
 // Launches for a kernel that takes about `kernel_us`, within the plan's limits.
 int PlanLaunches(const ReplayPlan& plan, double kernel_us);
 
@@ -45,12 +52,18 @@ class TimedGraph {
   TimedGraph& operator=(TimedGraph&&) noexcept;
   ~TimedGraph();
   int launches() const { return launches_; }
+  // "by graph" or "by stream", and what one call launches (call_lines.h), as the graph
+  // says that is replayed or, by stream, that the same launches make. An error where
+  // that can't be read, which harms no timing.
+  const absl::StatusOr<std::vector<std::string>>& call() const { return call_; }
 
  private:
   friend class GraphTimer;
   TimedGraph(cudaGraphExec_t exec, int launches) : exec_(exec), launches_(launches) {}
   cudaGraphExec_t exec_ = nullptr;
   int launches_ = 0;
+  LaunchFunction by_stream_;  // null: the graph is replayed
+  absl::StatusOr<std::vector<std::string>> call_;
 };
 
 class GraphTimer {
@@ -60,17 +73,21 @@ class GraphTimer {
   GraphTimer& operator=(GraphTimer&&) noexcept;
   ~GraphTimer();
 
-  absl::StatusOr<TimedGraph> Capture(int launches, const LaunchFunction& launch);
+  // By stream, `launch` is kept and called in each replay.
+  absl::StatusOr<TimedGraph> Capture(int launches, const LaunchFunction& launch,
+                                     LaunchedBy by = LaunchedBy::kGraph);
   // Replays once and waits. Microseconds per launch.
   absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
   // Captures as many launches as the plan asks for, after a few to warm up and
   // to estimate the kernel's time.
-  absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch);
+  absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch,
+                                            LaunchedBy by = LaunchedBy::kGraph);
 
   cudaStream_t stream() const { return stream_; }
 
  private:
   GraphTimer() = default;
+  absl::Status Submit(const TimedGraph& graph);
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;

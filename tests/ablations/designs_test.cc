@@ -222,6 +222,55 @@ TEST(FactorialDesign, FixesWhatItsTogglesNeedBeyondThemselves) {
   EXPECT_TRUE(design.infeasible.empty());
 }
 
+// --- mma ------------------------------------------------------------------------
+
+TEST(MmaLaunchDesign, RunsOneInstanceInEveryArmOfAToggleThatReachesNoCode) {
+  const Design design = MmaLaunchDesign();
+  const sdpa::Config base = sdpa::Specialise(design.arms.front().config, 64, false);
+  int launch_side = 0;
+  for (const DesignArm& arm : design.arms) {
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.id != arm.toggle || !row.launch_side) continue;
+      ++launch_side;
+      EXPECT_NE(arm.config, design.arms.front().config) << arm.name;
+      EXPECT_EQ(sdpa::Specialise(arm.config, 64, false), base) << arm.name;
+    }
+  }
+  EXPECT_EQ(launch_side, 2);
+  EXPECT_EQ(sdpa::MinArch(base), 0);
+  EXPECT_EQ(sdpa::MinArch(Arm(design, "mma_launch:base+mma_dependent_launch").config), 90);
+}
+
+TEST(FusionDesign, TakesWhatStandsInFrontOfAttentionOneStepAtATimeIntoIt) {
+  const Design design = FusionDesign();
+  EXPECT_TRUE(design.projected);
+  std::set<std::string> steps;
+  for (const DesignArm& arm : design.arms) {
+    if (arm.role != "step") continue;
+    EXPECT_EQ(Differences(arm.config, Arm(design, arm.base).config),
+              std::set<std::string>{arm.toggle})
+        << arm.name;
+    steps.insert(arm.toggle);
+    for (const sdpa::Config& config : Specialisations(design, arm)) {
+      EXPECT_TRUE(config.projected) << arm.name;
+      EXPECT_STREQ(sdpa::WhyIllegal(sdpa::MmaShapeOf(config)), "") << arm.name;
+    }
+  }
+  EXPECT_EQ(steps, (std::set<std::string>{"project_mma", "fuse_layernorm", "fuse_projection"}));
+  // What is launched in front reaches no attention kernel that takes its rows.
+  const sdpa::Config unfused = Specialisations(design, Arm(design, "fusion:unfused"))[0];
+  EXPECT_EQ(Specialisations(design, Arm(design, "fusion:project_mma+fuse_layernorm"))[0], unfused);
+  EXPECT_EQ(sdpa::InstanceName(unfused).substr(sdpa::InstanceName(unfused).find('@')),
+            "@projected");
+  // Every prediction of its rows is of an arm.
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!steps.contains(std::string(row.id))) continue;
+    EXPECT_TRUE(std::any_of(design.arms.begin(), design.arms.end(), [&](const DesignArm& arm) {
+      return arm.toggle == row.id && IsPredictedBeyondLadder(row, arm.name);
+    })) << row.id;
+  }
+}
+
 // --- stage2_plus ----------------------------------------------------------------
 
 TEST(Stage2PlusDesign, HoldsEachLevelBeyondTheLadderAloneOnTheLaddersEnd) {

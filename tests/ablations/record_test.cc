@@ -307,6 +307,18 @@ TEST(RecordTest, SizesThatNoMachineHasAreRefused) {
   }
 }
 
+TEST(RecordTest, AShapeThatBeginsInFrontOfSdpaSaysSoAndOthersDoNot) {
+  RunInfo run = ExampleRun();
+  EXPECT_FALSE(ToJson(run)["shapes"][0].contains("embed_dim"));
+  run.shapes[0].problem.embed_dim = 512;
+  Json json = ToJson(run);
+  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, run);
+  json["shapes"][0]["embed_dim"] = 0;
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("shapes[0].embed_dim"));
+}
+
 TEST(RecordTest, ShapesThatNoGpuHoldsAreRefused) {
   Json json = ToJson(ExampleRun());
   for (const int64_t size : {int64_t{0}, int64_t{-5}, int64_t{2147483647}}) {

@@ -140,6 +140,32 @@ TEST_F(StoreTest, DamageToABrokenArmBeforeTheTailIsAnErrorWithItsLine) {
   EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
+  MakeRecord(1);
+  EXPECT_FALSE(std::filesystem::exists(File(kCallsFile)));
+  const LaunchedCall first = {"ladder:kv_tiling", "small", {"by graph", "kernel a"}};
+  const LaunchedCall other = {"ladder:kv_tiling", "small", {"by graph", "kernel b"}};
+  for (int process = 0; process < 2; ++process) {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCall(first).ok());
+    ASSERT_TRUE((*writer)->AppendCall(other).ok());
+    EXPECT_FALSE((*writer)->AppendCall({"nobody", "small", {"by graph"}}).ok());
+    EXPECT_FALSE((*writer)->AppendCall({"control:aa", "nowhere", {"by graph"}}).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->calls, (std::vector<LaunchedCall>{first, other}));
+  const std::string whole = Text(kCallsFile);
+  Overwrite(kCallsFile, whole.substr(0, whole.size() - 5));
+  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE((*writer)->dropped().Any());
+  ASSERT_TRUE((*writer)->AppendCall(other).ok());
+  EXPECT_EQ(Text(kCallsFile), whole);
+  Overwrite(kCallsFile, "{\"arm\":\"control:aa\",\"shape\":\"small\",\"lines\":[]}\n");
+  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
+}
+
 TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
   MakeRecord(1);
   const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};

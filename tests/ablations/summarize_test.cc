@@ -362,6 +362,40 @@ TEST(SummarizeTest, AToggleThatChangesNoCodeIsInvalidHoweverFastItLooks) {
   EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("reaches no code"));
 }
 
+// The same instance in both arms, launched another way.
+Record WithLaunchSideToggle() {
+  Record record = ExampleRecord();
+  for (Arm& arm : record.run.arms) {
+    if (arm.name == "ladder:wmma_qk") {
+      arm.toggle = "stream_launch";
+      arm.config = "kv_tiling+stream_launch";
+    }
+  }
+  for (const char* shape : {"small", "mission_b"}) {
+    record.calls.push_back({"ladder:kv_tiling", shape, {"by graph", "kernel sdpa"}});
+    record.calls.push_back({"ladder:wmma_qk", shape, {"by stream", "kernel sdpa"}});
+  }
+  return record;
+}
+
+TEST(SummarizeTest, AToggleOfTheLaunchIsHeldToWhatWasLaunchedAndNotToItsCode) {
+  Record record = WithLaunchSideToggle();
+  const Json cell_code = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(cell_code["verdict"], "ADOPT") << cell_code["reason"];
+
+  record.calls[3].lines[0] = "by graph";  // it asked for it and did not get it
+  Json verdict = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("launch the same"));
+  EXPECT_EQ(VerdictOn(SummaryOf(record), "stream_launch", "small")["verdict"],
+            VerdictOn(SummaryOf(WithLaunchSideToggle()), "stream_launch", "small")["verdict"]);
+
+  record.calls.clear();
+  verdict = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("no evidence of what was launched"));
+}
+
 TEST(SummarizeTest, WithoutMachineCodeEvidenceAVerdictIsInvalid) {
   Record record = ExampleRecord();
   record.codegen.reset();

@@ -115,6 +115,8 @@ def steps(registry, role):
             if arm["role"] == role:
                 for base, candidate in zip(*_aligned(arms[arm["base"]]["instances"],
                                                      arm["instances"])):
+                    if base == candidate and toggles[arm["toggle"]].get("launch_side"):
+                        continue  # it is held to what is launched, which takes a GPU
                     key = (arm["toggle"], base, candidate)
                     found[key] = Step(toggles[arm["toggle"]], *key[1:])
     return list(found.values())

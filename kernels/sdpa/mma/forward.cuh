@@ -19,8 +19,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/sdpa/mma/epilogue.cuh"
 #include "kernels/sdpa/mma/fragment.cuh"
+#include "kernels/sdpa/mma/fused_projection.cuh"
 #include "kernels/sdpa/mma/kv8.cuh"
 #include "kernels/sdpa/mma/params.h"
 #include "kernels/sdpa/mma/pipeline.cuh"
@@ -435,18 +437,25 @@ class MmaWarp {
 };
 
 // The kernel's body: CTAs of Threads(kShape) threads with MakeSmem(kShape).bytes of
-// dynamic shared memory, one per tile and split or, persistent, any number.
+// dynamic shared memory at `smem`, 128-byte aligned; one per tile and split or,
+// persistent, any number.
 template <MmaShape kShape>
-__device__ void MmaForward(const MmaParams& p) {
+__device__ void MmaForward(const MmaParams& p, unsigned char* smem) {
   static_assert(*WhyIllegal(kShape) == '\0', "no such shape; see WhyIllegal");
   constexpr MmaSmem kSmem = MakeSmem(kShape);
-  extern __shared__ __align__(128) unsigned char mma_smem[];
-  MmaWarp<kShape> warp(mma_smem, p);
+  if constexpr (kShape.dependent_launch) {
+    // The next kernel may come as soon as there is room: it waits, as this one does, for
+    // the end of the one before, whose outputs and counters it may share.
+    ptx::LaunchDependents();
+    ptx::AwaitPriorKernel();
+  }
+  if constexpr (kShape.input == MmaInput::kClusterProjected) ProjectForCluster<kShape>(smem, p);
+  MmaWarp<kShape> warp(smem, p);
   // The barrier after Q's copy publishes it.
-  KvWiden<kShape.kv>::FillTable(MmaSharedAddress(mma_smem) + kSmem.table, Threads(kShape));
+  KvWiden<kShape.kv>::FillTable(MmaSharedAddress(smem) + kSmem.table, Threads(kShape));
 
   if constexpr (IsPersistent(kShape)) {
-    int* next = reinterpret_cast<int*>(mma_smem + kSmem.next_tile);
+    int* next = reinterpret_cast<int*>(smem + kSmem.next_tile);
     int round = 0;
     for (int tile = blockIdx.x; tile < p.tiles;) {
       warp.Run(DecodeMmaWork<kShape>(p, tile, 0), tile, 0);
@@ -480,7 +489,7 @@ __device__ void MmaForward(const MmaParams& p) {
     const int split = kShape.split_kv ? blockIdx.x - tile * p.splits : 0;
     const MmaWork<kShape> work = DecodeMmaWork<kShape>(p, tile, split);
     if constexpr (kShape.producer_warps > 0) {
-      const uint32_t base = MmaSharedAddress(mma_smem);
+      const uint32_t base = MmaSharedAddress(smem);
       if (threadIdx.x == 0) MmaPipeline<kShape>::InitBarriers(base);
       __syncthreads();
       const int producer = static_cast<int>(threadIdx.x) - ConsumerThreads(kShape);

@@ -40,7 +40,8 @@ struct MmaWorkspace {
   static __device__ MmaWorkspace<symbol##_shape> symbol##_workspace;                        \
   __global__ void __launch_bounds__(Threads(symbol##_shape), MinCtasPerSm(symbol##_shape))  \
       symbol(const __grid_constant__ MmaParams params) {                                    \
-    MmaForward<symbol##_shape>(params);                                                     \
+    extern __shared__ __align__(128) unsigned char mma_smem[];                              \
+    MmaForward<symbol##_shape>(params, mma_smem);                                           \
   }                                                                                         \
   static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned,                \
                                      cudaStream_t stream) {                                 \
@@ -52,8 +53,8 @@ struct MmaWorkspace {
     error = cudaGetSymbolAddress(reinterpret_cast<void**>(&workspace), symbol##_workspace); \
     if (error != cudaSuccess) return error;                                                 \
     workspace->AddTo(&params);                                                              \
-    symbol<<<ctas, Threads(symbol##_shape), SmemBytes(symbol##_config), stream>>>(params);  \
-    return cudaGetLastError();                                                              \
+    return LaunchMma(params, symbol##_shape, ctas, reinterpret_cast<const void*>(&symbol),  \
+                     stream);                                                               \
   }                                                                                         \
   WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 

@@ -11,15 +11,19 @@
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
+#include "kernels/sdpa/mma/fused_projection.cuh"
+#include "kernels/sdpa/mma/producer_barriers.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 
 namespace warpledger::sdpa {
 
 // Copies rows of kColumns two-byte units by the caller's `kThreads` threads, 16 bytes each.
+//   stride: units from one row to the next
 //   row_of(r): global row of row r, for r < valid_rows; rows from there on are zeros
 template <MmaLayout kLayout, int kColumns, int kRows, int kThreads, bool kAsync, typename RowOf>
-__device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_rows, RowOf row_of) {
+__device__ void CopyRows(uint32_t tile, const half* src, int64_t stride, int thread, int valid_rows,
+                         RowOf row_of) {
   constexpr int kChunks = kColumns / 8;
   static_assert(kThreads % kChunks == 0, "a thread keeps to its column");
   constexpr int kRowStep = kThreads / kChunks;
@@ -33,25 +37,23 @@ __device__ void CopyRows(uint32_t tile, const half* src, int thread, int valid_r
     const bool valid = row < valid_rows;
     const uint32_t to = tile + ChunkOffset(kLayout, kColumns, row, chunk);
     // The address of a row that is not read must still be one inside the tensor.
-    const half* from = src + (valid ? row_of(row) : row_of(0)) * kColumns + chunk * 8;
+    const half* from = src + (valid ? row_of(row) : row_of(0)) * stride + chunk * 8;
     if constexpr (kAsync) {
       ptx::CpAsync16(to, from, valid);
     } else {
       uint4 x = make_uint4(0, 0, 0, 0);
       if (valid) x = __ldg(reinterpret_cast<const uint4*>(from));
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(x.x), "r"(x.y),
-                   "r"(x.z), "r"(x.w)
-                   : "memory");
+      ptx::StoreShared128(to, x);
     }
   }
 }
 
 // One tile of K or V.
 template <MmaShape kShape, int kThreads, bool kAsync>
-__device__ void CopyKvTile(uint32_t tile, const half* src, int thread, int n, int seq_kv) {
+__device__ void CopyKvTile(uint32_t tile, const half* src, const MmaParams& p, int thread, int n) {
   const int first_key = n * kShape.tile_n;
   CopyRows<kShape.layout, KvColumns(kShape), kShape.tile_n, kThreads, kAsync>(
-      tile, src, thread, seq_kv - first_key,
+      tile, src, RowStride<kShape>(p), thread, p.forward.seq_kv - first_key,
       [&](int row) { return static_cast<int64_t>(first_key + row); });
 }
 
@@ -59,9 +61,15 @@ __device__ void CopyKvTile(uint32_t tile, const half* src, int thread, int n, in
 template <MmaShape kShape, int kThreads, bool kAsync>
 __device__ void CopyQTile(uint32_t tile, const MmaParams& p, const MmaWork<kShape>& work,
                           int thread) {
-  CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
-      tile, static_cast<const half*>(p.forward.q), thread, work.rows,
-      [&](int row) { return work.GlobalRow(p, row); });
+  if constexpr (ReadsPacked(kShape)) {
+    CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
+        tile, work.q, RowStride<kShape>(p), thread, work.rows,
+        [&](int row) { return int64_t{work.first_row + row}; });
+  } else {
+    CopyRows<kShape.layout, kShape.head_dim, TileM(kShape), kThreads, kAsync>(
+        tile, static_cast<const half*>(p.forward.q), kShape.head_dim, thread, work.rows,
+        [&](int row) { return work.GlobalRow(p, row); });
+  }
 }
 
 // The K/V tiles of one group of warps, last first: tile(i) = end - 1 - group - i * groups.
@@ -76,44 +84,6 @@ struct GroupTiles {
     count = max(tiles - group + kShape.key_groups - 1, 0) / kShape.key_groups;
   }
   __device__ int operator[](int i) const { return first - i * kShape.key_groups; }
-};
-
-// mbarriers of the specialised pipeline, in forms that sm_80 has.
-struct ProducerBarriers {
-  uint32_t base;
-  int stages;
-
-  __device__ uint32_t KFull(int slot) const { return base + slot * 8; }
-  __device__ uint32_t VFull(int slot) const { return base + (stages + slot) * 8; }
-  __device__ uint32_t Empty(int slot) const { return base + (2 * stages + slot) * 8; }
-
-  // One thread.
-  __device__ void Init(int producer_threads, int consumer_warps) const {
-    for (int slot = 0; slot < stages; ++slot) {
-      ptx::MbarrierInit(KFull(slot), producer_threads);
-      ptx::MbarrierInit(VFull(slot), producer_threads);
-      ptx::MbarrierInit(Empty(slot), consumer_warps);
-    }
-  }
-  __device__ static void Arrive(uint32_t barrier) {
-    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}\n" ::"r"(barrier)
-                 : "memory");
-  }
-  // Arrives once the copies that this thread has started are done.
-  __device__ static void ArriveOnCopies(uint32_t barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];\n" ::"r"(barrier) : "memory");
-  }
-  __device__ static void Wait(uint32_t barrier, uint32_t parity) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "wait:\n"
-        "mbarrier.test_wait.parity.shared.b64 done, [%0], %1;\n"
-        "@!done bra wait;\n"
-        "}\n" ::"r"(barrier),
-        "r"(parity)
-        : "memory");
-  }
 };
 
 // Hands K and V tiles to a group of computing warps. All threads of a group call,
@@ -133,6 +103,10 @@ class MmaPipeline {
 
   // Starts the copies of Q and of the first tiles.
   __device__ void Start() const {
+    if constexpr (kShape.input == MmaInput::kRecomputed) {
+      projection_.Start(p_, work_);
+      return;
+    }
     CopyQTile<kShape, ConsumerThreads(kShape), (kShape.stages > 0)>(
         smem_ + kSmem.q, p_, work_, group_ * kGroupThreads + thread_);
     if constexpr (kRing) {
@@ -195,11 +169,16 @@ class MmaPipeline {
       // Overwrites the slot of tile i - 1, which the barrier has just freed.
       Fetch(i + kShape.stages - 1, (i + kShape.stages - 1) % kShape.stages);
       return i % kShape.stages;
+    } else if constexpr (kShape.input == MmaInput::kRecomputed) {
+      if (i > 0) SyncGroup();
+      projection_.MakeKv(p_, work_, tiles_[i], K(0), V(0));
+      SyncGroup();
+      return 0;
     } else {
       if (i > 0) SyncGroup();
       const int n = tiles_[i];
-      CopyKvTile<kShape, kGroupThreads, false>(K(0), work_.k, thread_, n, p_.forward.seq_kv);
-      CopyKvTile<kShape, kGroupThreads, false>(V(0), work_.v, thread_, n, p_.forward.seq_kv);
+      CopyKvTile<kShape, kGroupThreads, false>(K(0), work_.k, p_, thread_, n);
+      CopyKvTile<kShape, kGroupThreads, false>(V(0), work_.v, p_, thread_, n);
       SyncGroup();
       return 0;
     }
@@ -233,9 +212,9 @@ class MmaPipeline {
       if (i >= kShape.stages) {
         ProducerBarriers::Wait(Barriers().Empty(slot), (i / kShape.stages - 1) & 1);
       }
-      CopyKvTile<kShape, kThreads, true>(K(slot), work_.k, thread, tiles_[i], p_.forward.seq_kv);
+      CopyKvTile<kShape, kThreads, true>(K(slot), work_.k, p_, thread, tiles_[i]);
       ProducerBarriers::ArriveOnCopies(Barriers().KFull(slot));
-      CopyKvTile<kShape, kThreads, true>(V(slot), work_.v, thread, tiles_[i], p_.forward.seq_kv);
+      CopyKvTile<kShape, kThreads, true>(V(slot), work_.v, p_, thread, tiles_[i]);
       ProducerBarriers::ArriveOnCopies(Barriers().VFull(slot));
     }
     // No thread may leave with copies under way.
@@ -281,16 +260,15 @@ class MmaPipeline {
   }
   __device__ void FetchK(int i, int slot) const {
     if (i >= tiles_.count) return;
-    CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, thread_, tiles_[i],
-                                            p_.forward.seq_kv);
+    CopyKvTile<kShape, kGroupThreads, true>(K(slot), work_.k, p_, thread_, tiles_[i]);
   }
   __device__ void FetchV(int i, int slot) const {
     if (i >= tiles_.count) return;
-    CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, thread_, tiles_[i],
-                                            p_.forward.seq_kv);
+    CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, p_, thread_, tiles_[i]);
   }
 
   const uint32_t smem_;
+  const RecomputedTiles<kShape> projection_{smem_};
   const MmaParams& p_;
   const MmaWork<kShape>& work_;
   const GroupTiles<kShape> tiles_;

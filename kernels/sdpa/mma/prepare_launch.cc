@@ -23,4 +23,31 @@ cudaError_t PrepareMmaLaunch(const ForwardParams& forward, const MmaShape& shape
   return cudaSuccess;
 }
 
+cudaError_t LaunchMma(const MmaParams& params, const MmaShape& shape, unsigned ctas,
+                      const void* kernel, cudaStream_t stream) {
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t config = {};
+  if (shape.dependent_launch) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
+    ++config.numAttrs;
+  }
+  if (shape.input == MmaInput::kClusterProjected) {
+    // The CTAs of a head.
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs].val.clusterDim.x = static_cast<unsigned>(params.query_tiles);
+    attributes[config.numAttrs].val.clusterDim.y = 1;
+    attributes[config.numAttrs].val.clusterDim.z = 1;
+    ++config.numAttrs;
+  }
+  config.gridDim = dim3(ctas);
+  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
+  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
+  config.stream = stream;
+  config.attrs = attributes;
+  MmaParams copy = params;
+  void* arguments[] = {&copy};
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
 }  // namespace warpledger::sdpa

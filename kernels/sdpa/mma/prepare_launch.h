@@ -16,6 +16,10 @@ namespace warpledger::sdpa {
 cudaError_t PrepareMmaLaunch(const ForwardParams& forward, const MmaShape& shape, MmaParams* params,
                              unsigned* ctas);
 
+// Launches `kernel`, with the attributes that the shape asks for.
+cudaError_t LaunchMma(const MmaParams& params, const MmaShape& shape, unsigned ctas,
+                      const void* kernel, cudaStream_t stream);
+
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_MMA_PREPARE_LAUNCH_H_

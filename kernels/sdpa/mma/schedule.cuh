@@ -15,8 +15,11 @@ namespace warpledger::sdpa {
 // One tile_m block of queries, and the K/V tiles that this CTA sees of it.
 template <MmaShape kShape>
 struct MmaWork {
-  const half* k;          // (seq_kv, KvColumns), the head's keys: 2-byte units of whatever they are
-  const half* v;          // (seq_kv, KvColumns)
+  // The head's (seq, KvColumns or head_dim) in units of two bytes, whatever they are, rows
+  // RowStride apart. Q's where it is packed alone: else `first` says where in Q a row lies.
+  const half* q;
+  const half* k;
+  const half* v;
   const float* k_scales;  // of the head, with 8-bit K and V (forward_params.h)
   const float* v_scales;
   int64_t first;   // Q's and O's row, over batch and heads, of position 0 of the (first) head
@@ -25,6 +28,7 @@ struct MmaWork {
   int tile_begin;  // K/V tiles [tile_begin, tile_end)
   int tile_end;
   int whole_tiles;  // K/V tiles below this one need no mask
+  int head;         // over the batch
 
   // The row of `row` of the tile in Q, O and LSE.
   __device__ int64_t GlobalRow(const MmaParams& p, int row) const {
@@ -46,6 +50,30 @@ struct MmaWork {
     return min(position + f.seq_kv - f.seq_q + 1, f.seq_kv);
   }
 };
+
+// Where query head `head`, over the batch, has its columns of the projection, which are
+// rows of W: Q's heads, then K's, then V's.
+struct ProjectedHead {
+  int batch;
+  int q_row;
+  int k_row;
+  int v_row;
+};
+__device__ inline ProjectedHead LocateHead(const ForwardParams& f, int head) {
+  constexpr int kHeadDim = 64;
+  const int batch = head / f.heads_q;
+  const int q_head = head - batch * f.heads_q;
+  const int kv_head = q_head / (f.heads_q / f.heads_kv);
+  return {batch, q_head * kHeadDim, (f.heads_q + kv_head) * kHeadDim,
+          (f.heads_q + f.heads_kv + kv_head) * kHeadDim};
+}
+
+// Units of two bytes from one row of K or V to the next, and of Q where it is packed.
+template <MmaShape kShape>
+__device__ int64_t RowStride(const MmaParams& p) {
+  if constexpr (ReadsPacked(kShape)) return p.forward.projection.columns;
+  return KvColumns(kShape);
+}
 
 template <MmaShape kShape>
 __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split) {
@@ -73,11 +101,21 @@ __device__ MmaWork<kShape> DecodeMmaWork(const MmaParams& p, int tile, int split
     w.k_scales = f.k_scales + int64_t{kv_head} * f.kv_scale_stride;
     w.v_scales = f.v_scales + int64_t{kv_head} * f.kv_scale_stride;
   }
-  const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * KvColumns(kShape);
-  w.k = static_cast<const half*>(f.k) + kv_offset;
-  w.v = static_cast<const half*>(f.v) + kv_offset;
+  if constexpr (kShape.input == MmaInput::kGiven) {
+    const int64_t kv_offset = int64_t{kv_head} * f.seq_kv * KvColumns(kShape);
+    w.k = static_cast<const half*>(f.k) + kv_offset;
+    w.v = static_cast<const half*>(f.v) + kv_offset;
+  } else if constexpr (ReadsPacked(kShape)) {
+    const ProjectedHead at = LocateHead(f, head);
+    const auto* rows = static_cast<const half*>(f.projection.qkv) +
+                       int64_t{at.batch} * f.seq_kv * f.projection.columns;
+    w.q = rows + at.q_row;
+    w.k = rows + at.k_row;
+    w.v = rows + at.v_row;
+  }
   w.first = int64_t{head} * (kShape.pack_heads ? p.group_size : 1) * f.seq_q;
   w.first_row = block * TileM(kShape);
+  w.head = head;
   w.rows = min(TileM(kShape), p.rows - w.first_row);
   const int last_visible = max(w.VisibleKeys(p, w.rows - 1), 0);
   const int tiles = (last_visible + kShape.tile_n - 1) / kShape.tile_n;

@@ -35,6 +35,14 @@ enum class MmaKv {
   kE5m2 = 4,
 };
 
+// Where Q, K and V come from.
+enum class MmaInput {
+  kGiven = 0,             // tensors of their own
+  kPacked = 1,            // rows of a projection: (batch, seq, columns of Q, K and V)
+  kRecomputed = 2,        // from x, each CTA all that it reads
+  kClusterProjected = 3,  // from x, each CTA of a cluster its own rows; then as kPacked
+};
+
 // What is accumulated in fp16 instead of fp32: bits.
 inline constexpr int kFp16Output = 1;
 inline constexpr int kFp16Scores = 2;
@@ -62,7 +70,10 @@ struct MmaShape {
   MmaKv kv = MmaKv::kSame;
   bool kv_block_scale = false;  // a scale per K/V tile beside the head's
   bool bf16 = false;            // Q, K, V, P and O are bf16
-  bool pack_heads = false;      // a tile's rows are (position, query head of the K/V head)
+  MmaInput input = MmaInput::kGiven;
+  bool layernorm = false;         // x is normalised where it is projected
+  bool dependent_launch = false;  // starts beside the kernel before and waits for its end
+  bool pack_heads = false;        // a tile's rows are (position, query head of the K/V head)
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };
@@ -88,6 +99,12 @@ constexpr int TileM(const MmaShape& s) { return s.row_warps * s.rows_per_warp; }
 constexpr int ConsumerThreads(const MmaShape& s) { return s.row_warps * s.key_groups * 32; }
 constexpr int Threads(const MmaShape& s) { return ConsumerThreads(s) + s.producer_warps * 32; }
 constexpr int Stages(const MmaShape& s) { return s.stages > 0 ? s.stages : 1; }
+constexpr bool ReadsPacked(const MmaShape& s) {
+  return s.input == MmaInput::kPacked || s.input == MmaInput::kClusterProjected;
+}
+constexpr bool Projects(const MmaShape& s) {
+  return s.input == MmaInput::kRecomputed || s.input == MmaInput::kClusterProjected;
+}
 constexpr bool IsPersistent(const MmaShape& s) { return s.persistent != MmaPersistent::kNo; }
 constexpr bool Is8Bit(const MmaShape& s) { return s.kv != MmaKv::kSame; }
 // A row of K or V, in units of two bytes.
@@ -110,6 +127,7 @@ constexpr int OtherRegisters(const MmaShape& s) {
 
 // CTAs that should fit on an SM by registers; ptxas keeps to it.
 constexpr int MinCtasPerSm(const MmaShape& s) {
+  if (s.input == MmaInput::kRecomputed) return 1;  // as shared memory has it
   constexpr int kMaxRegisters = 255;
   int need = FragmentRegisters(s) + OtherRegisters(s);
   if (need > kMaxRegisters) need = kMaxRegisters;
@@ -134,6 +152,28 @@ constexpr int ChunkOffset(MmaLayout layout, int columns, int row, int chunk) {
   return row * RowBytes(layout, columns) + chunk * kMmaChunkBytes;
 }
 
+// --- Layout of a projection in shared memory -------------------------------------
+
+inline constexpr int kProjectionRows = 64;     // of x, and of a slab of W
+inline constexpr int kProjectionColumns = 64;  // of E at a time
+inline constexpr int kMaxEmbedDim = 512;  // whose W fits beside the tiles, or a row into registers
+inline constexpr int kProjectionTileBytes = kProjectionRows * kProjectionColumns * 2;
+
+// Byte offsets of the parts. Tiles are (64, 64) fp16 under the XOR swizzle.
+struct ProjectionSmem {
+  int x = 0;      // (2) tiles of x
+  int w = 0;      // (2, slabs) tiles of W, or (kMaxEmbedDim / 64, slabs) where W stays
+  int stats = 0;  // (64, 2) fp32: a row's mean and 1 / width
+  int bytes = 0;
+};
+constexpr ProjectionSmem MakeProjectionSmem(int slabs, bool w_stays) {
+  ProjectionSmem m;
+  m.w = m.x + 2 * kProjectionTileBytes;
+  m.stats = m.w + (w_stays ? kMaxEmbedDim / kProjectionColumns : 2) * slabs * kProjectionTileBytes;
+  m.bytes = m.stats + kProjectionRows * 2 * 4;
+  return m;
+}
+
 // Rows of fp32 that the epilogue stages, padded by 16 bytes.
 constexpr int StagedRowFloats(const MmaShape& s) { return s.head_dim + 4; }
 
@@ -149,6 +189,9 @@ struct MmaSmem {
   int barriers = 0;   // (3, stages) mbarriers; with producer warps
   int next_tile = 0;  // int: the dynamic schedule's, and the last CTA's flag
   int table = 0;      // (256) fp16: the number of each code; kUint8Table only
+  // What a projection needs (ProjectionSmem): beside the tiles where it makes them, over
+  // them where it is done before.
+  int projection = 0;
   int bytes = 0;
 };
 
@@ -176,6 +219,12 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
   m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8 : 0);
   m.next_tile = take(s.split_kv || s.persistent == MmaPersistent::kDynamic ? 4 : 0);
   m.table = take(s.kv == MmaKv::kUint8Table ? 256 * 2 : 0);
+  if (s.input == MmaInput::kRecomputed) {
+    m.projection = take(MakeProjectionSmem(2, true).bytes);
+  } else if (s.input == MmaInput::kClusterProjected) {
+    const int projection_end = MakeProjectionSmem(3, false).bytes;
+    if (projection_end > end) end = (projection_end + 127) / 128 * 128;
+  }
   m.bytes = end;
   return m;
 }
@@ -201,6 +250,18 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.producer_warps > 0 && HasPartialOutputs(s))
     return "producer warps leave before the combine";
   if (s.key_groups > 1 && IsPersistent(s)) return "groups stage their outputs over K and V";
+  if (Projects(s)) {
+    if (s.head_dim != 64 || TileM(s) != kProjectionRows) return "a projection has 64 x 64 tiles";
+    if (s.pack_heads || s.split_kv || IsPersistent(s) || s.producer_warps > 0)
+      return "a CTA projects the rows of one tile of one head";
+    if (s.longest_first) return "the CTAs of a head are neighbours";
+  }
+  if (s.input != MmaInput::kGiven && (s.bf16 || Is8Bit(s))) return "a projection gives fp16";
+  if (s.input == MmaInput::kRecomputed &&
+      (s.stages != 0 || s.key_groups != 1 || s.tile_n != kProjectionRows))
+    return "K and V that are projected where they are needed are not copied ahead";
+  if (s.input == MmaInput::kClusterProjected && s.stages == 0)
+    return "rows of other CTAs of the cluster must not come from L1";
   if (s.split_kv && IsPersistent(s)) return "split-KV is for grids that don't fill the GPU";
   return "";
 }

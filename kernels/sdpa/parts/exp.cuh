@@ -16,40 +16,18 @@
 
 #include <cstdint>
 
+#include "kernels/sdpa/parts/exp_instructions.cuh"
 #include "kernels/sdpa/parts/exp_method.h"
 
 namespace warpledger::sdpa {
 
-// MUFU.EX2; subnormal results become 0.
-__device__ inline float Exp2Approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// Two fp32 to one register of fp16, `low` in the lower half.
-__device__ inline uint32_t PackHalfPair(float low, float high) {
-  uint32_t packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-
-// The same to bf16.
-__device__ inline uint32_t PackBf16Pair(float low, float high) {
-  uint32_t packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
 template <bool kBf16>
 __device__ uint32_t PackPair(float low, float high) {
-  return kBf16 ? PackBf16Pair(low, high) : PackHalfPair(low, high);
-}
-
-// 2^x of both halves.
-__device__ inline uint32_t Exp2HalfPair(uint32_t x) {
-  uint32_t y;
-  asm("ex2.approx.f16x2 %0, %1;" : "=r"(y) : "r"(x));
-  return y;
+  if constexpr (kBf16) {
+    return PackBf16Pair(low, high);
+  } else {
+    return PackHalfPair(low, high);
+  }
 }
 
 template <ExpMethod kMethod, bool kBf16 = false>

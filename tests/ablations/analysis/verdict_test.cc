@@ -244,6 +244,31 @@ TEST(VerdictTest, UnknownMachineCodeIsInvalid) {
   EXPECT_THAT(WhyCodeInvalid({"", ""}), HasSubstr("no machine-code evidence"));
 }
 
+TEST(VerdictTest, LaunchesWithoutWhatTheToggleBringsAreInvalid) {
+  using Lines = std::vector<std::string>;
+  const Lines plain = {"by graph", "kernel sdpa"};
+  const Lines window = {"by graph", "kernel sdpa window 1024 B"};
+  const Lines two = {"by graph", "kernel layernorm", "kernel sdpa"};
+  const auto why = [](std::vector<Lines> base, std::vector<Lines> candidate, const char* pattern,
+                      bool vanishes) {
+    return WhyLaunchInvalid({.base = std::move(base),
+                             .candidate = std::move(candidate),
+                             .pattern = pattern,
+                             .vanishes = vanishes});
+  };
+  EXPECT_THAT(why({plain}, {window}, "window", false), IsEmpty());
+  EXPECT_THAT(why({two}, {plain}, "layernorm", true), IsEmpty());
+  EXPECT_THAT(why({plain}, {plain}, "window", false), HasSubstr("launch the same"));
+  EXPECT_THAT(why({plain}, {two}, "window", false), HasSubstr("0 lines of a call match /window/"));
+  EXPECT_THAT(why({window}, {plain}, "window", false), HasSubstr("1 lines"));
+  EXPECT_THAT(why({plain}, {window}, "layernorm", true), HasSubstr("0 lines"));
+  EXPECT_THAT(why({plain, window}, {window}, "window", false), HasSubstr("launch the same"))
+      << "one process launched the base otherwise";
+  EXPECT_THAT(why({}, {window}, "window", false), HasSubstr("no call of the base"));
+  EXPECT_THAT(why({plain}, {}, "window", false), HasSubstr("no call of the candidate"));
+  EXPECT_THAT(why({plain}, {window}, "", false), IsEmpty()) << "between two levels";
+}
+
 std::vector<Pair> Pairs(int count, int throttled, double base_mhz, double candidate_mhz) {
   std::vector<Pair> pairs;
   for (int i = 0; i < count; ++i) {

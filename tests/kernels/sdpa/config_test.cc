@@ -165,6 +165,9 @@ TEST(Registry, DemandsEvidenceOfEachTechniqueAndNoneOfAControl) {
       EXPECT_TRUE(row.evidence.ptx.empty() && row.evidence.sass.empty()) << row.id;
       EXPECT_EQ(row.predicted.low, 1.0) << row.id;
       EXPECT_EQ(row.predicted.high, 1.0) << row.id;
+    } else if (row.launch_side && row.code_side_with == nullptr) {
+      EXPECT_FALSE(row.evidence.launched.empty()) << row.id << " is proved by nothing launched";
+      EXPECT_TRUE(row.evidence.ptx.empty() && row.evidence.sass.empty()) << row.id;
     } else {
       EXPECT_NE(row.evidence.change, EvidenceChange::kNone) << row.id;
       EXPECT_FALSE(row.evidence.ptx.empty()) << row.id << " is proved by nothing in the PTX";
@@ -174,7 +177,8 @@ TEST(Registry, DemandsEvidenceOfEachTechniqueAndNoneOfAControl) {
 
 TEST(Registry, HasEvidenceThatIsARegularExpression) {
   for (const ToggleRow& row : kToggles) {
-    for (const std::string_view pattern : {row.evidence.ptx, row.evidence.sass}) {
+    for (const std::string_view pattern :
+         {row.evidence.ptx, row.evidence.sass, row.evidence.launched}) {
       EXPECT_NO_THROW(std::regex{std::string(pattern)}) << row.id << ": " << pattern;
     }
   }
@@ -335,6 +339,7 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     for (const ToggleField field : {rule.toggle, rule.other}) EXPECT_NE(ToggleId(field), "");
     Config config = LastStep();
     if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
+    if (rule.toggle == &Config::fuse_projection) config = {.mma_sync = 1, .project_mma = 1};
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
@@ -425,6 +430,10 @@ TEST(Geometry, OfTheMmaFamilyIsLegalForEveryLegalConfiguration) {
       EXPECT_STREQ(WhyIllegal(shape), "") << ConfigName(config);
       EXPECT_LE(Threads(shape), 1024) << ConfigName(config);
     }
+    // Behind a projection, in kernels of its own.
+    Config apart = config;
+    apart.fuse_projection = 0;
+    EXPECT_STREQ(WhyIllegal(MmaShapeOf(Specialise(apart, 64, false, Dtype::kFp16, true))), "");
     ++checked;
   }
   EXPECT_GT(checked, 100);

@@ -19,6 +19,7 @@ Problem ProblemOf(const KernelInstance& instance) {
   problem.head_dim = instance.config.head_dim;
   problem.dtype = instance.config.dtype;
   problem.causal = instance.config.mask == Mask::kCausal;
+  problem.embed_dim = instance.config.projected ? 512 : 0;
   return problem;
 }
 
@@ -47,12 +48,44 @@ TEST(CheckLaunchable, RefusesWgmmaAndWhatNeedsMoreSharedMemoryOnAnAdaGpu) {
     const absl::Status status = CheckLaunchable(instance->config, ProblemOf(*instance), ada);
     const Family family = FamilyOf(instance->config);
     if (family == Family::kSmem || family == Family::kMma) {
-      EXPECT_EQ(status.ok(), SmemBytes(instance->config) <= ada.max_smem_optin_bytes) << status;
+      EXPECT_EQ(status.ok(), SmemBytes(instance->config) <= ada.max_smem_optin_bytes &&
+                                 MinArch(instance->config) <= 89)
+          << status;
     } else {
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));
     }
   }
+}
+
+TEST(CheckProblem, RefusesWhatNoProjectionTakes) {
+  Problem problem = kProblem;
+  problem.embed_dim = 512;
+  EXPECT_TRUE(CheckProblem(problem).ok());
+  for (const int embed_dim : {-64, 32, 100, 576}) {
+    problem.embed_dim = embed_dim;
+    EXPECT_EQ(CheckProblem(problem).code(), absl::StatusCode::kInvalidArgument) << embed_dim;
+  }
+  problem.embed_dim = 512;
+  problem.seq_kv = 256;
+  EXPECT_EQ(CheckProblem(problem).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CheckLaunchable, RefusesClustersOfMoreThanEightCtasAndOfGroupedHeads) {
+  int clusters = 0;
+  for (const KernelInstance* instance : AllInstances()) {
+    if (!instance->config.projected || instance->config.fuse_projection != 2) continue;
+    ++clusters;
+    Problem problem = ProblemOf(*instance);
+    problem.seq_q = problem.seq_kv = 513;
+    EXPECT_EQ(CheckLaunchable(instance->config, problem, Gpu(227 * 1024)).code(),
+              absl::StatusCode::kInvalidArgument);
+    problem = ProblemOf(*instance);
+    problem.heads_kv = 4;
+    EXPECT_EQ(CheckLaunchable(instance->config, problem, Gpu(227 * 1024)).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_GE(clusters, 2);
 }
 
 TEST(CheckLaunchable, NamesTheSharedMemoryThatIsMissing) {

@@ -62,6 +62,29 @@ TEST(Work, OfMissionBIsWhatOneWorksOutByHand) {
   EXPECT_EQ(Exponentials(p), 2097152.0);  // 8 x 512 x 512
 }
 
+TEST(Work, BehindAProjectionCountsItsProductAndReadsXAndWInPlaceOfQKAndV) {
+  Problem p = Shape("mission_b").problem;
+  p.embed_dim = 512;
+  EXPECT_EQ(EmbeddedElements(p), 512 * 512);
+  EXPECT_EQ(ProjectionRows(p), 3 * 512);
+  EXPECT_EQ(ProjectionFlops(p), 805306368.0);  // 2 x 512 x 512 x 1536
+  EXPECT_EQ(Flops(p), 805306368.0 + 536870912.0);
+  // x, W, gamma, beta and O.
+  EXPECT_EQ(MinBytes(p), 2.0 * (262144 + 786432 + 2 * 512 + 262144));
+  EXPECT_EQ(ProjectionFlops(Shape("mission_b").problem), 0);
+}
+
+// Sharing K/V heads changes what is read, never what is computed.
+TEST(Work, OfPromptsWithSharedHeadsDiffersInBytesAlone) {
+  const Problem& grouped = Shape("gqa_prefill").problem;
+  const Problem& shared = Shape("mqa_prefill").problem;
+  EXPECT_EQ(grouped.heads_q / grouped.heads_kv, 4);
+  EXPECT_EQ(shared.heads_kv, 1);
+  EXPECT_EQ(Flops(grouped), Flops(shared));
+  EXPECT_EQ(Flops(grouped), 4.0 * 32 * 128 * (2048.0 * 2049 / 2));
+  EXPECT_EQ(MinBytes(grouped) - MinBytes(shared), 2.0 * 2 * 7 * 2048 * 128);
+}
+
 TEST(Work, CountsGroupedKeysAndValuesOnceAndMaskedPairsNotAtAll) {
   const Problem p = {.batch = 2,
                      .heads_q = 8,

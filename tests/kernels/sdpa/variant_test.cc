@@ -1,6 +1,7 @@
 #include "kernels/sdpa/variant.h"
 
 #include <map>
+#include <optional>
 #include <regex>
 #include <string>
 
@@ -51,6 +52,36 @@ TEST(ConfigName, IsAnotherForEachConfiguration) {
     EXPECT_EQ(at->second, config) << ConfigName(config);
   }
   EXPECT_GT(names.size(), 100u);
+}
+
+TEST(ConfigFromName, GivesBackWhatWasPrinted) {
+  for (const Config& config : AllConfigs()) {
+    EXPECT_EQ(ConfigFromName(ConfigName(config)), config) << ConfigName(config);
+  }
+}
+
+TEST(ConfigFromName, OfWhatTheRegistryDoesNotHoldIsNone) {
+  for (const char* name :
+       {"kv_tiling+no_such_toggle", "kv_tiling=7", "kv_tiling=1", "kv_tiling="}) {
+    EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
+    EXPECT_EQ(CompiledName(name), name);
+  }
+}
+
+// What reaches no machine code is not in the instance's name, whose code is that without.
+TEST(CompiledPart, LeavesTogglesThatReachTheCodeAsTheyAre) {
+  for (const Config& config : AllConfigs()) {
+    const Config compiled = CompiledPart(config);
+    EXPECT_EQ(CompiledPart(compiled), compiled);
+    EXPECT_EQ(CompiledName(ConfigName(config)), ConfigName(compiled));
+    for (const ToggleRow& row : kToggles) {
+      if (!row.launch_side) {
+        EXPECT_EQ(compiled.*row.field, config.*row.field) << row.id;
+      } else if (row.code_side_with == nullptr) {
+        EXPECT_EQ(compiled.*row.field, 0) << row.id;
+      }
+    }
+  }
 }
 
 TEST(InstanceSymbol, ReadsLikeTheName) {

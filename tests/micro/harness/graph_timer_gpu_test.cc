@@ -1,9 +1,14 @@
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/common/cuda_status.h"
 #include "micro/harness/graph_timer.h"
 
 namespace warpledger::harness {
 namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
 
 absl::Status LaunchEmpty(int /*index*/, cudaStream_t stream) {
   return CudaStatus(LaunchEmptyKernel(stream), "launching the empty kernel");
@@ -53,6 +58,78 @@ TEST(GraphTimer, RotatesOverTheIndicesInOrder) {
                             })
                   .ok());
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+TEST(GraphTimer, ByStreamLaunchesTheSameAndTakesLongerThanByGraph) {
+  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
+  ASSERT_TRUE(timer.ok()) << timer.status();
+  int calls = 0;
+  const auto count = [&calls](int index, cudaStream_t stream) {
+    ++calls;
+    return LaunchEmpty(index, stream);
+  };
+  absl::StatusOr<TimedGraph> by_graph = timer->Capture(100, LaunchEmpty);
+  absl::StatusOr<TimedGraph> by_stream = timer->Capture(100, count, LaunchedBy::kStream);
+  ASSERT_TRUE(by_graph.ok() && by_stream.ok());
+  EXPECT_EQ(calls, 100) << "once to be read";
+  double best_graph = 1e9;
+  double best_stream = 1e9;
+  for (int i = 0; i < 20; ++i) {
+    best_graph = std::min(best_graph, timer->ReplayUs(*by_graph).value());
+    best_stream = std::min(best_stream, timer->ReplayUs(*by_stream).value());
+  }
+  EXPECT_EQ(calls, 100 + 20 * 200) << "each replay has one untimed ahead";
+  EXPECT_GT(best_stream, 1.5 * best_graph);
+}
+
+// --- What a call launches --------------------------------------------------------
+
+std::vector<std::string> LinesOf(const LaunchFunction& launch, LaunchedBy by) {
+  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
+  EXPECT_TRUE(timer.ok()) << timer.status();
+  absl::StatusOr<TimedGraph> graph = timer->Capture(4, launch, by);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(graph->call().ok()) << graph->call().status();
+  return graph->call().ok() ? *graph->call() : std::vector<std::string>{};
+}
+
+TEST(CallLines, NameTheKernelAndHowItIsLaunched) {
+  const std::vector<std::string> lines = LinesOf(LaunchEmpty, LaunchedBy::kGraph);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "by graph");
+  EXPECT_THAT(lines[1], MatchesRegex("kernel .*Empty.* grid 1x1x1 block 32x1x1 smem 0 B"));
+  EXPECT_EQ(LinesOf(LaunchEmpty, LaunchedBy::kStream)[0], "by stream");
+}
+
+TEST(CallLines, HaveALinePerKernelOfACall) {
+  const auto twice = [](int index, cudaStream_t stream) {
+    const absl::Status status = LaunchEmpty(index, stream);
+    return status.ok() ? LaunchEmpty(index, stream) : status;
+  };
+  EXPECT_EQ(LinesOf(twice, LaunchedBy::kGraph).size(), 3u);
+}
+
+// A window that the stream has while it is captured must be the node's.
+TEST(CallLines, ShowAPersistingWindowOfL2) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 1 << 20), cudaSuccess);
+  const auto in_window = [memory](int index, cudaStream_t stream) -> absl::Status {
+    cudaStreamAttrValue value = {};
+    value.accessPolicyWindow = {memory, 1 << 20, 0.5f, cudaAccessPropertyPersisting,
+                                cudaAccessPropertyStreaming};
+    RETURN_IF_CUDA_ERROR(
+        cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value), "opening");
+    RETURN_IF_ERROR(LaunchEmpty(index, stream));
+    value = {};
+    RETURN_IF_CUDA_ERROR(
+        cudaStreamSetAttribute(stream, cudaStreamAttributeAccessPolicyWindow, &value), "closing");
+    return absl::OkStatus();
+  };
+  const std::vector<std::string> lines = LinesOf(in_window, LaunchedBy::kGraph);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[1], HasSubstr(" window 1048576 B hit 0.50"));
+  EXPECT_THAT(LinesOf(LaunchEmpty, LaunchedBy::kGraph)[1], Not(HasSubstr("window")));
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
 TEST(GraphTimer, PassesOnALaunchThatFailsAndStaysUsable) {

@@ -1,0 +1,288 @@
+// Runs device code on the CPU, for tests of kernels where there is no GPU.
+//
+// Every CUDA thread is a fiber; a CTA's fibers, or a cluster's, take turns on one thread
+// of the host and change at barriers and warp collectives. Headers that hold PTX have
+// counterparts under tests/emulation/shadow, found first by the include path.
+//
+// What it can show: indices, layouts, masks, arithmetic, barriers that are missing or
+// that not all threads reach (a deadlock ends the program), accesses outside of shared
+// memory, misaligned ones. Two orders of fibers and two moments at which asynchronous
+// copies land bring races to light. What it can't: the memory model, the two proxies,
+// registers, time.
+//
+//   emulation::RunCtas({.ctas = 4, .threads = 128, .smem_bytes = 4096}, [&] { Kernel(p); });
+
+#ifndef WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_
+#define WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+#include <ucontext.h>
+#include <vector_functions.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace warpledger::emulation {
+
+// When an asynchronous copy writes: as soon as it is issued, or not before its group is
+// waited for. Until then the place holds NaN.
+enum class CopiesLand { kEarly, kLate };
+
+struct Launch {
+  unsigned ctas = 1;
+  unsigned grid_x = 0;   // CTAs in x; 0: all of them
+  unsigned cluster = 1;  // CTAs that run side by side
+  int threads = 32;
+  size_t smem_bytes = 0;
+  CopiesLand copies = CopiesLand::kLate;
+  bool reversed = false;  // the last thread goes first
+};
+
+struct Barrier {
+  int arrived = 0;
+  unsigned phase = 0;
+};
+
+struct Copy {
+  void* to;
+  const void* from;
+  bool valid;
+};
+
+struct Warp {
+  unsigned char exchanged[2][32][64];
+  Barrier barrier;
+};
+
+struct Cta {
+  uint3 index;
+  std::vector<unsigned char> memory;
+  unsigned char* smem;
+  std::map<int, Barrier> barriers;
+  std::vector<Warp> warps;
+};
+
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  uint3 index;
+  Cta* cta;
+  Warp* warp;
+  int lane;
+  int turn = 0;  // of the warp's two buffers
+  bool done = false;
+  std::vector<Copy> open;
+  std::deque<std::vector<Copy>> groups;
+};
+
+struct World {
+  Launch launch;
+  std::function<void()> body;
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  Barrier cluster_barrier;
+  ucontext_t scheduler;
+  int64_t progress = 0;
+};
+
+inline World* world = nullptr;
+inline Fiber* current = nullptr;
+
+[[noreturn]] inline void Die(const char* why) {
+  std::fprintf(stderr, "emulation: %s\n", why);
+  std::abort();
+}
+
+inline void Arrive(Barrier& barrier, int threads) {
+  const unsigned phase = barrier.phase;
+  if (++barrier.arrived == threads) {
+    barrier.arrived = 0;
+    ++barrier.phase;
+    ++world->progress;
+    return;
+  }
+  while (barrier.phase == phase) swapcontext(&current->context, &world->scheduler);
+}
+
+// What every lane of the warp gives, to each.
+template <typename T>
+std::array<T, 32> Exchange(const T& mine) {
+  static_assert(sizeof(T) <= 64);
+  auto& buffer = current->warp->exchanged[current->turn];
+  current->turn ^= 1;
+  std::memcpy(buffer[current->lane], &mine, sizeof(T));
+  Arrive(current->warp->barrier, 32);
+  std::array<T, 32> all;
+  for (size_t lane = 0; lane < 32; ++lane) std::memcpy(&all[lane], buffer[lane], sizeof(T));
+  return all;
+}
+
+// Addresses in the shared window start behind 0, which is none.
+inline constexpr uint32_t kWindow = 256;
+
+inline unsigned char* Smem(uint32_t address, size_t bytes) {
+  if (address < kWindow || address - kWindow + bytes > world->launch.smem_bytes) {
+    Die("an access outside of shared memory");
+  }
+  if (address % bytes != 0) Die("a misaligned access to shared memory");
+  return current->cta->smem + (address - kWindow);
+}
+
+inline void Perform(const Copy& copy) {
+  if (copy.valid) {
+    std::memcpy(copy.to, copy.from, 16);
+  } else {
+    std::memset(copy.to, 0, 16);
+  }
+}
+inline void CopyAsync(uint32_t to, const void* from, bool valid) {
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) Die("a misaligned source of a copy");
+  const Copy copy = {Smem(to, 16), from, valid};
+  if (world->launch.copies == CopiesLand::kEarly) {
+    Perform(copy);
+  } else {
+    std::memset(copy.to, 0xff, 16);
+    current->open.push_back(copy);
+  }
+}
+inline void CommitCopies() {
+  current->groups.push_back(std::move(current->open));
+  current->open.clear();
+}
+inline void WaitForCopies(size_t pending) {
+  while (current->groups.size() > pending) {
+    for (const Copy& copy : current->groups.front()) Perform(copy);
+    current->groups.pop_front();
+  }
+}
+
+inline void Enter() {
+  world->body();
+  current->done = true;
+  ++world->progress;
+  swapcontext(&current->context, &world->scheduler);
+}
+
+// Of thread `thread` of the CTA.
+inline std::unique_ptr<Fiber> MakeFiber(Cta* cta, int thread) {
+  constexpr size_t kStackBytes = 128 * 1024;
+  auto fiber = std::make_unique<Fiber>();
+  fiber->index = make_uint3(static_cast<unsigned>(thread), 0, 0);
+  fiber->cta = cta;
+  fiber->warp = &cta->warps[static_cast<size_t>(thread / 32)];
+  fiber->lane = thread % 32;
+  fiber->stack.resize(kStackBytes);
+  getcontext(&fiber->context);
+  fiber->context.uc_stack.ss_sp = fiber->stack.data();
+  fiber->context.uc_stack.ss_size = fiber->stack.size();
+  fiber->context.uc_link = nullptr;
+  makecontext(&fiber->context, &Enter, 0);
+  return fiber;
+}
+
+inline void RunSideBySide(const Launch& launch, unsigned first, const std::function<void()>& body) {
+  constexpr size_t kAlignment = 128;
+  World here;
+  here.launch = launch;
+  here.body = body;
+  world = &here;
+  const unsigned grid_x = launch.grid_x > 0 ? launch.grid_x : launch.ctas;
+  for (unsigned i = first; i < first + launch.cluster; ++i) {
+    auto cta = std::make_unique<Cta>();
+    cta->index = make_uint3(i % grid_x, i / grid_x, 0);
+    cta->memory.assign(launch.smem_bytes + kAlignment, 0xff);
+    const auto at = reinterpret_cast<uintptr_t>(cta->memory.data());
+    cta->smem = cta->memory.data() + ((at + kAlignment - 1) / kAlignment * kAlignment - at);
+    cta->warps.resize(static_cast<size_t>(launch.threads / 32));
+    for (int thread = 0; thread < launch.threads; ++thread) {
+      here.fibers.push_back(MakeFiber(cta.get(), thread));
+    }
+    here.ctas.push_back(std::move(cta));
+  }
+  if (launch.reversed) std::reverse(here.fibers.begin(), here.fibers.end());
+  for (bool left = true; left;) {
+    left = false;
+    const int64_t before = here.progress;
+    for (const std::unique_ptr<Fiber>& fiber : here.fibers) {
+      if (fiber->done) continue;
+      current = fiber.get();
+      swapcontext(&here.scheduler, &fiber->context);
+      left = left || !fiber->done;
+    }
+    if (left && here.progress == before) Die("a barrier that not all threads reach");
+  }
+  world = nullptr;
+  current = nullptr;
+}
+
+// `body` is what each thread of the grid runs.
+inline void RunCtas(const Launch& launch, const std::function<void()>& body) {
+  for (unsigned first = 0; first < launch.ctas; first += launch.cluster) {
+    RunSideBySide(launch, first, body);
+  }
+}
+
+}  // namespace warpledger::emulation
+
+// --- What CUDA C++ has of its own, as far as the kernels under test use it ---------
+
+#define threadIdx (::warpledger::emulation::current->index)
+#define blockIdx (::warpledger::emulation::current->cta->index)
+#define gridDim (::make_uint3(::warpledger::emulation::world->launch.ctas, 1, 1))
+
+using std::max;
+using std::min;
+
+inline void __syncthreads() {
+  namespace emulation = warpledger::emulation;
+  emulation::Arrive(emulation::current->cta->barriers[0], emulation::world->launch.threads);
+}
+inline void __syncwarp() {
+  warpledger::emulation::Arrive(warpledger::emulation::current->warp->barrier, 32);
+}
+inline void __threadfence() {}
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return warpledger::emulation::Exchange(value)[warpledger::emulation::current->lane ^ mask];
+}
+inline bool __any_sync(unsigned, bool predicate) {
+  const std::array<bool, 32> all = warpledger::emulation::Exchange(predicate);
+  return std::find(all.begin(), all.end(), true) != all.end();
+}
+template <typename T>
+T __ldg(const T* from) {
+  return *from;
+}
+template <typename T>
+T __ldcg(const T* from) {
+  return *from;
+}
+inline int atomicAdd(int* to, int value) {
+  const int old = *to;
+  *to += value;
+  return old;
+}
+inline float __expf(float x) { return std::exp(x); }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline size_t __cvta_generic_to_shared(const void* pointer) {
+  namespace emulation = warpledger::emulation;
+  return static_cast<size_t>(static_cast<const unsigned char*>(pointer) -
+                             emulation::current->cta->smem) +
+         emulation::kWindow;
+}
+inline void* __cvta_shared_to_generic(size_t address) {
+  return warpledger::emulation::Smem(static_cast<uint32_t>(address), 1);
+}
+
+#endif  // WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_

@@ -1,0 +1,19 @@
+// kernels/common/cluster.cuh on the CPU.
+
+#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_
+#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_
+
+#include "tests/emulation/cuda_on_cpu.h"
+
+namespace warpledger::ptx {
+
+inline void ClusterSync() {
+  emulation::Arrive(emulation::world->cluster_barrier,
+                    static_cast<int>(emulation::world->fibers.size()));
+}
+inline void LaunchDependents() {}
+inline void AwaitPriorKernel() {}
+
+}  // namespace warpledger::ptx
+
+#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_

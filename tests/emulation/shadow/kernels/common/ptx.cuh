@@ -1,0 +1,26 @@
+// kernels/common/ptx.cuh on the CPU.
+
+#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_
+#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_
+
+#include <cstdint>
+
+#include "tests/emulation/cuda_on_cpu.h"
+
+namespace warpledger::ptx {
+
+inline void CpAsync16(uint32_t smem, const void* global, bool valid) {
+  emulation::CopyAsync(smem, global, valid);
+}
+inline void CpAsyncCommit() { emulation::CommitCopies(); }
+template <int kPending>
+inline void CpAsyncWait() {
+  emulation::WaitForCopies(kPending);
+}
+inline void StoreShared128(uint32_t smem, uint4 x) {
+  std::memcpy(emulation::Smem(smem, 16), &x, 16);
+}
+
+}  // namespace warpledger::ptx
+
+#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_
