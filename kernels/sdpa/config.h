@@ -261,8 +261,6 @@ inline constexpr Exclusion kExclusions[] = {
      "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
     {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
      "the CTAs of a head are neighbours, or they could be no cluster"},
-    {&Config::fuse_projection, 1, &Config::mma_kv_dtype, 1, kAnyLevel,
-     "K and V of a projection are fp16, which nothing quantises"},
 };
 
 // Families whose kernels know bf16.

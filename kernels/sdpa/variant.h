@@ -57,6 +57,8 @@ inline std::optional<Config> ConfigFromName(std::string_view name) {
       char* end = nullptr;
       level = static_cast<int>(std::strtol(digits.c_str(), &end, 10));
       if (digits.empty() || *end != '\0' || !found->levels.Contains(level)) return std::nullopt;
+      // ConfigName leaves these out.
+      if (level == found->levels.values[0] || level == found->levels.values[1]) return std::nullopt;
     }
     config.*found->field = level;
     if (plus == std::string_view::npos) return config;

@@ -433,7 +433,11 @@ TEST(Geometry, OfTheMmaFamilyIsLegalForEveryLegalConfiguration) {
     // Behind a projection, in kernels of its own.
     Config apart = config;
     apart.fuse_projection = 0;
-    EXPECT_STREQ(WhyIllegal(MmaShapeOf(Specialise(apart, 64, false, Dtype::kFp16, true))), "");
+    apart = Specialise(apart, 64, false, Dtype::kFp16, true);
+    EXPECT_EQ(static_cast<bool>(WhyInvalid(apart)), apart.mma_kv_dtype != 0) << ConfigName(config);
+    if (!WhyInvalid(apart)) {
+      EXPECT_STREQ(WhyIllegal(MmaShapeOf(apart)), "") << ConfigName(config);
+    }
     ++checked;
   }
   EXPECT_GT(checked, 100);
