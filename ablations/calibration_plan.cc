@@ -80,44 +80,48 @@ absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text) {
   return plan;
 }
 
+std::vector<DesignArm> ArmsOf(const CalibrationPlan& plan, const sdpa::Config& config) {
+  std::vector<DesignArm> arms;
+  for (int i = 0; i < plan.null_arms; ++i) {
+    const bool partner = i % 2 == 1;
+    arms.push_back({.name = Numbered("null", i),
+                    .config = config,
+                    .role = partner ? "aa" : "base",
+                    .toggle = "",
+                    .base = partner ? Numbered("null", i - 1) : ""});
+  }
+  int next_null = 0;
+  for (const Plant& plant : plan.plants) {
+    const std::string size = absl::StrCat(plant.percent, "%");
+    for (int i = 0; i < plant.arms; ++i) {
+      arms.push_back({.name = Numbered(absl::StrCat("planted_", size), i),
+                      .config = config,
+                      .role = kRolePlanted,
+                      .toggle = "",
+                      .base = Numbered("null", next_null),
+                      .spin_cycles = plant.cycles});
+      next_null = (next_null + 1) % plan.null_arms;
+    }
+    arms.push_back({.name = absl::StrCat("delay_", size),
+                    .config = config,
+                    .role = kRoleDelay,
+                    .toggle = "",
+                    .base = "",
+                    .spin_cycles = plant.cycles,
+                    .spin_alone = true});
+  }
+  return arms;
+}
+
 absl::StatusOr<Design> CalibrationDesign(std::string_view text) {
   const absl::StatusOr<CalibrationPlan> plan = ParsePlan(text);
   if (!plan.ok()) return plan.status();
   const absl::StatusOr<NamedVariant> variant = FindVariant(plan->variant);
   if (!variant.ok()) return variant.status();
-  Design design = {
+  return Design{
       .name = std::string(text),
       .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan->variant),
-      .arms = {}};
-  for (int i = 0; i < plan->null_arms; ++i) {
-    const bool partner = i % 2 == 1;
-    design.arms.push_back({.name = Numbered("null", i),
-                           .config = variant->config,
-                           .role = partner ? "aa" : "base",
-                           .toggle = "",
-                           .base = partner ? Numbered("null", i - 1) : ""});
-  }
-  int next_null = 0;
-  for (const Plant& plant : plan->plants) {
-    const std::string size = absl::StrCat(plant.percent, "%");
-    for (int i = 0; i < plant.arms; ++i) {
-      design.arms.push_back({.name = Numbered(absl::StrCat("planted_", size), i),
-                             .config = variant->config,
-                             .role = kRolePlanted,
-                             .toggle = "",
-                             .base = Numbered("null", next_null),
-                             .spin_cycles = plant.cycles});
-      next_null = (next_null + 1) % plan->null_arms;
-    }
-    design.arms.push_back({.name = absl::StrCat("delay_", size),
-                           .config = variant->config,
-                           .role = kRoleDelay,
-                           .toggle = "",
-                           .base = "",
-                           .spin_cycles = plant.cycles,
-                           .spin_alone = true});
-  }
-  return design;
+      .arms = ArmsOf(*plan, variant->config)};
 }
 
 }  // namespace warpledger::ablations

@@ -57,6 +57,9 @@ constexpr bool IsCalibration(std::string_view design) {
 std::string PlanText(const CalibrationPlan& plan);
 absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text);
 
+// The arms of a plan, all of one configuration; the empty kernel is none of them.
+std::vector<DesignArm> ArmsOf(const CalibrationPlan& plan, const sdpa::Config& config);
+
 // The arms of the plan that `text` prints.
 absl::StatusOr<Design> CalibrationDesign(std::string_view text);
 

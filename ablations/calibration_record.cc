@@ -110,6 +110,26 @@ Json ToJson(const CalibrationHeader& header) {
   return json;
 }
 
+namespace {
+
+// Where the arms are not those of the plan, whose names judging relies on; empty: nowhere.
+std::string WhyNotPlanned(const CalibrationHeader& header) {
+  const std::vector<DesignArm> planned = ArmsOf(header.plan, {});
+  const std::vector<Arm>& arms = header.run.arms;
+  if (arms.size() != planned.size() + 1) {
+    return absl::StrCat("the plan has ", planned.size() + 1, ", not ", arms.size());
+  }
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (arms[i].name != planned[i].name || arms[i].role != planned[i].role ||
+        arms[i].base != planned[i].base) {
+      return absl::StrCat("'", arms[i].name, "' stands where the plan has '", planned[i].name, "'");
+    }
+  }
+  return arms.back().role == kRoleFloor ? "" : "the last is not the empty kernel";
+}
+
+}  // namespace
+
 absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const Json& json) {
   absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
   if (!run.ok()) return run.status();
@@ -130,6 +150,9 @@ absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const Json& json) {
   }
   if (header.run.shapes.size() != 1) {
     return absl::InvalidArgumentError("shapes: a calibration has one shape");
+  }
+  if (const std::string why = WhyNotPlanned(header); !why.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("arms: ", why));
   }
   return header;
 }

@@ -58,6 +58,23 @@ class CalibrationRecordTest : public ::testing::Test {
   std::string dir_;
 };
 
+TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
+  ASSERT_TRUE(CalibrationHeaderFromJson(ToJson(Header())).ok());
+  const auto damage = [](auto change) {
+    CalibrationHeader header = Header();
+    change(header.run.arms);
+    return std::string(CalibrationHeaderFromJson(ToJson(header)).status().message());
+  };
+  EXPECT_THAT(damage([](auto& arms) { arms[1].base = "no_such_arm"; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms[0].name = arms[1].name; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms[0].role = kRoleFloor; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms.back().role = kRoleBase; }), HasSubstr("empty kernel"));
+  EXPECT_THAT(damage([](auto& arms) { arms.pop_back(); }), HasSubstr("the plan has"));
+}
+
 TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
   {
     auto writer = CalibrationWriter::Open(dir_, Header());
