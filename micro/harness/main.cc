@@ -16,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -196,16 +197,23 @@ class Bench {
         std::fprintf(stderr, "  %s\n", line->c_str());
       }
     }
-    const absl::Status status =
-        std::visit([&](const auto& kind) { return RunKind(kind, state); }, micro_case);
+    // Google Benchmark's statistics read the first repetition's fields though it was
+    // skipped (its issue 1406), so a case that failed fails as a whole.
+    const std::string& name = InfoOf(micro_case).name;
+    absl::Status status = failed_cases_.contains(name)
+                              ? absl::FailedPreconditionError("an earlier repetition failed")
+                              : absl::OkStatus();
+    if (status.ok()) {
+      status = std::visit([&](const auto& kind) { return RunKind(kind, state); }, micro_case);
+    }
     if (!status.ok()) {
-      failed_ = true;
+      failed_cases_.insert(name);
       // It doesn't return by itself, but every path to here has left the loop.
       state.SkipWithError(std::string(status.message()).c_str());
     }
   }
 
-  bool failed() const { return failed_; }
+  bool failed() const { return !failed_cases_.empty(); }
   void ShowProgress(int runs) {
     progress_.emplace(runs);
     start_ = std::chrono::steady_clock::now();
@@ -296,7 +304,7 @@ class Bench {
     double value = 0;
     for (auto _ : state) {
       const auto start = std::chrono::steady_clock::now();
-      const absl::StatusOr<double> computed = micro_case.compute(device_);
+      const absl::StatusOr<double> computed = Compute(micro_case);
       if (!computed.ok()) return computed.status();
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       state.SetIterationTime(took.count());
@@ -304,6 +312,18 @@ class Bench {
       lines.push_back(Line(micro_case.about, repetition, lines.size(), value));
     }
     return Finish(micro_case.about, value, ReadSensors(), std::move(lines), state);
+  }
+
+  // A busy host or a clock that changed (FailedPrecondition) spoils a value now and
+  // then: the case is computed anew, and says so, at most kAttempts times.
+  absl::StatusOr<double> Compute(const ValueCase& micro_case) const {
+    constexpr int kAttempts = 3;
+    for (int attempt = 1;; ++attempt) {
+      absl::StatusOr<double> value = micro_case.compute(device_);
+      if (!absl::IsFailedPrecondition(value.status()) || attempt == kAttempts) return value;
+      std::fprintf(stderr, "  %s, attempt %d of %d: %s\n", micro_case.about.name.c_str(), attempt,
+                   kAttempts, std::string(value.status().message()).c_str());
+    }
   }
 
   Json Line(const CaseInfo& about, int repetition, size_t iteration, double value) const {
@@ -349,7 +369,7 @@ class Bench {
   std::optional<Progress> progress_;
   std::chrono::steady_clock::time_point start_;
   std::map<std::string, int> repetitions_;  // Google Benchmark doesn't tell which one runs
-  bool failed_ = false;
+  std::set<std::string> failed_cases_;
 };
 
 bool RunsOn(const CaseInfo& about, int cc) {
