@@ -4,6 +4,8 @@
 //                 without the dynamic schedule where that stands in the way; then a chain
 //                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
+//   hopper_lengths  the end of `hopper`, what it gains from its schedule, and the same chain:
+//                 few arms, to stand beside peers over many head dimensions and lengths
 //
 // Included by designs.h, at its end.
 
@@ -38,6 +40,19 @@ inline bool IsLegalAt(const std::vector<int>& head_dims, const sdpa::Config& con
 inline constexpr std::string_view kHopperEnd = "hopper_end";
 inline constexpr std::string_view kHopperStaticEnd = "hopper_static_end";
 
+// From the arm `base`: the techniques beyond `hopper` that don't exclude each other, each on
+// top of those before it.
+inline void AddHopperPlusChain(const std::string& base, Design* design) {
+  std::string last = base;
+  const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
+                         {&sdpa::Config::tma_store, 1},
+                         {&sdpa::Config::wgmma_lazy_rescale, 1},
+                         {&sdpa::Config::wgmma_tile, 1}};
+  for (const Level& step : chain) {
+    last = AddLevel(step, last, last == base ? ':' : '+', design);
+  }
+}
+
 inline Design HopperPlusDesign() {
   const std::string base(kHopperEnd);
   const sdpa::Config end = HopperEverythingOn();
@@ -63,15 +78,30 @@ inline Design HopperPlusDesign() {
       {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
   AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
 
-  std::string last = base;
-  const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
-                         {&sdpa::Config::tma_store, 1},
-                         {&sdpa::Config::wgmma_lazy_rescale, 1},
-                         {&sdpa::Config::wgmma_tile, 1}};
-  for (const Level& step : chain) {
-    last = AddLevel(step, last, last == base ? ':' : '+', &design);
-  }
+  AddHopperPlusChain(base, &design);
   PlantControls(base, base, end, &design);
+  return design;
+}
+
+inline Design HopperLengthsDesign() {
+  const std::string static_base(kHopperStaticEnd);
+  const std::string end(kHopperEnd);
+  sdpa::Config static_end = HopperEverythingOn();
+  static_end.dynamic_schedule = 0;
+  Design design = {
+      .name = "hopper_lengths",
+      .label = "the whole Hopper kernel over head dimensions and lengths",
+      .arms =
+          {{.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""},
+           {.name = end,
+            .config = HopperEverythingOn(),
+            .role = "step",
+            .toggle = std::string(sdpa::ToggleId(&sdpa::Config::dynamic_schedule)),
+            .base = static_base}},
+      .infeasible = {},
+      .head_dims = {64, 128, 256}};
+  AddHopperPlusChain(end, &design);
+  PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }
 

@@ -234,6 +234,7 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
   if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
   if (summary.design == "hopper_plus") return "The Hopper kernel beyond its ladder";
+  if (summary.design == "hopper_lengths") return "The Hopper kernel over lengths";
   if (summary.design == "hopper_tiles") return "Tiles of the Hopper kernel";
   if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
   if (summary.design == "one_on") return "Each toggle alone";

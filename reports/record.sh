@@ -31,11 +31,21 @@ readonly kSquare=mission_a,mission_b,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
 readonly kFlash2D128=fa3_d128_s2048_full,fa3_d128_s2048_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal
+kLengths=""
+for dim in 64 128 256; do
+  for length in 512 1024 2048 4096 8192 16384; do
+    kLengths+=",fa3_d${dim}_s${length}_full,fa3_d${dim}_s${length}_causal"
+  done
+done
+readonly kLengths=${kLengths#,}
 readonly kSets="
 ladder|ladder|ladder|
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
 hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=12
+hopper_lengths|hopper_lengths|$kLengths|--processes=3 --blocks=10
+hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=12
+hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=12
 mma|mma|$kSquare,$kFlash2|
 mma_d128|mma_d128|$kFlash2D128|
 mma_leave_one_out|mma_leave_one_out|$kSquare,fa3_d64_s2048_causal|--peers=off
@@ -45,7 +55,13 @@ mma_exp|mma_exp|$kSquare,fa3_d64_s2048_causal|--peers=off
 mma_layout|mma_layout|$kSquare,fa3_d64_s2048_causal|--peers=off
 mma_stages|mma_stages|$kSquare,fa3_d64_s2048_causal|--peers=off
 mma_options|mma_options|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_decode|mma_decode|decode_b1,decode_b16|
+mma_decode|mma_decode|decode_b1,decode_b16,decode_mqa_b1|
+mma_decode_dtype|mma_decode_dtype|decode_b1,decode_b16|--peers=off
+mma_dtype|mma_dtype|mission_b,long,fa3_d64_s2048_full|--peers=off
+mma_bf16|mma_bf16|mission_b,mission_b_bf16,fa3_d128_s2048_full,fa3_d128_s2048_full_bf16|
+mma_gqa|mma_gqa|gqa_prefill,mqa_prefill|
+mma_launch|mma_launch|mission_a,mission_b,medium,long|--peers=off
+fusion|fusion|fusion_a,fusion_b|
 stage2_plus|stage2_plus|$kSquare,fa3_d64_s2048_causal|--peers=off
 one_on|one_on|$kSquare|--peers=off
 leave_one_out|leave_one_out|$kSquare|--peers=off

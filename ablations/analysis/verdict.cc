@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <regex>
+#include <string>
 #include <vector>
 
 #include "ablations/analysis/quantile.h"

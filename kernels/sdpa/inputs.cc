@@ -64,13 +64,13 @@ void MoveRows(std::vector<Fp16>& x, int64_t row_elements, uint64_t seed) {
 Inputs MakeEmbedded(const Problem& p, double outliers, double qk_scale, bool constant,
                     uint64_t seed) {
   Inputs inputs;
-  inputs.x = Draw(EmbeddedElements(p), outliers, 1.0, MixSeed(seed, 4));
+  inputs.x = Draw(Dtype::kFp16, EmbeddedElements(p), outliers, 1.0, MixSeed(seed, 4));
   MoveRows(inputs.x, p.embed_dim, MixSeed(seed, 5));
   if (constant) RepeatFirstRow(inputs.x, p.embed_dim);
-  inputs.gamma = Draw(p.embed_dim, 0.0, 0.1, MixSeed(seed, 6));
+  inputs.gamma = Draw(Dtype::kFp16, p.embed_dim, 0.0, 0.1, MixSeed(seed, 6));
   for (Fp16& gamma : inputs.gamma) gamma = FloatToFp16(1.0f + Fp16ToFloat(gamma));
-  inputs.beta = Draw(p.embed_dim, 0.0, 0.1, MixSeed(seed, 7));
-  inputs.w = Draw(ProjectionRows(p) * p.embed_dim, 0.0, 1.0, MixSeed(seed, 8));
+  inputs.beta = Draw(Dtype::kFp16, p.embed_dim, 0.0, 0.1, MixSeed(seed, 7));
+  inputs.w = Draw(Dtype::kFp16, ProjectionRows(p) * p.embed_dim, 0.0, 1.0, MixSeed(seed, 8));
   const auto qk_elements =
       static_cast<size_t>((int64_t{p.heads_q} + p.heads_kv) * p.head_dim * p.embed_dim);
   const double unit = 1.0 / std::sqrt(static_cast<double>(p.embed_dim));
