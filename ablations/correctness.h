@@ -43,9 +43,9 @@ struct Accuracy {
 };
 
 // `out` is of the reference's dtype. `lse` may be empty: then it is not judged. Sizes must match
-// the reference.
+// the reference. `lse_allowance` is sdpa::LseAllowance() of the kernel's configuration.
 Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
-                       absl::Span<const float> lse);
+                       absl::Span<const float> lse, double lse_allowance = 0);
 
 }  // namespace warpledger::ablations
 

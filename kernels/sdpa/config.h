@@ -194,6 +194,17 @@ constexpr bool MayBreak(const Config& config) {
   return false;
 }
 
+// What the log-sum-exp may be off, absolutely, beyond the rounding of fp32, because the
+// probabilities that are summed were 16-bit numbers before.
+constexpr double LseAllowance(const Config& config) {
+  constexpr int kHalfPairs = static_cast<int>(ExpMethod::kExpHalfPairs);
+  // 2^-9.9 relative: PTX ISA, ex2.approx.f16x2.
+  if (config.exp_method == kHalfPairs || config.mma_exp == kHalfPairs) return 1.05e-3;
+  // Half a unit of fp16's last place, of each.
+  if (config.softmax_in_registers == 1) return 1.0 / (1 << 12);
+  return 0;
+}
+
 constexpr Family FamilyOf(const Config& config) {
   return config.resident_kv ? Family::kResident
          : config.wgmma     ? Family::kWgmma

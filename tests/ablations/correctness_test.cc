@@ -111,6 +111,17 @@ TEST(JudgeAccuracy, FailsOneElementThatIsOffByThreeTimesTheLimitAndNamesIt) {
   }
 }
 
+TEST(JudgeAccuracy, GrantsTheLogSumExpWhatItsCallerAllowsAndNoMore) {
+  Case c(kRagged);
+  const double limit = c.Judge().lse_limit;
+  constexpr double kAllowance = 1e-3;
+  c.lse[7] += static_cast<float>(limit + 0.9 * kAllowance);
+  EXPECT_FALSE(c.Judge().correct);
+  EXPECT_TRUE(JudgeAccuracy(c.reference, c.out, c.lse, kAllowance).correct);
+  c.lse[7] += static_cast<float>(0.2 * kAllowance);
+  EXPECT_FALSE(JudgeAccuracy(c.reference, c.out, c.lse, kAllowance).correct);
+}
+
 // Each error is within the limit of the largest; only their mean gives it away.
 TEST(JudgeAccuracy, FailsAnErrorOfTheMeanAlone) {
   Case c(kRagged);

@@ -274,6 +274,7 @@ inline int atomicAdd(int* to, int value) {
   return old;
 }
 inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   namespace emulation = warpledger::emulation;

@@ -49,7 +49,7 @@ TEST(Emulation, MultipliesFragmentsAsTheIsaLaysThemOut) {
     uint32_t b[4];
     sdpa::LdMatrixTransposed(b, sdpa::MmaSharedAddress(tile + lane % 16 * 16 + lane / 16 * 8));
     float c[4] = {};
-    sdpa::Mma(c, identity, b[0], b[1]);
+    sdpa::Mma</*kBf16=*/false>(c, identity, b[0], b[1]);
     for (int i = 0; i < 4; ++i) {
       EXPECT_EQ(c[i], (lane / 4 + i / 2 * 8) * 16 + lane % 4 * 2 + i % 2);
     }

@@ -5,15 +5,19 @@
 // above 0 where rescaling is lazy. Its error is of the softmax's probability,
 // which is rounded to fp16 (2^-11 = 4.9e-4 relative) right after.
 //
-//   method          instructions per element (sm_90)        largest relative error
-//   kExpf           expf: range reduction, MUFU.EX2         2.0e-7  (1 ulp, CUDA guide)
-//   kExpFolded      FFMA, MUFU.EX2: log2(e) is in the       3e-7    (2 ulp, PTX ISA) + |x| 2^-24
+//   method          instructions of an element on sm_90     largest relative error
+//   kExpf           expf: range reduction, MUFU.EX2         2.0e-7 (1 ulp, CUDA guide)
+//   kExpFolded      FFMA, MUFU.EX2: log2(e) is in the       3e-7 (2 ulp, PTX ISA) + |x| 2^-24
 //                   softmax scale
 //   kExpIntrinsic   __expf: FMUL, MUFU.EX2                  2^-22 (2 + 1.173 |x|) (CUDA guide)
-//   kExpHalfPairs   FFMA, half a F2FP, MUFU.EX2.F16         |x| 2^-11 + 2^-9.9: the argument is
-//   fp16 kExpPolynomial  FMNMX, 3 FADD, 3 FFMA, LEA: no MUFU     7.6e-5: degree 3 kExpMixed one
-//   element in kMixPeriod by the        7.6e-5
-//                   polynomial, the others as kExpFolded
+//   kExpHalfPairs   FFMA, half of F2FP and MUFU.EX2.F16     |x| 2^-11 + 2^-9.9 (PTX ISA): the
+//                                                           argument is fp16
+//   kExpPolynomial  FMNMX, 3 FADD, 4 FFMA, LEA: no MUFU     2.8e-6: degree 4
+//   kExpMixed       one element in kMixPeriod as            2.8e-6
+//                   kExpPolynomial, others as kExpFolded
+//
+// Degree 3 (7.5e-5) would do for the probabilities, but not for the log-sum-exp, whose
+// rule is 2^-18 of its magnitude.
 //
 // Exp2Polynomial: 2^x = 2^n * p(x - n) with n = round(x), by Cody and Waite's
 // method ("Software Manual for the Elementary Functions", 1980); p is the minimax
@@ -45,7 +49,7 @@ enum class ExpMethod {
 };
 
 // MUFU gives 16 results a cycle and SM, the FMA pipe 128 operations. One in four by
-// the polynomial moves a quarter of the one's work for eight instructions each on
+// the polynomial moves a quarter of the one's work for nine instructions each on
 // the others.
 inline constexpr int kMixPeriod = 4;
 
@@ -56,7 +60,7 @@ constexpr bool InLog2Units(ExpMethod method) {
 
 // 2^-126, the smallest normal number; below it the polynomial stays at about it.
 inline constexpr float kExp2LowestArgument = -126.0f;
-inline constexpr double kExp2PolynomialError = 7.6e-5;
+inline constexpr double kExp2PolynomialError = 2.8e-6;
 
 // 2^x for x <= 127. x below kExp2LowestArgument, -infinity too, gives about 1.2e-38,
 // which fp16 rounds to 0 but which a sum of them in fp32 would not.
@@ -66,7 +70,9 @@ WARPLEDGER_HOST_DEVICE inline float Exp2Polynomial(float x) {
   x = fmaxf(x, kExp2LowestArgument);
   const float shifted = x + kRounder;
   const float r = x - (shifted - kRounder);
-  const float p = ((0.0551716685f * r + 0.242611125f) * r + 0.693260968f) * r + 0.999928057f;
+  const float p =
+      (((0.00957010221f * r + 0.0559178591f) * r + 0.240247443f) * r + 0.693121791f) * r +
+      0.999999285f;
   // The low bits of `shifted` are n; those of kRounder fall out of the word.
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) +
                               (std::bit_cast<uint32_t>(shifted) << kMantissaBits));

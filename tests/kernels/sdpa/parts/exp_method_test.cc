@@ -30,6 +30,10 @@ TEST(Exp2Polynomial, IsWellBelowTheRoundingOfAProbabilityToFp16) {
   EXPECT_LT(kExp2PolynomialError, std::exp2(-11) / 4);
 }
 
+TEST(Exp2Polynomial, IsWithinTheRuleOfTheLogSumExp) {
+  EXPECT_LT(kExp2PolynomialError, std::exp2(-18));
+}
+
 TEST(Exp2Polynomial, HoldsItsErrorAtWholeAndHalfNumbers) {
   for (int n = -250; n <= 16; ++n) {
     EXPECT_LT(RelativeError(static_cast<float>(n) / 2), kExp2PolynomialError) << n / 2.0;
