@@ -271,7 +271,10 @@ def _overlap(micro):
         return []
     best, worst = max(cells, key=cells.get), min(cells, key=cells.get)
     return [f"Most is hidden of {micro_curves.spoken_cell(best)}, {cells[best]:.0f}% of the shorter of "
-            f"the two; least of {micro_curves.spoken_cell(worst)}, {cells[worst]:.0f}%."]
+            f"the two; least of {micro_curves.spoken_cell(worst)}, {cells[worst]:.0f}%.",
+            f"Nearly free, hidden to 90% or more, are "
+            f"{sum(percent >= 90 for percent in cells.values())} of the {len(cells)} pairs; "
+            f"{sum(percent < 50 for percent in cells.values())} hide less than half."]
 
 
 COMPUTED = {"cp_async_depth": _cp_async_depth, "exp_cost": _exp_front, "overlap": _overlap,
@@ -384,6 +387,10 @@ def spread_cause(entry):
     clock_spread = spread_percent(clocks) or 0.0
     inside = max((spread_percent(process["repetitions"]) or 0.0 for process in entry["by_process"]),
                  default=0.0)
+    if entry["unit"] == "" and entry["limit"] == 1.0:
+        values = [process["value"] for process in entry["by_process"]]
+        return (f"A share of 1 that differs by {number(max(values) - min(values), 2)}: a difference of "
+                "cycles that are stable, so the smaller it is, the more a little of them makes")
     wait = ""
     if entry["unit"] == "cycles" and abs(entry["value"]) * spread / 100 < 1:
         wait = f"It is {number(entry['value'] * spread / 100, 2)} cycles. "

@@ -147,6 +147,10 @@ class SpreadTest(unittest.TestCase):
         said = self.cause(process(100, [100, 100.1]), process(105, [105, 105]))
         self.assertIn("agree within 0.1%", said)
 
+    def test_of_a_share_the_difference_is_named(self):
+        said = self.cause(process(0.02, [0.02]), process(0.03, [0.03]), unit="", limit=1.0)
+        self.assertIn("differs by 0.010", said)
+
     def test_a_fraction_of_a_cycle_is_called_that(self):
         said = answers.spread_cause(entry(value=5.0, by_process=[
             process(5.0, [5.0, 5.2]), process(5.2, [5.2, 5.2])]))
