@@ -10,6 +10,8 @@ tests/gpu_tests.sh PREFIX [PYTHON]
 
 Runs every program in PREFIX/share/warpledger/gpu_tests, then compares
 `warpledger exec` with PyTorch's SDPA (needs a PYTHON with torch; default python3).
+The test of every variant on every shape is most of it: its shapes are spread over
+GPU_TEST_SHARDS processes at a time (default: a third of the CPU cores, at most 6).
 Exit code: 0 all passed, 1 a test failed, 2 wrong use, 3 no GPU test or no GPU found.
 TEXT
 }
@@ -36,8 +38,34 @@ run() {
     *) failed=$((failed + 1)) && echo "FAILED: $name (exit code $status)" ;;
   esac
 }
+# Times nothing, so that its parts may run side by side.
+readonly kSharded=forward_gpu_test
+shards=${GPU_TEST_SHARDS:-$(($(nproc) / 3))}
+shards=$((shards < 1 ? 1 : shards > 6 ? 6 : shards))
+sharded() { # the exit code is the first failure's
+  local program=$1 shard status=0 pids=() logs
+  logs=$(mktemp -d)
+  for ((shard = 0; shard < shards; ++shard)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
+      timeout 500 "$program" --gtest_brief=1 >"$logs/$shard" 2>&1 &
+    pids+=($!)
+  done
+  for ((shard = 0; shard < shards; ++shard)); do
+    local code=0
+    wait "${pids[shard]}" || code=$?
+    cat "$logs/$shard"
+    ((status != 0)) || status=$code
+  done
+  rm -r "$logs"
+  return "$status"
+}
 for program in "${programs[@]}"; do
-  run "$(basename "$program")" timeout 500 "$program" --gtest_brief=1
+  name=$(basename "$program")
+  if [[ $name == "$kSharded" ]]; then
+    run "$name" sharded "$program"
+  else
+    run "$name" timeout 500 "$program" --gtest_brief=1
+  fi
 done
 run exec_gpu_test timeout 300 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
 run isolation_gpu_test timeout 300 "$python" -B "$here/ablations/isolation_gpu_test.py" "$prefix/bin/warpledger"
