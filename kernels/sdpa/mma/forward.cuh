@@ -55,6 +55,7 @@ class MmaWarp {
     } else {
       RunTiles(pipeline, work, softmax, out);
     }
+    pipeline.PassMissedBarriers();
     if constexpr (kShape.stages > 0) ptx::CpAsyncWait<0>();  // empty groups at most
 
     softmax.Finish();

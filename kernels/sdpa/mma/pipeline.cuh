@@ -196,11 +196,22 @@ class MmaPipeline {
     }
   }
 
-  // The calling warp has read tile i.
+  // The calling thread has read tile i. One arrival per warp behind a __syncwarp would do,
+  // but compute-sanitizer's racecheck can't follow it.
   __device__ void Release(int i) const {
     if constexpr (kShape.producer_warps > 0) {
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) ProducerBarriers::Arrive(Barriers().Empty(i % kShape.stages));
+      ProducerBarriers::Arrive(Barriers().Empty(i % kShape.stages));
+    }
+  }
+
+  // After the last tile: a group that had one tile less than the first passes the barriers
+  // that it missed. Nothing needs them but racecheck, which loses count where the warps of a
+  // CTA pass different numbers of barriers, and then names accesses that the CTA's orders.
+  __device__ void PassMissedBarriers() const {
+    if constexpr (kShape.key_groups > 1 && kShape.row_warps > 1) {
+      if (tiles_.count == GroupTiles<kShape>(work_, 0).count) return;
+      SyncGroup();
+      if (!kRing && tiles_.count > 0) SyncGroup();
     }
   }
 
@@ -225,7 +236,7 @@ class MmaPipeline {
   // One thread, before a barrier of the CTA.
   __device__ static void InitBarriers(uint32_t smem) {
     ProducerBarriers{smem + kSmem.barriers, Stages(kShape)}.Init(kShape.producer_warps * 32,
-                                                                 kShape.row_warps);
+                                                                 ConsumerThreads(kShape));
   }
 
  private:
@@ -243,8 +254,6 @@ class MmaPipeline {
     } else if constexpr (kShape.row_warps == 1) {
       __syncwarp();
     } else {
-      // compute-sanitizer's racecheck loses count where groups pass their barriers
-      // differently often, and then names accesses that the CTA's barrier orders.
       ptx::NamedBarrierSync(1 + group_, kGroupThreads);
     }
   }

@@ -19,11 +19,11 @@ struct ProducerBarriers {
   __device__ uint32_t Empty(int slot) const { return base + (2 * stages + slot) * 8; }
 
   // One thread.
-  __device__ void Init(int producer_threads, int consumer_warps) const {
+  __device__ void Init(int producer_threads, int consumer_threads) const {
     for (int slot = 0; slot < stages; ++slot) {
       ptx::MbarrierInit(KFull(slot), producer_threads);
       ptx::MbarrierInit(VFull(slot), producer_threads);
-      ptx::MbarrierInit(Empty(slot), consumer_warps);
+      ptx::MbarrierInit(Empty(slot), consumer_threads);
     }
   }
   __device__ static void Arrive(uint32_t barrier) {

@@ -97,7 +97,10 @@ class ResidentWarpgroup {
     if (Role() == kLoadK) Prepare(kKFull, &p_.k);
     if (Role() == kLoadQ && part_.Warpgroup() == 0) Prepare(kQFull, &p_.q);
     if (Role() == kLoadV) Prepare(kVFull, &p_.v);
-    if (Role() == kExchange) join_.Prepare();
+    if (Role() == kExchange) {
+      ptx::MbarrierInit(part_.Barrier(kKvRead), kWarpgroup);
+      join_.Prepare();
+    }
     ptx::MbarrierInitFence();
     if constexpr (kShape.dependent_launch) ptx::AwaitPriorKernel();
   }
@@ -124,9 +127,12 @@ class ResidentWarpgroup {
                      block * kSwizzleColumns, chunk * kChunk, blockIdx.z);
     }
   }
+  // By an mbarrier and not by a barrier of the warpgroup's threads: compute-sanitizer's
+  // racecheck loses count where warps of a CTA pass different numbers of those.
   __device__ void Reload(int chunk) {
-    ptx::NamedBarrierSync(1 + part_.Warpgroup(), kWarpgroup);
-    if (ptx::ElectLane()) {
+    ptx::MbarrierArrive(part_.Barrier(kKvRead));
+    if ((Role() == kLoadK || Role() == kLoadV) && ptx::ElectLane()) {
+      ptx::MbarrierWait(part_.Barrier(kKvRead), phase_);
       if (Role() == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, chunk);
       if (Role() == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, chunk);
     }

@@ -12,7 +12,7 @@
 namespace warpledger::sdpa {
 
 // A warpgroup's barriers.
-enum ResidentBarrier { kQFull, kKFull, kVFull, kStatistics, kOutputs };
+enum ResidentBarrier { kQFull, kKFull, kVFull, kKvRead, kStatistics, kOutputs };
 
 // Parts are numbered over CTAs first, so that with fewer chunks than parts every CTA
 // has one. Peer k of part i is part i ^ k, and part i is that one's peer k.

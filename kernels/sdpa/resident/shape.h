@@ -32,8 +32,9 @@ constexpr int ExchangedRegisters(const ResidentShape& s) {
   return s.head_dim / 2 / Parts(s) / (s.fp16_exchange ? 2 : 1);
 }
 
-// mbarriers of each warpgroup: Q (the first one's alone), K, V, statistics, outputs.
-inline constexpr int kResidentBarriers = 5;
+// mbarriers of each warpgroup: Q (the first one's alone), K, V, K and V read,
+// statistics, outputs.
+inline constexpr int kResidentBarriers = 6;
 
 // With room for several CTAs on an SM the next kernel's pile up on the SMs that end
 // first, and in the next round one SM has two of them to work on. This much leaves room
