@@ -218,14 +218,11 @@ std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string&
 template <typename Find>
 auto RecordIndex::ForShape(const std::string& printed, const ShapeInfo& shape,
                            const Find& find) const {
-  const std::string config = sdpa::CompiledName(printed);
-  const auto named = [&](bool causal) {
-    return config + sdpa::InstanceSuffix(shape.problem.head_dim, causal, shape.problem.dtype,
-                                         shape.problem.embed_dim > 0);
-  };
-  const auto* found = find(named(shape.problem.causal));
-  if (found == nullptr) found = find(named(false));
-  return found;
+  const sdpa::Problem& problem = shape.problem;
+  const auto [own, of_both_masks] = sdpa::InstanceNames(printed, problem.head_dim, problem.causal,
+                                                        problem.dtype, problem.embed_dim > 0);
+  const auto* found = find(own);
+  return found != nullptr ? found : find(of_both_masks);
 }
 
 // sm_90a's code runs on sm_90 too; exactly sm_90 goes first.

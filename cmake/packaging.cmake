@@ -14,6 +14,9 @@ endif()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/bundle.py
         ${PROJECT_SOURCE_DIR}/ablations/bundle_replay.py DESTINATION ${share}/ablations)
 
+install(FILES ${PROJECT_SOURCE_DIR}/kernels/sdpa/machine_code.json
+        DESTINATION ${share}/kernels/sdpa)
+
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" platform)
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME warpledger)

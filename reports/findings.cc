@@ -105,23 +105,7 @@ std::string StandingsTable(const Summary& summary) {
 
 }  // namespace
 
-std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
-                                      std::string_view registry_sha256) {
-  std::vector<std::string> changed;
-  if (!kernel_source_sha256.empty() &&
-      kernel_source_sha256 != summary.provenance.kernel_source_sha256) {
-    changed.push_back("the kernels' sources");
-  }
-  if (!registry_sha256.empty() && registry_sha256 != summary.provenance.registry_sha256) {
-    changed.push_back("the registry of toggles");
-  }
-  return changed;
-}
-
-std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
-                           std::string_view registry_sha256) {
-  const std::vector<std::string> changed =
-      ChangedSince(summary, kernel_source_sha256, registry_sha256);
+std::string WarningSection(const Summary& summary, const Staleness& staleness) {
   std::string out;
   const Provenance& p = summary.provenance;
   const auto unfinished = [](int64_t missing, int64_t planned) {
@@ -138,11 +122,11 @@ std::string WarningSection(const Summary& summary, std::string_view kernel_sourc
         ". The same call of `warpledger run` measures what is missing; until then intervals are "
         "wider than planned, and what was not measured has no verdict.\n";
   }
-  if (!changed.empty()) {
+  if (staleness.IsStale()) {
     Append(&out, out.empty() ? "" : ">\n",
            "> **Warning: this record is older than the kernels.** Since it was made, ",
-           JoinWords(changed),
-           " changed, so its figures speak of other code than this tree's. Run the ",
+           WhatChanged(staleness),
+           ". Figures of what changed speak of other code than this tree's. Run the ",
            summary.design == "ladder" ? "ladder" : "design", " again to renew them.\n");
   }
   if (summary.provenance.git_dirty) {

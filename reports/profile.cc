@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "reports/counters.h"
 #include "reports/describe.h"
+#include "reports/staleness.h"
 #include "reports/text.h"
 
 namespace warpledger::report {
@@ -359,6 +360,29 @@ std::string Findings(const Page& page, const std::string& shape) {
   return out + ".\n";
 }
 
+// What was profiled, on one kind of GPU.
+Staleness StalenessOf(const Page& page, const RenderOptions& options) {
+  const Json& provenance = page.json.at("provenance");
+  MadeOf record = {.kernel_source_sha256 = provenance.at("kernel_source_sha256").get<std::string>(),
+                   .registry_sha256 = provenance.at("registry_sha256").get<std::string>(),
+                   .nvcc = "",
+                   .compute_capability = "",
+                   .kernels = {}};
+  for (const Json& shape : page.json.at("shapes")) {
+    for (const Json* profile : page.At(shape.at("name").get<std::string>())) {
+      record.compute_capability = profile->value("compute_capability", "");
+      record.kernels.push_back({.arm = profile->at("variant").get<std::string>(),
+                                .config = profile->at("config").get<std::string>(),
+                                .head_dim = shape.value("head_dim", int64_t{64}),
+                                .causal = shape.value("causal", false),
+                                .dtype = shape.value("dtype", "fp16"),
+                                .projected = shape.contains("embed_dim"),
+                                .code_sha256 = profile->at("code_sha256").get<std::string>()});
+    }
+  }
+  return CompareWithTree(record, options);
+}
+
 std::string Render(const Json& summary, const RenderOptions& options) {
   Page page = {.json = summary, .shapes = {}};
   for (const Json& shape : summary.at("shapes")) {
@@ -373,11 +397,14 @@ std::string Render(const Json& summary, const RenderOptions& options) {
           provenance.at("created_utc").get<std::string>().substr(0, 10),
           "\n\nWritten from the record `", provenance.at("run_id").get<std::string>(),
           "` by `warpledger report`; edit the record or the renderer, never this page.\n\n");
-  if (!options.kernel_source_sha256.empty() &&
-      provenance.at("kernel_source_sha256") != options.kernel_source_sha256) {
-    out +=
-        "> **Warning: this record is older than the kernels.** Its counters speak of other code "
-        "than this tree's.\n\n";
+  const Staleness staleness = StalenessOf(page, options);
+  if (staleness.IsStale()) {
+    Append(&out, "> **Warning: this record is older than the kernels.** Since it was made, ",
+           WhatChanged(staleness),
+           ". Counters of what changed speak of other code than this tree's.\n\n");
+  }
+  if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
+    Append(&out, harmless, "\n\n");
   }
   for (const std::string& shape : page.shapes) Append(&out, Findings(page, shape));
   Append(&out,

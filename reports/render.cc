@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "reports/sections.h"
+#include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/text.h"
 
@@ -56,9 +57,12 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
           summary->provenance.gpu_name, ", ", Date(*summary), "\n\nWritten from the record `",
           summary->run_id, "` (design `", summary->design,
           "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
-  const std::string warning =
-      WarningSection(*summary, options.kernel_source_sha256, options.registry_sha256);
+  const Staleness staleness = StalenessOf(*summary, options);
+  const std::string warning = WarningSection(*summary, staleness);
   if (!warning.empty()) Append(&out, warning, "\n");
+  if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
+    Append(&out, harmless, "\n\n");
+  }
   if (!ladder) {
     for (const std::string& section :
          {DesignSummary(*summary, options.picture_prefix),
@@ -99,8 +103,7 @@ absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& js
             "`; leave --readme out"));
   }
   const Shape& main = summary->MainShape();
-  const std::string warning =
-      WarningSection(*summary, options.kernel_source_sha256, options.registry_sha256);
+  const std::string warning = WarningSection(*summary, StalenessOf(*summary, options));
   std::string out;
   if (!warning.empty()) Append(&out, warning, "\n");
   Append(&out, "![Ladder at ", main.name, " on ", summary->provenance.gpu_name, "](",

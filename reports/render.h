@@ -22,14 +22,16 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "reports/tree_code.h"
 
 namespace warpledger::report {
 
 struct RenderOptions {
-  // Hashes of this build. Where one differs from the record's, the text opens
-  // with a warning. Empty: not compared.
+  // What this tree is. Where the record is of another, the text opens with a warning
+  // (staleness.h). Empty: not compared.
   std::string kernel_source_sha256 = "";
   std::string registry_sha256 = "";
+  TreeCode tree_code = {};
   // Put before the pictures' file names, e.g. "plots/". A relative path.
   std::string picture_prefix = "";
 };

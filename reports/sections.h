@@ -10,19 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/staleness.h"
 #include "reports/summary_view.h"
 
 namespace warpledger::report {
 
-// A quotation that warns when `kernel_source_sha256` or `registry_sha256` of
-// this build differ from the record's, or the record's tree was dirty; else "".
-std::string WarningSection(const Summary& summary, std::string_view kernel_source_sha256,
-                           std::string_view registry_sha256);
-
-// What changed since the record was made, of "the kernels' sources" and "the registry of
-// toggles"; a hash that is empty is not compared.
-std::vector<std::string> ChangedSince(const Summary& summary, std::string_view kernel_source_sha256,
-                                      std::string_view registry_sha256);
+// A quotation that warns when the record is stale or unfinished, or its tree was dirty; else "".
+std::string WarningSection(const Summary& summary, const Staleness& staleness);
 
 // Findings in sentences, then ratio and verdict of every step at every shape.
 std::string SummarySection(const Summary& summary);

@@ -194,7 +194,10 @@ Provenance ParseProvenance(Reader& reader, const Json& json) {
   out.git_dirty = reader.Bool(git, "provenance.git", "dirty");
   out.registry_sha256 = reader.String(p, "provenance", "registry_sha256");
   out.kernel_source_sha256 = reader.String(p, "provenance", "kernel_source_sha256");
+  const Json& toolchain = reader.Object(p, "provenance", "toolchain");
+  out.nvcc = reader.String(toolchain, "provenance.toolchain", "nvcc");
   const Json& gpu = reader.Object(p, "provenance", "gpu");
+  out.compute_capability = reader.String(gpu, "provenance.gpu", "compute_capability");
   out.gpu_name = reader.String(gpu, "provenance.gpu", "name");
   out.sm_count = reader.Integer(gpu, "provenance.gpu", "sm_count");
   out.max_sm_clock_mhz = reader.NumberOrNull(gpu, "provenance.gpu", "max_sm_clock_mhz");
@@ -236,6 +239,7 @@ Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
   out.head_dim = reader.Integer(j, path, "head_dim");
   out.causal = reader.Bool(j, path, "causal");
   if (j.contains("dtype")) out.dtype = reader.String(j, path, "dtype");
+  out.projected = j.contains("embed_dim") && reader.Integer(j, path, "embed_dim") > 0;
   out.flops = reader.Number(j, path, "flops");
   out.min_bytes = reader.Number(j, path, "min_bytes");
   out.exponentials = reader.Number(j, path, "exponentials");

@@ -52,6 +52,7 @@ struct Shape {
   int64_t head_dim = 0;
   std::string dtype = "fp16";
   bool causal = false;
+  bool projected = false;  // begins in front of SDPA, with a projection
   double flops = 0;
   double min_bytes = 0;
   double exponentials = 0;
@@ -228,6 +229,8 @@ struct Provenance {
   bool git_dirty = false;
   std::string registry_sha256;
   std::string kernel_source_sha256;
+  std::string nvcc;  // that made the kernels; empty where the record doesn't know
+  std::string compute_capability;
   std::string gpu_name;
   int64_t sm_count = 0;
   std::optional<double> max_sm_clock_mhz;

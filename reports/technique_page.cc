@@ -326,9 +326,13 @@ Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow
           kTechniqueIndexFile, ").\n\n");
   std::vector<std::string> stale;
   for (const ReadRecord& record : records) {
-    const bool speaks = std::any_of(judged.begin(), judged.end(),
-                                    [&](const Judgement& j) { return j.record == &record; });
-    if (speaks && !record.changed.empty()) stale.push_back(Code(record.summary.run_id));
+    std::vector<std::string> arms;
+    for (const Judgement& j : judged) {
+      if (j.record == &record) arms.insert(arms.end(), {j.verdict->base, j.verdict->candidate});
+    }
+    if (!arms.empty() && record.staleness.IsStaleFor(arms)) {
+      stale.push_back(Code(record.summary.run_id));
+    }
   }
   if (!stale.empty()) {
     Append(&out, "> **Warning: older than the kernels** ", stale.size() == 1 ? "is " : "are ",

@@ -11,6 +11,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "reports/machine_code.h"
+#include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
 
@@ -25,7 +26,7 @@ inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::
 struct ReadRecord {
   Summary summary;
   MachineCode code;
-  std::vector<std::string> changed;  // since it was made
+  Staleness staleness;
 };
 
 struct Judgement {

@@ -10,7 +10,7 @@
 #include "kernels/sdpa/config.h"
 #include "reports/describe.h"
 #include "reports/machine_code.h"
-#include "reports/sections.h"
+#include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/technique_page.h"
 #include "reports/text.h"
@@ -20,10 +20,13 @@ namespace {
 
 using sdpa::Family;
 
-std::string Stale(const ReadRecord& record) {
-  return record.changed.empty()
-             ? ""
-             : Cat("older than the kernels: since then ", JoinWords(record.changed), " changed");
+// Whether a record is of these kernels, and what changed since it was made.
+std::string State(const ReadRecord& record) {
+  const std::string harmless = HarmlessChanges(record.staleness);
+  return Cat(record.staleness.IsStale()
+                 ? Cat("**older than the kernels: since then ", WhatChanged(record.staleness), "**")
+                 : "of these kernels",
+             harmless.empty() ? "" : ". ", harmless);
 }
 
 // Shapes that one table holds side by side.
@@ -143,9 +146,8 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
   for (const ReadRecord& record : records) {
     std::vector<std::string> shapes;
     for (const Shape& shape : record.summary.shapes) shapes.push_back(Code(shape.name));
-    const std::string stale = Stale(record);
     table.AddRow({Code(record.summary.run_id), DesignLink(record.summary, ""), JoinWords(shapes),
-                  stale.empty() ? "of these kernels" : Cat("**", stale, "**")});
+                  State(record)});
   }
   Append(&out, "\n## Records\n\n", table.ToMarkdown());
   return {kTechniqueIndexFile, out};
@@ -176,9 +178,8 @@ absl::StatusOr<std::vector<Page>> RenderTechniques(const std::vector<TechniqueRe
                                               summary->design, "; give the newer one"));
       }
     }
-    std::vector<std::string> changed =
-        ChangedSince(*summary, options.kernel_source_sha256, options.registry_sha256);
-    records.push_back({*std::move(summary), *std::move(code), std::move(changed)});
+    Staleness staleness = StalenessOf(*summary, options);
+    records.push_back({*std::move(summary), *std::move(code), std::move(staleness)});
   }
   std::vector<Page> pages = {IndexPage(records)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {

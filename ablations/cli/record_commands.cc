@@ -33,6 +33,7 @@
 #include "reports/render.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
+#include "reports/tree_code.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {
@@ -142,13 +143,37 @@ absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::strin
   return absl::OkStatus();
 }
 
+absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
+  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+  if (json.ok()) return json;
+  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
+}
+
+// What records are held against. A program without the file of its kernels' machine code goes by
+// the hashes of its sources.
+absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
+  report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
+                                   .registry_sha256 = kRegistrySha256};
+  const absl::StatusOr<std::string> file = ablations::FindProgramFile(report::kTreeCodeFile);
+  if (!file.ok()) return options;
+  const absl::StatusOr<nlohmann::ordered_json> json = ReadJson(*file);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<report::TreeCode> code = report::ParseTreeCode(*json);
+  if (!code.ok()) return code.status();
+  options.tree_code = *std::move(code);
+  return options;
+}
+
 // The page of a profile record.
 absl::StatusOr<int> ReportProfiles(const std::string& out) {
   const absl::StatusOr<nlohmann::ordered_json> summary =
       ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record));
   if (!summary.ok()) return summary.status();
-  const absl::StatusOr<std::string> text = report::RenderProfileReport(
-      *summary, {.kernel_source_sha256 = kKernelSourceSha256, .picture_prefix = ""});
+  const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  if (!options.ok()) return options.status();
+  const absl::StatusOr<std::string> text = report::RenderProfileReport(*summary, *options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", report::kProfileReportFile);
@@ -156,14 +181,6 @@ absl::StatusOr<int> ReportProfiles(const std::string& out) {
   std::printf("Report: %s\n", file.c_str());
   if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
   return kExitOk;
-}
-
-absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
-  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
-  if (json.ok()) return json;
-  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
 }
 
 absl::StatusOr<report::TechniqueRecord> ReadTechniqueRecord(const std::string& dir) {
@@ -245,14 +262,13 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (HasDtypes(absl::GetFlag(FLAGS_record))) return ReportDtypes(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
-  const report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
-                                         .registry_sha256 = kRegistrySha256,
-                                         .picture_prefix = ""};
+  const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  if (!options.ok()) return options.status();
   absl::StatusOr<std::string> text =
       IsCalibration(*summary)
-          ? report::RenderCalibration(*summary, options,
+          ? report::RenderCalibration(*summary, *options,
                                       RunsBeside(absl::GetFlag(FLAGS_record), *summary))
-          : report::RenderReport(*summary, options);
+          : report::RenderReport(*summary, *options);
   if (!text.ok()) return text.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string name =
@@ -263,7 +279,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
     std::string pictures = absl::GetFlag(FLAGS_readme_pictures);
     if (pictures.empty()) pictures = out;
-    RETURN_IF_ERROR(RenewReadme(*summary, options, readme, pictures));
+    RETURN_IF_ERROR(RenewReadme(*summary, *options, readme, pictures));
     std::printf("Renewed the generated section of %s\n", readme.c_str());
   }
   if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
@@ -287,8 +303,10 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
     if (!record.ok()) return record.status();
     records.push_back(*std::move(record));
   }
-  const absl::StatusOr<std::vector<report::Page>> pages = report::RenderTechniques(
-      records, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});
+  const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  if (!options.ok()) return options.status();
+  const absl::StatusOr<std::vector<report::Page>> pages =
+      report::RenderTechniques(records, *options);
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);

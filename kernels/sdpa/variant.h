@@ -10,6 +10,7 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_VARIANT_H_
 #define WARPLEDGER_KERNELS_SDPA_VARIANT_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -84,6 +85,15 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
   if (compiled_causal) add("causal");
   if (projected) add("projected");
   return suffix;
+}
+
+// What the instance may be called that a printed configuration runs on for a problem; the first
+// that exists is it. A family that is compiled once for both masks has the second alone.
+inline std::array<std::string, 2> InstanceNames(const std::string& printed, int head_dim,
+                                                bool causal, Dtype dtype, bool projected) {
+  const std::string compiled = CompiledName(printed);
+  return {compiled + InstanceSuffix(head_dim, causal, dtype, projected),
+          compiled + InstanceSuffix(head_dim, false, dtype, projected)};
 }
 
 inline std::string InstanceName(const Config& config) {

@@ -148,6 +148,24 @@ TEST(ProfileReport, WarnsWhenTheKernelsAreNewer) {
   EXPECT_THAT(Page(Summary()), Not(HasSubstr("older than the kernels")));
 }
 
+TEST(ProfileReport, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone) {
+  Json summary = Summary();
+  for (Json& profile : summary["profiles"]) profile["compute_capability"] = "9.0";
+  const auto page = [&](const char* minimal) {
+    RenderOptions tree = {.kernel_source_sha256 = "other"};
+    tree.tree_code = *ParseTreeCode(
+        {{"schema_version", 1},
+         {"nvcc", "13.0.88"},
+         {"archs", {{"sm_90", {{"minimal_scalar", minimal}, {"ladder:kv_tiling", "aa"}}}}}});
+    return *RenderProfileReport(summary, tree);
+  };
+  EXPECT_THAT(page("aa"), Not(HasSubstr("older than the kernels")));
+  EXPECT_THAT(page("aa"), HasSubstr("the machine code of all its 2 instances is the same."));
+  EXPECT_THAT(page("bb"), HasSubstr("> **Warning: this record is older than the kernels.** Since "
+                                    "it was made, the machine code of 1 of its 2 instances "
+                                    "changed: `minimal_scalar`. Counters of what changed"));
+}
+
 TEST(ProfileReport, WithoutMicrobenchmarksItHasNoRoofs) {
   Json summary = Summary();
   summary["ceilings"] = Json::array();

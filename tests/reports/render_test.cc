@@ -285,6 +285,47 @@ TEST(RenderReportTest, WarnsWhenTheRecordIsOlderThanTheKernels) {
   EXPECT_THAT(*RenderReadmeSection(json, other), ::testing::StartsWith("> **Warning"));
 }
 
+// What the synthetic record's kernels compiled to, as if they were this tree's.
+ordered_json CodeOf(const ordered_json& summary) {
+  ordered_json hashes;
+  for (const ordered_json& cell : summary["cells"]) {
+    hashes[cell["config"].get<std::string>()] = cell["code_sha256"];
+  }
+  return {{"schema_version", 1},
+          {"nvcc", summary["provenance"]["toolchain"]["nvcc"]},
+          {"archs", {{"sm_90", hashes}}}};
+}
+
+TEST(RenderReportTest, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone) {
+  ordered_json json = Synthetic();
+  RenderOptions tree = {.kernel_source_sha256 = "another", .registry_sha256 = "another"};
+  tree.tree_code = *ParseTreeCode(CodeOf(json));
+  const std::string fresh = Render(json, tree);
+  EXPECT_THAT(fresh, Not(HasSubstr("Warning")));
+  EXPECT_THAT(fresh, HasSubstr("\n\nSources changed since; the machine code of all its "));
+  EXPECT_THAT(fresh, HasSubstr("instances is the same. The registry of toggles changed since; "));
+  EXPECT_LT(fresh.find("Sources changed"), fresh.find("## "));
+  EXPECT_THAT(*RenderReadmeSection(json, tree), Not(HasSubstr("changed since")));
+
+  // A kernel that was never timed has no figures that could be old.
+  ordered_json code = CodeOf(json);
+  ordered_json untimed = json;
+  untimed["cells"].push_back(json["cells"][0]);
+  untimed["cells"].back()["variant"] = "untimed";
+  untimed["cells"].back()["code_sha256"] = nullptr;
+  for (const char* key : {"p50_us", "ci_low_us", "ci_high_us"})
+    untimed["cells"].back()[key] = nullptr;
+  EXPECT_THAT(Render(untimed, tree), Not(HasSubstr("Warning")));
+
+  code["archs"]["sm_90"]["minimal_scalar"] = "another";
+  tree.tree_code = *ParseTreeCode(code);
+  const std::string stale = Render(json, tree);
+  EXPECT_THAT(stale, HasSubstr("> **Warning: this record is older than the kernels.** Since it "
+                               "was made, the machine code of 1 of its "));
+  EXPECT_THAT(stale, HasSubstr("instances changed: `minimal_scalar`. Figures of what changed"));
+  EXPECT_THAT(*RenderReadmeSection(json, tree), HasSubstr("changed: `minimal_scalar`"));
+}
+
 TEST(RenderReportTest, SaysOfAnArmThatTheKernelsCanNotHaveThatItIsNotApplicableAndWhy) {
   ordered_json json = Synthetic();
   json["design"] = "stage2_plus";

@@ -211,6 +211,30 @@ TEST(TechniquesTest, WarnsOfRecordsThatAreOlderThanTheKernels) {
   EXPECT_THAT(Text(stale, "techniques.md"), HasSubstr("since then the kernels' sources changed"));
 }
 
+TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
+  const ordered_json json = Synthetic();
+  ordered_json hashes;
+  for (const ordered_json& cell : json["cells"]) {
+    hashes[cell["config"].get<std::string>()] = cell["code_sha256"];
+  }
+  hashes["minimal_scalar"] = "another";
+  RenderOptions tree = {.kernel_source_sha256 = "another"};
+  tree.tree_code =
+      *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
+  const std::vector<Page> pages = Pages({{json, nullptr}}, tree);
+  EXPECT_THAT(Text(pages, "techniques/kv_tiling.md"), HasSubstr("> **Warning"));
+  EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Text(pages, "techniques.md"),
+              HasSubstr("**older than the kernels: since then the machine code of 1 of its "));
+  hashes["minimal_scalar"] = std::string(64, '0');
+  tree.tree_code =
+      *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
+  const std::vector<Page> fresh = Pages({{json, nullptr}}, tree);
+  EXPECT_THAT(Text(fresh, "techniques/kv_tiling.md"), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Text(fresh, "techniques.md"),
+              HasSubstr("| of these kernels. Sources changed since; the machine code of all its "));
+}
+
 TEST(TechniquesTest, RefusesRecordsThatDontGoTogether) {
   EXPECT_FALSE(RenderTechniques({}, {}).ok());
   EXPECT_THAT(
