@@ -293,7 +293,8 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
 std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
 
 std::string DesignLink(const Summary& summary, std::string_view up) {
-  return Cat("[", summary.design, "](", up, ReportFileName(summary.design), ")");
+  return Cat("[", summary.design, "](", up,
+             ReportFileName(summary.design, summary.provenance.cache), ")");
 }
 
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {

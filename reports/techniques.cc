@@ -164,6 +164,11 @@ absl::StatusOr<std::vector<Page>> RenderTechniques(const std::vector<TechniqueRe
     if (!summary.ok()) return summary.status();
     absl::StatusOr<MachineCode> code = ParseMachineCode(input.codegen);
     if (!code.ok()) return code.status();
+    if (summary->IsCold()) {
+      return absl::InvalidArgumentError(Cat("the record ", summary->run_id,
+                                            " was measured with a cold L2, and the pages speak of "
+                                            "a warm one; leave it out"));
+    }
     for (const ReadRecord& other : records) {
       if (other.summary.gpu_slug != summary->gpu_slug) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",

@@ -7,7 +7,7 @@
 // inputs give the same bytes, in the order of the records given. Every figure is computed.
 //
 // Errors: InvalidArgument when no record is given, two are of one design, the records are of
-// several GPUs, or one can't be read; nothing is rendered by halves.
+// several GPUs, one's L2 was cold, or one can't be read; nothing is rendered by halves.
 //
 //   absl::StatusOr<std::vector<Page>> pages = RenderTechniques({{summary, codegen}}, options);
 //   for (const Page& page : *pages) Write(out + "/" + page.path, page.text);

@@ -67,8 +67,8 @@ bool IsCalibration(const nlohmann::ordered_json& summary) {
   return summary["design"] == ablations::kCalibrateDesign;
 }
 
-// The summaries of the records that lie beside the calibration at `dir`: what was judged
-// before. One that can't be read is no reason to withhold the calibration's page.
+// The summaries of the records of its cache mode that lie beside the calibration at `dir`: what
+// was judged before. One that can't be read is no reason to withhold the calibration's page.
 report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
   report::OtherRuns out = {.summaries = {}, .gate_tolerance = ablations::GateOptions{}.tolerance};
   std::error_code ignored;
@@ -89,7 +89,8 @@ report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_jso
     if (!summary.ok()) {
       std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
                    std::string(summary.status().message()).c_str());
-    } else if (summary->gpu_slug == calibration["gpu"]) {
+    } else if (summary->gpu_slug == calibration["gpu"] &&
+               summary->provenance.cache == calibration["provenance"]["cache"]) {
       out.summaries.push_back(*std::move(summary));
     }
   }
@@ -257,7 +258,8 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string name =
       IsCalibration(*summary) ? "calibration" : (*summary)["design"].get<std::string>();
-  const std::string file = absl::StrCat(out, "/", report::ReportFileName(name));
+  const std::string file = absl::StrCat(
+      out, "/", report::ReportFileName(name, (*summary)["provenance"]["cache"].get<std::string>()));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {

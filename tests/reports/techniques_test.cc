@@ -221,6 +221,11 @@ TEST(TechniquesTest, RefusesRecordsThatDontGoTogether) {
   other["design"] = "one_on";
   EXPECT_THAT(RenderTechniques({{Synthetic(), nullptr}, {other, nullptr}}, {}).status().ToString(),
               HasSubstr("of two GPUs"));
+  other = Synthetic();
+  other["design"] = "one_on";
+  other["provenance"]["cache"] = "cold";
+  EXPECT_THAT(RenderTechniques({{Synthetic(), nullptr}, {other, nullptr}}, {}).status().ToString(),
+              HasSubstr("with a cold L2"));
   EXPECT_THAT(RenderTechniques({{Synthetic(), {{"instances", 3}}}}, {}).status().ToString(),
               HasSubstr("codegen.json: instances must be an array"));
 }
