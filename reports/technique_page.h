@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
-#include "reports/machine_code.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
 
@@ -24,7 +23,6 @@ inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::
 
 struct ReadRecord {
   Summary summary;
-  MachineCode code;
   std::vector<std::string> changed;  // since it was made
 };
 

@@ -167,23 +167,13 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
   return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
 }
 
-absl::StatusOr<report::TechniqueRecord> ReadTechniqueRecord(const std::string& dir) {
+absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& dir) {
   const std::string summary_file = absl::StrCat(dir, "/", ablations::kSummaryFile);
-  if (!std::filesystem::exists(summary_file)) {
-    return absl::NotFoundError(absl::StrCat(summary_file,
-                                            " is not there; write it with "
-                                            "`warpledger judge --record=",
-                                            dir, "`"));
-  }
-  absl::StatusOr<nlohmann::ordered_json> summary = ReadJson(summary_file);
-  if (!summary.ok()) return summary.status();
-  report::TechniqueRecord record = {.summary = *std::move(summary), .codegen = nullptr};
-  const std::string codegen_file = absl::StrCat(dir, "/", ablations::kCodegenFile);
-  if (!std::filesystem::exists(codegen_file)) return record;
-  absl::StatusOr<nlohmann::ordered_json> codegen = ReadJson(codegen_file);
-  if (!codegen.ok()) return codegen.status();
-  record.codegen = *std::move(codegen);
-  return record;
+  if (std::filesystem::exists(summary_file)) return ReadJson(summary_file);
+  return absl::NotFoundError(absl::StrCat(summary_file,
+                                          " is not there; write it with "
+                                          "`warpledger judge --record=",
+                                          dir, "`"));
 }
 
 bool HasDtypes(const std::string& dir) {
@@ -283,14 +273,14 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
   }
-  std::vector<report::TechniqueRecord> records;
+  std::vector<nlohmann::ordered_json> summaries;
   for (const std::string& dir : dirs) {
-    absl::StatusOr<report::TechniqueRecord> record = ReadTechniqueRecord(dir);
-    if (!record.ok()) return record.status();
-    records.push_back(*std::move(record));
+    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
+    if (!summary.ok()) return summary.status();
+    summaries.push_back(*std::move(summary));
   }
   const absl::StatusOr<std::vector<report::Page>> pages = report::RenderTechniques(
-      records, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});
+      summaries, {.kernel_source_sha256 = kKernelSourceSha256, .registry_sha256 = kRegistrySha256});
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);
