@@ -70,6 +70,8 @@ void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, T
   const auto gpu_json = provenance->find("gpu");
   if (gpu_json == provenance->end()) return;
   if (TextOf(*gpu_json, "name") != gpu) return;
+  // The counters beside them are of a warm L2.
+  if (TextOf(*provenance, "cache") == kCacheCold) return;
   const std::string created = TextOf(*provenance, "created_utc");
   const bool cumulative = IsCumulative(TextOf(summary, "design"));
   for (const Json& cell : *cells) {

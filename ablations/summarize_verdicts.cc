@@ -58,10 +58,10 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
   const std::optional<analysis::VarianceSplit> split =
       analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
 
-  // A prediction speaks of one shape and of its ladder's order, or of a technique
-  // alone beyond the ladder, and only sound evidence can test it.
+  // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a
+  // technique alone beyond the ladder, and only sound evidence can test it.
   const bool predicted_here =
-      row.predicted.shape == claim.shape->name &&
+      row.predicted.shape == claim.shape->name && index.run().cache == kCacheWarm &&
       (IsCumulative(index.run().design) || IsPredictedBeyondLadder(row, claim.candidate));
   const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                      judgement.verdict != analysis::Verdict::kInvalid &&

@@ -27,13 +27,21 @@ from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
 def figures(summary):
     """{name: function without arguments that returns the figure}, in drawing order."""
-    out = {}
     if isinstance(summary, ProfileSummary):
+        out = {}
         if any(launch["flop_per_s"] for launch in summary.launches):
             out["profile_roofline"] = lambda: roofline.draw(summary)
         for shape in summary.shape_names():
             out[f"profile_stalls_{shape}"] = lambda shape=shape: stalls.draw(summary, shape)
         return out
+    # So that they stand beside those of the record with a warm L2; the reports link them so.
+    suffix = "_cold" if summary.cache == "cold" else ""
+    return {name + suffix: draw for name, draw in design_figures(summary).items()}
+
+
+def design_figures(summary):
+    """As figures(), of a design, whatever the cache mode was."""
+    out = {}
     if throughput.panels(summary):
         out[f"{summary.design}_throughput"] = lambda: throughput.draw(summary)
     if summary.attribution:

@@ -45,8 +45,6 @@ class Cases {
   std::string missing_;
 };
 
-bool IsCold(const Summary& summary) { return summary.provenance.cache == "cold"; }
-
 // Microseconds of a part by name; `c` is asked for every case that it needs.
 double PartUs(std::string_view part, const Summary& summary, const Shape& shape,
               const KernelWork& work, Cases& c) {
@@ -59,10 +57,10 @@ double PartUs(std::string_view part, const Summary& summary, const Shape& shape,
     const Floor* floor = summary.FindFloor(shape.name);
     return floor != nullptr && floor->p50_us.value ? *floor->p50_us.value : c(kEmptyNode);
   }
-  if (part == "first load") return c(IsCold(summary) ? kDramLatency : kL2Latency) * us_per_cycle;
+  if (part == "first load") return c(summary.IsCold() ? kDramLatency : kL2Latency) * us_per_cycle;
   if (part == "loads") {
     const double l2_us = bytes_us(work.load_bytes, c(kL2Rate));
-    if (!IsCold(summary)) return l2_us;
+    if (!summary.IsCold()) return l2_us;
     return std::max(l2_us, bytes_us(shape.min_bytes - work.store_bytes, c(kDramRate)));
   }
   if (part == "Q Kᵀ") return 2 * work.scores * head_dim / c(kQkRate) * us_per_cycle;
@@ -143,7 +141,7 @@ std::string BudgetFormulas(const Summary& summary) {
                ? Cat(Code(name), " (not quoted)")
                : Cat(Code(name), " (", FormatSignificant(row->value, 4), " ", row->unit, ")");
   };
-  const bool cold = IsCold(summary);
+  const bool cold = summary.IsCold();
   return Cat(
       "- **launch**: the record's own empty kernel in a graph, else ", value(kEmptyNode),
       ". With dependent launch what is left of it: ", value(kDependentNode), " less the work of ",

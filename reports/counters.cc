@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/sdpa/config.h"
 #include "reports/text.h"
 
 namespace warpledger::report {
@@ -105,6 +106,37 @@ std::optional<double> LongScoreboardStalls(const Json& p) { return Stalled(p, "l
 
 namespace {
 
+constexpr Counter kCounters[] = {
+    {"l2_traffic", "L2 traffic, bytes", "L2 traffic", &L2Bytes},
+    {"shared_wavefronts", "loads' and stores' passes through shared memory",
+     "shared-memory wavefronts", &SharedWavefronts},
+    {"bank_conflicts", "bank conflicts", "bank conflicts", &BankConflicts},
+    {"instructions", "all instructions", "all instructions", &Instructions},
+    {"load_store_instructions", "load and store instructions", "load and store instructions",
+     &LoadStore},
+    {"fma_instructions", "FMA instructions", "FMA instructions", &FmaInstructions},
+    {"mufu_instructions", "MUFU instructions", "MUFU instructions", &MufuInstructions},
+    {"barrier_stalls", "waiting at barriers, warp-cycles", "barrier stalls", &BarrierStalls},
+    {"l2_stalls", "waiting for L2, warp-cycles", "stalls on L2", &LongScoreboardStalls},
+    {"sms_busy", "SMs' busy share, percent", "SMs' busy share", &Busy},
+    {"tensor_busy", "tensor cores' busy share, percent", "", &Tensor},
+};
+
+constexpr const Counter* Find(std::string_view id) {
+  for (const Counter& counter : kCounters) {
+    if (counter.id == id) return &counter;
+  }
+  return nullptr;
+}
+
+constexpr bool EveryClaimNamesACounter() {
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.counter_claim.counter.empty() && !Find(row.counter_claim.counter)) return false;
+  }
+  return true;
+}
+static_assert(EveryClaimNamesACounter(), "toggles.def: a counter_claim names no counter of these");
+
 // Calls `visit(reason, warp-cycles per instruction)` for each reason that was read.
 template <typename Visit>
 void ForEachReason(const Json& profile, Visit visit) {
@@ -120,6 +152,10 @@ void ForEachReason(const Json& profile, Visit visit) {
 }
 
 }  // namespace
+
+absl::Span<const Counter> Counters() { return kCounters; }
+
+const Counter* FindCounter(std::string_view id) { return Find(id); }
 
 std::optional<double> CyclesPerInstruction(const Json& profile) {
   double all = 0;

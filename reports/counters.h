@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
+
 namespace warpledger::report {
 
 // A profile of the summary.
@@ -45,6 +47,17 @@ std::optional<double> MufuInstructions(const ProfileJson& profile);
 std::optional<double> FmaInstructions(const ProfileJson& profile);
 std::optional<double> BarrierStalls(const ProfileJson& profile);
 std::optional<double> LongScoreboardStalls(const ProfileJson& profile);
+
+// A counter that the registry's claims may name, or that is looked at beside them.
+struct Counter {
+  std::string_view id;       // as a CounterClaim of the registry names it
+  std::string_view claimed;  // in words, for a claim
+  std::string_view besides;  // as what moved besides; empty: not looked at there
+  std::optional<double> (*read)(const ProfileJson& profile);
+};
+absl::Span<const Counter> Counters();
+// Null where none is called so.
+const Counter* FindCounter(std::string_view id);
 
 // Warp-cycles per instruction issued, all reasons and the issue itself.
 std::optional<double> CyclesPerInstruction(const ProfileJson& profile);

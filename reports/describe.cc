@@ -42,6 +42,12 @@ std::string DescribeShape(const Shape& shape) {
              FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
 }
 
+std::string_view CacheSuffix(std::string_view cache) { return cache == kColdCache ? "_cold" : ""; }
+
+std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name) {
+  return Cat(prefix, name, CacheSuffix(summary.provenance.cache), ".svg");
+}
+
 std::vector<const Shape*> ShapesMainFirst(const Summary& summary) {
   const Shape& main = summary.MainShape();
   std::vector<const Shape*> out = {&main};

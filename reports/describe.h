@@ -31,6 +31,12 @@ std::string_view StepId(const Cell& cell);
 std::string StepLabel(const Cell& cell);
 std::string DescribeShape(const Shape& shape);
 
+// What names of pages and pictures end with, so that a record with a cold L2 has its own beside
+// those of the warm one: "_cold", else "".
+std::string_view CacheSuffix(std::string_view cache);
+// "plots/effects.svg" for "effects" and the prefix "plots/"; as plots/render.py names the file.
+std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name);
+
 // Shapes in the record's order, except that the main one comes first.
 std::vector<const Shape*> ShapesMainFirst(const Summary& summary);
 // Toggles in ladder order, each once.

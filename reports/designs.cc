@@ -245,6 +245,9 @@ std::string DesignTitle(const Summary& summary) {
 }
 
 std::string DesignSummary(const Summary& summary, std::string_view picture_prefix) {
+  const auto picture = [&](std::string_view name) {
+    return PicturePath(summary, picture_prefix, name);
+  };
   const Shape& main = summary.MainShape();
   std::string out = "## Summary\n\n";
   if (IsFactorial(summary)) {
@@ -258,21 +261,22 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
   if (IsFactorial(summary)) {
     for (const Shape* shape : ShapesMainFirst(summary)) {
       if (!AttributionAt(summary, *shape)[0]->total_log) continue;
-      Append(&out, "![Shapley shares at ", shape->name, "](", picture_prefix, "factorial_",
-             shape->name, ".svg)\n\n");
+      Append(&out, "![Shapley shares at ", shape->name, "](",
+             picture(Cat("factorial_", shape->name)), ")\n\n");
       if (std::none_of(summary.interactions.begin(), summary.interactions.end(),
                        [&](const Interaction& row) {
                          return row.shape == shape->name && row.ratio.value.has_value();
                        })) {
         continue;
       }
-      Append(&out, "![Interactions at ", shape->name, "](", picture_prefix,
-             "factorial_interactions_", shape->name, ".svg)\n\n");
+      Append(&out, "![Interactions at ", shape->name, "](",
+             picture(Cat("factorial_interactions_", shape->name)), ")\n\n");
     }
   } else {
-    Append(&out, "![Effect of each toggle at each shape](", picture_prefix, summary.design,
-           "_effects.svg)\n\n![Verdict of each toggle at each shape](", picture_prefix,
-           summary.design, "_matrix.svg)\n\n");
+    Append(&out, "![Effect of each toggle at each shape](",
+           picture(Cat(summary.design, "_effects")),
+           ")\n\n![Verdict of each toggle at each shape](", picture(Cat(summary.design, "_matrix")),
+           ")\n\n");
   }
   out.pop_back();  // one empty line between sections is put by the caller
   return out;

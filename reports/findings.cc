@@ -224,15 +224,16 @@ std::string HowToReadSection(const Summary& summary) {
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {
   const std::string_view main = summary.MainShape().name;
-  std::string out = Cat("## Pictures\n\n![Ladder at ", main, "](", picture_prefix, "ladder_", main,
-                        ".svg)\n\n![Effect of each step at each shape](", picture_prefix,
-                        "effects.svg)\n\n![Verdict of each step at each shape](", picture_prefix,
-                        "matrix.svg)\n");
+  const auto picture = [&](std::string_view name) {
+    return PicturePath(summary, picture_prefix, name);
+  };
+  std::string out = Cat("## Pictures\n\n![Ladder at ", main, "](", picture(Cat("ladder_", main)),
+                        ")\n\n![Effect of each step at each shape](", picture("effects"),
+                        ")\n\n![Verdict of each step at each shape](", picture("matrix"), ")\n");
   std::vector<std::string> others;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     if (shape->name == main) continue;
-    others.push_back(
-        Cat("[", Code(shape->name), "](", picture_prefix, "ladder_", shape->name, ".svg)"));
+    others.push_back(Cat("[", Code(shape->name), "](", picture(Cat("ladder_", shape->name)), ")"));
   }
   if (!others.empty()) {
     Append(&out, "\nThe ladder at the other shapes: ", JoinWords(others), ".\n");

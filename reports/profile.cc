@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "reports/counters.h"
 #include "reports/describe.h"
 #include "reports/staleness.h"
@@ -67,20 +66,6 @@ std::string_view Meaning(std::string_view reason) {
   if (reason == "gmma") return "waits for wgmma";
   return "";
 }
-
-// What is looked at besides the counter of a claim.
-constexpr std::pair<std::string_view, std::optional<double> (*)(const Json&)> kBesides[] = {
-    {"L2 traffic", &L2Bytes},
-    {"shared-memory wavefronts", &SharedWavefronts},
-    {"bank conflicts", &BankConflicts},
-    {"all instructions", &Instructions},
-    {"load and store instructions", &LoadStore},
-    {"FMA instructions", &FmaInstructions},
-    {"MUFU instructions", &MufuInstructions},
-    {"barrier stalls", &BarrierStalls},
-    {"stalls on L2", &LongScoreboardStalls},
-    {"SMs' busy share", &Busy},
-};
 
 struct Page {
   const Json& json;
@@ -240,7 +225,7 @@ std::string StallLegend(const Page& page) {
 
 enum class Moved { kUnread, kAsClaimed, kOpposite, kUnmoved };
 
-Moved Compare(const CounterClaim& claim, std::optional<double> before,
+Moved Compare(const sdpa::CounterClaim& claim, std::optional<double> before,
               std::optional<double> after) {
   if (!before || !after) return Moved::kUnread;
   const double base = std::max(std::fabs(*before), 1e-300);
@@ -270,13 +255,13 @@ std::string Factor(double before, double after) {
 }
 
 // Of the other counters, the one that moved most: a claim may come true at a price.
-std::string MovedBesides(const CounterClaim& claim, const Json& base, const Json& candidate) {
+std::string MovedBesides(const Counter& claimed, const Json& base, const Json& candidate) {
   std::string out(kNone);
   double most = std::log(1 + kUnmoved);
-  for (const auto& [name, read] : kBesides) {
-    if (read == claim.read) continue;
-    const std::optional<double> before = read(base);
-    const std::optional<double> after = read(candidate);
+  for (const Counter& counter : Counters()) {
+    if (counter.besides.empty() || counter.id == claimed.id) continue;
+    const std::optional<double> before = counter.read(base);
+    const std::optional<double> after = counter.read(candidate);
     // What hardly occurs is noise, whatever its factor.
     if (!before || !after || std::max(*before, *after) < kTooFew) continue;
     // What appears or vanishes moved by more than any factor, whose logarithm is below
@@ -286,8 +271,8 @@ std::string MovedBesides(const CounterClaim& claim, const Json& base, const Json
         one_is_none ? std::max(*before, *after) : std::fabs(std::log(*after / *before));
     if (moved <= most) continue;
     most = moved;
-    out = one_is_none ? Cat(name, " ", Compact(before), " → ", Compact(after))
-                      : Cat(name, " ", Factor(*before, *after));
+    out = one_is_none ? Cat(counter.besides, " ", Compact(before), " → ", Compact(after))
+                      : Cat(counter.besides, " ", Factor(*before, *after));
   }
   return out;
 }
@@ -307,26 +292,26 @@ std::string ClaimSection(const Page& page) {
     const std::string toggle = step.at("toggle").get<std::string>();
     const sdpa::ToggleRow* row = FindToggle(toggle);
     if (row == nullptr) continue;
-    for (const CounterClaim& claim : CounterClaims()) {
-      if (claim.toggle != row->field) continue;
-      Append(&claims, "- ", Code(toggle), ": ", row->claim, " Guessed before: ", row->predicted.why,
-             row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
-      for (const std::string& shape : page.shapes) {
-        const Json* base = page.Find(step.at("base").get<std::string>(), shape);
-        const Json* candidate = page.Find(step.at("candidate").get<std::string>(), shape);
-        if (base == nullptr || candidate == nullptr) continue;
-        const auto before = claim.read(*base);
-        const auto after = claim.read(*candidate);
-        const Moved moved = Compare(claim, before, after);
-        read += moved != Moved::kUnread;
-        held += moved == Moved::kAsClaimed;
-        table.AddRow({Code(toggle), Cat(claim.rises ? "more: " : "less: ", claim.counter),
-                      Code(shape), Compact(before), Compact(after),
-                      moved == Moved::kUnread || *before <= 0 || *after <= 0
-                          ? std::string(Says(moved))
-                          : Cat(Says(moved), ", ", Factor(*before, *after)),
-                      MovedBesides(claim, *base, *candidate)});
-      }
+    const sdpa::CounterClaim& claim = row->counter_claim;
+    const Counter* counter = FindCounter(claim.counter);
+    if (counter == nullptr) continue;
+    Append(&claims, "- ", Code(toggle), ": ", row->claim, " Guessed before: ", row->predicted.why,
+           row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
+    for (const std::string& shape : page.shapes) {
+      const Json* base = page.Find(step.at("base").get<std::string>(), shape);
+      const Json* candidate = page.Find(step.at("candidate").get<std::string>(), shape);
+      if (base == nullptr || candidate == nullptr) continue;
+      const auto before = counter->read(*base);
+      const auto after = counter->read(*candidate);
+      const Moved moved = Compare(claim, before, after);
+      read += moved != Moved::kUnread;
+      held += moved == Moved::kAsClaimed;
+      table.AddRow({Code(toggle), Cat(claim.rises ? "more: " : "less: ", counter->claimed),
+                    Code(shape), Compact(before), Compact(after),
+                    moved == Moved::kUnread || *before <= 0 || *after <= 0
+                        ? std::string(Says(moved))
+                        : Cat(Says(moved), ", ", Factor(*before, *after)),
+                    MovedBesides(*counter, *base, *candidate)});
     }
   }
   if (read == 0) return "";
@@ -480,38 +465,6 @@ std::string Render(const Json& summary, const RenderOptions& options) {
 }
 
 }  // namespace
-
-absl::Span<const CounterClaim> CounterClaims() {
-  using sdpa::Config;
-  static constexpr CounterClaim kClaims[] = {
-      {&Config::kv_tiling, "L2 traffic, bytes", false, &L2Bytes},
-      {&Config::tile_m32_warps4, "L2 traffic, bytes", false, &L2Bytes},
-      {&Config::warp_shuffle, "waiting at barriers, warp-cycles", false, &BarrierStalls},
-      {&Config::vector_loads, "load and store instructions", false, &LoadStore},
-      {&Config::wmma_qk, "all instructions", false, &Instructions},
-      {&Config::cp_async_stages, "waiting for L2, warp-cycles", false, &LongScoreboardStalls},
-      {&Config::wmma_pv, "all instructions", false, &Instructions},
-      {&Config::wgmma, "loads' and stores' passes through shared memory", false, &SharedWavefronts},
-      {&Config::kv_ring_stages, "tensor cores' busy share, percent", true, &Tensor},
-      {&Config::softmax_overlap, "tensor cores' busy share, percent", true, &Tensor},
-      {&Config::consumer_warpgroups, "L2 traffic, bytes", false, &L2Bytes},
-      {&Config::ping_pong, "tensor cores' busy share, percent", true, &Tensor},
-      {&Config::dynamic_schedule, "SMs' busy share, percent", true, &Busy},
-      {&Config::softmax_in_registers, "loads' and stores' passes through shared memory", false,
-       &SharedWavefronts},
-      {&Config::smem_layout, "bank conflicts", true, &BankConflicts},
-      {&Config::xor_swizzle, "bank conflicts", false, &BankConflicts},
-      {&Config::exp_method, "MUFU instructions", false, &MufuInstructions},
-      {&Config::mma_sync, "waiting at barriers, warp-cycles", false, &BarrierStalls},
-      {&Config::mma_v_ldmatrix_trans, "load and store instructions", false, &LoadStore},
-      {&Config::mma_p_registers, "load and store instructions", false, &LoadStore},
-      {&Config::mma_q_registers, "load and store instructions", false, &LoadStore},
-      {&Config::mma_smem_layout, "bank conflicts", false, &BankConflicts},
-      {&Config::mma_cp_async_stages, "waiting for L2, warp-cycles", false, &LongScoreboardStalls},
-      {&Config::mma_exp, "MUFU instructions", false, &MufuInstructions},
-  };
-  return kClaims;
-}
 
 std::string BoundBy(const ProfileJson& profile) {
   const auto busy = Busy(profile);

@@ -16,28 +16,15 @@
 #define WARPLEDGER_REPORTS_PROFILE_H_
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "kernels/sdpa/config.h"
 #include "reports/counters.h"
 #include "reports/render.h"
 
 namespace warpledger::report {
 
 inline constexpr char kProfileReportFile[] = "profile.md";
-
-// What a toggle's claim means for a counter, if it is true.
-struct CounterClaim {
-  sdpa::ToggleField toggle;
-  std::string_view counter;  // in words
-  bool rises;                // else it falls
-  std::optional<double> (*read)(const ProfileJson& profile);
-};
-absl::Span<const CounterClaim> CounterClaims();
 
 // "tensor cores 71%", "latency: wait 35%", "idle SMs: 24 CTAs, 15% busy".
 // What bounds a kernel, by the rule that the page states.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Makes all that is committed under reports/ and in README.md from the records.
 
-Of each GPU and design the newest record under reports/data counts: it is
-judged (its summary.json), and reported with pictures into reports/<gpu>. So
-are the newest microbenchmarks and profiles, the newest study of data types (of
-the CPU), the comparison of the two newest ladders, a page per technique from
-all of these designs, and, from the newest ladder of all, the generated part of
-README.md.
+Of each GPU, design and cache mode the newest record under reports/data counts:
+it is judged (its summary.json), and reported with pictures into reports/<gpu>.
+So are the newest microbenchmarks and profiles, the newest study of data types
+(of the CPU), the comparison of the two newest ladders, a page per technique
+from all of these designs, and, from the newest ladder of all, the generated
+part of README.md. These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
@@ -29,12 +29,12 @@ class StepFailed(Exception):
 
 
 def runs():
-    """{(gpu slug, design): folders of its records, oldest first}."""
+    """{(gpu slug, design, cache mode): folders of its records, oldest first}."""
     found = {}
     for path in DATA.glob("*/*/run.json"):
         run = json.loads(path.read_text(encoding="utf-8"))
-        found.setdefault((path.parent.parent.name, run["design"]), []).append(
-            (run["created_utc"], path.parent))
+        key = (path.parent.parent.name, run["design"], run["cache"])
+        found.setdefault(key, []).append((run["created_utc"], path.parent))
     return {key: [folder for _, folder in sorted(entries)] for key, entries in found.items()}
 
 
@@ -76,23 +76,25 @@ def regenerate(program, out, say=lambda line: None):
             shutil.rmtree(scratch, ignore_errors=True)
 
     all_runs = runs()
-    for (gpu, design), folders in sorted(all_runs.items()):
+    for (gpu, design, cache), folders in sorted(all_runs.items()):
         record = folders[-1]
         summary = (record / "summary.json").relative_to(ROOT)
-        say(f"{gpu}: {design}, judged")
+        say(f"{gpu}: {design} ({cache}), judged")
         (out / summary).parent.mkdir(parents=True, exist_ok=True)
         call(program, "judge", f"--record={record}", f"--out={out / summary}")
         made.add(summary)
     # A calibration's page quotes the verdicts of the other designs.
-    for (gpu, design), folders in sorted(all_runs.items()):
+    for (gpu, design, cache), folders in sorted(all_runs.items()):
         record = folders[-1]
-        into(gpu, design, program, "report", f"--record={record}",
+        into(gpu, f"{design} ({cache})", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
-    for gpu in sorted({gpu for gpu, _ in all_runs}):
+    warm = {(gpu, design): folders for (gpu, design, cache), folders in all_runs.items()
+            if cache == "warm"}
+    for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
-        designs = sorted((design != "ladder", design) for of, design in all_runs
+        designs = sorted((design != "ladder", design) for of, design in warm
                          if of == gpu and design != "calibrate")
-        judged = [all_runs[gpu, design][-1] for _, design in designs]
+        judged = [warm[gpu, design][-1] for _, design in designs]
         into(gpu, "techniques", program, "techniques",
              f"--record={','.join(str(folder) for folder in judged)}",
              lambda folder: f"--out={folder}")
@@ -105,12 +107,12 @@ def regenerate(program, out, say=lambda line: None):
     for place, record in newest("*/dtypes-*/dtypes.json").items():
         into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
-    for (gpu, design), folders in sorted(all_runs.items()):
+    for (gpu, design), folders in sorted(warm.items()):
         if design == "ladder" and len(folders) > 1:
             into(gpu, "two ladders compared", program, "compare", f"--a={folders[-2]}",
                  f"--b={folders[-1]}", lambda folder: f"--out={folder / 'compare.md'}")
 
-    ladders = [folders[-1] for (_, design), folders in all_runs.items() if design == "ladder"]
+    ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
         ladder = max(ladders, key=lambda folder: folder.name)
         say("README.md")

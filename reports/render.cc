@@ -1,6 +1,7 @@
 #include "reports/render.h"
 
 #include "absl/status/status.h"
+#include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/staleness.h"
 #include "reports/summary_view.h"
@@ -54,9 +55,15 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   const bool ladder = summary->design == kLadder;
   std::string out =
       Cat("# ", ladder ? "Optimisation ladder" : DesignTitle(*summary), " on ",
-          summary->provenance.gpu_name, ", ", Date(*summary), "\n\nWritten from the record `",
-          summary->run_id, "` (design `", summary->design,
+          summary->provenance.gpu_name, summary->IsCold() ? " with a cold L2" : "", ", ",
+          Date(*summary), "\n\nWritten from the record `", summary->run_id, "` (design `",
+          summary->design,
           "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  if (summary->IsCold()) {
+    out +=
+        "Launches rotate over so many input sets that each finds its own gone from the L2, so no "
+        "time here can be set beside one of a record with a warm L2.\n\n";
+  }
   const Staleness staleness = StalenessOf(*summary, options);
   const std::string warning = WarningSection(*summary, staleness);
   if (!warning.empty()) Append(&out, warning, "\n");
@@ -84,13 +91,13 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   return out + ProvenanceSection(*summary);
 }
 
-std::string ReportFileName(std::string_view design) {
+std::string ReportFileName(std::string_view design, std::string_view cache) {
   std::string name(design);
   for (char& c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
     if (!plain) c = '-';
   }
-  return Cat(name, ".md");
+  return Cat(name, CacheSuffix(cache), ".md");
 }
 
 absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& json,
@@ -102,12 +109,16 @@ absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& js
         Cat("the README shows a ladder, and this record is of design `", summary->design,
             "`; leave --readme out"));
   }
+  if (summary->IsCold()) {
+    return absl::InvalidArgumentError(
+        "the README shows a ladder with a warm L2, and this record's was cold; leave --readme out");
+  }
   const Shape& main = summary->MainShape();
   const std::string warning = WarningSection(*summary, StalenessOf(*summary, options));
   std::string out;
   if (!warning.empty()) Append(&out, warning, "\n");
   Append(&out, "![Ladder at ", main.name, " on ", summary->provenance.gpu_name, "](",
-         options.picture_prefix, "ladder_", main.name, ".svg)\n\n",
+         PicturePath(*summary, options.picture_prefix, Cat("ladder_", main.name)), ")\n\n",
          ProgressSentence(*summary, main), " (", summary->provenance.gpu_name, ", ", Date(*summary),
          ", ", main.dtype, ", `", summary->provenance.cache, "` L2.)\n\n",
          CompactLadder(*summary, main));

@@ -40,13 +40,13 @@ struct RenderOptions {
 absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& summary,
                                          const RenderOptions& options);
 
-// What the report's file is called: the design's name and ".md", with what a
-// file name can't hold replaced.
-std::string ReportFileName(std::string_view design);
+// What the report's file is called: the design's name, "_cold" where the record's `cache` is that,
+// and ".md", with what a file name can't hold replaced.
+std::string ReportFileName(std::string_view design, std::string_view cache);
 
-// InvalidArgument for a record that is no ladder. The main picture, the ladder at the main shape
-// and a sentence per verdict. The text has no markers; ReplaceGeneratedSection() keeps those of the
-// README.
+// InvalidArgument for a record that is no ladder, or one with a cold L2. The main picture, the
+// ladder at the main shape and a sentence per verdict. The text has no markers;
+// ReplaceGeneratedSection() keeps those of the README.
 absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& summary,
                                                 const RenderOptions& options);
 

@@ -119,8 +119,9 @@ std::string SmallShapesSection(const Summary& summary, std::string_view picture_
       BudgetFormulas(summary));
   for (const Shape* shape : ShapesMainFirst(summary)) {
     Append(&out, "\n### ", Code(shape->name), ", step by step\n\n", DescribeShape(*shape),
-           ".\n\n![Steps at ", shape->name, "](", picture_prefix, summary.design, "_ladder_",
-           shape->name, ".svg)\n\n", TimeTable(summary, *shape), "\nThe budget, µs:\n\n",
+           ".\n\n![Steps at ", shape->name, "](",
+           PicturePath(summary, picture_prefix, Cat(summary.design, "_ladder_", shape->name)),
+           ")\n\n", TimeTable(summary, *shape), "\nThe budget, µs:\n\n",
            BudgetTable(summary, *shape));
   }
   return out;

@@ -29,6 +29,9 @@ namespace warpledger::report {
 
 inline constexpr int64_t kSummarySchemaVersion = 1;
 
+// The provenance's `cache` where each launch finds an L2 that has forgotten its inputs.
+inline constexpr std::string_view kColdCache = "cold";
+
 // In the order in which the report lists them.
 inline constexpr std::string_view kVerdictNames[] = {
     "ADOPT",        "REAL_BELOW_GATE", "NEUTRAL", "REGRESSION",
@@ -272,6 +275,8 @@ struct Summary {
   const Verdict* FindVerdict(std::string_view candidate, std::string_view shape) const;
   const Floor* FindFloor(std::string_view shape) const;
   const MicroValue* FindMicro(std::string_view name) const;
+
+  bool IsCold() const { return provenance.cache == kColdCache; }
 
   // mission_b where the record has it, else the record's last shape.
   const Shape& MainShape() const;

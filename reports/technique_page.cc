@@ -150,6 +150,9 @@ std::string SharePart(const std::vector<ReadRecord>& records, std::string_view t
 std::string Change(const std::string& before, const std::string& after) {
   return before == after ? before : Cat(before, " → ", after);
 }
+std::string Counts(const BeforeAfter& count) {
+  return Change(FormatInteger(count.before), FormatInteger(count.after));
+}
 
 std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement>& judged) {
   constexpr size_t kMostOpcodes = 5;
@@ -191,17 +194,13 @@ std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement
         Change(FormatKib(before->smem_bytes), FormatKib(after->smem_bytes)),
         Change(FormatInteger(before->spill_bytes), FormatInteger(after->spill_bytes)),
         Change(FormatInteger(before->ctas_per_sm), FormatInteger(after->ctas_per_sm))};
-    const Opcodes* off = record->code.Find(before->code_sha256);
-    const Opcodes* on = record->code.Find(after->code_sha256);
-    if (off != nullptr && on != nullptr) {
-      cells.push_back(Change(Cat(CountAll(*off)), Cat(CountAll(*on))));
-      if (!evidence.empty()) {
-        cells.push_back(Change(Cat(CountMatching(*off, row.evidence.sass)),
-                               Cat(CountMatching(*on, row.evidence.sass))));
-      }
+    if (const auto& change = verdict->change; change && change->instructions.before) {
+      cells.push_back(Counts(change->instructions));
+      if (!evidence.empty()) cells.push_back(Counts(change->evidence));
       std::vector<std::string> opcodes;
-      for (const OpcodeChange& change : LargestChanges(*off, *on, kMostOpcodes)) {
-        opcodes.push_back(Cat(Code(change.opcode), " ", change.before, " → ", change.after));
+      for (const CodeChange::Opcode& opcode : change->opcodes) {
+        if (opcodes.size() == kMostOpcodes) break;
+        opcodes.push_back(Cat(Code(opcode.name), " ", Counts(opcode.count)));
       }
       cells.push_back(opcodes.empty() ? "none" : absl::StrJoin(opcodes, ", "));
     }
@@ -293,7 +292,8 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
 std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
 
 std::string DesignLink(const Summary& summary, std::string_view up) {
-  return Cat("[", summary.design, "](", up, ReportFileName(summary.design), ")");
+  return Cat("[", summary.design, "](", up,
+             ReportFileName(summary.design, summary.provenance.cache), ")");
 }
 
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
-#include "reports/machine_code.h"
 #include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
@@ -25,7 +24,6 @@ inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::
 
 struct ReadRecord {
   Summary summary;
-  MachineCode code;
   Staleness staleness;
 };
 

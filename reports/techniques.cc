@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/config.h"
 #include "reports/describe.h"
-#include "reports/machine_code.h"
 #include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/technique_page.h"
@@ -155,17 +154,20 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Page>> RenderTechniques(const std::vector<TechniqueRecord>& inputs,
-                                                   const RenderOptions& options) {
-  if (inputs.empty()) {
+absl::StatusOr<std::vector<Page>> RenderTechniques(
+    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options) {
+  if (summaries.empty()) {
     return absl::InvalidArgumentError("no record is given; the pages are of a GPU's records");
   }
   std::vector<ReadRecord> records;
-  for (const TechniqueRecord& input : inputs) {
-    absl::StatusOr<Summary> summary = ParseSummary(input.summary);
+  for (const nlohmann::ordered_json& json : summaries) {
+    absl::StatusOr<Summary> summary = ParseSummary(json);
     if (!summary.ok()) return summary.status();
-    absl::StatusOr<MachineCode> code = ParseMachineCode(input.codegen);
-    if (!code.ok()) return code.status();
+    if (summary->IsCold()) {
+      return absl::InvalidArgumentError(Cat("the record ", summary->run_id,
+                                            " was measured with a cold L2, and the pages speak of "
+                                            "a warm one; leave it out"));
+    }
     for (const ReadRecord& other : records) {
       if (other.summary.gpu_slug != summary->gpu_slug) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
@@ -179,7 +181,7 @@ absl::StatusOr<std::vector<Page>> RenderTechniques(const std::vector<TechniqueRe
       }
     }
     Staleness staleness = StalenessOf(*summary, options);
-    records.push_back({*std::move(summary), *std::move(code), std::move(staleness)});
+    records.push_back({*std::move(summary), std::move(staleness)});
   }
   std::vector<Page> pages = {IndexPage(records)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {

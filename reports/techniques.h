@@ -2,14 +2,14 @@
 // record of a GPU says of it.
 //
 // Contract: the only inputs are summaries (schema in reports/RECORD.md) of one GPU, at most one per
-// design, their codegen.json where they have one, and the registry. Every toggle of the registry
-// that is no control has a page, also one that no record has judged; the page says so. The same
-// inputs give the same bytes, in the order of the records given. Every figure is computed.
+// design, and the registry. Every toggle of the registry that is no control has a page, also one
+// that no record has judged; the page says so. The same inputs give the same bytes, in the order of
+// the records given. Every figure is computed.
 //
 // Errors: InvalidArgument when no record is given, two are of one design, the records are of
-// several GPUs, or one can't be read; nothing is rendered by halves.
+// several GPUs, one's L2 was cold, or one can't be read; nothing is rendered by halves.
 //
-//   absl::StatusOr<std::vector<Page>> pages = RenderTechniques({{summary, codegen}}, options);
+//   absl::StatusOr<std::vector<Page>> pages = RenderTechniques({summary}, options);
 //   for (const Page& page : *pages) Write(out + "/" + page.path, page.text);
 
 #ifndef WARPLEDGER_REPORTS_TECHNIQUES_H_
@@ -24,11 +24,6 @@
 
 namespace warpledger::report {
 
-struct TechniqueRecord {
-  nlohmann::ordered_json summary;
-  nlohmann::ordered_json codegen;  // null where the record has none
-};
-
 struct Page {
   std::string path;  // below the folder of the GPU's reports
   std::string text;  // Markdown
@@ -36,8 +31,8 @@ struct Page {
 
 // The index first, then one page per toggle in registry order. `options.picture_prefix` is not
 // used: the pages have no pictures.
-absl::StatusOr<std::vector<Page>> RenderTechniques(const std::vector<TechniqueRecord>& records,
-                                                   const RenderOptions& options);
+absl::StatusOr<std::vector<Page>> RenderTechniques(
+    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options);
 
 }  // namespace warpledger::report
 

@@ -240,13 +240,14 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
   const std::vector<LengthSeries> all = SeriesOf(summary);
   if (all.empty()) return "";
-  std::string out = Cat(
-      "## Throughput by length\n\n![TFLOP/s by sequence length](", picture_prefix, summary.design,
-      "_throughput.svg)\n\nShapes that differ in their length alone, as many "
-      "tokens each. FLOP are those of the keys that the mask shows: under the "
-      "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
-      "fastest arm may be another one from cell to cell.\n\n",
-      RateTable(summary, all));
+  std::string out =
+      Cat("## Throughput by length\n\n![TFLOP/s by sequence length](",
+          PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
+          ")\n\nShapes that differ in their length alone, as many "
+          "tokens each. FLOP are those of the keys that the mask shows: under the "
+          "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
+          "fastest arm may be another one from cell to cell.\n\n",
+          RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
   return Cat(out, "\n", RatioTable(summary, all), Means(summary, all));
 }

@@ -68,8 +68,8 @@ bool IsCalibration(const nlohmann::ordered_json& summary) {
   return summary["design"] == ablations::kCalibrateDesign;
 }
 
-// The summaries of the records that lie beside the calibration at `dir`: what was judged
-// before. One that can't be read is no reason to withhold the calibration's page.
+// The summaries of the records of its cache mode that lie beside the calibration at `dir`: what
+// was judged before. One that can't be read is no reason to withhold the calibration's page.
 report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
   report::OtherRuns out = {.summaries = {}, .gate_tolerance = ablations::GateOptions{}.tolerance};
   std::error_code ignored;
@@ -90,7 +90,8 @@ report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_jso
     if (!summary.ok()) {
       std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
                    std::string(summary.status().message()).c_str());
-    } else if (summary->gpu_slug == calibration["gpu"]) {
+    } else if (summary->gpu_slug == calibration["gpu"] &&
+               summary->provenance.cache == calibration["provenance"]["cache"]) {
       out.summaries.push_back(*std::move(summary));
     }
   }
@@ -183,23 +184,13 @@ absl::StatusOr<int> ReportProfiles(const std::string& out) {
   return kExitOk;
 }
 
-absl::StatusOr<report::TechniqueRecord> ReadTechniqueRecord(const std::string& dir) {
+absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& dir) {
   const std::string summary_file = absl::StrCat(dir, "/", ablations::kSummaryFile);
-  if (!std::filesystem::exists(summary_file)) {
-    return absl::NotFoundError(absl::StrCat(summary_file,
-                                            " is not there; write it with "
-                                            "`warpledger judge --record=",
-                                            dir, "`"));
-  }
-  absl::StatusOr<nlohmann::ordered_json> summary = ReadJson(summary_file);
-  if (!summary.ok()) return summary.status();
-  report::TechniqueRecord record = {.summary = *std::move(summary), .codegen = nullptr};
-  const std::string codegen_file = absl::StrCat(dir, "/", ablations::kCodegenFile);
-  if (!std::filesystem::exists(codegen_file)) return record;
-  absl::StatusOr<nlohmann::ordered_json> codegen = ReadJson(codegen_file);
-  if (!codegen.ok()) return codegen.status();
-  record.codegen = *std::move(codegen);
-  return record;
+  if (std::filesystem::exists(summary_file)) return ReadJson(summary_file);
+  return absl::NotFoundError(absl::StrCat(summary_file,
+                                          " is not there; write it with "
+                                          "`warpledger judge --record=",
+                                          dir, "`"));
 }
 
 bool HasDtypes(const std::string& dir) {
@@ -273,7 +264,8 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string name =
       IsCalibration(*summary) ? "calibration" : (*summary)["design"].get<std::string>();
-  const std::string file = absl::StrCat(out, "/", report::ReportFileName(name));
+  const std::string file = absl::StrCat(
+      out, "/", report::ReportFileName(name, (*summary)["provenance"]["cache"].get<std::string>()));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
@@ -297,16 +289,16 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
   }
-  std::vector<report::TechniqueRecord> records;
+  std::vector<nlohmann::ordered_json> summaries;
   for (const std::string& dir : dirs) {
-    absl::StatusOr<report::TechniqueRecord> record = ReadTechniqueRecord(dir);
-    if (!record.ok()) return record.status();
-    records.push_back(*std::move(record));
+    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
+    if (!summary.ok()) return summary.status();
+    summaries.push_back(*std::move(summary));
   }
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   const absl::StatusOr<std::vector<report::Page>> pages =
-      report::RenderTechniques(records, *options);
+      report::RenderTechniques(summaries, *options);
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);

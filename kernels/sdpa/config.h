@@ -95,6 +95,12 @@ struct Prior {
   double ratio = 0;   // time(before) / time(after)
 };
 
+// What the claim, if it is true, does to a hardware counter.
+struct CounterClaim {
+  std::string_view counter = {};  // an id of reports/counters.cc; empty: it speaks of none
+  bool rises = false;             // else it falls
+};
+
 inline constexpr std::size_t kMaxLevels = 8;
 inline constexpr std::size_t kMaxNeeds = 4;
 
@@ -132,6 +138,7 @@ struct ToggleRow {
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
+  CounterClaim counter_claim = {};
   // The microbenchmark that isolates it, by the name of a case: with the technique
   // in `micro`, without it in `micro_off`, whose value counts `micro_off_factor`
   // units of the other's. Without `micro_off` the case shows the mechanism's cost

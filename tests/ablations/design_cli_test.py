@@ -9,6 +9,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import design_record  # noqa: E402
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ""
 
 # ln of what each toggle gains wherever it is on.
@@ -84,6 +86,36 @@ class OneOn(DesignTest):
         self.assertIn("# Each toggle alone on NVIDIA H200, 2026-01-02\n", page)
         self.assertIn("(one_on_effects.svg)", page)
         self.assertIn("| `wmma_pv` | `one_on:kv_tiling` |", page)
+
+
+class ColdL2(DesignTest):
+    def test_has_a_page_and_pictures_beside_those_of_the_warm_record(self):
+        for design, linked in (("one_on", ["one_on_effects_cold", "one_on_matrix_cold"]),
+                               ("ladder", ["effects_cold", "ladder_mission_b_cold", "matrix_cold"])):
+            with self.subTest(design):
+                self.judged(design, cache="cold")
+                files = self.report()
+                self.assertEqual([name for name in files if name.endswith(".md")],
+                                 [f"{design}_cold.md"])
+                page = (self.path / "out" / f"{design}_cold.md").read_text()
+                self.assertIn(" with a cold L2, 2026-01-02\n", page.partition("\n\n")[0] + "\n")
+                self.assertEqual(sorted(set(re.findall(r"\((\w+)\.svg\)", page))), linked)
+                for name in linked:
+                    self.assertIn(f"{name}.svg", files)
+                for name in files:
+                    self.assertIn("_cold.", name)
+                for folder in "record", "out":
+                    shutil.rmtree(self.path / folder)
+
+    def test_stands_in_no_calibration(self):
+        calibration = next((ROOT / "reports/data").glob("*/calibrate-*"))
+        shutil.copytree(calibration, self.path / "calibration")
+        for cache in "warm", "cold":
+            self.judged("one_on", cache=cache)
+            self.call("report", f"--record={self.path / 'calibration'}", "--out=out", "--noplots")
+            page = (self.path / "out/calibration.md").read_text()
+            self.assertEqual("`one_on-invented`" in page, cache == "warm")
+            shutil.rmtree(self.path / "record")
 
 
 class LeaveOneOut(DesignTest):

@@ -17,11 +17,11 @@ def toggles_of(config):
                                                      for part in config.split("+")}
 
 
-def run_json(design, arms, shapes):
+def run_json(design, arms, shapes, cache):
     return {
         "schema_version": 1, "run_id": f"{design}-invented", "created_utc": "2026-01-02T03:04:05Z",
         "design": design, "family": design, "argv": ["warpledger", "run"], "seed": 1,
-        "processes": PROCESSES, "blocks_per_process": BLOCKS, "cache": "warm",
+        "processes": PROCESSES, "blocks_per_process": BLOCKS, "cache": cache,
         "shapes": [{"name": name, "batch": 1, "heads_q": 8, "heads_kv": 8, "seq_q": 512,
                     "seq_kv": 512, "head_dim": 64, "causal": False} for name in shapes],
         "arms": arms + [{"name": "floor:empty_kernel", "config": "", "role": "floor",
@@ -38,14 +38,14 @@ def run_json(design, arms, shapes):
     }
 
 
-def write(folder, design, arms, shapes, us_of, wrong=()):
+def write(folder, design, arms, shapes, us_of, wrong=(), cache="warm"):
     """A whole record in `folder`.
 
     us_of(toggles, shape) is the time; every arm of a block shares the block's drift, and a scatter
     of 0.1% moves single samples. The arms named in `wrong` fail their checks on every shape.
     """
     folder.mkdir(parents=True)
-    run = run_json(design, arms, shapes)
+    run = run_json(design, arms, shapes, cache)
     (folder / "run.json").write_text(json.dumps(run))
     samples, checks = [], []
     for process in range(PROCESSES):
@@ -60,7 +60,7 @@ def write(folder, design, arms, shapes, us_of, wrong=()):
                         "seq": len(samples), "process": process, "shape": shape, "block": block,
                         "order": order, "of": len(run["arms"]), "arm": arm["name"], "launches": 64,
                         "us": us * drift * scatter, "sm_mhz": 1980, "temp_c": 41, "power_w": 310.5,
-                        "throttle": 0, "cache": "warm"})
+                        "throttle": 0, "cache": cache})
     for arm in arms:
         for shape in shapes:
             correct = arm["name"] not in wrong

@@ -282,7 +282,7 @@ TEST(SummarizeTest, TheFamilyIsEveryStepOnEveryShapeAndHolmSetsTheLevels) {
   EXPECT_THAT(confidences, ::testing::UnorderedElementsAre(0.95, 0.975, 0.983333, 0.9875));
 }
 
-TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeOnly) {
+TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeWithAWarmL2Only) {
   Record record = ExampleRecord();
   Json summary = SummaryOf(record);
   const Json here = VerdictOn(summary, "wmma_qk", "mission_b");
@@ -295,6 +295,11 @@ TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeOnly) {
 
   ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.us *= 1.5; });
   EXPECT_EQ(VerdictOn(SummaryOf(record), "wmma_qk", "mission_b")["prediction_held"], false);
+
+  record.run.cache = kCacheCold;
+  summary = SummaryOf(record);
+  EXPECT_TRUE(VerdictOn(summary, "wmma_qk", "mission_b")["prediction_held"].is_null());
+  EXPECT_TRUE(VerdictOn(summary, "wmma_qk", "mission_b")["predicted_low"].is_null());
 }
 
 TEST(SummarizeTest, AFailedCheckBreaksTheVerdictsOnThatShapeAlone) {

@@ -5,6 +5,9 @@
 
 #include <set>
 
+#include "kernels/sdpa/config.h"
+#include "reports/counters.h"
+
 namespace warpledger::report {
 namespace {
 
@@ -178,14 +181,25 @@ TEST(ProfileReport, RefusesWhatIsNoSummary) {
   }
 }
 
-TEST(CounterClaims, SpeakOfEachToggleOnceAndOfNoControl) {
-  std::set<std::string_view> seen;
-  for (const CounterClaim& claim : CounterClaims()) {
-    EXPECT_TRUE(seen.insert(sdpa::ToggleId(claim.toggle)).second);
-  }
+TEST(CounterClaims, SpeakOfKnownCountersAndNotForControls) {
+  int claims = 0;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    EXPECT_FALSE(row.control && seen.contains(row.id));
+    const std::string_view counter = row.counter_claim.counter;
+    if (counter.empty()) continue;
+    ++claims;
+    EXPECT_NE(FindCounter(counter), nullptr) << row.id;
+    EXPECT_FALSE(row.control) << row.id;
   }
+  EXPECT_GT(claims, 20);
+}
+
+TEST(Counters, HaveOneIdEach) {
+  std::set<std::string_view> seen;
+  for (const Counter& counter : Counters()) {
+    EXPECT_TRUE(seen.insert(counter.id).second) << counter.id;
+    EXPECT_EQ(FindCounter(counter.id), &counter);
+  }
+  EXPECT_EQ(FindCounter(""), nullptr);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,11 @@ class RecordShTest(unittest.TestCase):
             self.assertIn(f"== {name}: exit code 0", done.stdout)
         self.assertEqual(done.stdout.count("this build holds all of them"), len(sets()))
         self.assertEqual(list(self.out.iterdir()), [])
+        # A set with a cold L2 is one by its name, too.
+        parts = re.split(r"^== (\w+): \w+ on .*$", done.stdout, flags=re.M)[1:]
+        self.assertEqual(parts[::2], sets())
+        cold = [name for name, text in zip(parts[::2], parts[1::2]) if "Cache: cold" in text]
+        self.assertEqual(cold, ["ladder_cold"])
 
     def test_a_part_of_the_sets_with_further_flags(self):
         done = call(self.out, "--prefix", PREFIX, "--only=one_on,ladder", "--dry_run", "--",

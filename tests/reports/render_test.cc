@@ -416,6 +416,30 @@ TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
 }
 
+TEST(RenderReportTest, ARecordWithAColdL2HasAPageAndPicturesOfItsOwn) {
+  EXPECT_EQ(ReportFileName("ladder", "warm"), "ladder.md");
+  EXPECT_EQ(ReportFileName("ladder", "cold"), "ladder_cold.md");
+  const std::string warm = Render(Synthetic());
+  EXPECT_THAT(warm, Not(HasSubstr("cold")));
+  for (const std::string design : {"ladder", "hopper", "hopper_small"}) {
+    ordered_json json = Synthetic();
+    json["design"] = design;
+    json["provenance"]["cache"] = "cold";
+    const std::string text = Render(json);
+    EXPECT_THAT(text.substr(0, text.find('\n')),
+                HasSubstr(" on NVIDIA H200 with a cold L2, 2026-"));
+    for (size_t at = text.find(".svg)"); at != std::string::npos; at = text.find(".svg)", at + 1)) {
+      EXPECT_EQ(text.substr(at - 5, 5), "_cold") << design << ": " << text.substr(at - 40, 45);
+    }
+  }
+}
+
+TEST(RenderReportTest, TheReadmeShowsNoLadderWithAColdL2) {
+  ordered_json json = Synthetic();
+  json["provenance"]["cache"] = "cold";
+  EXPECT_THAT(RenderReadmeSection(json, {}).status().ToString(), HasSubstr("leave --readme out"));
+}
+
 TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatters) {
   ordered_json json = Synthetic();
   EXPECT_THAT(Section(Render(json), "## Controls"), Not(HasSubstr("out 1")));

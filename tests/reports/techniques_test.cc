@@ -7,7 +7,6 @@
 #include <string>
 
 #include "kernels/sdpa/config.h"
-#include "reports/machine_code.h"
 
 namespace warpledger::report {
 namespace {
@@ -23,15 +22,7 @@ ordered_json Synthetic() {
   return ordered_json::parse(file);
 }
 
-// The machine code of the synthetic record's steps: hashes are a digit, 64 times.
-ordered_json Codegen() {
-  return {{"instances",
-           {{{"code_sha256", std::string(64, '4')}, {"opcodes", {{"LDG.E.128", 8}, {"FFMA", 200}}}},
-            {{"code_sha256", std::string(64, '5')},
-             {"opcodes", {{"LDG.E.128", 8}, {"HMMA.16816.F32", 32}, {"FFMA", 60}}}}}}};
-}
-
-std::vector<Page> Pages(const std::vector<TechniqueRecord>& records,
+std::vector<Page> Pages(const std::vector<ordered_json>& records,
                         const RenderOptions& options = {}) {
   absl::StatusOr<std::vector<Page>> pages = RenderTechniques(records, options);
   EXPECT_TRUE(pages.ok()) << pages.status();
@@ -70,7 +61,7 @@ ordered_json& VerdictOn(ordered_json& summary, const std::string& toggle,
 }
 
 TEST(TechniquesTest, EveryToggleHasAPageThatTheIndexLinks) {
-  const std::vector<Page> pages = Pages({{Synthetic(), nullptr}});
+  const std::vector<Page> pages = Pages({Synthetic()});
   const std::string index = Text(pages, "techniques.md");
   size_t count = 0;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
@@ -90,8 +81,7 @@ TEST(TechniquesTest, EveryToggleHasAPageThatTheIndexLinks) {
 TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {
   ordered_json other = Synthetic();
   other["design"] = "one_on";
-  const std::string page =
-      Text(Pages({{Synthetic(), nullptr}, {other, nullptr}}), "techniques/wmma_pv.md");
+  const std::string page = Text(Pages({Synthetic(), other}), "techniques/wmma_pv.md");
   EXPECT_THAT(page, HasSubstr("10 verdicts in 2 designs"));
   EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
               HasSubstr("| `ladder:cp_async_stages` | `ladder:wmma_pv` | 2.41× [2.39, 2.43] | "
@@ -100,7 +90,7 @@ TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {
 }
 
 TEST(TechniquesTest, SaysSoWhereNoRecordJudgesATechnique) {
-  const std::vector<Page> pages = Pages({{Synthetic(), nullptr}});
+  const std::vector<Page> pages = Pages({Synthetic()});
   EXPECT_THAT(Text(pages, "techniques/mma_sync.md"), HasSubstr("No record yet: no design"));
   EXPECT_THAT(Lines(Text(pages, "techniques.md"), "No record yet: "),
               HasSubstr("(techniques/mma_sync.md)"));
@@ -116,7 +106,7 @@ TEST(TechniquesTest, ABrokenTechniqueShowsItsFailingFigureAndNoRatio) {
     cell["correct"] = false;
     cell["max_err"] = 0.41;
   }
-  const std::vector<Page> pages = Pages({{json, nullptr}});
+  const std::vector<Page> pages = Pages({json});
   const std::string line =
       Lines(Text(pages, "techniques/wmma_pv.md"), "| [ladder](../ladder.md) | `long` |");
   EXPECT_THAT(line, HasSubstr("| – | 1.15× | **BROKEN** | wrong on normal inputs; `ladder:wmma_pv` "
@@ -132,7 +122,7 @@ TEST(TechniquesTest, TheIndexCountsWhereADesignJudgesATechniqueSeveralTimes) {
   second["verdict"] = "NEUTRAL";
   second["ratio"] = 1.001;
   json["verdicts"].push_back(second);
-  EXPECT_THAT(Lines(Text(Pages({{json, nullptr}}), "techniques.md"), "| [WMMA for P V]"),
+  EXPECT_THAT(Lines(Text(Pages({json}), "techniques.md"), "| [WMMA for P V]"),
               HasSubstr("[ladder](ladder.md) 1 ADOPT and 1 NEUTRAL 1.001× to 2.41×"));
 }
 
@@ -141,24 +131,45 @@ TEST(TechniquesTest, KeepsHeadDimensionsAndMasksInTablesOfTheirOwn) {
   for (ordered_json& shape : json["shapes"]) {
     if (shape["name"] == "long") shape["causal"] = true;
   }
-  const std::string index = Text(Pages({{json, nullptr}}), "techniques.md");
+  const std::string index = Text(Pages({json}), "techniques.md");
   EXPECT_THAT(index, HasSubstr("head_dim 64:\n\n| technique | `small` | `medium` | `mission_a` | "
                                "`mission_b` |\n"));
   EXPECT_THAT(index, HasSubstr("head_dim 64, causal:\n\n| technique | `long` |\n"));
 }
 
 TEST(TechniquesTest, SetsResourcesAndInstructionsSideBySide) {
-  const std::string page = Text(Pages({{Synthetic(), Codegen()}}), "techniques/wmma_qk.md");
+  const std::string page = Text(Pages({Synthetic()}), "techniques/wmma_qk.md");
   const std::string row = Lines(page, "| [ladder](../ladder.md) | `ladder:vector_loads` |");
-  EXPECT_THAT(row, HasSubstr("| 72 → 86 | 18.5 → 22.5 | 0 | 6 → 5 | 208 → 100 | 0 → 32 | `FFMA` "
-                             "200 → 60, `HMMA` 0 → 32 |"));
+  EXPECT_THAT(row, HasSubstr("| 72 → 86 | 18.5 → 22.5 | 0 | 6 → 5 | 1400 → 1500 | 0 → 32 | `HMMA` "
+                             "0 → 32, `LDS` 80 → 56, `MUFU` 8 → 4 |"));
   EXPECT_EQ(row.find('\n'), row.size() - 1) << "a pair stands once, not once per shape:\n" << row;
 }
 
 TEST(TechniquesTest, LeavesInstructionsOutWhereTheRecordHasNoDisassembly) {
-  EXPECT_THAT(Lines(Text(Pages({{Synthetic(), nullptr}}), "techniques/wmma_qk.md"),
-                    "| [ladder](../ladder.md) | `ladder:vector_loads` |"),
-              HasSubstr("| 6 → 5 | – | – | – |"));
+  ordered_json json = Synthetic();
+  for (ordered_json& verdict : json["verdicts"]) {
+    for (const char* field : {"instructions", "evidence", "opcodes"}) {
+      verdict["change"][field] = nullptr;
+    }
+  }
+  ordered_json older = Synthetic();
+  for (ordered_json& verdict : older["verdicts"]) verdict.erase("change");
+  for (const ordered_json& summary : {json, older}) {
+    EXPECT_THAT(Lines(Text(Pages({summary}), "techniques/wmma_qk.md"),
+                      "| [ladder](../ladder.md) | `ladder:vector_loads` |"),
+                HasSubstr("| 6 → 5 | – | – | – |"));
+  }
+}
+
+TEST(TechniquesTest, NamesTheFiveLargestChangesOfOpcodes) {
+  ordered_json json = Synthetic();
+  for (ordered_json& verdict : json["verdicts"]) {
+    ordered_json& opcodes = verdict["change"]["opcodes"];
+    opcodes = ordered_json::object();
+    for (const char* name : {"F", "E", "D", "C", "B", "A"}) opcodes[name] = {9, 8};
+  }
+  EXPECT_THAT(Text(Pages({json}), "techniques/wmma_qk.md"),
+              HasSubstr("| `F` 9 → 8, `E` 9 → 8, `D` 9 → 8, `C` 9 → 8, `B` 9 → 8 |"));
 }
 
 TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
@@ -169,7 +180,7 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
         {{"name", name}, {"unit", "cycles"}, {"value", value}, {"percent_of_limit", nullptr}});
   }
   json["provenance"]["micro"] = {{"run_id", "micro-1"}};
-  const std::vector<Page> pages = Pages({{json, nullptr}});
+  const std::vector<Page> pages = Pages({json});
   EXPECT_THAT(Text(pages, "techniques/warp_shuffle.md"),
               HasSubstr("alone it is worth **4.00×**, in the kernel 1.520× to 1.740×. How it is "
                         "measured: [warp_reduction](../micro/warp_reduction.md) (record "
@@ -180,7 +191,7 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
 }
 
 TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
-  const std::string page = Text(Pages({{Synthetic(), nullptr}}), "techniques/xor_swizzle.md");
+  const std::string page = Text(Pages({Synthetic()}), "techniques/xor_swizzle.md");
   EXPECT_THAT(page, HasSubstr("In the families `mma`, `wgmma` and `resident`, whose kernels don't "
                               "branch on it. mma has mma_smem_layout;"));
   EXPECT_THAT(page, HasSubstr("- Together with `wmma_qk`, at least at some levels: "
@@ -188,7 +199,7 @@ TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
 }
 
 TEST(TechniquesTest, TellsBlindPredictionsFromOthers) {
-  const std::vector<Page> pages = Pages({{Synthetic(), nullptr}});
+  const std::vector<Page> pages = Pages({Synthetic()});
   EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"),
               HasSubstr("**Prediction**, written before anything of it had run. 1.50× to 2.50× at "
                         "`mission_b`"));
@@ -199,12 +210,12 @@ TEST(TechniquesTest, TellsBlindPredictionsFromOthers) {
 
 TEST(TechniquesTest, WarnsOfRecordsThatAreOlderThanTheKernels) {
   const std::vector<Page> fresh = Pages(
-      {{Synthetic(), nullptr}},
+      {Synthetic()},
       {.kernel_source_sha256 = std::string(64, 'b'), .registry_sha256 = std::string(64, 'a')});
   EXPECT_THAT(Text(fresh, "techniques/wmma_pv.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(fresh, "techniques.md"), HasSubstr("of these kernels"));
   const std::vector<Page> stale =
-      Pages({{Synthetic(), nullptr}}, {.kernel_source_sha256 = std::string(64, 'c')});
+      Pages({Synthetic()}, {.kernel_source_sha256 = std::string(64, 'c')});
   EXPECT_THAT(Text(stale, "techniques/wmma_pv.md"),
               HasSubstr("> **Warning: older than the kernels** is `synthetic-0001`"));
   EXPECT_THAT(Text(stale, "techniques/mma_sync.md"), Not(HasSubstr("Warning")));
@@ -221,7 +232,7 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
   RenderOptions tree = {.kernel_source_sha256 = "another"};
   tree.tree_code =
       *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
-  const std::vector<Page> pages = Pages({{json, nullptr}}, tree);
+  const std::vector<Page> pages = Pages({json}, tree);
   EXPECT_THAT(Text(pages, "techniques/kv_tiling.md"), HasSubstr("> **Warning"));
   EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(pages, "techniques.md"),
@@ -229,7 +240,7 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
   hashes["minimal_scalar"] = std::string(64, '0');
   tree.tree_code =
       *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
-  const std::vector<Page> fresh = Pages({{json, nullptr}}, tree);
+  const std::vector<Page> fresh = Pages({json}, tree);
   EXPECT_THAT(Text(fresh, "techniques/kv_tiling.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(fresh, "techniques.md"),
               HasSubstr("| of these kernels. Sources changed since; the machine code of all its "));
@@ -237,34 +248,18 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
 
 TEST(TechniquesTest, RefusesRecordsThatDontGoTogether) {
   EXPECT_FALSE(RenderTechniques({}, {}).ok());
-  EXPECT_THAT(
-      RenderTechniques({{Synthetic(), nullptr}, {Synthetic(), nullptr}}, {}).status().ToString(),
-      HasSubstr("both of design ladder"));
+  EXPECT_THAT(RenderTechniques({Synthetic(), Synthetic()}, {}).status().ToString(),
+              HasSubstr("both of design ladder"));
   ordered_json other = Synthetic();
   other["gpu"] = "l4";
   other["design"] = "one_on";
-  EXPECT_THAT(RenderTechniques({{Synthetic(), nullptr}, {other, nullptr}}, {}).status().ToString(),
+  EXPECT_THAT(RenderTechniques({Synthetic(), other}, {}).status().ToString(),
               HasSubstr("of two GPUs"));
-  EXPECT_THAT(RenderTechniques({{Synthetic(), {{"instances", 3}}}}, {}).status().ToString(),
-              HasSubstr("codegen.json: instances must be an array"));
-}
-
-TEST(MachineCodeTest, CountsOpcodesAsTheCodegenTestsDo) {
-  const Opcodes opcodes = {{"LDG.E.128", 4}, {"LDGSTS.E.BYPASS.128", 3}, {"STS.U16", 2}};
-  EXPECT_EQ(CountMatching(opcodes, "LDG"), 7);
-  EXPECT_EQ(CountMatching(opcodes, R"(LDG\.E\.128)"), 4);
-  EXPECT_EQ(CountMatching(opcodes, "^STS$"), 0);
-  EXPECT_EQ(CountAll(opcodes), 9);
-}
-
-TEST(MachineCodeTest, NamesTheLargestChangesFirstAndNoOthers) {
-  const std::vector<OpcodeChange> changes = LargestChanges(
-      {{"A.X", 1}, {"A.Y", 1}, {"B", 5}, {"C", 9}}, {{"B", 5}, {"C", 4}, {"D", 2}}, 2);
-  ASSERT_EQ(changes.size(), 2u);
-  EXPECT_EQ(changes[0].opcode, "C");
-  EXPECT_EQ(changes[1].opcode, "A");
-  EXPECT_EQ(changes[1].before, 2);
-  EXPECT_EQ(changes[1].after, 0);
+  other = Synthetic();
+  other["design"] = "one_on";
+  other["provenance"]["cache"] = "cold";
+  EXPECT_THAT(RenderTechniques({Synthetic(), other}, {}).status().ToString(),
+              HasSubstr("with a cold L2"));
 }
 
 }  // namespace

@@ -61,11 +61,11 @@ class Repro(unittest.TestCase):
         self.program("bin/nvidia-smi",
                      "#!/bin/bash\n" + ("echo 'GPU 0: some GPU'\n" if present else "exit 9\n"))
 
-    def record(self, name, created_utc, judged="as committed\n", design="ladder"):
+    def record(self, name, created_utc, judged="as committed\n", design="ladder", cache="warm"):
         folder = self.root / "reports/data" / name
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps({"created_utc": created_utc,
-                                                      "design": design}))
+                                                      "design": design, "cache": cache}))
         (folder / "judged").write_text(judged)
         (folder / "summary.json").write_text("as committed\n")
         return folder
@@ -104,6 +104,12 @@ class Repro(unittest.TestCase):
     def test_replays_the_newest_ladder_though_another_design_is_newer(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z")
         self.record("h200/bb", "2025-03-05T00:00:00Z", design="leave_one_out")
+        self.assertEqual(self.repro().returncode, 0)
+        self.assertIn("--record=reports/data/h200/aa", self.calls()[0])
+
+    def test_replays_the_newest_warm_ladder_though_a_cold_one_is_newer(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.record("h200/bb", "2025-03-05T00:00:00Z", cache="cold")
         self.assertEqual(self.repro().returncode, 0)
         self.assertIn("--record=reports/data/h200/aa", self.calls()[0])
 

@@ -1,0 +1,96 @@
+"""reports/regenerate.py: which records make which pages.
+
+Runs in a tree of its own with a stand-in for the program, which notes its calls.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
+import regenerate  # noqa: E402 (the path comes first)
+
+# A page is called after what it is made of.
+PROGRAM = """#!/bin/bash
+echo "$*" >>calls.log
+for argument; do
+  case $argument in
+    --record=* | --b=*) name=$(basename "${argument#*=}") ;;
+    --out=*) out=${argument#*=} ;;
+  esac
+done
+case $1 in
+  judge | compare) echo "$name" >"$out" ;;
+  techniques) echo "$name" >"$out/techniques.md" ;;
+  report) mkdir -p "$out" && echo "$name" >"$out/$name.md" ;;
+esac
+"""
+
+
+class Regenerate(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.data = self.root / "reports/data"
+        (self.root / "README.md").write_text("")
+        self.program = self.root / "program"
+        self.program.write_text(PROGRAM)
+        self.program.chmod(0o755)
+        patch = mock.patch.multiple(regenerate, ROOT=self.root, DATA=self.data)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def record(self, design, day, cache="warm"):
+        folder = self.data / "h200" / f"{design}-{cache}-{day}"
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps(
+            {"design": design, "cache": cache, "created_utc": f"2026-01-{day:02}T00:00:00Z"}))
+
+    def made(self):
+        """The pages' names, and {command: the records it was called with, one text per call}."""
+        made = regenerate.regenerate(self.program, self.root)
+        calls = {}
+        for line in (self.root / "calls.log").read_text().splitlines():
+            command, *arguments = line.split()
+            if any(argument.startswith("--readme=") for argument in arguments):
+                command = "readme"
+            records = [value.replace(f"{self.data}/h200/", "").replace("reports/data/h200/", "")
+                       for option, _, value in (a.partition("=") for a in arguments)
+                       if option in ("--record", "--a", "--b")]
+            calls.setdefault(command, []).append(" ".join(records))
+        return {path.name for path in made if path.suffix == ".md"}, calls
+
+    def test_of_each_design_the_newest_record_has_a_page(self):
+        self.record("hopper", 1)
+        self.record("hopper", 2)
+        self.record("ladder", 1)
+        pages, calls = self.made()
+        self.assertEqual(pages, {"hopper-warm-2.md", "ladder-warm-1.md", "techniques.md",
+                                 "README.md"})
+        self.assertEqual(calls["judge"], ["hopper-warm-2", "ladder-warm-1"])
+        self.assertNotIn("compare", calls)
+
+    def test_a_cold_record_has_a_page_beside_the_warm_one_and_stands_in_no_other(self):
+        self.record("ladder", 1)
+        self.record("ladder", 2)
+        self.record("ladder", 3, "cold")
+        self.record("ladder", 4, "cold")
+        self.record("hopper", 5, "cold")
+        self.record("calibrate", 1)
+        pages, calls = self.made()
+        self.assertEqual(pages, {"ladder-warm-2.md", "ladder-cold-4.md", "hopper-cold-5.md",
+                                 "calibrate-warm-1.md", "compare.md", "techniques.md",
+                                 "README.md"})
+        self.assertEqual(set(calls["judge"]), {"ladder-warm-2", "ladder-cold-4", "hopper-cold-5",
+                                               "calibrate-warm-1"})
+        self.assertEqual(calls["techniques"], ["ladder-warm-2"])
+        self.assertEqual(calls["compare"], ["ladder-warm-1 ladder-warm-2"])
+        self.assertEqual(calls["readme"], ["ladder-warm-2"])
+
+
+if __name__ == "__main__":
+    unittest.main()
