@@ -653,6 +653,17 @@ TEST(SummarizeTest, AToggleThatTheRegistryDoesNotKnowIsAnErrorThatNamesIt) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'removed_toggle'"));
 }
 
+TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
+  for (const char* role : {kRoleStep, kRoleWithout}) {
+    Record record = ExampleRecord();
+    record.run.arms[1].role = role;
+    record.run.arms[1].toggle = "";
+    const absl::Status status = Summarize(record).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'ladder:kv_tiling' is one of toggle ''"));
+  }
+}
+
 TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {
   Record record = ExampleRecord();
   record.samples[0].arm = "ladder:unheard_of";
