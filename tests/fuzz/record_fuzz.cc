@@ -49,6 +49,20 @@ void OnSignal(int number) {
   std::abort();
 }
 
+void CatchSignals() {
+  for (const int number : {SIGALRM, SIGABRT}) signal(number, &OnSignal);
+#ifndef __SANITIZE_ADDRESS__  // which reports these itself, and better
+  // On a stack of its own: too deep a recursion leaves none.
+  static char stack[1 << 16];
+  const stack_t alternate = {.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  struct sigaction action = {};
+  action.sa_handler = &OnSignal;
+  action.sa_flags = SA_ONSTACK;
+  if (sigaltstack(&alternate, nullptr) != 0) Die("no stack for signals");
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(number, &action, nullptr);
+#endif
+}
+
 const std::string& AnyFile(const Seed& seed, SplitMix64& random) {
   auto file = seed.files.begin();
   std::advance(file, static_cast<int64_t>(random.Below(seed.files.size())));
@@ -129,8 +143,7 @@ Options ParseOptions(int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   const Options options = ParseOptions(argc, argv);
-  signal(SIGALRM, &OnSignal);
-  signal(SIGABRT, &OnSignal);
+  CatchSignals();
   const size_t seeds = TheSeeds().size();  // before the clock
   if (!options.corpus.empty()) {
     WriteCorpus(options.corpus);
