@@ -75,6 +75,13 @@ TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
   EXPECT_THAT(damage([](auto& arms) { arms.pop_back(); }), HasSubstr("the plan has"));
 }
 
+TEST(CalibrationHeaderTest, MoreProcessesThanAnyRunHasAreRefused) {
+  CalibrationHeader header = Header();
+  header.run.processes = 2'000'000'000;
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(ToJson(header)).status().message()),
+              HasSubstr("processes: expected a number from 1 to 10000, found 2000000000"));
+}
+
 TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
   {
     auto writer = CalibrationWriter::Open(dir_, Header());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "ablations/analysis/random.h"
@@ -115,6 +116,15 @@ TEST(CalibrationSummaryTest, AllPlantedIntervalsAreCountedTogetherAndHeldAgainst
 TEST(CalibrationSummaryTest, FewTrialsShowNoTargetThoughNothingContradictsIt) {
   const Json summary = SummaryOf(Example());
   for (const Json& target : summary["targets"]) EXPECT_EQ(target["outcome"], "open") << target;
+}
+
+// Groups are counted by what was measured: this would take hours by what was planned.
+TEST(CalibrationSummaryTest, WhatWasPlannedAndNeverRunTakesNoTime) {
+  CalibrationRecord record = Example();
+  record.header.run.processes = std::numeric_limits<int>::max();
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(summary["groups"]["planned"], std::numeric_limits<int>::max() / 5);
+  EXPECT_EQ(summary["groups"]["used"], kGroups);
 }
 
 TEST(CalibrationSummaryTest, ArmsThatDifferAreFalseVerdictsAndMissTheTarget) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 
 #include "ablations/analysis/random.h"
 #include "ablations/verdict_table.h"
@@ -509,6 +510,15 @@ TEST(SummarizeTest, AnUnfinishedRecordSaysWhatIsMissing) {
   EXPECT_EQ(provenance["processes"], 3);
   EXPECT_EQ(provenance["processes_found"], 2);
   EXPECT_EQ(provenance["blocks_missing"], 16 + 8);
+}
+
+TEST(SummarizeTest, WhatWasPlannedAndNeverRunIsCountedAndNotWalkedThrough) {
+  Record record = ExampleRecord();
+  record.run.processes = std::numeric_limits<int>::max();
+  const Json provenance = SummaryOf(record)["provenance"];
+  const int64_t planned = int64_t{2} * 8 * std::numeric_limits<int>::max();
+  EXPECT_EQ(provenance["blocks_planned"], planned);
+  EXPECT_EQ(provenance["blocks_missing"], planned - 3 * 2 * 8);
 }
 
 TEST(SummarizeTest, BlocksOfPeersAreCountedApartAndOnlyWhereAPeerRan) {

@@ -300,9 +300,11 @@ Seed FormatsSeed(const std::string& scratch) {
   ablations::WorkerJob job;
   job.design = "ladder";
   job.shapes = {"small"};
+  job.blocks = 4;
   job.cache = "warm";
   job.done = {{"small", 3}};
   job.excluded = {{"ladder:kv_tiling", "small"}};
+  Must(ablations::WorkerJob::FromJson(job.ToJson()), "the worker's job");
   Files files = {{kJobFile, job.ToJson()},
                  {kWaiversFile,
                   "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"}};
