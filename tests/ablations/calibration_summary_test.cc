@@ -166,5 +166,18 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CalibrationSummaryTest, APageOfCountsThatAreNoneIsRefused) {
+  const Json summary = SummaryOf(Example());
+  for (const Json& bad :
+       {Json(-1), Json(0.5), Json(1e300), Json(std::numeric_limits<int64_t>::max()),
+        Json(std::numeric_limits<uint64_t>::max()), Json(true), Json(nullptr)}) {
+    Json damaged = summary;
+    damaged["provenance"]["blocks_missing"] = bad;
+    const absl::Status status = report::RenderCalibration(damaged, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected a count, found"));
+  }
+}
+
 }  // namespace
 }  // namespace warpledger::ablations
