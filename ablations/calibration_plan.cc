@@ -1,5 +1,6 @@
 #include "ablations/calibration_plan.h"
 
+#include <set>
 #include <utility>
 
 #include "ablations/plan.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 
 namespace warpledger::ablations {
@@ -34,6 +36,8 @@ bool ParsePlant(absl::string_view text, Plant* plant) {
          plant->arms > 0 && plant->cycles > 0;
 }
 
+std::string SizeText(const Plant& plant) { return absl::StrCat(plant.percent, "%"); }
+
 std::string Numbered(const std::string& name, int number) {
   return absl::StrFormat("%s:%02d", name, number);
 }
@@ -49,6 +53,28 @@ std::string PlanText(const CalibrationPlan& plan) {
                     "@", plant.cycles);
   }
   return text;
+}
+
+absl::Status CheckPlan(const CalibrationPlan& plan) {
+  const auto refuse = [](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("no calibration: ", why...));
+  };
+  if (plan.null_arms < 2 || plan.null_arms % 2 != 0) {
+    return refuse(plan.null_arms, " null arms, which are no pairs");
+  }
+  int64_t arms = plan.null_arms;
+  std::set<std::string> sizes;  // as the names of arms print them
+  for (const Plant& plant : plan.plants) {
+    const std::string size = SizeText(plant);
+    if (!sizes.insert(size).second) return refuse("two plants of ", size);
+    if (plant.arms > plan.null_arms) {
+      return refuse(plant.arms, " arms slowed by ", size, " need as many null arms, not ",
+                    plan.null_arms);
+    }
+    arms += plant.arms + int64_t{1};
+  }
+  if (arms <= kMostCalibrationArms) return absl::OkStatus();
+  return refuse("it has ", arms, " arms; ", kMostCalibrationArms, " are the most");
 }
 
 absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text) {
@@ -67,16 +93,13 @@ absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text) {
   absl::string_view plants = parts[4];
   if (!number(parts[1], "processes=", &plan.trial_processes) ||
       !number(parts[2], "family=", &plan.family_size) ||
-      !number(parts[3], "nulls=", &plan.null_arms) || plan.null_arms % 2 != 0 ||
-      plan.null_arms > 10000 || !absl::ConsumePrefix(&plants, "plants=")) {
+      !number(parts[3], "nulls=", &plan.null_arms) || !absl::ConsumePrefix(&plants, "plants=")) {
     return malformed;
   }
   for (const absl::string_view part : absl::StrSplit(plants, ',', absl::SkipEmpty())) {
-    Plant plant;
-    // More planted arms than null arms would share a null arm within one size.
-    if (!ParsePlant(part, &plant) || plant.arms > plan.null_arms) return malformed;
-    plan.plants.push_back(plant);
+    if (!ParsePlant(part, &plan.plants.emplace_back())) return malformed;
   }
+  RETURN_IF_ERROR(CheckPlan(plan));
   return plan;
 }
 
@@ -92,7 +115,7 @@ std::vector<DesignArm> ArmsOf(const CalibrationPlan& plan, const sdpa::Config& c
   }
   int next_null = 0;
   for (const Plant& plant : plan.plants) {
-    const std::string size = absl::StrCat(plant.percent, "%");
+    const std::string size = SizeText(plant);
     for (int i = 0; i < plant.arms; ++i) {
       arms.push_back({.name = Numbered(absl::StrCat("planted_", size), i),
                       .config = config,

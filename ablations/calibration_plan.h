@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ablations/designs.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {
@@ -52,6 +53,13 @@ struct CalibrationPlan {
 constexpr bool IsCalibration(std::string_view design) {
   return design.substr(0, 10) == "calibrate:";
 }
+
+// The most arms that a plan may have, those of the delays included: a block times each.
+inline constexpr int kMostCalibrationArms = 10'000;
+
+// InvalidArgument where no calibration can be made of the plan: arms that would be too
+// many, share a null arm within one size, or share a name.
+absl::Status CheckPlan(const CalibrationPlan& plan);
 
 // "calibrate:kv_tiling;processes=5;family=35;nulls=40;plants=2%x10@40000"
 std::string PlanText(const CalibrationPlan& plan);

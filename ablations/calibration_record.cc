@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "ablations/files.h"
+#include "ablations/json_fields.h"
 #include "ablations/store.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -38,9 +39,23 @@ Json Compact(const std::vector<T>& values) {
 }
 
 template <typename T>
-std::vector<T> Expand(const Json& json, size_t count) {
-  if (json.is_number()) return std::vector<T>(count, json.get<T>());
-  return json.get<std::vector<T>>();
+absl::StatusOr<T> ReadNumber(const Json& json, const std::string& path) {
+  T number{};
+  RETURN_IF_ERROR(json_fields::Convert(json, path, &number));
+  return number;
+}
+
+// A list, or one value that stands for `count` equal ones.
+template <typename T>
+void GetCompact(const char* name, size_t count, const Json& json, Fields* fields,
+                std::vector<T>* out) {
+  if (!json.is_object() || !json.contains(name) || !json[name].is_number()) {
+    fields->GetList(name, out, ReadNumber<T>);
+    return;
+  }
+  T value{};
+  fields->Get(name, &value);
+  out->assign(count, value);
 }
 
 absl::Status Damaged(size_t line, std::string_view why) {
@@ -112,6 +127,16 @@ Json ToJson(const CalibrationHeader& header) {
 
 namespace {
 
+absl::StatusOr<DelayPilot> ReadPilot(const Json& json) {
+  DelayPilot pilot;
+  Fields fields(json, "pilot");
+  fields.Get("launches", &pilot.launches)
+      .Get("replay_us", &pilot.replay_us)
+      .Get("intercept_us", &pilot.intercept_us)
+      .Get("us_per_cycle", &pilot.us_per_cycle);
+  return fields.Result(pilot);
+}
+
 // Where the arms are not those of the plan, whose names judging relies on; empty: nowhere.
 std::string WhyNotPlanned(const CalibrationHeader& header) {
   const std::vector<DesignArm> planned = ArmsOf(header.plan, {});
@@ -141,13 +166,10 @@ absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const Json& json) {
   absl::StatusOr<CalibrationPlan> plan = ParsePlan(json["plan"].get<std::string>());
   if (!plan.ok()) return plan.status();
   header.plan = *std::move(plan);
-  try {
-    const Json& pilot = json.at("pilot");
-    header.pilot = {pilot.at("launches").get<int>(), pilot.at("replay_us").get<double>(),
-                    pilot.at("intercept_us").get<double>(), pilot.at("us_per_cycle").get<double>()};
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("pilot: ", error.what()));
-  }
+  absl::StatusOr<DelayPilot> pilot =
+      ReadPilot(json.contains("pilot") ? json["pilot"] : Json(nullptr));
+  if (!pilot.ok()) return pilot.status();
+  header.pilot = *pilot;
   if (header.run.shapes.size() != 1) {
     return absl::InvalidArgumentError("shapes: a calibration has one shape");
   }
@@ -173,18 +195,18 @@ Json ToJson(const CalibrationBlock& block) {
 
 absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const Json& json, size_t arms) {
   CalibrationBlock block;
-  try {
-    block.process = json.at("process").get<int>();
-    block.block = json.at("block").get<int>();
-    block.order = json.at("order").get<std::vector<int>>();
-    block.launches = Expand<int>(json.at("launches"), arms);
-    block.us = json.at("us").get<std::vector<double>>();
-    block.sm_mhz = Expand<double>(json.at("sm_mhz"), arms);
-    block.throttle = Expand<uint64_t>(json.at("throttle"), arms);
-    block.temp_c = json.at("temp_c").get<double>();
-    block.power_w = json.at("power_w").get<double>();
-  } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("no block: ", error.what()));
+  Fields fields(json, "");
+  fields.Get("process", &block.process)
+      .Get("block", &block.block)
+      .GetList("order", &block.order, ReadNumber<int>);
+  GetCompact("launches", arms, json, &fields, &block.launches);
+  fields.GetList("us", &block.us, ReadNumber<double>);
+  GetCompact("sm_mhz", arms, json, &fields, &block.sm_mhz);
+  GetCompact("throttle", arms, json, &fields, &block.throttle);
+  fields.Get("temp_c", &block.temp_c).Get("power_w", &block.power_w);
+  if (!fields.status().ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no block: ", std::string(fields.status().message())));
   }
   const auto refuse = [](const char* why) { return absl::InvalidArgumentError(why); };
   if (block.process < 0 || block.block < 0) return refuse("process or block below 0");

@@ -141,12 +141,12 @@ class CalibrationSummarizer {
   void Index() {
     std::map<int, int> blocks_of;  // by process
     for (const CalibrationBlock& block : record_.blocks) ++blocks_of[block.process];
-    for (int group = 0; group < n_groups_; ++group) {
-      bool whole = true;
-      for (int i = 0; i < plan_.trial_processes; ++i) {
-        whole = whole && blocks_of[group * plan_.trial_processes + i] == run_.blocks_per_process;
-      }
-      if (whole) groups_.insert(group);
+    std::map<int, int> whole_of;  // processes, by group
+    for (const auto& [process, blocks] : blocks_of) {
+      if (blocks == run_.blocks_per_process) ++whole_of[process / plan_.trial_processes];
+    }
+    for (const auto& [group, processes] : whole_of) {
+      if (processes == plan_.trial_processes) groups_.insert(group);
     }
     for (const CalibrationBlock& block : record_.blocks) {
       const int group = block.process / plan_.trial_processes;

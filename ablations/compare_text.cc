@@ -34,6 +34,11 @@ std::string IntervalText(const Json& item) {
                          item["ci_high"].get<double>());
 }
 
+// null is what lies beyond all numbers.
+std::optional<double> NumberOf(const Json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
 std::string Us(const Json& value) {
   return value.is_number() ? report::FormatUs(value.get<double>()) : "-";
 }
@@ -105,8 +110,10 @@ std::string VerdictSentence(const Json& verdicts) {
                       " of them by sign. ", AgreementSentence(verdicts));
 }
 
+// Of what differs or moved.
 double LogRatio(const Json& item) {
-  return item["ratio"].is_number() ? std::fabs(std::log(item["ratio"].get<double>())) : 0;
+  const std::optional<double> ratio = NumberOf(item["ratio"]);
+  return ratio ? std::fabs(std::log(*ratio)) : HUGE_VAL;
 }
 
 // What the counts of faster and slower cells must not be read without; "" where nothing
@@ -137,8 +144,8 @@ std::string Caveat(const Json& comparison) {
         absl::StrCat("But ", moved, " of ", comparison["references"].size(),
                      " references, which no kernel of ours can change, moved as well, most of all ",
                      TextOf(*most, "name"), " on ", TextOf(*most, "shape"), " (",
-                     report::FormatRatio((*most)["ratio"].get<double>()), "), and ", beyond,
-                     " of the ", differing, " cells that differ do so by more than that."));
+                     report::FormatRatio(NumberOf((*most)["ratio"])), "), and ", beyond, " of the ",
+                     differing, " cells that differ do so by more than that."));
   }
   if (code["same"] > 0) {
     sentences.push_back(absl::StrCat(code["same"], " of the ", differing,
@@ -153,10 +160,7 @@ std::string Caveat(const Json& comparison) {
 }
 
 std::string VerdictText(const Json& change, const char* verdict, const char* ratio) {
-  const Json& value = change[ratio];
-  return absl::StrCat(
-      TextOf(change, verdict), " ",
-      report::FormatRatio(value.is_number() ? std::optional(value.get<double>()) : std::nullopt));
+  return absl::StrCat(TextOf(change, verdict), " ", report::FormatRatio(NumberOf(change[ratio])));
 }
 
 }  // namespace
@@ -213,14 +217,9 @@ std::string ComparisonMarkdown(const Json& comparison) {
   const auto code = [](const std::string& text) {
     return absl::StrCat("`", report::EscapeCell(text), "`");
   };
-  const auto ratio = [](const Json& item) {
-    return item["ratio"].is_number() ? report::FormatRatio(item["ratio"].get<double>())
-                                     : std::string(report::kNone);
-  };
+  const auto ratio = [](const Json& item) { return report::FormatRatio(NumberOf(item["ratio"])); };
   const auto interval = [](const Json& item) {
-    return item["ci_low"].is_number() ? report::FormatRatioInterval(item["ci_low"].get<double>(),
-                                                                    item["ci_high"].get<double>())
-                                      : std::string(report::kNone);
+    return report::FormatRatioInterval(NumberOf(item["ci_low"]), NumberOf(item["ci_high"]));
   };
   const std::string caveat = Caveat(comparison);
   std::string text = absl::StrCat(

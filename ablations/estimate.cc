@@ -78,17 +78,14 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
       estimate.times_known += found ? 1 : 0;
     }
   }
+  std::map<std::pair<int, std::string>, int> done_of;  // blocks, by process and shape
+  for (const BlockKey& key : done) {
+    if (!key.peers && key.block < plan.blocks) ++done_of[{key.process, key.shape}];
+  }
   for (int process = 0; process < plan.processes; ++process) {
     for (const sdpa::NamedShape& shape : plan.shapes) {
-      int left = 0;
-      for (int block = 0; block < plan.blocks; ++block) {
-        left += done.contains({.process = process,
-                               .shape = std::string(shape.name),
-                               .block = block,
-                               .peers = false})
-                    ? 0
-                    : 1;
-      }
+      const auto found = done_of.find({process, std::string(shape.name)});
+      const int left = plan.blocks - (found == done_of.end() ? 0 : found->second);
       estimate.blocks += plan.blocks;
       estimate.blocks_done += plan.blocks - left;
       estimate.samples_left += static_cast<int64_t>(left) * estimate.arms;

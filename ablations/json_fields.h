@@ -140,6 +140,12 @@ class Fields {
   void Require(bool holds, const char* name, const char* rule) {
     if (status_.ok() && !holds) status_ = json_fields::WrongType(Path(name), rule, json_[name]);
   }
+  // Of a field that was read into `count`: what is looped over or allocated needs a limit.
+  void RequireCount(int count, int most, const char* name) {
+    if (count < 1 || count > most) {
+      Require(false, name, absl::StrCat("a number from 1 to ", most).c_str());
+    }
+  }
 
   const absl::Status& status() const { return status_; }
   template <typename T>

@@ -35,6 +35,11 @@ namespace warpledger::ablations {
 
 inline constexpr int kSchemaVersion = 1;
 
+// The most processes of a run, and the most blocks of each: far beyond any run, so that
+// a loop over those of a damaged record ends.
+inline constexpr int kMostProcesses = 10'000;
+inline constexpr int kMostBlocks = 10'000;
+
 // Roles of an arm; reports/RECORD.md says what each one is.
 inline constexpr char kRoleBase[] = "base";
 inline constexpr char kRoleStep[] = "step";

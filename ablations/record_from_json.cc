@@ -253,6 +253,8 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const Json& json) {
       .Get("processes", &run.processes)
       .Get("blocks_per_process", &run.blocks_per_process)
       .Get("cache", &run.cache);
+  fields.RequireCount(run.processes, kMostProcesses, "processes");
+  fields.RequireCount(run.blocks_per_process, kMostBlocks, "blocks_per_process");
   fields.Require(run.cache == kCacheWarm || run.cache == kCacheCold, "cache", "warm or cold");
   if (json.contains("stopping")) fields.GetObject("stopping", &run.stopping, ReadStopping);
   if (json.contains("planted")) fields.GetList("planted", &run.planted, ReadPlanted);
@@ -284,6 +286,8 @@ absl::StatusOr<Sample> SampleFromJson(const Json& json) {
       .Get("power_w", &sample.power_w)
       .Get("throttle", &sample.throttle)
       .Get("cache", &sample.cache);
+  fields.Require(sample.process >= 0, "process", "a number from 0");
+  fields.Require(sample.block >= 0, "block", "a number from 0");
   fields.Require(sample.us > 0 && std::isfinite(sample.us), "us", "a time above 0");
   return fields.Result(std::move(sample));
 }

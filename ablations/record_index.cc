@@ -93,15 +93,15 @@ absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const Summariz
   return index;
 }
 
-// Every step must have its row in the registry.
+// What adds or leaves out a toggle must have its row in the registry.
 absl::Status RecordIndex::AddArms() {
   for (const Arm& arm : run().arms) {
     arms_[arm.name] = &arm;
     if (first_ == nullptr && arm.role == kRoleBase) first_ = &arm;
-    if (arm.toggle.empty() && arm.role != kRoleStep) continue;
+    if (arm.toggle.empty() && arm.role != kRoleStep && arm.role != kRoleWithout) continue;
     if (RowOf(arm) == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "run.json: arm '", arm.name, "' adds toggle '", arm.toggle,
+          "run.json: arm '", arm.name, "' is one of toggle '", arm.toggle,
           "', which this program's registry does not know, so its gate and prediction are "
           "unknown; judge the record with the version that wrote it"));
     }

@@ -48,12 +48,13 @@ void AddCompleteness(const RecordIndex& index, Json* provenance) {
       const auto look = index.looks().find(shape.name);
       const bool stopped = look != index.looks().end() && look->second.stopped;
       const int processes = stopped ? look->second.processes : index.run().processes;
-      for (int process = 0; process < processes; ++process) {
-        for (int block = 0; block < index.run().blocks_per_process; ++block) {
-          ++planned[peers];
-          if (!found.contains({process, shape.name, block, peers})) ++missing[peers];
-        }
-      }
+      const int blocks = index.run().blocks_per_process;
+      const auto there = std::count_if(found.begin(), found.end(), [&](const BlockKey& key) {
+        return key.shape == shape.name && key.peers == peers && key.process < processes &&
+               key.block < blocks;
+      });
+      planned[peers] += int64_t{processes} * blocks;
+      missing[peers] += int64_t{processes} * blocks - there;
     }
   }
   (*provenance)["processes_found"] = processes.size();

@@ -71,6 +71,10 @@ absl::StatusOr<WorkerJob> WorkerJob::FromJson(std::string_view text) {
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(std::string("malformed worker job: ") + error.what());
   }
+  if (job.process < 0 || job.blocks < 1 || job.blocks > kMostBlocks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("malformed worker job: process ", job.process, ", ", job.blocks, " blocks"));
+  }
   return job;
 }
 

@@ -18,11 +18,19 @@ std::string Percent(double percent, int decimals = 2) {
   return absl::StrFormat("%.*f%%", decimals, percent);
 }
 
+// A number of things. get<int>() alone takes any number, and cuts what does not fit.
+int64_t CountOf(const Json& json) {
+  constexpr int64_t kMost = int64_t{1} << 53;
+  if (json.is_number_integer() && json >= 0 && json <= kMost) return json.get<int64_t>();
+  throw Json::other_error::create(501, Cat("expected a count, found ", json.dump().substr(0, 60)),
+                                  &json);
+}
+
 // "12 of 300 (4.0% [2.1%, 6.9%])"
 std::string RateText(const Json& rate) {
-  const int of = rate.at("of").get<int>();
+  const int64_t of = CountOf(rate.at("of"));
   if (of == 0) return std::string(kNone);
-  return Cat(rate.at("count").get<int>(), " of ", of, " (",
+  return Cat(CountOf(rate.at("count")), " of ", of, " (",
              Percent(100 * rate.at("rate").get<double>(), 1), " [",
              Percent(100 * rate.at("low").get<double>(), 1), ", ",
              Percent(100 * rate.at("high").get<double>(), 1), "])");
@@ -31,7 +39,7 @@ std::string RateText(const Json& rate) {
 std::string VerdictCounts(const Json& counts) {
   std::vector<std::string> words;
   for (const auto& [verdict, count] : counts.items()) {
-    words.push_back(Cat(count.get<int>(), " ", verdict));
+    words.push_back(Cat(CountOf(count), " ", verdict));
   }
   return JoinWords(words);
 }
@@ -59,7 +67,7 @@ std::string TargetTable(const Json& summary) {
     const std::string outcome = target.at("outcome").get<std::string>();
     table.AddRow({TargetText(target),
                   Cat(at_most ? "≤ " : "≥ ", Percent(100 * target.at("limit").get<double>(), 0)),
-                  Cat(target.at("count").get<int>(), " of ", target.at("of").get<int>()),
+                  Cat(CountOf(target.at("count")), " of ", CountOf(target.at("of"))),
                   Cat(at_most ? "≤ " : "≥ ", Percent(100 * target.at("bound").get<double>(), 2)),
                   outcome == "open" ? "not contradicted, but too few to show it"
                                     : Cat("**", outcome, "**")});
@@ -83,7 +91,7 @@ std::string PowerTable(const Json& summary) {
                       Percent(plant.at("achieved_low").get<double>(), 3), ", ",
                       Percent(plant.at("achieved_high").get<double>(), 3), "]"),
                   Percent(plant.at("by_delay_percent").get<double>(), 3),
-                  Cat(plant.at("trials").get<int>()), RateText(plant.at("interval_below_one")),
+                  Cat(CountOf(plant.at("trials"))), RateText(plant.at("interval_below_one")),
                   RateText(plant.at("found")), RateText(plant.at("found_in_family")),
                   RateText(plant.at("neutral")), RateText(plant.at("intervals_holding_truth"))});
   }
@@ -118,9 +126,9 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
   const Json& aa = summary.at("aa");
   const Json& kernel = summary.at("kernel");
   const std::string shape = summary.at("shapes").at(0).at("name").get<std::string>();
-  const int trial_processes = statistics.at("trial_processes").get<int>();
-  const int trial_blocks = statistics.at("trial_blocks").get<int>();
-  const int groups = summary.at("groups").at("used").get<int>();
+  const int64_t trial_processes = CountOf(statistics.at("trial_processes"));
+  const int64_t trial_blocks = CountOf(statistics.at("trial_blocks"));
+  const int64_t groups = CountOf(summary.at("groups").at("used"));
   const std::string confidence = FormatPercent(statistics.at("confidence").get<double>());
   const std::string delta = FormatPercent(statistics.at("neutral_delta").get<double>());
 
@@ -135,12 +143,12 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
         "> **Warning: this record is older than the kernels.** Their sources changed since. What "
         "is calibrated here is the sampling and the verdicts, on a kernel as it was then.\n\n";
   }
-  const int64_t missing = provenance.at("blocks_missing").get<int64_t>();
-  const int64_t blocks = provenance.at("blocks_planned").get<int64_t>() - missing;
+  const int64_t missing = CountOf(provenance.at("blocks_missing"));
+  const int64_t blocks = CountOf(provenance.at("blocks_planned")) - missing;
   if (missing > 0) {
     Append(&out, "> **Warning: this record is unfinished:** ", missing, " of ",
-           provenance.at("blocks_planned").get<int64_t>(), " blocks are missing, and ",
-           summary.at("groups").at("planned").get<int>() - groups,
+           CountOf(provenance.at("blocks_planned")), " blocks are missing, and ",
+           CountOf(summary.at("groups").at("planned")) - groups,
            " groups of processes are left out.\n\n");
   }
   Append(&out,
@@ -150,14 +158,14 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
          kRunToRunAnchor, ").\n\n", TargetTable(summary), "\n![Power, A/A ratios and p-values](",
          options.picture_prefix, "calibration.svg)\n\n");
 
-  Append(&out, "## Identical arms (A/A)\n\n", Count(aa.at("trials").get<int>(), "trial"), " of `",
+  Append(&out, "## Identical arms (A/A)\n\n", Count(CountOf(aa.at("trials")), "trial"), " of `",
          summary.at("variant").get<std::string>(), "` at `", shape, "` against itself (",
          FormatUs(kernel.at("p50_us").get<double>()), " µs; an empty kernel takes ",
          FormatUs(kernel.at("floor_us").get<double>()), " µs).\n\n");
   Append(&out, "- False verdicts, any but NEUTRAL and INCONCLUSIVE: **",
          RateText(aa.at("false_verdicts")), "** judged alone, ",
          RateText(aa.at("false_verdicts_in_family")), " after Holm's correction in families of ",
-         aa.at("family_size").get<int>(),
+         CountOf(aa.at("family_size")),
          "; families with one: ", RateText(aa.at("families_with_false_verdict")), ".\n");
   Append(&out, "- The ", confidence, " interval holds 1 in ",
          RateText(aa.at("intervals_holding_truth")), ": its coverage on this GPU.\n");
@@ -179,28 +187,28 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
       " verdicts part by chance: that is the rule's border. Where the level is too strict to show "
       "that a slow-down is below ",
       delta, ", REGRESSION remains, which is true as well. \"Strictest level\" is ",
-      "what Holm demands of the first of ", statistics.at("family_size").get<int>(),
+      "what Holm demands of the first of ", CountOf(statistics.at("family_size")),
       " verdicts, as many as `warpledger run` gives by default. Rates come with 95% intervals "
       "(Clopper–Pearson).\n\n");
 
-  if (const Json& held = summary.at("planted_intervals"); held.at("of").get<int>() > 0) {
+  if (const Json& held = summary.at("planted_intervals"); CountOf(held.at("of")) > 0) {
     Append(&out, "Of all sizes together, the ", confidence, " interval holds the achieved size in ",
            RateText(held), ". If it did so in ", confidence,
            " of independent trials, so few would be seen with probability ",
            FormatSignificant(held.at("chance_of_as_few").get<double>(), 2),
            "; trials of one group are not quite independent.\n\n");
   }
-  Append(&out,
-         RunToRunSection(
-             {.shape = shape,
-              .config = summary.at("variant").get<std::string>(),
-              .arms = provenance.at("n_samples").get<int64_t>() / std::max<int64_t>(1, blocks),
-              .trials = aa.at("trials").get<int64_t>(),
-              .within_percent = aa.at("within_process_percent_p50").get<double>(),
-              .between_percent = aa.at("between_process_percent_p50").get<double>(),
-              .mde_percent = aa.at("mde_percent_p50").get<double>()},
-             runs),
-         "\n");
+  Append(
+      &out,
+      RunToRunSection({.shape = shape,
+                       .config = summary.at("variant").get<std::string>(),
+                       .arms = CountOf(provenance.at("n_samples")) / std::max<int64_t>(1, blocks),
+                       .trials = CountOf(aa.at("trials")),
+                       .within_percent = aa.at("within_process_percent_p50").get<double>(),
+                       .between_percent = aa.at("between_process_percent_p50").get<double>(),
+                       .mde_percent = aa.at("mde_percent_p50").get<double>()},
+                      runs),
+      "\n");
   Append(&out, "## How it was done\n\n- A trial is what `warpledger run` spends on a verdict: ",
          trial_processes, " processes of ", trial_blocks,
          " blocks, a sample of each arm per block, in random order. ", Count(groups, "group"),
@@ -214,17 +222,17 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
          "in a trial of another size; trials of one group share their processes and blocks, "
          "so what moves all arms alike is common to them.\n");
   Append(&out, "- A slow-down is planted at the end of a replay, once per ",
-         kernel.at("launches_low").get<int>(),
+         CountOf(kernel.at("launches_low")),
          kernel.at("launches_low") == kernel.at("launches_high")
              ? std::string()
-             : Cat(" to ", kernel.at("launches_high").get<int>()),
+             : Cat(" to ", CountOf(kernel.at("launches_high"))),
          " launches: one thread that waits a fixed number of SM clock cycles, set before the first "
          "block. \"Achieved\" is the median over all pairs of that size; \"by the delay alone\" is "
          "the "
          "delay's own time, from replays of nothing else in the same blocks, over the replay's. "
          "Neither uses the other.\n");
   Append(&out, "- Each process checked its arms against the FP64 reference: ",
-         provenance.at("checks").get<int64_t>(),
+         CountOf(provenance.at("checks")),
          " checks, none wrong (one that is ends a "
          "calibration).\n\n");
   Append(&out, "Every trial is in the record's `summary.json`.\n\n## Provenance\n\n",

@@ -1,5 +1,6 @@
 // `warpledger calibrate`.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -81,7 +82,9 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
   options.plan.plants = *std::move(plants);
   options.plan.trial_processes = absl::GetFlag(FLAGS_processes);
   options.plan.family_size = DefaultFamilySize();
-  options.plan.null_arms = 2 * absl::GetFlag(FLAGS_aa_pairs);
+  // What is beyond the limit is refused below; its double may be no int.
+  options.plan.null_arms =
+      2 * std::clamp(absl::GetFlag(FLAGS_aa_pairs), 0, ablations::kMostCalibrationArms);
   options.groups = absl::GetFlag(FLAGS_groups);
   options.blocks = absl::GetFlag(FLAGS_blocks);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -97,14 +100,13 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
         "--processes at least 2, --max_launches at least ",
         ablations::kInputSets));
   }
-  for (const ablations::Plant& plant : options.plan.plants) {
-    if (plant.arms > options.plan.null_arms) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--plants: ", plant.arms,
-                       " arms of one size need as many null arms; raise "
-                       "--aa_pairs"));
-    }
+  if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||
+      options.blocks > ablations::kMostBlocks) {
+    return absl::InvalidArgumentError(absl::StrCat("--groups times --processes may be ",
+                                                   ablations::kMostProcesses, " at most, --blocks ",
+                                                   ablations::kMostBlocks));
   }
+  RETURN_IF_ERROR(ablations::CheckPlan(options.plan));
   options.out_dir = absl::GetFlag(FLAGS_out);
   if (options.out_dir.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");

@@ -45,6 +45,10 @@ absl::StatusOr<RunRequest> RunRequestFromFlags() {
                      "be positive, --max_launches at least ",
                      ablations::kInputSets));
   }
+  if (options.processes > ablations::kMostProcesses || options.blocks > ablations::kMostBlocks) {
+    return absl::InvalidArgumentError(absl::StrCat("--processes may be ", ablations::kMostProcesses,
+                                                   " at most, --blocks ", ablations::kMostBlocks));
+  }
   options.cache = absl::GetFlag(FLAGS_cache);
   if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,6 @@
 #include "ablations/calibration_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,6 +13,8 @@
 
 namespace warpledger::ablations {
 namespace {
+
+using ::testing::HasSubstr;
 
 CalibrationPlan Plan() {
   return {.variant = "kv_tiling+warp_shuffle",
@@ -44,6 +47,28 @@ TEST(CalibrationPlanTest, TextThatIsNoPlanIsRefused) {
     EXPECT_FALSE(ParsePlan(bad).ok()) << bad;
   }
   EXPECT_TRUE(ParsePlan(good).ok());
+}
+
+// Some hundred bytes of text could ask for more arms than fit into memory.
+TEST(CalibrationPlanTest, MoreArmsThanABlockCanTimeAreRefusedBeforeTheyAreMade) {
+  CalibrationPlan plan = Plan();
+  plan.null_arms = kMostCalibrationArms - 10;
+  EXPECT_TRUE(ParsePlan(PlanText(plan)).ok()) << "8 planted arms and 2 delays are the rest";
+  plan.null_arms += 2;
+  EXPECT_THAT(std::string(ParsePlan(PlanText(plan)).status().message()),
+              HasSubstr("it has 10002 arms; 10000 are the most"));
+  plan.null_arms = 5'000;
+  for (int i = 0; i < 3; ++i) {
+    plan.plants.push_back({.percent = 10.0 + i, .arms = 5'000, .cycles = 1});
+  }
+  EXPECT_THAT(std::string(ParsePlan(PlanText(plan)).status().message()), HasSubstr("the most"));
+}
+
+TEST(CalibrationPlanTest, TwoPlantsOfOneSizeWouldShareTheirNames) {
+  CalibrationPlan plan = Plan();
+  plan.plants[1].percent = plan.plants[0].percent;
+  EXPECT_THAT(std::string(ParsePlan(PlanText(plan)).status().message()),
+              HasSubstr("two plants of 0.5%"));
 }
 
 TEST(CalibrationPlanTest, TrialsOfOneKindShareNoArm) {

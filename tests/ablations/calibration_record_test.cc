@@ -75,6 +75,13 @@ TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
   EXPECT_THAT(damage([](auto& arms) { arms.pop_back(); }), HasSubstr("the plan has"));
 }
 
+TEST(CalibrationHeaderTest, MoreProcessesThanAnyRunHasAreRefused) {
+  CalibrationHeader header = Header();
+  header.run.processes = 2'000'000'000;
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(ToJson(header)).status().message()),
+              HasSubstr("processes: expected a number from 1 to 10000, found 2000000000"));
+}
+
 TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
   {
     auto writer = CalibrationWriter::Open(dir_, Header());
@@ -156,6 +163,39 @@ TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {
   block = Block(0, 1);
   block.order[0] = 3;
   EXPECT_THAT(after(ToJson(block)), HasSubstr("order"));
+}
+
+TEST(CalibrationBlockTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAroundOrLoseTheirFraction) {
+  using Json = nlohmann::ordered_json;
+  const Json good = ToJson(Block(0, 0));
+  ASSERT_TRUE(CalibrationBlockFromJson(good, 5).ok());
+  const auto refused = [&](const char* field, const Json& value) {
+    Json json = good;
+    json[field] = value;
+    EXPECT_THAT(std::string(CalibrationBlockFromJson(json, 5).status().message()),
+                HasSubstr(field));
+  };
+  for (const char* field : {"process", "block"}) {
+    for (const Json& bad : {Json(int64_t{1} << 32), Json(0.5), Json(1e300), Json(true)}) {
+      refused(field, bad);
+    }
+  }
+  refused("order", {int64_t{1} << 32, 1, 2, 3, 4});
+  refused("order", {0.5, 1, 2, 3, 4});
+  refused("launches", int64_t{1} << 33);
+  refused("launches", {8, 8, 8, 8, 1e300});
+  refused("throttle", -1);
+  refused("us", nullptr);
+}
+
+TEST(CalibrationHeaderTest, APilotHasItsNumbersOrIsRefused) {
+  nlohmann::ordered_json json = ToJson(Header());
+  json["pilot"]["launches"] = 1e300;
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
+              HasSubstr("pilot.launches: expected an integer"));
+  json.erase("pilot");
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
+              HasSubstr("pilot: expected an object"));
 }
 
 TEST_F(CalibrationRecordTest, ADirectoryWithoutACalibrationIsNone) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "ablations/analysis/random.h"
@@ -117,6 +118,15 @@ TEST(CalibrationSummaryTest, FewTrialsShowNoTargetThoughNothingContradictsIt) {
   for (const Json& target : summary["targets"]) EXPECT_EQ(target["outcome"], "open") << target;
 }
 
+// Groups are counted by what was measured: this would take hours by what was planned.
+TEST(CalibrationSummaryTest, WhatWasPlannedAndNeverRunTakesNoTime) {
+  CalibrationRecord record = Example();
+  record.header.run.processes = std::numeric_limits<int>::max();
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(summary["groups"]["planned"], std::numeric_limits<int>::max() / 5);
+  EXPECT_EQ(summary["groups"]["used"], kGroups);
+}
+
 TEST(CalibrationSummaryTest, ArmsThatDifferAreFalseVerdictsAndMissTheTarget) {
   CalibrationRecord record = Example();
   for (CalibrationBlock& block : record.blocks) block.us[1] *= 1.05;  // the first A/A pair
@@ -154,6 +164,19 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
   broken.erase("aa");
   EXPECT_EQ(report::RenderCalibration(broken, {}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CalibrationSummaryTest, APageOfCountsThatAreNoneIsRefused) {
+  const Json summary = SummaryOf(Example());
+  for (const Json& bad :
+       {Json(-1), Json(0.5), Json(1e300), Json(std::numeric_limits<int64_t>::max()),
+        Json(std::numeric_limits<uint64_t>::max()), Json(true), Json(nullptr)}) {
+    Json damaged = summary;
+    damaged["provenance"]["blocks_missing"] = bad;
+    const absl::Status status = report::RenderCalibration(damaged, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected a count, found"));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/ablations/compared_records.h"
@@ -233,6 +234,34 @@ TEST(CompareTest, ReferencesThatMovedStandBesideTheCountOfFasterCells) {
     EXPECT_THAT(text, HasSubstr("But 1 of 4 references, which no kernel of ours can change, moved "
                                 "as well, most of all peer:flash on small (0.96"));
     EXPECT_THAT(text, HasSubstr("and 1 of the 2 cells that differ do so by more than that."));
+  }
+}
+
+// Found by damaging times: the text ended the program.
+TEST(CompareTest, RatiosAndBoundsBeyondAllNumbersAreLeftOut) {
+  Record a = ExampleRecord(1);
+  Record b = ExampleRecord(2);
+  ScaleTimes(b, kTiling, "small", 1.10);
+  // Two processes that are far off: of the interval, the upper end alone is no number.
+  for (Sample& sample : b.samples) {
+    if (sample.arm == "peer:flash" && sample.shape == "small" && sample.process < 2) {
+      sample.us *= 1e-300;
+    }
+  }
+  Json comparison = ComparisonOf(a, b);
+  const auto wide = std::find_if(
+      comparison["references"].begin(), comparison["references"].end(), [](const Json& reference) {
+        return reference["ci_low"].is_number() && reference["ci_high"].is_null();
+      });
+  ASSERT_NE(wide, comparison["references"].end()) << comparison["references"];
+  EXPECT_THAT(ComparisonMarkdown(comparison), HasSubstr("| – | not shown |"));
+  EXPECT_THAT(ComparisonText(comparison), Not(HasSubstr("But 1 of 4")));
+
+  ScaleTimes(a, "peer:flash", "mission_b", 1e300);
+  ScaleTimes(b, "peer:flash", "mission_b", 1e-300);
+  comparison = ComparisonOf(a, b);
+  for (const std::string& text : {ComparisonMarkdown(comparison), ComparisonText(comparison)}) {
+    EXPECT_THAT(text, HasSubstr("most of all peer:flash on mission_b (–), and 0 of the"));
   }
 }
 

@@ -339,6 +339,8 @@ class DryRun(DesignTest):
                           ("--peers=on", "it is auto or off"),
                           ("--plant=trap@nonesuch", "nonesuch"),
                           ("--processes=0", "must be positive"),
+                          ("--processes=10001", "--processes may be 10000 at most"),
+                          ("--blocks=2000000000", "--blocks 10000"),
                           ("--replay_us=nan", "must be positive"),
                           ("--max_launches=1", "--max_launches at least 4")):
             code, _, error = self.run_dry(flag)

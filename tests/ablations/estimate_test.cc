@@ -60,6 +60,15 @@ TEST(EstimateRunTest, LargeProblemsAreCheckedByASampleOfTheirRows) {
   EXPECT_DOUBLE_EQ(seconds("fa3_d64_s16384_full"), seconds("fa3_d64_s2048_full"));
 }
 
+TEST(EstimateRunTest, TheLargestPlanIsCountedAndNotWalkedThrough) {
+  RunPlan plan = SmallPlan();
+  plan.processes = kMostProcesses;
+  plan.blocks = kMostBlocks;
+  const RunEstimate estimate = EstimateRun(plan, {});
+  EXPECT_EQ(estimate.blocks, int64_t{2} * kMostProcesses * kMostBlocks);
+  EXPECT_EQ(estimate.samples_left, 27 * estimate.blocks);
+}
+
 TEST(EstimateRunTest, WhatTheRecordHoldsIsNotMeasuredAgain) {
   const RunPlan plan = SmallPlan();
   std::set<BlockKey> done;

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/ablations/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -200,6 +202,31 @@ TEST(RecordTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAround) {
   json = ToJson(ExampleRun());
   json["processes"] = 2.5;
   EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("processes: expected an integer"));
+}
+
+// Judging counts them one by one.
+TEST(RecordTest, MoreProcessesOrBlocksThanAnyRunHasAreRefused) {
+  for (const auto& [field, most] :
+       {std::pair("processes", kMostProcesses), std::pair("blocks_per_process", kMostBlocks)}) {
+    Json json = ToJson(ExampleRun());
+    json[field] = most;
+    EXPECT_TRUE(RunInfoFromJson(json).ok()) << field;
+    for (const int bad : {-1, 0, most + 1, std::numeric_limits<int>::max()}) {
+      json[field] = bad;
+      EXPECT_THAT(
+          Message(RunInfoFromJson(json).status()),
+          HasSubstr(absl::StrCat(field, ": expected a number from 1 to 10000, found ", bad)));
+    }
+  }
+}
+
+TEST(RecordTest, ASampleOfANegativeProcessOrBlockIsRefused) {
+  for (const char* field : {"process", "block"}) {
+    Json json = ToJson(ExampleSample(0, "small", 0, 0, "minimal_scalar", 1));
+    json[field] = -1;
+    EXPECT_THAT(Message(SampleFromJson(json).status()),
+                HasSubstr(absl::StrCat(field, ": expected a number from 0, found -1")));
+  }
 }
 
 TEST(RecordTest, AnUnknownRoleIsAnError) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 
 #include "ablations/analysis/random.h"
 #include "ablations/verdict_table.h"
@@ -550,6 +551,15 @@ TEST(SummarizeTest, AnUnfinishedRecordSaysWhatIsMissing) {
   EXPECT_EQ(provenance["blocks_missing"], 16 + 8);
 }
 
+TEST(SummarizeTest, WhatWasPlannedAndNeverRunIsCountedAndNotWalkedThrough) {
+  Record record = ExampleRecord();
+  record.run.processes = std::numeric_limits<int>::max();
+  const Json provenance = SummaryOf(record)["provenance"];
+  const int64_t planned = int64_t{2} * 8 * std::numeric_limits<int>::max();
+  EXPECT_EQ(provenance["blocks_planned"], planned);
+  EXPECT_EQ(provenance["blocks_missing"], planned - 3 * 2 * 8);
+}
+
 TEST(SummarizeTest, BlocksOfPeersAreCountedApartAndOnlyWhereAPeerRan) {
   Record record = ExampleRecord();
   record.run.arms.push_back({"peer:cudnn", "", "peer", "", ""});
@@ -690,6 +700,17 @@ TEST(SummarizeTest, AToggleThatTheRegistryDoesNotKnowIsAnErrorThatNamesIt) {
   const absl::Status status = Summarize(record).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'removed_toggle'"));
+}
+
+TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
+  for (const char* role : {kRoleStep, kRoleWithout}) {
+    Record record = ExampleRecord();
+    record.run.arms[1].role = role;
+    record.run.arms[1].toggle = "";
+    const absl::Status status = Summarize(record).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'ladder:kv_tiling' is one of toggle ''"));
+  }
 }
 
 TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {

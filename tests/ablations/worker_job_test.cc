@@ -96,6 +96,17 @@ TEST(WorkerJob, RefusesAFieldOfAnotherType) {
   }
 }
 
+TEST(WorkerJob, RefusesMoreBlocksThanAnyRunHasAndNegativeProcesses) {
+  const std::string text = Example().ToJson();
+  for (const char* with : {"\"blocks\":0", "\"blocks\":10001", "\"blocks\":2147483647"}) {
+    EXPECT_THAT(
+        std::string(WorkerJob::FromJson(Replaced(text, "\"blocks\":24", with)).status().message()),
+        HasSubstr("malformed worker job"))
+        << with;
+  }
+  EXPECT_FALSE(WorkerJob::FromJson(Replaced(text, "\"process\":2", "\"process\":-1")).ok());
+}
+
 constexpr sdpa::Problem kMissionB = {1, 8, 8, 512, 512, 64, false};
 
 TEST(RotationSets, IsTheInputSetsWhereTheL2IsWarm) {

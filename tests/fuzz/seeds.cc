@@ -1,0 +1,352 @@
+#include "tests/fuzz/seeds.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "ablations/calibration_plan.h"
+#include "ablations/calibration_summary.h"
+#include "ablations/files.h"
+#include "ablations/micro_record.h"
+#include "ablations/npy.h"
+#include "ablations/profile.h"
+#include "ablations/store.h"
+#include "ablations/worker.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/text.h"
+#include "reports/profile.h"
+#include "reports/render.h"
+
+namespace warpledger::fuzz {
+namespace {
+
+using ablations::JudgedRecord;
+using Json = nlohmann::ordered_json;
+
+constexpr int kKept = 2;  // processes, and blocks of each
+constexpr int kKeptSteps = 3;
+
+Json MustParse(std::string_view text) {
+  absl::StatusOr<Json> json = ablations::ParseJson(text);
+  if (!json.ok()) Die(json.status().ToString());
+  return *std::move(json);
+}
+
+template <typename T>
+T Must(absl::StatusOr<T> result, std::string_view what) {
+  if (!result.ok()) Die(absl::StrCat(Text(what), ": ", result.status().ToString()));
+  return *std::move(result);
+}
+
+// The arms of `run` that a small record keeps: the first steps and their bases (of a
+// factorial, all cells of its first two toggles), the controls, now of the last of
+// them, the floor, and a peer.
+Json KeptArms(const Json& run) {
+  const bool factorial = absl::StartsWith(run["design"].get<std::string>(), "factorial");
+  std::set<std::string> needed;
+  std::set<std::string> toggles;
+  int steps = 0;
+  for (const Json& arm : run["arms"]) {
+    const auto role = arm["role"].get<std::string>();
+    if (role != ablations::kRoleStep && role != ablations::kRoleWithout) continue;
+    const auto toggle = arm["toggle"].get<std::string>();
+    const bool wanted =
+        factorial ? toggles.contains(toggle) || toggles.size() < 2 : steps < kKeptSteps;
+    if (!wanted || (factorial && !needed.empty() && !needed.contains(arm["base"]))) continue;
+    ++steps;
+    toggles.insert(toggle);
+    needed.insert(arm["name"]);
+    needed.insert(arm["base"]);
+  }
+  Json kept = Json::array();
+  Json last;
+  bool has_peer = false;
+  for (Json arm : run["arms"]) {
+    const auto role = arm["role"].get<std::string>();
+    if (role == ablations::kRoleAa || role == ablations::kRoleNull) {
+      arm["base"] = last["name"];
+      arm["config"] = last["config"];
+      if (role == ablations::kRoleNull) {
+        arm["config"] =
+            absl::StrCat(last["config"].get<std::string>(), "+", arm["toggle"].get<std::string>());
+      }
+    } else if (role == ablations::kRolePeer) {
+      if (has_peer) continue;
+      has_peer = true;
+    } else if (role != ablations::kRoleFloor) {
+      if (!needed.contains(arm["name"])) continue;
+      last = arm;
+    }
+    kept.push_back(arm);
+  }
+  return kept;
+}
+
+std::set<std::string> Values(const Json& rows, const char* key) {
+  std::set<std::string> values;
+  for (const Json& row : rows) values.insert(row[key].get<std::string>());
+  return values;
+}
+
+// The rows whose `key` is one of `values`, the first `most` of each.
+Json KeptRows(const Json& rows, const char* key, const std::set<std::string>& values, int most) {
+  Json kept = Json::array();
+  std::map<std::string, int> counts;
+  for (const Json& row : rows) {
+    const auto value = row[key].get<std::string>();
+    if (values.contains(value) && ++counts[value] <= most) kept.push_back(row);
+  }
+  return kept;
+}
+
+// The lines of kept arms on the kept shape, renumbered: blocks hold fewer samples.
+std::string KeptLines(std::string_view text, const Json& run) {
+  const std::set<std::string> arms = Values(run["arms"], "name");
+  const std::set<std::string> shapes = Values(run["shapes"], "name");
+  std::vector<Json> lines;
+  std::map<std::string, std::vector<size_t>> blocks;
+  for (const absl::string_view line : absl::StrSplit(Text(text), '\n', absl::SkipEmpty())) {
+    Json json = MustParse({line.data(), line.size()});
+    if (json["process"].get<int>() >= kKept || !arms.contains(json["arm"]) ||
+        !shapes.contains(json["shape"])) {
+      continue;
+    }
+    if (json.contains("block")) {
+      if (json["block"].get<int>() >= kKept) continue;
+      const bool peer = absl::StartsWith(json["arm"].get<std::string>(), ablations::kPeerPrefix);
+      blocks[absl::StrCat(json["process"].get<int>(), "/", json["block"].get<int>(), "/", peer)]
+          .push_back(lines.size());
+      json["seq"] = lines.size();
+    }
+    lines.push_back(std::move(json));
+  }
+  for (auto& [key, block] : blocks) {
+    std::sort(block.begin(), block.end(),
+              [&](size_t a, size_t b) { return lines[a]["order"] < lines[b]["order"]; });
+    for (size_t order = 0; order < block.size(); ++order) {
+      lines[block[order]]["order"] = order;
+      lines[block[order]]["of"] = block.size();
+    }
+  }
+  std::string out;
+  for (const Json& line : lines) absl::StrAppend(&out, ablations::DumpLine(line), "\n");
+  return out;
+}
+
+Files CutDown(Files files) {
+  Json run = MustParse(files.at(ablations::kRunFile));
+  run["processes"] = kKept;
+  run["blocks_per_process"] = kKept;
+  run["shapes"] = Json::array({run["shapes"][0]});
+  run["arms"] = KeptArms(run);
+  const std::set<std::string> configs = Values(run["arms"], "config");
+  for (const char* name :
+       {ablations::kResourcesFile, ablations::kCodegenFile, ablations::kLaunchFile}) {
+    if (!files.contains(name)) continue;
+    Json json = MustParse(files.at(name));
+    // The last architecture's, which is the GPU's.
+    Json& rows = json["instances"];
+    if (rows[0].contains("arch")) std::reverse(rows.begin(), rows.end());
+    rows = KeptRows(rows, "variant", configs, 1);
+    files.at(name) = ablations::DumpFile(json);
+  }
+  if (files.contains(ablations::kPeersFile)) {
+    Json json = MustParse(files.at(ablations::kPeersFile));
+    json["peers"] = KeptRows(json["peers"], "name", Values(run["arms"], "name"), 1);
+    for (Json& peer : json["peers"]) {
+      peer["checks"] = KeptRows(peer["checks"], "shape", Values(run["shapes"], "name"), 1);
+    }
+    files.at(ablations::kPeersFile) = ablations::DumpFile(json);
+  }
+  for (const char* name : {ablations::kSamplesFile, ablations::kChecksFile}) {
+    files.at(name) = KeptLines(files.at(name), run);
+  }
+  files.at(ablations::kRunFile) = ablations::DumpFile(run);
+  return files;
+}
+
+Files ReadFolder(const std::filesystem::path& folder) {
+  Files files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".json") && !name.ends_with(".jsonl")) continue;
+    files[name] = Must(ablations::ReadFile(entry.path()), name);
+  }
+  return files;
+}
+
+// The newest folder, by its name, below `data` that holds a file `name`.
+std::filesystem::path NewestWith(const std::string& data, const char* name) {
+  std::filesystem::path newest;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    if (entry.path().filename() == name) newest = std::max(newest, entry.path().parent_path());
+  }
+  if (newest.empty()) Die(absl::StrCat("nothing under ", data, " holds a ", name));
+  return newest;
+}
+
+Seed Placed(SeedKind kind, const std::string& name, const std::string& scratch, Files files,
+            const std::string& below = "") {
+  Seed seed;
+  seed.kind = kind;
+  seed.name = name;
+  seed.dir = absl::StrCat(scratch, "/", name, below);
+  seed.files = std::move(files);
+  std::filesystem::create_directories(seed.dir);
+  for (const auto& [file, text] : seed.files) WriteFileOrDie(seed.dir, file, text);
+  return seed;
+}
+
+Seed RunSeed(const std::string& design, const std::filesystem::path& path,
+             const std::string& scratch) {
+  Seed seed = Placed(SeedKind::kRun, design, scratch, CutDown(ReadFolder(path)));
+  seed.judged = Must(ablations::LoadJudged(seed.dir, kQuick), design);
+  Must(report::RenderReport(seed.judged.summary, {}), design);
+  seed.files[ablations::kSummaryFile] = ablations::DumpFile(seed.judged.summary);
+  return seed;
+}
+
+// Two groups of two processes; the times are those of the first arms.
+Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
+  const std::filesystem::path path = NewestWith(data, ablations::kBlocksFile);
+  const auto record = Must(ablations::LoadCalibration(path), "the calibration");
+  Seed seed = Placed(SeedKind::kCalibration, "calibration", scratch, {});
+  seed.header = record.header;
+  seed.header.plan.trial_processes = kKept;
+  seed.header.plan.null_arms = 4;
+  seed.header.plan.plants.resize(1);
+  seed.header.plan.plants[0].arms = 2;
+  ablations::RunInfo& run = seed.header.run;
+  run.processes = 2 * kKept;
+  run.blocks_per_process = kKept;
+  run.design = ablations::PlanText(seed.header.plan);
+  const auto design = Must(ablations::CalibrationDesign(run.design), "the calibration's plan");
+  if (record.header.run.design == ablations::kCalibrateDesign) {
+    run.design = ablations::kCalibrateDesign;
+  }
+  const ablations::Arm floor = run.arms.back();
+  run.arms.clear();
+  for (const ablations::DesignArm& arm : design.arms) {
+    run.arms.push_back(
+        {arm.name, record.header.run.arms[0].config, arm.role, arm.toggle, arm.base});
+  }
+  run.arms.push_back(floor);
+  {
+    const auto writer = Must(ablations::CalibrationWriter::Open(seed.dir, seed.header), "writing");
+    const size_t arms = run.arms.size();
+    for (ablations::CalibrationBlock block : record.blocks) {
+      if (block.process >= run.processes || block.block >= kKept) continue;
+      const auto cut = [&](auto& values) { values.resize(std::min(values.size(), arms)); };
+      cut(block.launches);
+      cut(block.us);
+      cut(block.sm_mhz);
+      cut(block.throttle);
+      std::erase_if(block.order, [&](int arm) { return static_cast<size_t>(arm) >= arms; });
+      if (const absl::Status status = writer->Append(block); !status.ok()) Die(status.ToString());
+      if (block.block > 0) continue;
+      const absl::Status status =
+          writer->Append(ablations::CalibrationChecks{block.process, static_cast<int>(arms)});
+      if (!status.ok()) Die(status.ToString());
+    }
+  }
+  seed.files = ReadFolder(seed.dir);
+  const auto small = Must(ablations::LoadCalibration(seed.dir), "the small calibration");
+  const Json summary = Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
+  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
+  return seed;
+}
+
+// One launch, and the header and rows that ncu would print of its counters. In a
+// folder of its own: the page is made of what lies beside it, too.
+Seed ProfileSeed(const std::string& data, const std::string& scratch) {
+  Files files = ReadFolder(NewestWith(data, ablations::kProfileFile));
+  std::string& lines = files.at(ablations::kProfilesFile);
+  lines.resize(lines.find('\n') + 1);
+  Seed seed = Placed(SeedKind::kProfile, "profile", scratch, std::move(files), "/profile-1");
+  const Json summary = Must(ablations::SummarizeProfiles(seed.dir), "the profiles");
+  Must(report::RenderProfileReport(summary, {}), "the profiles' page");
+  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
+  const auto record = Must(ablations::LoadProfiles(seed.dir), "the profiles");
+  std::string ncu =
+      "==PROF== Connected to process 1\n\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"CC\","
+      "\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+  for (const auto& [name, metric] : record.profiles.at(0).launch.metrics) {
+    absl::StrAppend(&ncu, "\"0\",\"sdpa_x(Params)\",\"(64, 1, 1)\",\"(8, 1, 1)\",\"9.0\",\"", name,
+                    "\",\"", metric.unit, "\",\"", metric.value, "\"\n");
+  }
+  if (!ablations::ParseNcuCsv(ncu).ok()) Die("the seed of ncu's output is refused");
+  seed.files[kNcuFile] = ncu;
+  return seed;
+}
+
+Seed MicroSeed(const std::string& data, const std::string& scratch) {
+  const std::filesystem::path path = NewestWith(data, kMicroFile);
+  Json json = MustParse(Must(ablations::ReadFile(path / kMicroFile), kMicroFile));
+  while (json["micro"].size() > 3) json["micro"].erase(json["micro"].size() - 1);
+  Seed seed = Placed(SeedKind::kMicro, "micro", scratch, {{kMicroFile, ablations::DumpFile(json)}},
+                     "/micro-1");
+  const auto found = Must(ablations::NewestMicroRecord(absl::StrCat(scratch, "/micro"),
+                                                       json["gpu"]["slug"].get<std::string>()),
+                          "the microbenchmarks");
+  if (!found) Die("the seed of the microbenchmarks is not found");
+  return seed;
+}
+
+Seed FormatsSeed(const std::string& scratch) {
+  ablations::WorkerJob job;
+  job.design = "ladder";
+  job.shapes = {"small"};
+  job.blocks = 4;
+  job.cache = "warm";
+  job.done = {{"small", 3}};
+  job.excluded = {{"ladder:kv_tiling", "small"}};
+  Must(ablations::WorkerJob::FromJson(job.ToJson()), "the worker's job");
+  Files files = {{kJobFile, job.ToJson()},
+                 {kWaiversFile,
+                  "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"}};
+  Seed seed = Placed(SeedKind::kFormats, "formats", scratch, std::move(files));
+  const std::string npy = absl::StrCat(seed.dir, "/", kNpyFile);
+  const std::vector<std::byte> zeros(48);
+  if (!ablations::WriteNpy(npy, {2, 3, 4}, ablations::NpyType::kFloat16, zeros).ok()) Die(npy);
+  seed.files[kNpyFile] = Must(ablations::ReadFile(npy), kNpyFile);
+  return seed;
+}
+
+}  // namespace
+
+void Die(std::string_view why) {
+  std::fprintf(stderr, "record_fuzz: %s\n", std::string(why).c_str());
+  std::exit(2);
+}
+
+void WriteFileOrDie(const std::string& dir, const std::string& name, std::string_view text) {
+  std::FILE* file = std::fopen(absl::StrCat(dir, "/", name).c_str(), "wb");
+  if (file == nullptr) Die(absl::StrCat("can't write ", dir, "/", name));
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fclose(file);
+}
+
+std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch) {
+  std::map<std::string, std::filesystem::path> newest;  // by design; paths end in the time
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    if (entry.path().filename() != ablations::kSamplesFile) continue;
+    const std::filesystem::path folder = entry.path().parent_path();
+    const Json run = MustParse(Must(ablations::ReadFile(folder / ablations::kRunFile), "run.json"));
+    std::filesystem::path& known = newest[run["design"].get<std::string>()];
+    known = std::max(known, folder);
+  }
+  if (newest.empty()) Die(absl::StrCat("no record under ", data));
+  std::vector<Seed> seeds;
+  for (const auto& [design, path] : newest) seeds.push_back(RunSeed(design, path, scratch));
+  seeds.push_back(CalibrationSeed(data, scratch));
+  seeds.push_back(ProfileSeed(data, scratch));
+  seeds.push_back(MicroSeed(data, scratch));
+  seeds.push_back(FormatsSeed(scratch));
+  return seeds;
+}
+
+}  // namespace warpledger::fuzz

@@ -1,0 +1,62 @@
+// The small whole records that the fuzzer damages: committed records, cut down to a
+// few arms on one shape, two processes of two blocks, and to what they say of these
+// arms, so that one execution takes a few milliseconds even under the sanitizers.
+//
+//   std::vector<Seed> seeds = MakeSeeds("reports/data", "/dev/shm/x");
+//
+// Each is accepted by what reads it: a seed that is refused at the door would leave
+// everything behind it untested, so MakeSeeds ends the program with the reason.
+
+#ifndef WARPLEDGER_TESTS_FUZZ_SEEDS_H_
+#define WARPLEDGER_TESTS_FUZZ_SEEDS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/calibration_record.h"
+#include "ablations/compare.h"
+#include "ablations/summarize.h"
+
+namespace warpledger::fuzz {
+
+using Files = std::map<std::string, std::string>;
+
+enum class SeedKind {
+  kRun,          // by `warpledger run`: the newest of each design
+  kCalibration,  // by `warpledger calibrate`
+  kProfile,      // by `warpledger profile`, and what ncu prints
+  kMicro,        // by `warpledger micro`: what summaries quote of it
+  kFormats,      // worker jobs, waivers, NumPy files
+};
+
+struct Seed {
+  SeedKind kind = SeedKind::kRun;
+  std::string name;  // the design, or the kind
+  std::string dir;   // holds the undamaged files
+  Files files;
+  ablations::JudgedRecord judged;       // of a run
+  ablations::CalibrationHeader header;  // of a calibration
+};
+
+// Names of the files that no record has.
+inline constexpr char kNcuFile[] = "ncu.csv";
+inline constexpr char kJobFile[] = "job.json";
+inline constexpr char kWaiversFile[] = "waivers.txt";
+inline constexpr char kNpyFile[] = "array.npy";
+inline constexpr char kMicroFile[] = "micro.json";
+
+// The fewest resamples there may be: whether intervals are right is for other tests.
+inline const ablations::SummarizeOptions kQuick = {.bootstrap_resamples = 100};
+
+// `scratch` is an empty folder, where each seed gets one of its own.
+std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch);
+
+// Ends the program with exit code 2 when it can't.
+void WriteFileOrDie(const std::string& dir, const std::string& name, std::string_view text);
+[[noreturn]] void Die(std::string_view why);
+
+}  // namespace warpledger::fuzz
+
+#endif  // WARPLEDGER_TESTS_FUZZ_SEEDS_H_
