@@ -6,6 +6,8 @@
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //   hopper_lengths  the end of `hopper`, what it gains from its schedule, and the same chain:
 //                 few arms, to stand beside peers over many head dimensions and lengths
+//   hopper_bf16   the end of `hopper` in fp16 and in bf16, each beside its peers, and what it
+//                 gains from its schedule
 //
 // Included by designs.h, at its end.
 
@@ -120,6 +122,29 @@ inline Design HopperTilesDesign() {
     AddLevel({&sdpa::Config::wgmma_tile, level}, base, ':', &design);
   }
   PlantControls(base, base, HopperEverythingOn(), &design);
+  return design;
+}
+
+// No toggle: another dtype is another problem.
+inline Design HopperBf16Design() {
+  const std::string static_base(kHopperStaticEnd);
+  const std::string end(kHopperEnd);
+  sdpa::Config static_end = HopperEverythingOn();
+  static_end.dynamic_schedule = 0;
+  Design design = {
+      .name = "hopper_bf16",
+      .label = "the Hopper kernel in fp16 and in bf16",
+      .arms =
+          {{.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""},
+           {.name = end,
+            .config = HopperEverythingOn(),
+            .role = "step",
+            .toggle = std::string(sdpa::ToggleId(&sdpa::Config::dynamic_schedule)),
+            .base = static_base}},
+      .infeasible = {},
+      .head_dims = {64, 128},
+      .dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16}};
+  PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }
 

@@ -1,4 +1,4 @@
-// wgmma: matrix products of a warpgroup, fp16 inputs, fp32 accumulators (PTX ISA,
+// wgmma: matrix products of a warpgroup, 16-bit inputs, fp32 accumulators (PTX ISA,
 // "Asynchronous Warpgroup Level Matrix Instructions"). sm_90a.
 //
 // A warpgroup is four consecutive warps whose first index is a multiple of four.
@@ -34,7 +34,7 @@ __device__ inline void PinRegisters(float (&values)[kCount]) {
 }
 
 // Matrix descriptor of a tile in shared memory with the 128-byte swizzle, as the
-// copy engine writes it: rows of 64 fp16 (128 bytes), eight rows to an atom of
+// copy engine writes it: rows of 128 bytes, eight rows to an atom of
 // 1024 bytes, the tile 1024-byte aligned (PTX ISA, "Matrix Descriptor").
 //   leading_bytes: for a tile whose N runs along the rows (transposed B), the
 //     distance between two blocks of 64 columns; else unused
@@ -64,9 +64,10 @@ __device__ inline void DecreaseRegisters() {
 // One product of 16 along K, D (64, kN) += A (64, 16) B (16, kN).
 //   SS: A and B in shared memory, both with K along the rows (B with N along them where
 //       kTransposeB is 1); accumulate 0: D = A B
-//   RS: A in registers, four half2 as the accumulator layout gives them; B with N
+//   RS: A in registers, four pairs as the accumulator layout gives them; B with N
 //       along the rows (transposed)
-template <int kN>
+enum class WgmmaInputs { kFp16, kBf16 };
+template <int kN, WgmmaInputs kInputs = WgmmaInputs::kFp16>
 struct Wgmma;
 
 // Register lists in eights, for instructions that name up to 128 of them.
@@ -135,37 +136,40 @@ struct Wgmma;
   "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), \
       "+f"(d[126]), "+f"(d[127])
 
-#define WARPLEDGER_WGMMA(n, registers, operands, a0, a1, a2, a3, a4, a5)                      \
-  template <>                                                                                 \
-  struct Wgmma<n> {                                                                           \
-    template <int kTransposeB = 0>                                                            \
-    __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {    \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a2                                     \
-                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" registers \
-                   "}, " a0 ", " a1 ", p, 1, 1, 0, " a3 ";\n}\n"                              \
-                   : operands                                                                 \
-                   : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB));                      \
-    }                                                                                         \
-    __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,          \
-                              int accumulate) {                                               \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a5                                     \
-                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.f16.f16 {" registers \
-                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1, 1;\n}\n"            \
-                   : operands                                                                 \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));    \
-    }                                                                                         \
+#define WARPLEDGER_WGMMA_OF(inputs, types, n, registers, a0, a1, a2, a3, a4, a5, ...)           \
+  template <>                                                                                   \
+  struct Wgmma<n, WgmmaInputs::inputs> {                                                        \
+    template <int kTransposeB = 0>                                                              \
+    __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {      \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a2                                       \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." types " {" registers \
+                   "}, " a0 ", " a1 ", p, 1, 1, 0, " a3 ";\n}\n"                                \
+                   : __VA_ARGS__                                                                \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB));                        \
+    }                                                                                           \
+    __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,            \
+                              int accumulate) {                                                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a5                                       \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." types " {" registers \
+                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1, 1;\n}\n"              \
+                   : __VA_ARGS__                                                                \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+    }                                                                                           \
   };
+#define WARPLEDGER_WGMMA(...)                        \
+  WARPLEDGER_WGMMA_OF(kFp16, "f16.f16", __VA_ARGS__) \
+  WARPLEDGER_WGMMA_OF(kBf16, "bf16.bf16", __VA_ARGS__)
 
 #define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3
-WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3,
-                 WARPLEDGER_OPERANDS, "%32", "%33", "%34", "%35", "%36", "%37")
+WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3, "%32",
+                 "%33", "%34", "%35", "%36", "%37", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4
 WARPLEDGER_WGMMA(80,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4,
-                 WARPLEDGER_OPERANDS, "%40", "%41", "%42", "%43", "%44", "%45")
+                 "%40", "%41", "%42", "%43", "%44", "%45", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -173,7 +177,7 @@ WARPLEDGER_WGMMA(80,
 WARPLEDGER_WGMMA(112,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6,
-                 WARPLEDGER_OPERANDS, "%56", "%57", "%58", "%59", "%60", "%61")
+                 "%56", "%57", "%58", "%59", "%60", "%61", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -182,7 +186,7 @@ WARPLEDGER_WGMMA(128,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7,
-                 WARPLEDGER_OPERANDS, "%64", "%65", "%66", "%67", "%68", "%69")
+                 "%64", "%65", "%66", "%67", "%68", "%69", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -192,7 +196,7 @@ WARPLEDGER_WGMMA(176,
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
                                ", " WARPLEDGER_R10,
-                 WARPLEDGER_OPERANDS, "%88", "%89", "%90", "%91", "%92", "%93")
+                 "%88", "%89", "%90", "%91", "%92", "%93", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                       \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \
@@ -204,9 +208,10 @@ WARPLEDGER_WGMMA(256,
                                ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
                                ", " WARPLEDGER_R10 ", " WARPLEDGER_R11 ", " WARPLEDGER_R12
                                ", " WARPLEDGER_R13 ", " WARPLEDGER_R14 ", " WARPLEDGER_R15,
-                 WARPLEDGER_OPERANDS, "%128", "%129", "%130", "%131", "%132", "%133")
+                 "%128", "%129", "%130", "%131", "%132", "%133", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #undef WARPLEDGER_WGMMA
+#undef WARPLEDGER_WGMMA_OF
 #undef WARPLEDGER_R0
 #undef WARPLEDGER_O0
 #undef WARPLEDGER_R1

@@ -282,7 +282,7 @@ inline constexpr Exclusion kExclusions[] = {
 };
 
 // Families whose kernels know bf16.
-inline constexpr Family kBf16Families = Family::kMma;
+inline constexpr Family kBf16Families = Family::kMma | Family::kWgmma;
 
 // What they can't have in bf16: a toggle from level `from` to `to`.
 struct Bf16Exclusion {
@@ -401,6 +401,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   WgmmaShape s;
   s.head_dim = c.head_dim;
   s.causal = c.mask == Mask::kCausal;
+  s.bf16 = c.dtype == Dtype::kBf16;
   const WgmmaTile tile = WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
   s.consumers = tile.consumers;
   s.tile_n = tile.tile_n;

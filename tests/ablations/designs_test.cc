@@ -372,6 +372,21 @@ TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {
   EXPECT_EQ(design.head_dims, (std::vector<int>{64, 128}));
 }
 
+TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
+  const Design design = HopperBf16Design();
+  EXPECT_EQ(Arm(design, "hopper_end").config, HopperEverythingOn());
+  EXPECT_EQ(Differences(Arm(design, "hopper_static_end").config, HopperEverythingOn()),
+            (std::set<std::string>{"dynamic_schedule"}));
+  for (const DesignArm& arm : design.arms) {
+    int bf16 = 0;
+    for (const sdpa::Config& config : Specialisations(design, arm)) {
+      EXPECT_FALSE(sdpa::WhyInvalid(config)) << sdpa::InstanceName(config);
+      bf16 += config.dtype == sdpa::Dtype::kBf16 ? 1 : 0;
+    }
+    EXPECT_EQ(bf16, 4) << arm.name;  // two head dimensions, two masks
+  }
+}
+
 TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {
   std::set<std::string> design_names;
   for (const Design& design : AllDesigns()) {

@@ -89,6 +89,17 @@ class CodegenTest(unittest.TestCase):
                 with self.subTest(instance=str(instance)):
                     self.assert_none(checks.local_memory_failures(instance))
 
+    def test_an_instance_in_bf16_multiplies_in_bf16_and_in_nothing_else(self):
+        if not self.disassembler:
+            self.skipTest("codegen.json was made without nvdisasm, so it holds no opcodes")
+        bf16 = [variant for variant in self.instances if "bf16" in variant.partition("@")[2]]
+        self.assertTrue(bf16, "no instance is compiled for bf16")
+        for variant in bf16:
+            for instance in self.instances[variant].values():
+                with self.subTest(instance=str(instance)):
+                    self.assertGreater(instance.sass_count(r"^HG?MMA\..*BF16"), 0)
+                    self.assertEqual(instance.sass_count(r"^HG?MMA\.(?!.*BF16)"), 0)
+
     def test_wmma_for_p_v_stays_within_the_budget_of_the_notes(self):
         config = next(arm["config"] for design in self.registry["designs"]
                       for arm in design["arms"] if arm["name"] == BUDGET_ARM)

@@ -3,13 +3,12 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_
 
-#include <cuda_fp16.h>
-
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
+#include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/quad.cuh"
@@ -62,14 +61,14 @@ class WgmmaEpilogue {
       const int row = work.first_row + RowInTile() + 8 * r;
       const float inverse = Inverse(softmax.sum[r]);
       const int64_t at = int64_t{work.head} * p_.seq_q + row;
-      half* o = static_cast<half*>(p_.o) + at * kShape.head_dim;
+      uint16_t* o = static_cast<uint16_t*>(p_.o) + at * kShape.head_dim;
 #pragma unroll
       for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
         uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          piece[c] = PackHalves(out[(chunk + c) * 4 + 2 * r] * inverse,
-                                out[(chunk + c) * 4 + 2 * r + 1] * inverse);
+          piece[c] = PackPair<kShape.bf16>(out[(chunk + c) * 4 + 2 * r] * inverse,
+                                           out[(chunk + c) * 4 + 2 * r + 1] * inverse);
         }
         TransposeQuad(piece, lane_in_quad);
         if (row < p_.seq_q) {
@@ -99,7 +98,7 @@ class WgmmaEpilogue {
     if (thread_ == 0) ptx::BulkWaitRead<0>();
     ptx::NamedBarrierSync(barrier, kWarpgroup);
     StoreFragment<kShape.head_dim>(tile, kBlockBytes, thread_, [&](int i) {
-      return PackHalves(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
+      return PackPair<kShape.bf16>(out[2 * i] * inverse[i % 2], out[2 * i + 1] * inverse[i % 2]);
     });
     ptx::FenceProxyAsync();
     ptx::NamedBarrierSync(barrier, kWarpgroup);
@@ -123,7 +122,7 @@ class WgmmaEpilogue {
     constexpr int kThreads = kShape.consumers * kWarpgroup;
     const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
     const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
-    half* o = static_cast<half*>(p_.o) + first_row * kShape.head_dim;
+    uint16_t* o = static_cast<uint16_t*>(p_.o) + first_row * kShape.head_dim;
     const int thread = warpgroup_ * kWarpgroup + thread_;
 #pragma unroll 1  // rare, and the instruction cache is for the mainloop
     for (int i = 0; i < rows * kShape.head_dim / 8; i += kThreads) {

@@ -18,8 +18,6 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
 
-#include <cuda_fp16.h>
-
 #include <cmath>
 #include <cstdint>
 
@@ -27,6 +25,7 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
+#include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
@@ -83,6 +82,9 @@ class WgmmaConsumer {
   static constexpr int kOutputs = kShape.head_dim / 2;
   static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
 
+  template <int kN>
+  using Product = ptx::Wgmma<kN, kShape.bf16 ? ptx::WgmmaInputs::kBf16 : ptx::WgmmaInputs::kFp16>;
+
   // From one block of 64 keys of P to the next.
   static constexpr int kBlockBytes = kRowsPerConsumer * 128;
 
@@ -135,9 +137,8 @@ class WgmmaConsumer {
     for (int d = 0; d < kShape.head_dim; d += 16) {
       const int block = d / kSwizzleColumns;
       const int in_row = d % kSwizzleColumns * 2;
-      ptx::Wgmma<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
-                                    Advance(k, block * kShape.tile_n * 128 + in_row),
-                                    d == 0 ? 0 : 1);
+      Product<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
+                                 Advance(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
   }
@@ -150,12 +151,11 @@ class WgmmaConsumer {
     for (int key = 0; key < kShape.tile_n; key += 16) {
       if constexpr (kShape.p_smem) {
         const uint32_t step = key / kSwizzleColumns * kBlockBytes + key % kSwizzleColumns * 2;
-        ptx::Wgmma<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128),
-                                                    1);
+        Product<kShape.head_dim>::template SS<1>(t.out, Advance(p, step), Advance(v, key * 128), 1);
       } else {
         const uint32_t a[4] = {t.probs[key / 4], t.probs[key / 4 + 1], t.probs[key / 4 + 2],
                                t.probs[key / 4 + 3]};
-        ptx::Wgmma<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
+        Product<kShape.head_dim>::RS(t.out, a, Advance(v, key * 128), 1);
       }
     }
     ptx::WgmmaCommit();
@@ -181,7 +181,9 @@ class WgmmaConsumer {
   // Makes the probabilities of a tile A of P V. Of the tile before P V must be over; a
   // group of products is the warpgroup's, so each warp's own wait says so for all four.
   __device__ void PassProbabilities(Tile& t) const {
-    const auto pair = [&](int i) { return PackHalves(t.scores[2 * i], t.scores[2 * i + 1]); };
+    const auto pair = [&](int i) {
+      return PackPair<kShape.bf16>(t.scores[2 * i], t.scores[2 * i + 1]);
+    };
     if constexpr (kShape.p_smem) {
       StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
       ptx::FenceProxyAsync();  // to the products' proxy

@@ -1,4 +1,4 @@
-// Accumulator fragments to shared memory as fp16, where the copy engine or wgmma reads them.
+// Accumulator fragments to shared memory in 16 bits, where the copy engine or wgmma reads them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FRAGMENT_STORE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FRAGMENT_STORE_CUH_
@@ -10,10 +10,10 @@
 namespace warpledger::sdpa {
 
 // Stores (64, kColumns) of a warpgroup, swizzled; kColumns is a multiple of 16.
-//   tile: 1024-byte aligned address of the first 64 columns, (64, 64) fp16
+//   tile: 1024-byte aligned address of the first 64 columns, (64, 64)
 //   block_bytes: from one block of 64 columns to the next
 //   thread: in the warpgroup
-//   pair(i): half2 of elements 2 i and 2 i + 1 of the thread's fragment
+//   pair(i): fp16 or bf16 of elements 2 i and 2 i + 1 of the thread's fragment
 // All threads of the warpgroup call it. Who reads through the async proxy needs each
 // writer's ptx::FenceProxyAsync and then a barrier.
 template <int kColumns, typename PairAt>

@@ -11,14 +11,14 @@
 
 namespace warpledger::sdpa {
 
-// Tensor maps are 3-D: (head_dim, seq, batch * heads) fp16, boxes of 64 columns by
+// Tensor maps are 3-D: (head_dim, seq, batch * heads) fp16 or bf16, boxes of 64 columns by
 // a tile's rows, 128-byte swizzle. Passed by value, as the copy engine needs them
 // in parameter space.
 struct WgmmaParams {
   CUtensorMap q;
   CUtensorMap k;
   CUtensorMap v;
-  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim) fp16
+  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim), as Q
   float* lse = nullptr;  // (batch, heads_q, seq_q) fp32, or null
   int heads_q = 1;       // query heads over the whole batch
   int group_size = 1;    // query heads that share a K/V head

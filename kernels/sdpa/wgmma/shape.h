@@ -10,6 +10,7 @@ namespace warpledger::sdpa {
 struct WgmmaShape {
   int head_dim = 64;
   bool causal = false;
+  bool bf16 = false;              // Q, K, V, P and O; else fp16
   int consumers = 1;              // warpgroups that compute, 64 query rows each
   int tile_n = 128;               // keys per K/V tile
   int stages = 1;                 // K/V tiles in shared memory
@@ -28,7 +29,7 @@ struct WgmmaShape {
 
 inline constexpr int kWarpgroup = 128;       // threads
 inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
-inline constexpr int kSwizzleColumns = 64;   // fp16 in a 128-byte swizzled row
+inline constexpr int kSwizzleColumns = 64;   // 16-bit elements in a 128-byte swizzled row
 
 // A CTA's tile: 64 query rows per consumer, and K/V in tiles of tile_n keys.
 struct WgmmaTile {
@@ -76,12 +77,12 @@ inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMetho
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
 
-// Byte offsets in dynamic shared memory; tiles are 1024-byte aligned.
+// Byte offsets in dynamic shared memory; tiles are 1024-byte aligned, of 16-bit elements.
 struct WgmmaSmem {
-  int q = 0;         // (head_dim / 64, tile_m, 64) fp16, swizzled
-  int k = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
-  int v = 0;         // (stages, head_dim / 64, tile_n, 64) fp16, swizzled
-  int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64) fp16, swizzled; if p_smem
+  int q = 0;         // (head_dim / 64, tile_m, 64), swizzled
+  int k = 0;         // (stages, head_dim / 64, tile_n, 64), swizzled
+  int v = 0;         // (stages, head_dim / 64, tile_n, 64), swizzled
+  int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64), swizzled; if p_smem
   int o = 0;         // as q: O on the way out, in a place of its own or, without room, in q's
   int q_bytes = 0;   // of one tile, Q's or O's
   int kv_bytes = 0;  // of one K or V tile

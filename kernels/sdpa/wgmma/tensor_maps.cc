@@ -25,7 +25,7 @@ decltype(&cuTensorMapEncodeTiled) FindEncoder() {
 }  // namespace
 
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map) {
+                            CUtensorMap* map, bool bf16) {
   static const auto encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
@@ -35,8 +35,9 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
   const cuuint32_t box[] = {kSwizzleColumns, static_cast<cuuint32_t>(rows), 1};
   const cuuint32_t element_strides[] = {1, 1, 1};
   const CUresult result =
-      encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(tensor), sizes, strides,
-             box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      encode(map, bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3,
+             const_cast<void*>(tensor), sizes, strides, box, element_strides,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -45,13 +46,15 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
                                WgmmaParams* params, unsigned* ctas) {
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
-  cudaError_t error =
-      EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q, TileM(shape), &params->q);
+  cudaError_t error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
+                                      TileM(shape), &params->q, shape.bf16);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
-  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k);
+  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
+                          shape.bf16);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v);
+  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v,
+                          shape.bf16);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;
@@ -82,7 +85,7 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
 cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
                           WgmmaStoreParams* params) {
   return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads_q,
-                         kRowsPerConsumer, &params->o_map);
+                         kRowsPerConsumer, &params->o_map, shape.bf16);
 }
 
 cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,

@@ -11,10 +11,10 @@
 
 namespace warpledger::sdpa {
 
-// The tensor map of (heads, seq, head_dim) fp16 with boxes of 64 columns by `rows`,
+// The tensor map of (heads, seq, head_dim) fp16 or bf16 with boxes of 64 columns by `rows`,
 // 128-byte swizzle.
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map);
+                            CUtensorMap* map, bool bf16 = false);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
 // how many CTAs to launch: as many as there are SMs, or tiles if fewer, in whole clusters.

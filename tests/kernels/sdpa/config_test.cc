@@ -132,6 +132,21 @@ TEST(Geometry, OfTheMmaFamilyIsLegalInBf16WhereTheRulesAllowIt) {
   EXPECT_GT(checked, 50);
 }
 
+TEST(Geometry, OfTheWgmmaFamilyIsTheSameInBf16) {
+  int checked = 0;
+  for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kWgmma) continue;
+    const Config bf16 = Specialise(config, 128, false, Dtype::kBf16);
+    ASSERT_FALSE(WhyInvalid(bf16)) << ConfigName(config);
+    WgmmaShape expected = ShapeOf(Specialise(config, 128, false));
+    EXPECT_FALSE(expected.bf16);
+    expected.bf16 = true;
+    EXPECT_EQ(ShapeOf(bf16), expected) << ConfigName(config);
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
 TEST(KvStorage, FollowsItsTogglesAndTheTile) {
   EXPECT_FALSE(KvStorageOf(Config{}).quantised);
   EXPECT_FALSE(KvStorageOf({.mma_sync = 1}).quantised);
