@@ -1,8 +1,10 @@
-// The design of the wmma kernel's techniques beyond the ladder.
+// The designs of the wmma kernel's techniques beyond the ladder.
 //
 //   stage2_plus  each level of each of them alone on top of the ladder's end, which is
 //                the L4 notes' stage 2; then two chains of them, for grids that leave
 //                SMs idle and for grids that don't
+//   wmma_d128    the ladder's end at head_dim 128: its neighbours, and the chain for grids
+//                that leave no SM idle, each an arm at head_dim 64 too
 //
 // Included by designs.h, at its end.
 
@@ -34,8 +36,9 @@ struct Level {
 };
 
 // Adds a step to `level` of a toggle from the arm `base`, named as `base` with
-// `separator` and the level behind it, or the reason why there is none. Where the
-// design has the configuration already nothing is added. Returns the arm's name.
+// `separator` and the level behind it, or the reason why there is none at one of the
+// design's head dimensions. Where the design has the configuration already nothing is
+// added. Returns the arm's name.
 inline std::string AddLevel(const Level& step, const std::string& base, char separator,
                             Design* design) {
   const auto named = [&](const DesignArm& arm) { return arm.name == base; };
@@ -47,9 +50,13 @@ inline std::string AddLevel(const Level& step, const std::string& base, char sep
   }
   AddNeeds(step.field, &config);
   config.*step.field = step.level;
-  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
-    design->infeasible.push_back(Infeasible(name, reason));
-    return name;
+  for (const int head_dim : design->head_dims) {
+    sdpa::Config compiled = config;
+    compiled.head_dim = head_dim;
+    if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(compiled)) {
+      design->infeasible.push_back(Infeasible(name, reason));
+      return name;
+    }
   }
   for (const DesignArm& arm : design->arms) {
     if (arm.config == config) return arm.name;
@@ -112,6 +119,40 @@ inline Design Stage2PlusDesign() {
       {.name = fp32_pipes, .config = without_wmma, .role = "base", .toggle = "", .base = ""});
   AddLevel({&Config::xor_swizzle, 1}, fp32_pipes, ':', &design);
   PlantControls(stage2, stage2, end, &design);
+  return design;
+}
+
+inline Design WmmaD128Design() {
+  using sdpa::Config;
+  const std::string base = "wmma_d128";
+  const Config end = EverythingOn();
+  Design design = {
+      .name = base,
+      .label =
+          "the wmma kernel at head_dim 128: the ladder's end, its neighbours and the chain of "
+          "techniques for grids that leave no SM idle",
+      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {128}};
+  Config without_wmma_pv = end;
+  without_wmma_pv.wmma_pv = 0;
+  design.arms.push_back({.name = base + ":without_wmma_pv",
+                         .config = without_wmma_pv,
+                         .role = "without",
+                         .toggle = "wmma_pv",
+                         .base = base});
+  AddLevel({&Config::cp_async_stages, 0}, base, ':', &design);
+  AddLevel({&Config::tile_n, 64}, base, ':', &design);
+  // K and V alone take 136 KiB: one CTA per SM, and no room for a third stage.
+  const std::string long_tile = AddLevel({&Config::tile_n, 128}, base, ':', &design);
+  AddLevel({&Config::cp_async_stages, 3}, long_tile, '+', &design);
+
+  std::string last = base;
+  for (const Level& step : {Level{&Config::softmax_in_registers, 3}, Level{&Config::exp_method, 1},
+                            Level{&Config::tile_n, 64}, Level{&Config::tile_m, 64}}) {
+    last = AddLevel(step, last, last == base ? ':' : '+', &design);
+  }
+  PlantControls(base, base, end, &design);
   return design;
 }
 

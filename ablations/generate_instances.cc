@@ -124,9 +124,10 @@ int main(int argc, char** argv) {
     declarations += "const KernelInstance& Get_" + symbol + "();\n";
     entries += "      &Get_" + symbol + "(),\n";
     if (json.back() == '}') json += ",";
-    json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"family\":\"" + family +
-            "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
     const int least = warpledger::sdpa::MinArch(config);
+    json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"family\":\"" + family +
+            "\",\"least_arch\":" + std::to_string(least) + ",\"symbol\":\"" + symbol +
+            "\",\"source\":\"" + source.string() + "\"}";
     const bool newer = FamilyOf(config) == Family::kMma && least > 0;
     std::cout << family << (newer ? std::to_string(least) : "") << " " << source.string() << "\n";
   }

@@ -388,14 +388,16 @@ def collect_instance(instance, keep, disassembler):
 
 def collect(instances, keep_root, disassembler):
     """Returns (resources.json, codegen.json) as values, instances in the generator's order."""
-    # Instances of one family are compiled for the same architectures.
+    # Instances of one family are compiled for the same architectures, but those that need
+    # a newer one than the rest of it.
     resources, codegen, archs_of = [], [], {}
     for instance in instances:
         rows = collect_instance(instance, find_keep_folder(keep_root, instance["source"]),
                                 disassembler)
         resources += rows[0]
         codegen += rows[1]
-        family = archs_of.setdefault(instance.get("family", ""), {})
+        group = (instance.get("family", ""), instance.get("least_arch", 0))
+        family = archs_of.setdefault(group, {})
         family.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
     for family in (f for f in archs_of.values() if len(f) > 1):
         told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in family.items())

@@ -68,6 +68,7 @@ mma_gqa|mma_gqa|gqa_prefill,mqa_prefill|
 mma_launch|mma_launch|mission_a,mission_b,medium,long|--peers=off
 fusion|fusion|fusion_a,fusion_b|
 stage2_plus|stage2_plus|$kSquare,fa3_d64_s2048_causal|--peers=off
+wmma_d128|wmma_d128|fa3_d128_s512_full,fa3_d128_s2048_full,fa3_d128_s2048_causal|--peers=off
 one_on|one_on|$kSquare|--peers=off
 leave_one_out|leave_one_out|$kSquare|--peers=off
 factorial|factorial|small,mission_b,long|--peers=off

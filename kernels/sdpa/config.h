@@ -299,6 +299,15 @@ inline constexpr Bf16Exclusion kBf16Exclusions[] = {
      "8-bit codes become fp16, for which the operands are fp16"},
 };
 
+// What no CTA of any family may exceed; a GPU that has less refuses the launch.
+inline constexpr int kMaxCtaSmemBytes = kMaxWgmmaSmemBytes;
+constexpr int SmemBytes(const Config& config);  // smem_layout.h
+
+// A head dimension as reasons name it.
+constexpr std::string_view HeadDimName(int head_dim) {
+  return head_dim == 64 ? "head_dim=64" : head_dim == 128 ? "head_dim=128" : "head_dim=256";
+}
+
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
@@ -351,6 +360,14 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
   if (config.wgmma_tile == 2 && config.head_dim == 256) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
             "two stages of more than 80 keys don't fit into shared memory beside Q"};
+  }
+  if (FamilyOf(config) == Family::kSmem && SmemBytes(config) > kMaxCtaSmemBytes) {
+    // One that is on: with the tile's own rows and keys two stages fit at every head_dim.
+    const ToggleField field = config.cp_async_stages > 2 ? &Config::cp_async_stages
+                              : config.tile_m > 32       ? &Config::tile_m
+                                                         : &Config::tile_n;
+    return {InvalidReason::Kind::kExcluded, ToggleId(field), HeadDimName(config.head_dim),
+            "the tiles need more than the 227 KiB of shared memory that a CTA may have"};
   }
   return {};
 }
@@ -535,14 +552,23 @@ constexpr int Stages(const Config& c) {
 // Keeps the instances of the smem family within the 128 registers per thread of the
 // L4 notes' budget. Without a bound ptxas aims for more CTAs per SM and spills in two
 // of the ladder's steps on sm_80 and sm_90. At head_dim 256 the output alone takes 64
-// more, and 1024 scores of a warp in registers spill beside it.
+// more, and 1024 scores of a warp in registers spill beside it. At softmax_in_registers=3
+// a warp's output is 16 whole rows: at head_dim 128 64 registers, and such tiles of 64 keys
+// leave room in shared memory for two CTAs per SM, whatever the registers.
 constexpr int RegisterBudget(const Config& c) {
   if (c.head_dim == 256) return 256;
-  const int scores_of_warp = TileM(c) * TileN(c) / Warps(c);
-  return c.softmax_in_registers == 3 && scores_of_warp >= 1024 ? 168 : 128;
+  if (c.softmax_in_registers != 3) return 128;
+  const bool many_scores = TileM(c) * TileN(c) / Warps(c) >= 1024;  // of a warp
+  if (c.head_dim == 128) return many_scores ? 256 : 168;
+  return many_scores ? 168 : 128;
 }
-constexpr int MinCtasPerSm(const Config& c) { return 65536 / (RegisterBudget(c) * Threads(c)); }
+constexpr int MinCtasPerSm(const Config& c) {
+  const int ctas = 65536 / (RegisterBudget(c) * Threads(c));
+  return ctas > 0 ? ctas : 1;  // of many threads, which then have less than the budget
+}
 
 }  // namespace warpledger::sdpa
+
+#include "kernels/sdpa/smem_layout.h"  // IWYU pragma: export; SmemBytes, which WhyInvalid asks
 
 #endif  // WARPLEDGER_KERNELS_SDPA_CONFIG_H_

@@ -338,6 +338,47 @@ TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
   }
 }
 
+TEST(WmmaD128Design, HasLegalArmsAtHeadDim128AloneEachOneToggleFromItsBase) {
+  const Design design = WmmaD128Design();
+  EXPECT_EQ(design.head_dims, (std::vector<int>{128}));
+  EXPECT_EQ(design.arms.front().config, EverythingOn());
+  for (const DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : Specialisations(design, arm)) {
+      EXPECT_EQ(config.head_dim, 128) << arm.name;
+      EXPECT_FALSE(sdpa::WhyInvalid(config)) << arm.name;
+      EXPECT_EQ(sdpa::FamilyOf(config), sdpa::Family::kSmem) << arm.name;
+    }
+    if (arm.role != "step" && arm.role != "without") continue;
+    EXPECT_EQ(Differences(arm.config, Arm(design, arm.base).config),
+              (std::set<std::string>{arm.toggle}))
+        << arm.name;
+  }
+  EXPECT_EQ(Arm(design, "wmma_d128:without_wmma_pv").config.wmma_pv, 0);
+  const std::string chain = "wmma_d128:softmax_in_registers=3+exp_method=1+tile_n=64";
+  EXPECT_EQ(Arm(design, chain + "+tile_m=64").base, chain);
+}
+
+// Its arms run on shapes of head_dim 64 too, as every design's do.
+TEST(WmmaD128Design, HasTheLikeOfEachArmAtHeadDim64) {
+  std::vector<sdpa::Config> narrow;
+  for (const Design& other : {LadderDesign(), Stage2PlusDesign()}) {
+    for (const DesignArm& arm : other.arms) narrow.push_back(arm.config);
+  }
+  for (const DesignArm& arm : WmmaD128Design().arms) {
+    EXPECT_NE(std::find(narrow.begin(), narrow.end(), arm.config), narrow.end()) << arm.name;
+  }
+}
+
+TEST(WmmaD128Design, SaysThatSharedMemoryHasNoRoomForAThirdStageOf128Keys) {
+  const Design design = WmmaD128Design();
+  ASSERT_EQ(design.infeasible.size(), 1u);
+  const InfeasibleCell& cell = design.infeasible[0];
+  EXPECT_EQ(cell.name, "wmma_d128:tile_n=128+cp_async_stages=3");
+  EXPECT_EQ(cell.Reason().find("cp_async_stages can't go with head_dim=128: "), 0u)
+      << cell.Reason();
+  EXPECT_NE(cell.why.find("227 KiB"), std::string::npos);
+}
+
 TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
   const Design design = HopperPlusDesign();
   EXPECT_EQ(design.arms.front().config, HopperEverythingOn());

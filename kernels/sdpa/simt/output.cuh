@@ -15,7 +15,8 @@
 namespace warpledger::sdpa {
 
 // The CTA's output tile, (tile_m, head_dim) fp32 in registers: a thread owns
-// kVec neighbouring columns of every `kRowStep`-th row.
+// kVec neighbouring columns of every `kRowStep`-th row, and with fewer threads than
+// columns every `kColumnThreads`-th column.
 template <Config kConfig>
 class OutputSimt {
  public:
@@ -25,7 +26,7 @@ class OutputSimt {
     for (int r = 0; r < kRows; ++r) {
       const float rescale = s.rescale[Row(r)];
 #pragma unroll
-      for (int i = 0; i < kVec; ++i) acc_[r][i] *= rescale;
+      for (int i = 0; i < kOwned; ++i) acc_[r][i] *= rescale;
     }
     const float* probs = s.scores;
     const half* v = kv.v + Column();
@@ -35,10 +36,13 @@ class OutputSimt {
           kConfig.kv_tiling ? TileN(kConfig) : min(TileN(kConfig), seq_kv - kv.first_key);
 #pragma unroll 8
       for (int key = 0; key < keys; ++key) {
-        const float value = __half2float(v[key * kv.ld]);
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          acc_[r][0] = fmaf(probs[Row(r) * kSmem.ld_scores + key], value, acc_[r][0]);
+        for (int i = 0; i < kOwned; ++i) {
+          const float value = __half2float(v[key * kv.ld + i * kColumnThreads]);
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) {
+            acc_[r][i] = fmaf(probs[Row(r) * kSmem.ld_scores + key], value, acc_[r][i]);
+          }
         }
       }
     } else {
@@ -78,17 +82,27 @@ class OutputSimt {
       const int row = Row(r);
       if (row >= work.rows) continue;
       const float scale = InverseSum(s.row_sum[row]);
-      float out[kVec];
 #pragma unroll
-      for (int i = 0; i < kVec; ++i) out[i] = acc_[r][i] * scale;
-      StoreVector<kVec>(work.o + row * kConfig.head_dim + Column(), out);
+      for (int step = 0; step < kColumnSteps; ++step) {
+        float out[kVec];
+#pragma unroll
+        for (int i = 0; i < kVec; ++i) out[i] = acc_[r][step * kVec + i] * scale;
+        StoreVector<kVec>(work.o + row * kConfig.head_dim + Column() + step * kColumnThreads, out);
+      }
     }
   }
 
  private:
   static constexpr SmemLayout kSmem = MakeSmemLayout(kConfig);
   static constexpr int kVec = SimtVector<kConfig>();
-  static constexpr int kColumnThreads = kConfig.head_dim / kVec;
+  static constexpr int kColumnThreads = kConfig.head_dim / kVec < ComputeThreads(kConfig)
+                                            ? kConfig.head_dim / kVec
+                                            : ComputeThreads(kConfig);
+  static constexpr int kColumnSteps = kConfig.head_dim / kVec / kColumnThreads;
+  static constexpr int kOwned = kVec * kColumnSteps;  // of each row
+  static_assert(kVec == 1 || kColumnSteps == 1, "single columns alone are dealt in turns");
+  static_assert(kOwned * kColumnThreads == kConfig.head_dim,
+                "every thread owns the same number of columns");
   static constexpr int kRowStep = ComputeThreads(kConfig) / kColumnThreads;
   static constexpr int kRows = TileM(kConfig) / kRowStep;
   static_assert(kRowStep * kRows == TileM(kConfig), "every thread owns the same number of rows");
@@ -96,7 +110,7 @@ class OutputSimt {
   __device__ static int Column() { return threadIdx.x % kColumnThreads * kVec; }
   __device__ static int Row(int r) { return threadIdx.x / kColumnThreads + r * kRowStep; }
 
-  float acc_[kRows][kVec] = {};
+  float acc_[kRows][kOwned] = {};
 };
 
 }  // namespace warpledger::sdpa

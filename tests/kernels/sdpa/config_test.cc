@@ -340,6 +340,10 @@ TEST(WhyInvalid, AgreesWithAPlainReadingOfTheNeedsOnEveryCombination) {
         expected = false;
       }
     }
+    if (expected && FamilyOf(config) == Family::kSmem &&
+        MakeSmemLayout(config).bytes > 227 * 1024) {
+      expected = false;
+    }
     EXPECT_EQ(!WhyInvalid(config), expected) << ConfigName(config);
     legal += expected ? 1 : 0;
   }
@@ -367,6 +371,46 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     EXPECT_EQ(reason.why, rule.why);
   }
   EXPECT_GT(rules, 0);
+}
+
+// Tiles of the same toggles are twice as large at twice the head_dim.
+TEST(WhyInvalid, RefusesTilesThatSharedMemoryCanNotHold) {
+  Config config = LastStep();
+  config.tile_n = 128;
+  config.cp_async_stages = 3;
+  EXPECT_FALSE(WhyInvalid(config));
+  const InvalidReason reason = WhyInvalid(Specialise(config, 128, false));
+  EXPECT_EQ(reason.kind, Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "cp_async_stages");
+  EXPECT_EQ(reason.missing, "head_dim=128");
+  EXPECT_THAT(std::string(reason.why), ::testing::HasSubstr("227 KiB"));
+  config.cp_async_stages = 2;
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+  EXPECT_EQ(WhyInvalid(Specialise(config, 256, false)).toggle, "tile_n");
+  config.tile_m = 128;
+  EXPECT_EQ(WhyInvalid(Specialise(config, 128, false)).toggle, "tile_m");
+}
+
+// The toggle that is named is on, so that there is something to take off.
+TEST(WhyInvalid, NamesAToggleThatIsOnWhereSharedMemoryIsTooSmall) {
+  int refused = 0;
+  for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kSmem) continue;
+    for (const int head_dim : kHeadDims) {
+      const Config compiled = Specialise(config, head_dim, false);
+      const InvalidReason reason = WhyInvalid(compiled);
+      EXPECT_EQ(static_cast<bool>(reason), SmemBytes(compiled) > 227 * 1024)
+          << InstanceName(compiled);
+      if (!reason) continue;
+      ++refused;
+      for (const ToggleRow& row : kToggles) {
+        if (row.id != reason.toggle) continue;
+        EXPECT_GT(config.*row.field, 0) << InstanceName(compiled);
+      }
+      EXPECT_EQ(reason.missing, "head_dim=" + std::to_string(head_dim));
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(WhyInvalid, IsAConstantExpression) {
@@ -489,6 +533,21 @@ TEST(Geometry, IsTheSameWithAndWithoutTheNullToggle) {
   }
 }
 
+TEST(Geometry, LeavesEachThreadOfTheSmemFamilyTheRegistersOfItsOutputAtHeadDim128) {
+  constexpr int kRegistersPerSm = 65536;
+  for (const Config& narrow : LegalConfigs()) {
+    if (FamilyOf(narrow) != Family::kSmem) continue;
+    const Config config = Specialise(narrow, 128, false);
+    ASSERT_GE(MinCtasPerSm(config), 1) << InstanceName(config);
+    const int registers = kRegistersPerSm / (MinCtasPerSm(config) * Threads(config));
+    // A warp's 16 whole rows of O and its scores, and 64 for all else.
+    const int kept = config.softmax_in_registers == 3
+                         ? (16 * 128 + TileM(config) * TileN(config) / Warps(config)) / kWarpSize
+                         : 0;
+    EXPECT_GE(registers, kept + 64) << InstanceName(config);
+  }
+}
+
 TEST(Geometry, LeavesEachThreadItsRegistersOnAnSm) {
   constexpr int kRegistersPerSm = 65536;
   for (const Config& config : LegalConfigs()) {
@@ -512,6 +571,19 @@ struct Region {
   int begin;
   int end;
 };
+
+// What the rules allow of the smem family, at each head dimension that they allow it for.
+std::vector<Config> LegalSmemConfigs() {
+  std::vector<Config> configs;
+  for (const Config& config : LegalConfigs()) {
+    if (FamilyOf(config) != Family::kSmem) continue;
+    for (const int head_dim : kHeadDims) {
+      const Config compiled = Specialise(config, head_dim, false);
+      if (!WhyInvalid(compiled)) configs.push_back(compiled);
+    }
+  }
+  return configs;
+}
 
 // The regions that live at the same time, with sizes worked out here anew.
 std::vector<Region> Regions(const Config& c) {
@@ -549,8 +621,7 @@ std::vector<Region> Regions(const Config& c) {
 }
 
 TEST(SmemLayout, HasNoTwoRegionsThatOverlapAndNoneThatSticksOut) {
-  for (const Config& config : LegalConfigs()) {
-    if (FamilyOf(config) != Family::kSmem) continue;
+  for (const Config& config : LegalSmemConfigs()) {
     std::vector<Region> regions = Regions(config);
     std::sort(regions.begin(), regions.end(),
               [](const Region& a, const Region& b) { return a.begin < b.begin; });
@@ -569,7 +640,7 @@ TEST(SmemLayout, HasNoTwoRegionsThatOverlapAndNoneThatSticksOut) {
 // The epilogue stages O where K and V were, while it still reads the row sums.
 TEST(SmemLayout, StagesTheOutputOverKAndVAlone) {
   int staged = 0;
-  for (const Config& config : LegalConfigs()) {
+  for (const Config& config : LegalSmemConfigs()) {
     if (!config.wmma_pv) continue;
     ++staged;
     const SmemLayout s = MakeSmemLayout(config);
@@ -594,7 +665,7 @@ TEST(SmemLayout, StagesTheOutputOverKAndVAlone) {
 // A row of P must lie inside the row of S that the same warp has read.
 TEST(SmemLayout, PutsPOverSRowByRowWhereItReusesS) {
   int reused = 0;
-  for (const Config& config : LegalConfigs()) {
+  for (const Config& config : LegalSmemConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
     if (!config.sp_reuse) continue;
     ++reused;
@@ -612,7 +683,7 @@ TEST(SmemLayout, PutsPOverSRowByRowWhereItReusesS) {
 // whole 16 bytes; 16-byte copies want aligned rows.
 TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
   constexpr int kFragmentRows = 16;
-  for (const Config& config : LegalConfigs()) {
+  for (const Config& config : LegalSmemConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
     for (const int offset :
          {s.q, s.k, s.v, s.scores, s.probs, s.rescale, s.row_max, s.row_sum, s.out, s.ring}) {
@@ -633,10 +704,10 @@ TEST(SmemLayout, AlignsRegionsAndRowsForFragmentsAndVectorCopies) {
 }
 
 TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
-  for (const Config& config : LegalConfigs()) {
+  for (const Config& config : LegalSmemConfigs()) {
     const SmemLayout s = MakeSmemLayout(config);
-    EXPECT_GE(s.ld_tile, config.smem_layout == 2 ? 16 : kDefaultHeadDim);
-    EXPECT_GE(s.ld_out, kDefaultHeadDim);
+    EXPECT_GE(s.ld_tile, config.smem_layout == 2 ? 16 : config.head_dim);
+    EXPECT_GE(s.ld_out, config.head_dim);
     EXPECT_GE(s.ld_scores, TileN(config));
     EXPECT_GE(s.ld_probs, TileN(config));
   }
@@ -644,12 +715,13 @@ TEST(SmemLayout, HasRowsThatHoldWhatTheyMust) {
 
 // Eight neighbouring rows start in eight different 16-byte bank groups.
 TEST(SmemLayout, PadsRowsAgainstBankConflictsOf16ByteAccesses) {
-  for (const int row_bytes :
-       {MakeSmemLayout(LastStep()).ld_tile * 2, MakeSmemLayout(LastStep()).ld_scores * 4,
-        MakeSmemLayout(LastStep()).ld_out * 4}) {
-    std::set<int> groups;
-    for (int row = 0; row < 8; ++row) groups.insert(row * row_bytes % 128 / 16);
-    EXPECT_EQ(groups.size(), 8u) << row_bytes;
+  for (const int head_dim : kHeadDims) {
+    const SmemLayout s = MakeSmemLayout(Specialise(LastStep(), head_dim, false));
+    for (const int row_bytes : {s.ld_tile * 2, s.ld_scores * 4, s.ld_out * 4}) {
+      std::set<int> groups;
+      for (int row = 0; row < 8; ++row) groups.insert(row * row_bytes % 128 / 16);
+      EXPECT_EQ(groups.size(), 8u) << row_bytes;
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 // all variants: what can be known of them where there is no GPU.
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,10 @@
 #include "kernels/sdpa/mma/projection_kernels.cuh"
 #include "kernels/sdpa/reference.h"
 #include "tests/emulation/cuda_on_cpu.h"
+#include "tests/kernels/sdpa/emulated_call.h"
 
 namespace warpledger::sdpa {
 namespace {
-
-using emulation::CopiesLand;
 
 // The registry's toggles of the family that every configuration here has.
 constexpr Config kCore = {.mma_sync = 1,
@@ -63,39 +61,8 @@ constexpr Config With(Config config, ToggleField toggle, int level) {
   return config;
 }
 
-// A tensor on 16-byte boundaries between bands of NaN.
-class Tensor {
- public:
-  explicit Tensor(size_t size) : size_(size), memory_(size + 2 * kBand, 0xffff) {}
-  explicit Tensor(const std::vector<Fp16>& values) : Tensor(values.size()) {
-    if (size_ > 0) std::memcpy(data(), values.data(), size_ * sizeof(Fp16));
-  }
-  Fp16* data() { return memory_.data() + kBand; }
-  std::vector<Fp16> values() const { return {memory_.begin() + kBand, memory_.end() - kBand}; }
-  bool IntactAround() const {
-    for (size_t i = 0; i < kBand; ++i) {
-      if (memory_[i] != 0xffff || memory_[memory_.size() - 1 - i] != 0xffff) return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr size_t kBand = 4096;
-  size_t size_;
-  // new gives 16-byte alignment, and so many elements before the data keep it.
-  std::vector<Fp16> memory_;
-};
-
 // What stands in front of attention in kernels of its own.
 enum class Front { kNothing, kLayernorm, kLayernormAndProduct, kNormalisingProduct };
-
-struct Order {
-  const char* name;
-  CopiesLand copies;
-  bool reversed;
-};
-constexpr Order kOrders[] = {{"copies land late", CopiesLand::kLate, false},
-                             {"copies land early, threads reversed", CopiesLand::kEarly, true}};
 
 // Runs one call and judges it. `cluster`: the CTAs that run side by side; 0: those that
 // the kernel needs.

@@ -10,7 +10,11 @@
 namespace warpledger::ptx {
 
 // Kernels that use an mbarrier itself do not run here.
+uint32_t SharedAddress(const void* smem);
 void MbarrierInit(uint32_t barrier, uint32_t arrivals);
+void MbarrierArrive(uint32_t barrier);
+void MbarrierSpin(uint32_t barrier, uint32_t parity);
+void CpAsyncMbarrierArrive(uint32_t barrier);
 
 inline void NamedBarrierSync(int id, int threads) {
   emulation::Arrive(emulation::current->cta->barriers[id], threads);

@@ -12,11 +12,16 @@ namespace warpledger::ptx {
 inline void CpAsync16(uint32_t smem, const void* global, bool valid) {
   emulation::CopyAsync(smem, global, valid);
 }
+inline void CpAsync16(void* smem, const void* global, bool valid) {
+  emulation::CopyAsync(static_cast<uint32_t>(__cvta_generic_to_shared(smem)), global, valid);
+}
 inline void CpAsyncCommit() { emulation::CommitCopies(); }
 template <int kPending>
 inline void CpAsyncWait() {
   emulation::WaitForCopies(kPending);
 }
+// Of producer warps, which do not run here.
+void CpAsyncWaitAll();
 inline void StoreShared128(uint32_t smem, uint4 x) {
   std::memcpy(emulation::Smem(smem, 16), &x, 16);
 }
