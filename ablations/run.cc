@@ -1,6 +1,8 @@
 #include "ablations/run.h"
 
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "ablations/controller.h"
 #include "ablations/describe_run.h"
@@ -18,6 +20,7 @@
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/sdpa/launch.h"
+#include "warpledger_source_hashes.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -53,14 +56,29 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
   return run;
 }
 
+// A build whose last step failed can leave a program beside the facts of an older one.
+absl::Status CheckCodegenOfThisBuild(const std::string& path, const std::string& text) {
+  const Json codegen = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (codegen.is_object() && codegen.contains("kernel_source_sha256") &&
+      codegen["kernel_source_sha256"] == kKernelSourceSha256) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   " was collected from other kernel sources than this program's, so the record "
+                   "would prove the wrong machine code. Build everything (cmake --build), then "
+                   "install again."));
+}
+
 // resources.json and codegen.json of this very build, launch.json of this GPU.
 absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::NamedShape>& shapes,
                              const std::string& dir) {
-  for (const char* file : {kResourcesFile, kCodegenFile}) {
+  for (const std::string_view file : {kCodegenFile, kResourcesFile}) {
     absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
     if (!path.ok()) return path.status();
     absl::StatusOr<std::string> text = ReadFile(*path);
     if (!text.ok()) return text.status();
+    if (file == kCodegenFile) RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *text));
     RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(dir, "/", file), *text));
   }
   std::vector<InstanceLaunch> launches;

@@ -421,16 +421,22 @@ def main(argv=None):
     parser.add_argument("--keep-root", required=True,
                         help="folder under which the *.o.keep folders lie")
     parser.add_argument("--out-dir", required=True, type=pathlib.Path)
+    parser.add_argument("--kernel-sources", default="",
+                        help="hash of the sources that the instances were compiled from")
     parser.add_argument("--nvdisasm", help='path; "" for none; default: search')
     args = parser.parse_args(argv)
     try:
         disassembler = Disassembler(
             find_nvdisasm() if args.nvdisasm is None else args.nvdisasm)
         resources, codegen = collect(load_instances(args.instances), args.keep_root, disassembler)
+        codegen["kernel_source_sha256"] = args.kernel_sources
         args.out_dir.mkdir(parents=True, exist_ok=True)
         write_json(args.out_dir / "resources.json", resources)
         write_json(args.out_dir / "codegen.json", codegen)
     except CodegenError as error:
+        # What an earlier build left speaks of other kernels.
+        for name in ("resources.json", "codegen.json"):
+            (args.out_dir / name).unlink(missing_ok=True)
         print(f"collect_codegen.py: {error}", file=sys.stderr)
         return 1
     if not disassembler.name:

@@ -249,6 +249,17 @@ class CollectTest(unittest.TestCase):
         self.assertNotEqual(first["code_sha256"], other["code_sha256"])
         self.assertEqual(first["ptx_sha256"], other["ptx_sha256"])
 
+    def test_the_hash_of_the_sources_is_in_it(self):
+        self.run_main("--nvdisasm", "", "--kernel-sources", "ab12")
+        self.assertEqual(self.out("codegen.json")["kernel_source_sha256"], "ab12")
+
+    def test_a_failure_leaves_no_facts_of_an_older_build(self):
+        self.run_main("--nvdisasm", "")
+        self.assertEqual(len(list((self.folder / "out").iterdir())), 2)
+        next((self.folder / "build").rglob("x.compute_90.cubin")).unlink()
+        self.assertEqual(self.run_main("--nvdisasm", "")[0], 1)
+        self.assertEqual(list((self.folder / "out").iterdir()), [])
+
     def test_the_same_input_gives_the_same_bytes(self):
         self.run_main("--nvdisasm", str(self.nvdisasm))
         before = [path.read_bytes() for path in sorted((self.folder / "out").iterdir())]
