@@ -20,6 +20,7 @@
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/sdpa/launch.h"
+#include "nlohmann/json.hpp"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::ablations {
@@ -58,7 +59,7 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
 
 // A build whose last step failed can leave a program beside the facts of an older one.
 absl::Status CheckCodegenOfThisBuild(const std::string& path, const std::string& text) {
-  const Json codegen = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json codegen = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (codegen.is_object() && codegen.contains("kernel_source_sha256") &&
       codegen["kernel_source_sha256"] == kKernelSourceSha256) {
     return absl::OkStatus();
@@ -73,12 +74,13 @@ absl::Status CheckCodegenOfThisBuild(const std::string& path, const std::string&
 // resources.json and codegen.json of this very build, launch.json of this GPU.
 absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::NamedShape>& shapes,
                              const std::string& dir) {
-  for (const std::string_view file : {kCodegenFile, kResourcesFile}) {
+  for (const char* file : {kCodegenFile, kResourcesFile}) {
     absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
     if (!path.ok()) return path.status();
     absl::StatusOr<std::string> text = ReadFile(*path);
     if (!text.ok()) return text.status();
-    if (file == kCodegenFile) RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *text));
+    if (std::string_view(file) == kCodegenFile)
+      RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *text));
     RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(dir, "/", file), *text));
   }
   std::vector<InstanceLaunch> launches;
