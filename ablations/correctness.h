@@ -6,12 +6,12 @@
 //   mean|out - ref| <= 1.5 * mean|naive - ref|
 // where `naive` is the same formula with every intermediate in the problem's dtype and
 // atol is half a step of it at max|ref|, the rounding that no output escapes. Where
-// it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at
-// least of 1), and is -inf exactly where no key is seen. NaN or infinity fails. Where Q
-// and K are intermediate tensors, twice the largest error that their rounding to fp16
-// makes in the log-sum-exp comes on top.
-// Unlike a fixed tolerance, the limits shrink with the size of the outputs. Where the
-// reference holds a sample of the rows, the others must be finite.
+// it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at least
+// of 1), twice that at head_dim 128 and so on, since a score sums so many products, and is -inf
+// exactly where no key is seen. NaN or infinity fails. Where Q and K are intermediate tensors,
+// twice the largest error that their rounding to fp16 makes in the log-sum-exp comes on top. Unlike
+// a fixed tolerance, the limits shrink with the size of the outputs. Where the reference holds a
+// sample of the rows, the others must be finite.
 
 #ifndef WARPLEDGER_ABLATIONS_CORRECTNESS_H_
 #define WARPLEDGER_ABLATIONS_CORRECTNESS_H_
@@ -20,6 +20,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "kernels/sdpa/config.h"
 #include "kernels/sdpa/dtype.h"
 #include "kernels/sdpa/reference.h"
 
@@ -43,9 +44,13 @@ struct Accuracy {
 };
 
 // `out` is of the reference's dtype. `lse` may be empty: then it is not judged. Sizes must match
-// the reference. `lse_allowance` is sdpa::LseAllowance() of the kernel's configuration.
+// the reference. `lse_allowance` is LseAllowance() of the kernel's configuration.
 Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                        absl::Span<const float> lse, double lse_allowance = 0);
+
+// sdpa::LseAllowance(), and what rounding arguments x of the exponential to fp16 adds, 2^-11
+// of |x|: weighted by the probabilities, |x| is at most their entropy, log2 of the keys.
+double LseAllowance(const sdpa::Config& config, int seq_kv);
 
 }  // namespace warpledger::ablations
 

@@ -301,7 +301,9 @@ std::string RecordIndex::WhyCodeInvalid(const Arm& base, const Arm& candidate,
        .base_opcodes = base_code ? &base_code->opcodes : nullptr,
        .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
        // What tells on from off need not tell one level from another.
-       .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass)});
+       .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass),
+       .fewer = row != nullptr && (row->evidence.change == sdpa::EvidenceChange::kShrinks ||
+                                   row->evidence.change == sdpa::EvidenceChange::kVanishes)});
 }
 
 std::string RecordIndex::WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ablations/controller.h"
 #include "ablations/describe_run.h"
@@ -26,6 +27,8 @@
 namespace warpledger::ablations {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 RunInfo DescribeRun(const RunOptions& options, const Design& design, const DeviceFacts& device) {
   RunInfo run;
   run.created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
@@ -48,7 +51,8 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
     run.arms.push_back({arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
   }
   run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
-  if (options.peers) {
+  // No peer begins with x.
+  if (options.peers && !design.projected) {
     for (const char* peer : kPeers) {
       run.arms.push_back({absl::StrCat(kPeerPrefix, peer), "", kRolePeer, "", ""});
     }
@@ -58,9 +62,8 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
 }
 
 // A build whose last step failed can leave a program beside the facts of an older one.
-absl::Status CheckCodegenOfThisBuild(const std::string& path, const std::string& text) {
-  const nlohmann::json codegen = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (codegen.is_object() && codegen.contains("kernel_source_sha256") &&
+absl::Status CheckCodegenOfThisBuild(const std::string& path, const Json& codegen) {
+  if (codegen.contains("kernel_source_sha256") &&
       codegen["kernel_source_sha256"] == kKernelSourceSha256) {
     return absl::OkStatus();
   }
@@ -71,18 +74,33 @@ absl::Status CheckCodegenOfThisBuild(const std::string& path, const std::string&
                    "install again."));
 }
 
-// resources.json and codegen.json of this very build, launch.json of this GPU.
+// resources.json and codegen.json of this very build, cut down to these instances.
+absl::Status WriteInstanceFacts(const std::set<std::string>& instances, const std::string& dir) {
+  for (const char* file : {kCodegenFile, kResourcesFile}) {
+    const absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
+    if (!path.ok()) return path.status();
+    const absl::StatusOr<std::string> text = ReadFile(*path);
+    if (!text.ok()) return text.status();
+    Json facts = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    if (!facts.is_object() || !facts["instances"].is_array()) {
+      return absl::DataLossError(absl::StrCat(*path, " is damaged. Build again."));
+    }
+    if (std::string_view(file) == kCodegenFile) {
+      RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, facts));
+    }
+    Json kept = Json::array();
+    for (const Json& row : facts["instances"]) {
+      if (instances.contains(row.value("variant", ""))) kept.push_back(row);
+    }
+    facts["instances"] = std::move(kept);
+    RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(dir, "/", file), facts.dump(1) + "\n"));
+  }
+  return absl::OkStatus();
+}
+
+// What this build says of the design's instances, and launch.json of this GPU.
 absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::NamedShape>& shapes,
                              const std::string& dir) {
-  for (const char* file : {kCodegenFile, kResourcesFile}) {
-    absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
-    if (!path.ok()) return path.status();
-    absl::StatusOr<std::string> text = ReadFile(*path);
-    if (!text.ok()) return text.status();
-    if (std::string_view(file) == kCodegenFile)
-      RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *text));
-    RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(dir, "/", file), *text));
-  }
   std::vector<InstanceLaunch> launches;
   std::set<std::string> seen;
   for (const sdpa::NamedShape& shape : shapes) {
@@ -102,6 +120,7 @@ absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::Named
                           attributes->registers, attributes->threads, attributes->ctas_per_sm});
     }
   }
+  RETURN_IF_ERROR(WriteInstanceFacts(seen, dir));
   return WriteFileAtomically(absl::StrCat(dir, "/", kLaunchFile),
                              DumpFile(ablations::ToJson(launches)));
 }
@@ -131,7 +150,7 @@ absl::Status RunDesign(const RunOptions& options) {
   controlled.run = DescribeRun(options, *design, *device);
   controlled.out_dir = options.out_dir;
   controlled.worker = {ExecutablePath(), "worker"};
-  if (options.peers) {
+  if (options.peers && !design->projected) {
     const absl::StatusOr<std::string> script = FindProgramFile("ablations/peers.py");
     if (script.ok()) {
       controlled.peers = {options.python, *script};

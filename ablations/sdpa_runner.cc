@@ -327,8 +327,8 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
   if (!second.ok()) return second.status();
 
   CheckOutcome outcome;
-  outcome.accuracy =
-      JudgeAccuracy(reference, first->out, first->lse, sdpa::LseAllowance(instance.config));
+  outcome.accuracy = JudgeAccuracy(reference, first->out, first->lse,
+                                   LseAllowance(instance.config, problem_.seq_kv));
   outcome.guards_intact = first->guards_intact && second->guards_intact;
   outcome.bit_identical = SameBits(*first, *second);
   if (!outcome.accuracy.correct) {

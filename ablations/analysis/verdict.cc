@@ -69,11 +69,11 @@ std::string WhyCodeInvalid(const CodeEvidence& code) {
   if (code.sass.empty() || !known(code.base_opcodes) || !known(code.candidate_opcodes)) return "";
   const int64_t base = CountMatching(*code.base_opcodes, code.sass);
   const int64_t candidate = CountMatching(*code.candidate_opcodes, code.sass);
-  if (candidate > base) return "";
+  if (code.fewer ? candidate < base : candidate > base) return "";
   return absl::StrFormat(
-      "the toggle's instructions are not in the machine code: %d that match /%s/ in the base, %d "
-      "in the candidate",
-      base, code.sass, candidate);
+      "the toggle's instructions are %s the machine code: %d that match /%s/ in the base, %d in "
+      "the candidate",
+      code.fewer ? "still in" : "not in", base, code.sass, candidate);
 }
 
 std::string WhyLaunchInvalid(const LaunchEvidence& launch) {

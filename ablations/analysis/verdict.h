@@ -63,11 +63,13 @@ struct CodeEvidence {
   const Opcodes* base_opcodes = nullptr;
   const Opcodes* candidate_opcodes = nullptr;
   std::string sass = "";  // regex of the opcodes that the toggle brings; empty: none named
+  bool fewer = false;     // it takes them away instead
 };
 
 // Why timings can't speak for the toggle; empty when they can. An instruction
 // that appears and one that grows are judged alike, by more of it in the
-// candidate: outside the ladder, other toggles may have brought it already.
+// candidate: outside the ladder, other toggles may have brought it already. So are one
+// that vanishes and one that shrinks, by less of it.
 std::string WhyCodeInvalid(const CodeEvidence& code);
 // What calls.jsonl says of the two arms, a description per distinct call of theirs, and
 // the registry of the toggle.

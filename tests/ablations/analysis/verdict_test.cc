@@ -238,6 +238,22 @@ TEST(VerdictTest, OtherMachineCodeWithoutTheTogglesInstructionsIsInvalid) {
   EXPECT_THAT(why(some, {}, "LDGSTS"), IsEmpty()) << "no disassembler";
 }
 
+TEST(VerdictTest, AToggleThatTakesInstructionsAwayMustLeaveFewer) {
+  const Opcodes many = {{"LDSM.16.M88.4", 40}};
+  const Opcodes few = {{"LDSM.16.M88.4", 16}};
+  const auto why = [](const Opcodes& base, const Opcodes& candidate) {
+    return WhyCodeInvalid({.base = "abc",
+                           .candidate = "def",
+                           .base_opcodes = &base,
+                           .candidate_opcodes = &candidate,
+                           .sass = "LDSM",
+                           .fewer = true});
+  };
+  EXPECT_THAT(why(many, few), IsEmpty());
+  EXPECT_THAT(why(many, many), HasSubstr("still in the machine code: 40"));
+  EXPECT_THAT(why(few, many), HasSubstr("16 that match /LDSM/ in the base, 40 in"));
+}
+
 TEST(VerdictTest, UnknownMachineCodeIsInvalid) {
   EXPECT_THAT(WhyCodeInvalid({"", "def"}), HasSubstr("no hash of the base"));
   EXPECT_THAT(WhyCodeInvalid({"abc", ""}), HasSubstr("no hash of the candidate"));

@@ -1,6 +1,7 @@
 // Every compiled instance on every shape: accuracy, guard bands, bit-equal
 // repetition, on three seeds of each input distribution.
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -10,6 +11,7 @@
 #include "ablations/plan.h"
 #include "ablations/references.h"
 #include "ablations/sdpa_runner.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/cublaslt.h"
 #include "kernels/sdpa/inputs.h"
@@ -242,10 +244,14 @@ TEST(CheckReplay, FailsASetThatWasNotComputedOrByAnotherKernel) {
 // --- The driver's word on the instances --------------------------------------
 
 TEST(KernelAttributes, NeedNoLocalMemoryAndFitTheRegisterBudget) {
+  // kernels/sdpa/spill_waivers.txt
+  const std::vector<std::string> may_spill = absl::StrSplit(WARPLEDGER_MAY_SPILL, ' ');
   for (const KernelInstance* instance : AllInstances()) {
     const absl::StatusOr<KernelAttributes> attributes = GetKernelAttributes(*instance);
     ASSERT_TRUE(attributes.ok()) << attributes.status();
-    EXPECT_EQ(attributes->local_bytes, 0) << InstanceName(instance->config);
+    const bool waived = std::find(may_spill.begin(), may_spill.end(),
+                                  InstanceSymbol(instance->config)) != may_spill.end();
+    EXPECT_EQ(attributes->local_bytes > 0, waived) << InstanceName(instance->config);
     if (FamilyOf(instance->config) == Family::kSmem) {
       EXPECT_LE(attributes->registers, RegisterBudget(instance->config))
           << InstanceName(instance->config);
