@@ -111,7 +111,8 @@ std::string KeptLines(std::string_view text, const Json& run) {
   std::map<std::string, std::vector<size_t>> blocks;
   for (const absl::string_view line : absl::StrSplit(Text(text), '\n', absl::SkipEmpty())) {
     Json json = MustParse({line.data(), line.size()});
-    if (json["process"].get<int>() >= kKept || !arms.contains(json["arm"]) ||
+    // A call is described once for all processes.
+    if (json.value("process", 0) >= kKept || !arms.contains(json["arm"]) ||
         !shapes.contains(json["shape"])) {
       continue;
     }
@@ -162,8 +163,9 @@ Files CutDown(Files files) {
     }
     files.at(ablations::kPeersFile) = ablations::DumpFile(json);
   }
-  for (const char* name : {ablations::kSamplesFile, ablations::kChecksFile}) {
-    files.at(name) = KeptLines(files.at(name), run);
+  for (const char* name :
+       {ablations::kSamplesFile, ablations::kChecksFile, ablations::kCallsFile}) {
+    if (files.contains(name)) files.at(name) = KeptLines(files.at(name), run);
   }
   files.at(ablations::kRunFile) = ablations::DumpFile(run);
   return files;
