@@ -67,7 +67,7 @@ for program in "${programs[@]}"; do
     run "$name" timeout 500 "$program" --gtest_brief=1
   fi
 done
-run exec_gpu_test timeout 300 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
+run exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
 run isolation_gpu_test timeout 300 "$python" -B "$here/ablations/isolation_gpu_test.py" "$prefix/bin/warpledger"
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -9,6 +9,7 @@ computation whose error sets the limit (the rule of FlashAttention's tests).
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,14 @@ CASES = [
 ]
 
 
+# Toggles that trade accuracy away, alone or at a level; forward_gpu_test judges what uses
+# them against a reference of their own. Here they only have to come near.
+APPROXIMATE = re.compile(r"mma_kv_dtype|mma_fp16_accumulate|(exp_method|mma_exp)=3\b|"
+                         r"softmax_in_registers(\+|$)")
+NEAR = 0.05  # of N(0, 1) values of V
+NEAR_LSE = 0.2
+
+
 def run(*arguments):
     return subprocess.run([PROGRAM, "exec", *arguments], capture_output=True, text=True,
                           timeout=120, check=False)
@@ -49,11 +58,15 @@ class ExecTest(unittest.TestCase):
         self.path = pathlib.Path(self.folder.name)
 
     def variants(self):
-        listed = subprocess.run([PROGRAM, "list", "--format=json"], capture_output=True, text=True,
-                                check=True)
-        return [variant["name"] for variant in json.loads(listed.stdout)["variants"]]
+        """{name: configuration} of all that begin with Q, K and V."""
+        listed = json.loads(subprocess.run([PROGRAM, "list", "--format=json"], capture_output=True,
+                                           text=True, check=True).stdout)
+        begin_with_x = {arm["name"] for design in listed["designs"] if design.get("projected")
+                        for arm in design["arms"]}
+        return {variant["name"]: variant["config"] for variant in listed["variants"]
+                if variant["name"] not in begin_with_x}
 
-    def compare(self, variant, case, seed):
+    def compare(self, variant, approximate, case, seed):
         batch, heads_q, heads_kv, seq_q, seq_kv, causal = case
         rng = np.random.default_rng(seed)
         q = rng.standard_normal((batch, heads_q, seq_q, 64)).astype(np.float16)
@@ -80,7 +93,8 @@ class ExecTest(unittest.TestCase):
         error = np.abs(out.astype(np.float64) - reference).max()
         naive_error = np.abs(naive.cpu().double().numpy() - reference).max()
         half_ulp = np.spacing(np.float16(np.abs(reference).max())).astype(np.float64) / 2
-        self.assertLessEqual(error, 2 * naive_error + half_ulp, f"{variant}, {case}")
+        limit = NEAR if approximate else 2 * naive_error + half_ulp
+        self.assertLessEqual(error, limit, f"{variant}, {case}")
 
         lse = np.load(files["lse"])
         repeat = heads_q // heads_kv
@@ -89,15 +103,18 @@ class ExecTest(unittest.TestCase):
         if causal:
             mask = torch.ones(seq_q, seq_kv, dtype=torch.bool).tril()
             scores = scores.masked_fill(~mask, float("-inf"))
-        np.testing.assert_allclose(lse, torch.logsumexp(scores, -1).numpy(), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(lse, torch.logsumexp(scores, -1).numpy(), rtol=0,
+                                   atol=NEAR_LSE if approximate else 1e-4)
 
     def test_every_variant_agrees_with_pytorch_on_random_arrays(self):
         variants = self.variants()
         self.assertGreater(len(variants), 7)
+        approximate = {name for name, config in variants.items() if APPROXIMATE.search(config)}
+        self.assertLess(len(approximate), len(variants) / 4)
         for variant in variants:
             for seed, case in enumerate(CASES):
                 with self.subTest(variant=variant, case=case):
-                    self.compare(variant, case, seed)
+                    self.compare(variant, variant in approximate, case, seed)
 
     def test_a_wrong_dtype_writes_nothing(self):
         files = {name: str(self.path / f"{name}.npy") for name in ("q", "k", "v", "o")}
