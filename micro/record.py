@@ -245,6 +245,17 @@ def collect(run):
 # --- Program -----------------------------------------------------------------
 
 
+def rows_on_lines(value):
+    """The object as JSON, each row of its lists on a line of its own: a diff names what changed."""
+    def member(name, content):
+        if isinstance(content, list) and content:
+            rows = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in content)
+            return f'"{name}": [\n  {rows}\n ]'
+        return f'"{name}": {json.dumps(content, ensure_ascii=False)}'
+
+    return "{\n " + ",\n ".join(member(*item) for item in value.items()) + "\n}\n"
+
+
 def write(path, text):
     """Replaces `path` in one step, so that a kill leaves the old file or the new."""
     path = pathlib.Path(path)
@@ -314,8 +325,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     try:
         if args.command == "collect":
-            write(args.run / "micro.json",
-                  json.dumps(collect(args.run), indent=1, ensure_ascii=False) + "\n")
+            write(args.run / "micro.json", rows_on_lines(collect(args.run)))
         else:
             report(args.micro, args.out, args.python, not args.noplots)
     except (RecordError, micro_data.MicroError) as error:

@@ -399,7 +399,15 @@ int Main(int argc, char** argv) {
   if (flags.list) {
     const absl::StatusOr<Json> list = ListCases(AllCases());
     if (!list.ok()) return Fail(list.status(), kExitFailed);
-    std::printf("%s\n", list->dump(1).c_str());
+    // A case per line.
+    std::printf("{\n \"schema_version\": %s,\n \"cases\": [",
+                (*list)["schema_version"].dump().c_str());
+    const char* separator = "\n  ";
+    for (const Json& listed : (*list)["cases"]) {
+      std::printf("%s%s", separator, listed.dump().c_str());
+      separator = ",\n  ";
+    }
+    std::printf("\n ]\n}\n");
     return 0;
   }
   benchmark::Initialize(&argc, argv);

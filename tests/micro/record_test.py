@@ -171,5 +171,13 @@ class RecordTest(unittest.TestCase):
         self.assertIn("--noplots", said.getvalue())
 
 
+class RowsOnLinesTest(unittest.TestCase):
+    def test_each_row_has_a_line_and_nothing_is_lost(self):
+        value = {"version": 1, "gpu": {"name": "é"}, "rows": [{"a": 1.5}, {"a": None}], "none": []}
+        text = record.rows_on_lines(value)
+        self.assertEqual(json.loads(text), value)
+        self.assertEqual(len(text.splitlines()), 9)
+
+
 if __name__ == "__main__":
     unittest.main()
