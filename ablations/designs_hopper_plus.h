@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ablations/designs.h"
@@ -85,23 +86,29 @@ inline Design HopperPlusDesign() {
   return design;
 }
 
-inline Design HopperLengthsDesign() {
+// The end of `hopper` as a step from the same with the static schedule; without controls.
+inline Design HopperEndsDesign(std::string name, std::string label, std::vector<int> head_dims) {
   const std::string static_base(kHopperStaticEnd);
-  const std::string end(kHopperEnd);
   sdpa::Config static_end = HopperEverythingOn();
   static_end.dynamic_schedule = 0;
-  Design design = {
-      .name = "hopper_lengths",
-      .label = "the whole Hopper kernel over head dimensions and lengths",
+  return {
+      .name = std::move(name),
+      .label = std::move(label),
       .arms =
           {{.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""},
-           {.name = end,
+           {.name = std::string(kHopperEnd),
             .config = HopperEverythingOn(),
             .role = "step",
             .toggle = std::string(sdpa::ToggleId(&sdpa::Config::dynamic_schedule)),
             .base = static_base}},
       .infeasible = {},
-      .head_dims = {64, 128, 256}};
+      .head_dims = std::move(head_dims)};
+}
+
+inline Design HopperLengthsDesign() {
+  const std::string end(kHopperEnd);
+  Design design = HopperEndsDesign(
+      "hopper_lengths", "the whole Hopper kernel over head dimensions and lengths", {64, 128, 256});
   AddHopperPlusChain(end, &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
@@ -127,23 +134,10 @@ inline Design HopperTilesDesign() {
 
 // No toggle: another dtype is another problem.
 inline Design HopperBf16Design() {
-  const std::string static_base(kHopperStaticEnd);
   const std::string end(kHopperEnd);
-  sdpa::Config static_end = HopperEverythingOn();
-  static_end.dynamic_schedule = 0;
-  Design design = {
-      .name = "hopper_bf16",
-      .label = "the Hopper kernel in fp16 and in bf16",
-      .arms =
-          {{.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""},
-           {.name = end,
-            .config = HopperEverythingOn(),
-            .role = "step",
-            .toggle = std::string(sdpa::ToggleId(&sdpa::Config::dynamic_schedule)),
-            .base = static_base}},
-      .infeasible = {},
-      .head_dims = {64, 128},
-      .dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16}};
+  Design design =
+      HopperEndsDesign("hopper_bf16", "the Hopper kernel in fp16 and in bf16", {64, 128});
+  design.dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16};
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }
