@@ -143,15 +143,21 @@ absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
   const sdpa::KvStorage storage = sdpa::KvStorageOf(config);
   if (!storage.quantised) return absl::OkStatus();
   for (DeviceSet& set : sets_) {
-    const auto known = [&](const auto& entry) { return entry.first == storage.scheme; };
+    const auto known = [&](const auto& entry) { return entry.first == storage; };
     if (std::any_of(set.quantised.begin(), set.quantised.end(), known)) continue;
-    const auto quantise = [&](const std::byte* from) -> absl::StatusOr<sdpa::QuantisedTensor> {
-      std::vector<sdpa::Bits16> values(sdpa::KeyElements(problem_));
-      const auto at = static_cast<size_t>(from - static_cast<const std::byte*>(set.kv.data()));
-      RETURN_IF_ERROR(set.kv.CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+    const auto read = [](const DeviceBuffer& buffer, const std::byte* from,
+                         int64_t elements) -> absl::StatusOr<std::vector<sdpa::Bits16>> {
+      std::vector<sdpa::Bits16> values(elements);
+      const auto at = static_cast<size_t>(from - static_cast<const std::byte*>(buffer.data()));
+      RETURN_IF_ERROR(buffer.CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
                                                        values.size() * sizeof(sdpa::Bits16)),
                                         at));
-      return sdpa::Quantise(problem_, values, storage.scheme);
+      return values;
+    };
+    const auto quantise = [&](const std::byte* from) -> absl::StatusOr<sdpa::QuantisedTensor> {
+      const auto values = read(set.kv, from, sdpa::KeyElements(problem_));
+      if (!values.ok()) return values.status();
+      return sdpa::Quantise(problem_, *values, storage.scheme);
     };
     const absl::StatusOr<sdpa::QuantisedTensor> k = quantise(Keys(set));
     if (!k.ok()) return k.status();
@@ -168,7 +174,19 @@ absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
     made.scales = *std::move(uploaded);
     made.scales_of_k = static_cast<int64_t>(k_scales.size());
     made.scale_stride = sdpa::LaunchScaleStride(*k, storage.scheme.scope);
-    set.quantised.emplace_back(storage.scheme, std::move(made));
+    if (storage.queries) {
+      const auto values = read(set.q, FirstTensor(set.q), sdpa::QueryElements(problem_));
+      if (!values.ok()) return values.status();
+      const sdpa::QuantisedTensor q =
+          sdpa::QuantiseQueries(problem_, *values, storage.scheme.format);
+      uploaded = Upload<uint8_t>({&q.codes});
+      if (!uploaded.ok()) return uploaded.status();
+      made.q = *std::move(uploaded);
+      uploaded = Upload<float>({&q.scales});
+      if (!uploaded.ok()) return uploaded.status();
+      made.q_scales = *std::move(uploaded);
+    }
+    set.quantised.emplace_back(storage, std::move(made));
   }
   return absl::OkStatus();
 }
@@ -255,9 +273,8 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
     kv_end = Values(device) + sdpa::KeyElements(problem_) * sizeof(sdpa::Bits16);
   }
   if (const sdpa::KvStorage storage = sdpa::KvStorageOf(instance.config); storage.quantised) {
-    const auto found =
-        std::find_if(device.quantised.begin(), device.quantised.end(),
-                     [&](const auto& entry) { return entry.first == storage.scheme; });
+    const auto found = std::find_if(device.quantised.begin(), device.quantised.end(),
+                                    [&](const auto& entry) { return entry.first == storage; });
     if (found == device.quantised.end()) {
       return absl::FailedPreconditionError("K and V were not quantised; AddStorage does that");
     }
@@ -270,6 +287,10 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
     params.v_scales =
         reinterpret_cast<const float*>(TensorBehind(kv.scales, {kv.scales_of_k}, sizeof(float)));
     params.kv_scale_stride = kv.scale_stride;
+    if (storage.queries) {
+      params.q = FirstTensor(kv.q);
+      params.q_scales = reinterpret_cast<const float*>(FirstTensor(kv.q_scales));
+    }
     kv_end = values + elements;
   }
   auto* out = static_cast<std::byte*>(device.out.data());

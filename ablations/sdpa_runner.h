@@ -90,10 +90,12 @@ class SdpaRunner {
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
-  // K and V in 8 bits, and their scales.
+  // K and V in 8 bits, perhaps Q, and their scales.
   struct QuantisedKv {
-    DeviceBuffer kv;      // guard, K, guard, V, guard
-    DeviceBuffer scales;  // guard, K's, guard, V's, guard
+    DeviceBuffer kv;        // guard, K, guard, V, guard
+    DeviceBuffer scales;    // guard, K's, guard, V's, guard
+    DeviceBuffer q;         // guard, Q, guard; empty where it is not quantised
+    DeviceBuffer q_scales;  // guard, Q's, guard; the same
     int64_t scales_of_k = 0;
     int scale_stride = 1;
   };
@@ -101,7 +103,7 @@ class SdpaRunner {
     DeviceBuffer q;    // guard, values, guard
     DeviceBuffer kv;   // guard, K, guard, V, guard: one window of L2 spans both
     DeviceBuffer out;  // guard, O, guard, LSE, guard
-    std::vector<std::pair<sdpa::KvScheme, QuantisedKv>> quantised;
+    std::vector<std::pair<sdpa::KvStorage, QuantisedKv>> quantised;
     // Of a problem that begins with x, in place of Q, K and V.
     DeviceBuffer source;     // guard, x, guard, gamma, guard, beta, guard, W, guard
     DeviceBuffer projected;  // what goes between kernels: guard, layernorm(x), guard, Q K V, guard
