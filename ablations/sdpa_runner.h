@@ -71,7 +71,7 @@ class SdpaRunner {
   // The parts of Run, for work that another launches: Poison waits until the
   // GPU is idle; ReadBack takes what the outputs hold now.
   absl::Status Poison(int set);
-  absl::StatusOr<RunOutput> ReadBack(int set) const;
+  absl::StatusOr<RunOutput> ReadBack(int set) const { return ReadOutputs(sets_[set].out); }
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
@@ -120,6 +120,13 @@ class SdpaRunner {
   // Launches with K and V, which lie in [begin, end), in a persisting window of L2.
   static absl::Status LaunchInWindow(const void* begin, const std::byte* end, cudaStream_t stream,
                                      absl::FunctionRef<absl::Status()> launch);
+  // Run without its last part.
+  absl::Status Compute(const sdpa::KernelInstance& instance, int set, const sdpa::Config* arm);
+  absl::StatusOr<RunOutput> ReadOutputs(const DeviceBuffer& out) const;
+  // Whether two outputs are equal bit by bit, and the first one's bands untouched; found out
+  // on the GPU. `counts` holds two numbers.
+  absl::StatusOr<bool> SameOutputs(const DeviceBuffer& a, const DeviceBuffer& b,
+                                   DeviceBuffer& counts) const;
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;
