@@ -39,6 +39,8 @@ inline constexpr int kSchemaVersion = 1;
 // a loop over those of a damaged record ends.
 inline constexpr int kMostProcesses = 10'000;
 inline constexpr int kMostBlocks = 10'000;
+// Of one opcode in a kernel, so that a sum of them is a number too.
+inline constexpr int64_t kMostInstructions = 1'000'000'000;
 
 // Roles of an arm; reports/RECORD.md says what each one is.
 inline constexpr char kRoleBase[] = "base";

@@ -193,6 +193,13 @@ absl::StatusOr<InstanceCodegen> ReadCodegen(const Json& json, const std::string&
       .Get("code_sha256", &c.code_sha256)
       .Get("ptx_sha256", &c.ptx_sha256)
       .Get("opcodes", &c.opcodes);
+  // A sum of them must be a number too.
+  for (const auto& [opcode, count] : c.opcodes) {
+    if (count < 0 || count > kMostInstructions) {
+      return absl::DataLossError(absl::StrCat(path, ": opcodes: a number from 0 to ",
+                                              kMostInstructions, " of ", opcode, ", not ", count));
+    }
+  }
   return fields.Result(std::move(c));
 }
 

@@ -303,6 +303,15 @@ TEST(RecordTest, FilesOfTheBuildSurviveTheRoundTrip) {
   EXPECT_EQ(ToJson(*peers_again), ToJson(peers));
 }
 
+TEST(RecordTest, CountsOfOpcodesThatCannotBeAddedAreRefused) {
+  for (const int64_t count : {int64_t{-1}, kMostInstructions + 1}) {
+    const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {{"FFMA", count}}}}};
+    EXPECT_FALSE(CodegenFromJson(ToJson(codegen)).ok()) << count;
+  }
+  const Codegen most = {"", {{"kv_tiling", "sm_90", "c0", "d0", {{"FFMA", kMostInstructions}}}}};
+  EXPECT_TRUE(CodegenFromJson(ToJson(most)).ok());
+}
+
 TEST(RecordTest, EmptyListsStayLists) {
   EXPECT_EQ(DumpLine(ToJson(std::vector<PeerInfo>{})), R"({"schema_version":1,"peers":[]})");
   RunInfo run = ExampleRun();
