@@ -9,7 +9,8 @@
 // it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at least
 // of 1), twice that at head_dim 128 and so on, since a score sums so many products, and is -inf
 // exactly where no key is seen. NaN or infinity fails. Where Q and K are intermediate tensors,
-// twice the largest error that their rounding to fp16 makes in the log-sum-exp comes on top. Unlike
+// twice the largest error that their rounding to fp16 makes in the log-sum-exp comes on
+// top; where they are 8-bit, that of rounding S. Unlike
 // a fixed tolerance, the limits shrink with the size of the outputs. Where the reference holds a
 // sample of the rows, the others must be finite.
 

@@ -7,7 +7,7 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
-//   hopper_plus, hopper_tiles, hopper_lengths, hopper_bf16  designs_hopper_plus.h
+//   hopper_plus, hopper_tiles, hopper_lengths, hopper_bf16, hopper_fp8  designs_hopper_plus.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -410,6 +410,7 @@ inline Design HopperPlusDesign();         // designs_hopper_plus.h
 inline Design HopperTilesDesign();        // designs_hopper_plus.h
 inline Design HopperLengthsDesign();      // designs_hopper_plus.h
 inline Design HopperBf16Design();         // designs_hopper_plus.h
+inline Design HopperFp8Design();          // designs_hopper_plus.h
 inline Design Stage2PlusDesign();         // designs_wmma.h
 inline Design WmmaD128Design();           // designs_wmma.h
 inline std::vector<Design> MmaDesigns();  // designs_mma.h
@@ -422,8 +423,8 @@ inline std::vector<Design> AllDesigns() {
                                  HopperDesign(),      HopperLeaveOneOutDesign(),
                                  HopperSmallDesign(), HopperPlusDesign(),
                                  HopperTilesDesign(), HopperLengthsDesign(),
-                                 HopperBf16Design(),  Stage2PlusDesign(),
-                                 WmmaD128Design()};
+                                 HopperBf16Design(),  HopperFp8Design(),
+                                 Stage2PlusDesign(),  WmmaD128Design()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   designs.push_back(FusionDesign());
   return designs;

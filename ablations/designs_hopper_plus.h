@@ -8,6 +8,8 @@
 //                 few arms, to stand beside peers over many head dimensions and lengths
 //   hopper_bf16   the end of `hopper` in fp16 and in bf16, each beside its peers, and what it
 //                 gains from its schedule
+//   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
+//                 two levels, and then O by the copy engine; or fewer exponentials by MUFU
 //
 // Included by designs.h, at its end.
 
@@ -139,6 +141,31 @@ inline Design HopperBf16Design() {
       HopperEndsDesign("hopper_bf16", "the Hopper kernel in fp16 and in bf16", {64, 128});
   design.dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16};
   PlantControls(end, end, HopperEverythingOn(), &design);
+  return design;
+}
+
+inline Design HopperFp8Design() {
+  const std::string base(kHopperEnd);
+  const std::string static_base(kHopperStaticEnd);
+  const sdpa::Config end = HopperEverythingOn();
+  sdpa::Config static_end = end;
+  static_end.dynamic_schedule = 0;
+  Design design = {
+      .name = "hopper_fp8",
+      .label = "the Hopper kernel with its operands in FP8",
+      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
+      .infeasible = {},
+      .head_dims = {128}};
+  const Level fp8 = {&sdpa::Config::wgmma_fp8, 1};
+  const Level two_level = {&sdpa::Config::wgmma_fp8_two_level, 1};
+  const std::string narrow = AddLevel(fp8, base, ':', &design);
+  const std::string exact = AddLevel(two_level, narrow, '+', &design);
+  AddLevel({&sdpa::Config::tma_store, 1}, exact, '+', &design);
+  AddLevel({&sdpa::Config::wgmma_exp, 1}, narrow, '+', &design);  // MUFU binds there
+  design.arms.push_back(
+      {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
+  AddLevel(two_level, AddLevel(fp8, static_base, ':', &design), '+', &design);
+  PlantControls(base, base, end, &design);
   return design;
 }
 

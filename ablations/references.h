@@ -35,7 +35,8 @@ class References {
         storage,
         storage.quantised
             ? sdpa::ComputeReference(
-                  problem_, sdpa::WithQuantisedKv(problem_, inputs_, storage.scheme), rows_)
+                  problem_,
+                  sdpa::WithQuantisedKv(problem_, inputs_, storage.scheme, storage.queries), rows_)
             : sdpa::ComputeReference(problem_, inputs_, rows_));
     return found_.back().second;
   }

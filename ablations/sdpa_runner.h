@@ -71,7 +71,7 @@ class SdpaRunner {
   // The parts of Run, for work that another launches: Poison waits until the
   // GPU is idle; ReadBack takes what the outputs hold now.
   absl::Status Poison(int set);
-  absl::StatusOr<RunOutput> ReadBack(int set) const;
+  absl::StatusOr<RunOutput> ReadBack(int set) const { return ReadOutputs(sets_[set].out); }
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
@@ -90,10 +90,12 @@ class SdpaRunner {
   const sdpa::Problem& problem() const { return problem_; }
 
  private:
-  // K and V in 8 bits, and their scales.
+  // K and V in 8 bits, perhaps Q, and their scales.
   struct QuantisedKv {
-    DeviceBuffer kv;      // guard, K, guard, V, guard
-    DeviceBuffer scales;  // guard, K's, guard, V's, guard
+    DeviceBuffer kv;        // guard, K, guard, V, guard
+    DeviceBuffer scales;    // guard, K's, guard, V's, guard
+    DeviceBuffer q;         // guard, Q, guard; empty where it is not quantised
+    DeviceBuffer q_scales;  // guard, Q's, guard; the same
     int64_t scales_of_k = 0;
     int scale_stride = 1;
   };
@@ -101,7 +103,7 @@ class SdpaRunner {
     DeviceBuffer q;    // guard, values, guard
     DeviceBuffer kv;   // guard, K, guard, V, guard: one window of L2 spans both
     DeviceBuffer out;  // guard, O, guard, LSE, guard
-    std::vector<std::pair<sdpa::KvScheme, QuantisedKv>> quantised;
+    std::vector<std::pair<sdpa::KvStorage, QuantisedKv>> quantised;
     // Of a problem that begins with x, in place of Q, K and V.
     DeviceBuffer source;     // guard, x, guard, gamma, guard, beta, guard, W, guard
     DeviceBuffer projected;  // what goes between kernels: guard, layernorm(x), guard, Q K V, guard
@@ -118,6 +120,13 @@ class SdpaRunner {
   // Launches with K and V, which lie in [begin, end), in a persisting window of L2.
   static absl::Status LaunchInWindow(const void* begin, const std::byte* end, cudaStream_t stream,
                                      absl::FunctionRef<absl::Status()> launch);
+  // Run without its last part.
+  absl::Status Compute(const sdpa::KernelInstance& instance, int set, const sdpa::Config* arm);
+  absl::StatusOr<RunOutput> ReadOutputs(const DeviceBuffer& out) const;
+  // Whether two outputs are equal bit by bit, and the first one's bands untouched; found out
+  // on the GPU. `counts` holds two numbers.
+  absl::StatusOr<bool> SameOutputs(const DeviceBuffer& a, const DeviceBuffer& b,
+                                   DeviceBuffer& counts) const;
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;

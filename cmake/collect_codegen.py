@@ -18,6 +18,7 @@ code, or a disassembly without an instruction is an error, never an empty row.
 """
 
 import argparse
+import concurrent.futures
 import collections
 import glob
 import hashlib
@@ -391,9 +392,13 @@ def collect(instances, keep_root, disassembler):
     # Instances of one family are compiled for the same architectures, but those that need
     # a newer one than the rest of it.
     resources, codegen, archs_of = [], [], {}
-    for instance in instances:
-        rows = collect_instance(instance, find_keep_folder(keep_root, instance["source"]),
-                                disassembler)
+    # The disassembler is a process of its own, so that threads use all cores.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        collected = list(pool.map(
+            lambda instance: collect_instance(
+                instance, find_keep_folder(keep_root, instance["source"]), disassembler),
+            instances))
+    for instance, rows in zip(instances, collected):
         resources += rows[0]
         codegen += rows[1]
         group = (instance.get("family", ""), instance.get("least_arch", 0))

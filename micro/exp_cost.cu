@@ -54,13 +54,15 @@ constexpr float kLog2E = 1.44269504f;
 //
 // Eval is the function itself; Step is a link of a chain that stays in [0, 1].
 // kBase2 says whether Eval is 2^x or e^x. Errors are taken over [kAbsFrom, 0], and
-// relative ones over [kRelFrom, 0], where the result is a normal number.
+// relative ones and those in units of the last place over [kRelFrom, 0], where the result is
+// a normal number.
 
 template <typename Derived>
 struct NaturalExp : FloatOp {
   static constexpr bool kBase2 = false;
   static constexpr float kAbsFrom = -88.0f;
   static constexpr float kRelFrom = kLowestArgument;
+  static constexpr int kMantissaBits = 23;
   static __device__ float Step(float x) { return Derived::Eval(-x); }
 };
 
@@ -69,6 +71,7 @@ struct BaseTwoExp : FloatOp {
   static constexpr bool kBase2 = true;
   static constexpr float kAbsFrom = -127.0f;
   static constexpr float kRelFrom = -126.0f;
+  static constexpr int kMantissaBits = 23;
   static __device__ float Step(float x) { return Derived::Eval(-x); }
 };
 
@@ -130,6 +133,7 @@ struct HalfWords : harness::WordOp {
   static constexpr bool kBase2 = true;
   static constexpr float kAbsFrom = -25.0f;
   static constexpr float kRelFrom = -14.0f;  // 2^-14 is the smallest normal half
+  static constexpr int kMantissaBits = 10;
   // Two halves in [1, 2).
   static __device__ uint32_t Make(uint32_t bits) { return (bits & 0x03ff03ffu) | 0x3c003c00u; }
   static __device__ float ToFloat(uint32_t bits) {
@@ -167,6 +171,7 @@ struct Ex2Bf16x2 : harness::WordOp {
   static constexpr bool kBase2 = true;
   static constexpr float kAbsFrom = -127.0f;
   static constexpr float kRelFrom = -126.0f;
+  static constexpr int kMantissaBits = 7;
   // Two bf16 in [1, 2).
   static __device__ Value Make(uint32_t bits) { return (bits & 0x007f007fu) | 0x3f803f80u; }
   static __device__ float ToFloat(uint32_t bits) { return __uint_as_float(bits << 16); }
@@ -191,6 +196,7 @@ struct Ex2Bf16x2 : harness::WordOp {
 struct Errors {
   unsigned long long max_abs_bits;  // of a double; non-negative doubles order as their bits
   unsigned long long max_rel_bits;
+  unsigned long long max_ulp_bits;
 };
 
 // Evaluates Op at all `count` arguments whose bit patterns follow `first`: every
@@ -200,6 +206,7 @@ template <typename Op>
 __global__ void ErrorKernel(uint32_t first, uint32_t count, Errors* errors) {
   double max_abs = 0;
   double max_rel = 0;
+  double max_ulp = 0;
   const uint64_t step = static_cast<uint64_t>(gridDim.x) * blockDim.x;
   for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += step) {
@@ -217,13 +224,18 @@ __global__ void ErrorKernel(uint32_t first, uint32_t count, Errors* errors) {
         Op::kBase2 ? exp2(static_cast<double>(x)) : exp(static_cast<double>(x));
     const double error = fabs(static_cast<double>(y) - reference);
     max_abs = fmax(max_abs, error);
-    if (x >= Op::kRelFrom) max_rel = fmax(max_rel, error / reference);
+    if (x >= Op::kRelFrom) {
+      max_rel = fmax(max_rel, error / reference);
+      // A unit in the last place of the format that holds the result.
+      max_ulp = fmax(max_ulp, ldexp(error, Op::kMantissaBits - ilogb(reference)));
+    }
   }
   atomicMax(&errors->max_abs_bits, static_cast<unsigned long long>(__double_as_longlong(max_abs)));
   atomicMax(&errors->max_rel_bits, static_cast<unsigned long long>(__double_as_longlong(max_rel)));
+  atomicMax(&errors->max_ulp_bits, static_cast<unsigned long long>(__double_as_longlong(max_ulp)));
 }
 
-enum class ErrorKind { kAbsolute, kRelative };
+enum class ErrorKind { kAbsolute, kRelative, kUlp };
 
 // The largest error of Op over all arguments with bit patterns `first` to `last`.
 template <typename Op>
@@ -240,8 +252,9 @@ absl::StatusOr<double> LargestError(ErrorKind kind, const MicroDevice& device, u
   Errors errors;
   RETURN_IF_ERROR(
       buffer->CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(&errors), sizeof(errors))));
-  return std::bit_cast<double>(kind == ErrorKind::kAbsolute ? errors.max_abs_bits
-                                                            : errors.max_rel_bits);
+  return std::bit_cast<double>(kind == ErrorKind::kAbsolute   ? errors.max_abs_bits
+                               : kind == ErrorKind::kRelative ? errors.max_rel_bits
+                                                              : errors.max_ulp_bits);
 }
 
 // --- Cases -------------------------------------------------------------------
@@ -335,7 +348,7 @@ void AddErrors(const Variant& variant) {
         .about = {.name = prefix + "/" + name,
                   .measures = "largest error of " + range + " over every representable x in [" +
                               std::to_string(static_cast<int>(from)) + ", 0]",
-                  .unit = "",
+                  .unit = kind == ErrorKind::kUlp ? "ulp" : "",
                   .min_cc = variant.min_cc,
                   .limit = std::move(limit)},
         .compute =
@@ -345,6 +358,7 @@ void AddErrors(const Variant& variant) {
   add(ErrorKind::kAbsolute, "max_absolute_error", Op::kAbsFrom, {});
   add(ErrorKind::kRelative, "max_relative_error", Op::kRelFrom,
       {.own = variant.max_relative_error, .own_source = variant.error_source});
+  add(ErrorKind::kUlp, "max_ulp", Op::kRelFrom, {});
 }
 
 template <typename Op>
@@ -355,8 +369,6 @@ void AddVariant(const Variant& variant, int results) {
 
 const Limit kMufu = {.resource = harness::Resource::kMufu};
 const std::vector<Evidence> kOneMufu = {{.sass = R"(^MUFU\.EX2)", .at_most = 1}};
-const std::vector<Evidence> kNoMufu = {{.sass = R"(^MUFU)", .at_least = 0, .at_most = 0},
-                                       {.sass = R"(^FFMA)", .at_least = 6}};
 const std::vector<Published> kSixteen = {{.value = kMufuPerClock, .source = kGuide}};
 
 // Per result: fmax, the shift, n, two of the reduction, the degree's many of
@@ -364,6 +376,20 @@ const std::vector<Published> kSixteen = {{.value = kMufuPerClock, .source = kGui
 constexpr double PolynomialInstructions(int degree) { return 6.0 + degree; }
 
 }  // namespace
+
+// Adds a polynomial whose instructions are all on the FMA and ALU pipes.
+template <int kDegree>
+void AddPolynomial(const char* name, double bound, const char* source) {
+  // The shift, two of the reduction, and the degree's many.
+  const std::vector<Evidence> evidence = {{.sass = R"(^MUFU)", .at_least = 0, .at_most = 0},
+                                          {.sass = R"(^FFMA)", .at_least = 3 + kDegree}};
+  AddVariant<Polynomial<kDegree>>({.name = name,
+                                   .throughput_limit = Formula(0, PolynomialInstructions(kDegree)),
+                                   .evidence = evidence,
+                                   .max_relative_error = bound,
+                                   .error_source = source},
+                                  1);
+}
 
 WARPLEDGER_MICRO(exp_cost) {
   AddVariant<Expf>({.name = "expf",
@@ -417,18 +443,10 @@ WARPLEDGER_MICRO(exp_cost) {
                          .max_relative_error = std::exp2(-7),
                          .error_source = "PTX ISA, ex2: 2^-7"},
                         2);
-  AddVariant<Polynomial<3>>({.name = "polynomial3_f32",
-                             .throughput_limit = Formula(0, PolynomialInstructions(3)),
-                             .evidence = kNoMufu,
-                             .max_relative_error = 7.6e-5,
-                             .error_source = "minimax error of degree 3"},
-                            1);
-  AddVariant<Polynomial<5>>({.name = "polynomial5_f32",
-                             .throughput_limit = Formula(0, PolynomialInstructions(5)),
-                             .evidence = kNoMufu,
-                             .max_relative_error = 4e-7,
-                             .error_source = "minimax error of degree 5, and float rounding"},
-                            1);
+  AddPolynomial<2>("polynomial2_f32", 1.73e-3, "minimax error of degree 2");
+  AddPolynomial<3>("polynomial3_f32", 7.6e-5, "minimax error of degree 3");
+  AddPolynomial<4>("polynomial4_f32", 2.8e-6, "minimax error of degree 4, and float rounding");
+  AddPolynomial<5>("polynomial5_f32", 4e-7, "minimax error of degree 5, and float rounding");
   // The curve from the MUFU alone to the FMA pipe alone (polynomial3_f32).
   AddVariant<ScaledEx2F32>({.name = "mix_mufu100",
                             .throughput_limit = Formula(1, 2),

@@ -31,7 +31,7 @@ readonly kSquare=mission_a,mission_b,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
 readonly kFlash2D128=fa3_d128_s2048_full,fa3_d128_s2048_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal
-kLengths="" kBf16=""
+kLengths="" kBf16="" kFp8=""
 for dim in 64 128 256; do
   for length in 512 1024 2048 4096 8192 16384; do
     kLengths+=",fa3_d${dim}_s${length}_full,fa3_d${dim}_s${length}_causal"
@@ -40,7 +40,10 @@ done
 for length in 512 1024 2048 4096 8192 16384; do
   kBf16+=",fa3_d128_s${length}_full_bf16,fa3_d128_s${length}_causal_bf16"
 done
-readonly kLengths=${kLengths#,} kBf16=${kBf16#,}
+for length in 512 2048 4096 8192 16384; do
+  kFp8+=",fa3_d128_s${length}_full,fa3_d128_s${length}_causal"
+done
+readonly kLengths=${kLengths#,} kBf16=${kBf16#,} kFp8=${kFp8#,}
 readonly kSets="
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
@@ -51,6 +54,7 @@ hopper_lengths|hopper_lengths|$kLengths|--processes=3 --blocks=10
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=12
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=12
 hopper_bf16|hopper_bf16|$kBf16|--processes=3 --blocks=10
+hopper_fp8|hopper_fp8|$kFp8|--processes=3 --blocks=10
 mma|mma|$kSquare,$kFlash2|
 mma_d128|mma_d128|$kFlash2D128|
 mma_leave_one_out|mma_leave_one_out|$kSquare,fa3_d64_s2048_causal|--peers=off

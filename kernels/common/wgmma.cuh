@@ -1,4 +1,4 @@
-// wgmma: matrix products of a warpgroup, 16-bit inputs, fp32 accumulators (PTX ISA,
+// wgmma: matrix products of a warpgroup, 16- or 8-bit inputs, fp32 accumulators (PTX ISA,
 // "Asynchronous Warpgroup Level Matrix Instructions"). sm_90a.
 //
 // A warpgroup is four consecutive warps whose first index is a multiple of four.
@@ -66,7 +66,9 @@ __device__ inline void DecreaseRegisters() {
 //       kTransposeB is 1); accumulate 0: D = A B
 //   RS: A in registers, four pairs as the accumulator layout gives them; B with N
 //       along the rows (transposed)
-enum class WgmmaInputs { kFp16, kBf16 };
+// E4M3 takes 32 along K, both operands with K along the rows; RS takes four bytes a register
+// (kernels/sdpa/wgmma/fp8_layout.h).
+enum class WgmmaInputs { kFp16, kBf16, kE4m3 };
 template <int kN, WgmmaInputs kInputs = WgmmaInputs::kFp16>
 struct Wgmma;
 
@@ -156,9 +158,29 @@ struct Wgmma;
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
     }                                                                                           \
   };
-#define WARPLEDGER_WGMMA(...)                        \
-  WARPLEDGER_WGMMA_OF(kFp16, "f16.f16", __VA_ARGS__) \
-  WARPLEDGER_WGMMA_OF(kBf16, "bf16.bf16", __VA_ARGS__)
+#define WARPLEDGER_WGMMA_E4M3(n, registers, a0, a1, a2, a3, a4, a5, ...)                        \
+  template <>                                                                                   \
+  struct Wgmma<n, WgmmaInputs::kE4m3> {                                                         \
+    __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {      \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a2                                       \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k32.f32.e4m3.e4m3 {" registers \
+                   "}, " a0 ", " a1 ", p, 1, 1;\n}\n"                                           \
+                   : __VA_ARGS__                                                                \
+                   : "l"(a), "l"(b), "r"(accumulate));                                          \
+    }                                                                                           \
+    __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,            \
+                              int accumulate) {                                                 \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a5                                       \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k32.f32.e4m3.e4m3 {" registers \
+                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1;\n}\n"                 \
+                   : __VA_ARGS__                                                                \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+    }                                                                                           \
+  };
+#define WARPLEDGER_WGMMA(...)                          \
+  WARPLEDGER_WGMMA_OF(kFp16, "f16.f16", __VA_ARGS__)   \
+  WARPLEDGER_WGMMA_OF(kBf16, "bf16.bf16", __VA_ARGS__) \
+  WARPLEDGER_WGMMA_E4M3(__VA_ARGS__)
 
 #define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3
 WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3, "%32",
@@ -212,6 +234,7 @@ WARPLEDGER_WGMMA(256,
 #undef WARPLEDGER_OPERANDS
 #undef WARPLEDGER_WGMMA
 #undef WARPLEDGER_WGMMA_OF
+#undef WARPLEDGER_WGMMA_E4M3
 #undef WARPLEDGER_R0
 #undef WARPLEDGER_O0
 #undef WARPLEDGER_R1

@@ -357,6 +357,11 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::mma_kv_dtype), "a projection",
             "its K and V are fp16, which nothing quantises"};
   }
+  // A configuration alone is of no head dimension yet.
+  if (config.wgmma_fp8 && config.mask != Mask::kAtRunTime && config.head_dim != 128) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_fp8), "another head_dim",
+            "a row of its tiles is the 128 bytes of a swizzled row"};
+  }
   if (config.wgmma_tile == 2 && config.head_dim == 256) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
             "two stages of more than 80 keys don't fit into shared memory beside Q"};
@@ -419,7 +424,10 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.head_dim = c.head_dim;
   s.causal = c.mask == Mask::kCausal;
   s.bf16 = c.dtype == Dtype::kBf16;
-  const WgmmaTile tile = WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+  s.fp8 = c.wgmma_fp8 != 0;
+  s.two_level = c.wgmma_fp8_two_level != 0;
+  const WgmmaTile tile =
+      s.fp8 ? kFp8Tile : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
   s.consumers = tile.consumers;
   s.tile_n = tile.tile_n;
   s.stages = c.kv_ring_stages ? tile.stages : 1;
@@ -529,10 +537,16 @@ constexpr TileLayout LayoutOf(const Config& c) {
 struct KvStorage {
   bool quantised = false;  // else the problem's dtype
   KvScheme scheme = {};
+  bool queries = false;  // Q too, with a scale per head; and P is rounded to the format
 
   friend constexpr bool operator==(const KvStorage&, const KvStorage&) = default;
 };
 constexpr KvStorage KvStorageOf(const Config& c) {
+  if (FamilyOf(c) == Family::kWgmma && c.wgmma_fp8 != 0) {
+    return {.quantised = true,
+            .scheme = {.format = KvFormat::kE4m3, .scope = ScaleScope::kHead},
+            .queries = true};
+  }
   const MmaShape s = MmaShapeOf(c);
   if (FamilyOf(c) != Family::kMma || !Is8Bit(s)) return {};
   return {.quantised = true,

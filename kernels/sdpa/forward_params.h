@@ -18,8 +18,8 @@ struct ProjectionParams {
 };
 
 // Device pointers; layouts as problem.h says. Q, K, V and O are 16-byte aligned and of the
-// problem's dtype; K and V are 8-bit codes where the configuration stores them so
-// (KvStorageOf).
+// problem's dtype; K and V, and perhaps Q, are 8-bit codes where the configuration stores
+// them so (KvStorageOf).
 struct ForwardParams {
   const void* q = nullptr;  // (batch, heads_q, seq_q, head_dim)
   const void* k = nullptr;  // (batch, heads_kv, seq_kv, head_dim)
@@ -39,7 +39,8 @@ struct ForwardParams {
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
   int kv_scale_stride = 1;
-  ProjectionParams projection;  // of a problem that begins with x, whose q, k and v are null
+  ProjectionParams projection;      // of a problem that begins with x, whose q, k and v are null
+  const float* q_scales = nullptr;  // with 8-bit Q: (batch * heads_q) fp32
 };
 
 }  // namespace warpledger::sdpa

@@ -87,6 +87,14 @@ QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const
   return result;
 }
 
+QuantisedTensor QuantiseQueries(const Problem& problem, std::span<const Bits16> values,
+                                KvFormat format) {
+  Problem as_keys = problem;
+  as_keys.heads_kv = problem.heads_q;
+  as_keys.seq_kv = problem.seq_q;
+  return Quantise(as_keys, values, {.format = format, .scope = ScaleScope::kHead});
+}
+
 int LaunchScaleStride(const QuantisedTensor& tensor, ScaleScope scope) {
   if (scope != ScaleScope::kBlock) return 1;
   return 1 + (tensor.seq_kv + tensor.keys_per_scale - 1) / tensor.keys_per_scale;

@@ -41,6 +41,11 @@ float CodeNumber(KvFormat format, uint8_t code);
 QuantisedTensor Quantise(const Problem& problem, std::span<const Bits16> values,
                          const KvScheme& scheme);
 
+// Q, (batch * heads_q, seq_q, head_dim), the same way, with a scale per head. `seq_kv` of the
+// result is seq_q.
+QuantisedTensor QuantiseQueries(const Problem& problem, std::span<const Bits16> values,
+                                KvFormat format);
+
 // A tensor's scales as kernels take them (forward_params.h): (heads, stride), the head's
 // largest scale first, then, with ScaleScope::kBlock, each block's in parts of it.
 std::vector<float> LaunchScales(const QuantisedTensor& tensor, ScaleScope scope);

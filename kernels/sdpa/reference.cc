@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/common/random.h"
+#include "kernels/sdpa/fp8.h"
 #include "kernels/sdpa/projection.h"
 
 namespace warpledger::sdpa {
@@ -98,6 +99,7 @@ class HeadWorker {
   HeadWorker(const Problem& p, const Tensors<Exact>& exact, const Tensors<ElementAt<float>>& naive,
              Reference& result)
       : p_(p),
+        fp8_products_(naive.q.codes != nullptr),
         exact_(exact),
         naive_(naive),
         result_(result),
@@ -118,7 +120,7 @@ class HeadWorker {
       ExactRow(exact, at, keys);
       NaiveRow(naive, at, keys);
     }
-    if (result_.rounded_lse.empty()) return;
+    if (result_.rounded_lse.empty() || fp8_products_) return;
     const Head<double> rounded(p_, offset, naive_.k, naive_.v);
     for (int64_t at = begin; at < end; ++at) {
       const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
@@ -154,6 +156,15 @@ class HeadWorker {
     return {sum, max + std::log(sum)};
   }
 
+  // In FP64; -infinity where no key is seen.
+  static double LogSumExp(const float* scores, int keys) {
+    double max = -std::numeric_limits<double>::infinity();
+    for (int j = 0; j < keys; ++j) max = std::max(max, double{scores[j]});
+    double sum = 0;
+    for (int j = 0; j < keys; ++j) sum += std::exp(scores[j] - max);
+    return max + std::log(sum);
+  }
+
   void ExactRow(const Head<double>& head, int64_t at, int keys) {
     double* out = &result_.out[at * p_.head_dim];
     Scores(p_, head, exact_.q, GlobalRow(at) * p_.head_dim, keys, scores_.data());
@@ -172,10 +183,23 @@ class HeadWorker {
       naive_scores_[j] = RoundTo(p_.dtype, RoundTo(p_.dtype, naive_scores_[j]) * scale);
       max = std::max(max, naive_scores_[j]);
     }
+    if (fp8_products_) result_.rounded_lse[at] = LogSumExp(naive_scores_.data(), keys);
     float sum = 0;
     for (int j = 0; j < keys; ++j) {
       naive_scores_[j] = std::exp(naive_scores_[j] - max);
       sum += naive_scores_[j];
+    }
+    if (fp8_products_) {
+      constexpr float kRise = 256;
+      for (int j = 0; j < keys; ++j) {
+        const uint8_t code = FloatToFp8(kE4m3, kRise * naive_scores_[j], Fp8Overflow::kSaturate);
+        naive_scores_[j] = Fp8ToFloat(kE4m3, code);
+      }
+      WeightedSum(p_, head, naive_scores_.data(), keys, out);
+      for (int d = 0; d < p_.head_dim; ++d) {
+        out[d] = RoundTo(p_.dtype, keys == 0 ? 0.0f : out[d] / (kRise * sum));
+      }
+      return;
     }
     for (int j = 0; j < keys; ++j) naive_scores_[j] = RoundTo(p_.dtype, naive_scores_[j] / sum);
     WeightedSum(p_, head, naive_scores_.data(), keys, out);
@@ -183,6 +207,7 @@ class HeadWorker {
   }
 
   const Problem& p_;
+  const bool fp8_products_;
   const Tensors<Exact> exact_;
   const Tensors<ElementAt<float>> naive_;
   Reference& result_;
@@ -225,15 +250,17 @@ void FillReference(const Problem& p, const Tensors<Exact>& exact,
 template <typename T>
 Tensors<ElementAt<T>> Given(const Problem& p, const Inputs& inputs) {
   const QuantisedKv* codes = inputs.quantised ? &*inputs.quantised : nullptr;
-  return {{p.dtype, inputs.q.data()},
+  const bool queries = codes != nullptr && codes->q.has_value();
+  return {{p.dtype, inputs.q.data(), queries ? &*codes->q : nullptr},
           {p.dtype, inputs.k.data(), codes == nullptr ? nullptr : &codes->k},
           {p.dtype, inputs.v.data(), codes == nullptr ? nullptr : &codes->v}};
 }
 
 }  // namespace
 
-Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme) {
+Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme, bool queries) {
   inputs.quantised = QuantisedKv{Quantise(p, inputs.k, scheme), Quantise(p, inputs.v, scheme)};
+  if (queries) inputs.quantised->q = QuantiseQueries(p, inputs.q, scheme.format);
   return inputs;
 }
 
@@ -248,6 +275,7 @@ Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<i
   result.naive_out.resize(count * p.head_dim);
   result.lse.resize(count);
   if (p.embed_dim == 0) {
+    if (inputs.quantised && inputs.quantised->q) result.rounded_lse.resize(count);
     FillReference(p, Given<double>(p, inputs), Given<float>(p, inputs), result);
     return result;
   }

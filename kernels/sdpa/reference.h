@@ -17,10 +17,12 @@
 
 namespace warpledger::sdpa {
 
-// K and V in 8 bits.
+// K and V in 8 bits, and perhaps Q: then products are of the format, E4M3, on both sides, and
+// P is rounded to it too.
 struct QuantisedKv {
   QuantisedTensor k;
   QuantisedTensor v;
+  std::optional<QuantisedTensor> q = std::nullopt;
 };
 
 // The inputs of one call, as the kernels get them, elements of the problem's dtype: Q, K and
@@ -36,8 +38,9 @@ struct Inputs {
   std::vector<Fp16> w = {};
 };
 
-// The same inputs with K and V in 8 bits.
-Inputs WithQuantisedKv(const Problem& problem, Inputs inputs, const KvScheme& scheme);
+// The same inputs with K and V in 8 bits; with `queries` Q too.
+Inputs WithQuantisedKv(const Problem& problem, Inputs inputs, const KvScheme& scheme,
+                       bool queries = false);
 
 struct Reference {
   Dtype dtype = Dtype::kFp16;  // of the problem
@@ -49,10 +52,14 @@ struct Reference {
   // The same formula with every intermediate tensor rounded to the dtype:
   // S = round(Q K^T), S = round(S * scale), P = round(softmax(S)), O = round(P V); sums in
   // fp32. Quantised K and V enter it rounded to the dtype too. Before them fp16(layernorm(x))
-  // and fp16 Q, K and V where the problem begins with x.
+  // and fp16 Q, K and V where the problem begins with x. Where Q is quantised,
+  // P = round_e4m3(2^8 exp(S - max)) and O = round(P V / sum(exp(S - max)) / 2^8): the 2^8 keeps
+  // small probabilities from rounding to 0, as kernels have it.
   std::vector<float> naive_out;
   // (rows), the exact log-sum-exp of the fp16 Q and K, where those are intermediate
-  // tensors; empty where they are given.
+  // tensors; where Q is quantised, of S rounded to the dtype, for tensor cores round sums of
+  // 8-bit products too (they keep some 14 bits: DeepSeek-V3, arXiv 2412.19437, section 3.3.2;
+  // fp16 keeps 11). Empty elsewhere.
   std::vector<double> rounded_lse;
 };
 

@@ -8,7 +8,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/sdpa/fp8.h"
 #include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/kv_quantise.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -281,6 +283,93 @@ TEST(JudgeAccuracy, ReadsTheOutputAsTheProblemsDtype) {
     bf16.out[i] = sdpa::FloatToFp16(static_cast<float>(bf16.reference.out[i]));
   }
   EXPECT_FALSE(bf16.Judge().correct);
+}
+
+// --- Products in FP8 --------------------------------------------------------------
+
+constexpr sdpa::Problem kWide = {.seq_q = 20, .seq_kv = 300, .head_dim = 128};
+
+// What the wgmma family does in FP8, in plain steps: tiles of keys from the last to the first,
+// an online softmax, P in E4M3 against the maximum so far and 2^8 times as large.
+//   key_of: the key of V that P's key meets
+template <typename KeyOf>
+void RunTiledFp8(const sdpa::QuantisedKv& codes, const KeyOf& key_of, Case* c) {
+  const sdpa::Problem& p = c->problem;
+  constexpr int kTile = 128;
+  const int dims = p.head_dim;
+  for (int row = 0; row < p.seq_q; ++row) {
+    std::vector<float> out(dims, 0.0f);
+    float max = -kInfinity;
+    float sum = 0;
+    for (int first = (p.seq_kv - 1) / kTile * kTile; first >= 0; first -= kTile) {
+      const int keys = std::min(kTile, p.seq_kv - first);
+      std::vector<float> scores(keys);
+      float new_max = max;
+      for (int j = 0; j < keys; ++j) {
+        double score = 0;
+        for (int d = 0; d < dims; ++d) {
+          score += sdpa::Dequantise(*codes.q, row * dims + d) *
+                   sdpa::Dequantise(codes.k, (first + j) * dims + d);
+        }
+        scores[j] = static_cast<float>(score / std::sqrt(static_cast<double>(dims)));
+        new_max = std::max(new_max, scores[j]);
+      }
+      const float rescale = std::exp(max - new_max);
+      sum *= rescale;
+      for (float& x : out) x *= rescale;
+      max = new_max;
+      for (int j = 0; j < keys; ++j) {
+        const float prob = 256 * std::exp(scores[j] - max);
+        sum += prob;
+        const float rounded = sdpa::Fp8ToFloat(
+            sdpa::kE4m3, sdpa::FloatToFp8(sdpa::kE4m3, prob, sdpa::Fp8Overflow::kSaturate));
+        for (int d = 0; d < dims; ++d) {
+          out[d] += rounded *
+                    static_cast<float>(sdpa::Dequantise(codes.v, (first + key_of(j)) * dims + d));
+        }
+      }
+    }
+    for (int d = 0; d < dims; ++d) {
+      c->out[row * dims + d] = sdpa::FromFloat(p.dtype, out[d] / sum);
+    }
+    c->lse[row] = max + std::log(sum / 256);
+  }
+}
+
+TEST(JudgeAccuracy, PassesTiledFp8OnAllKindsOfInputsAndNotWithKeysOutOfOrder) {
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    Case c(kWide, kind.kind);
+    const sdpa::Inputs quantised =
+        sdpa::WithQuantisedKv(kWide, c.inputs, {.format = sdpa::KvFormat::kE4m3}, true);
+    c.reference = sdpa::ComputeReference(kWide, quantised);
+    RunTiledFp8(
+        *quantised.quantised, [](int key) { return key; }, &c);
+    const Accuracy accuracy = c.Judge();
+    EXPECT_TRUE(accuracy.correct) << kind.name << ": " << accuracy.reason;
+    if (kind.kind == sdpa::InputKind::kConstant) continue;  // any key is as good
+    // P's rounding is most of the error there, so the limit is hardly wider than it must be.
+    if (kind.kind == sdpa::InputKind::kNormal) {
+      EXPECT_GT(accuracy.mean_err, accuracy.mean_err_limit / 3);
+    }
+    const auto swapped = [](int key) { return key < 32 ? key ^ 2 : key; };
+    RunTiledFp8(*quantised.quantised, swapped, &c);
+    EXPECT_FALSE(c.Judge().correct) << kind.name;
+  }
+}
+
+// The log-sum-exp may be off by what rounding scores costs, and by no more.
+TEST(JudgeAccuracy, HoldsTheLogSumExpOfFp8ProductsToRoundedScores) {
+  Case c(kWide);
+  const sdpa::Inputs quantised =
+      sdpa::WithQuantisedKv(kWide, c.inputs, {.format = sdpa::KvFormat::kE4m3}, true);
+  c.reference = sdpa::ComputeReference(kWide, quantised);
+  RunTiledFp8(
+      *quantised.quantised, [](int key) { return key; }, &c);
+  const double limit = c.Judge().lse_limit;
+  EXPECT_GT(limit, 1e-5);
+  EXPECT_LT(limit, 1e-2);
+  c.lse[3] += static_cast<float>(2 * limit);
+  EXPECT_FALSE(c.Judge().correct);
 }
 
 }  // namespace

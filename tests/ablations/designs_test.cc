@@ -395,6 +395,9 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
   }
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    if (row.field == &sdpa::Config::wgmma_fp8 || row.field == &sdpa::Config::wgmma_fp8_two_level) {
+      continue;  // HopperFp8Design
+    }
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
     const std::string level = LevelName(row, FirstOnLevel(row));
     EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
@@ -425,6 +428,24 @@ TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
       bf16 += config.dtype == sdpa::Dtype::kBf16 ? 1 : 0;
     }
     EXPECT_EQ(bf16, 4) << arm.name;  // two head dimensions, two masks
+  }
+}
+
+TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
+  const Design design = HopperFp8Design();
+  EXPECT_TRUE(design.infeasible.empty());
+  EXPECT_EQ(Differences(Arm(design, "hopper_end:wgmma_fp8").config, HopperEverythingOn()),
+            (std::set<std::string>{"wgmma_fp8"}));
+  EXPECT_EQ(Arm(design, "hopper_static_end:wgmma_fp8").base, "hopper_static_end");
+  EXPECT_EQ(Arm(design, "hopper_end:wgmma_fp8+wgmma_fp8_two_level").base, "hopper_end:wgmma_fp8");
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.field != &sdpa::Config::wgmma_fp8) continue;
+    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8"));
+  }
+  for (const DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : Specialisations(design, arm)) {
+      EXPECT_FALSE(sdpa::WhyInvalid(config)) << sdpa::InstanceName(config);
+    }
   }
 }
 

@@ -22,12 +22,16 @@ double LargestRelativeError() {
 }
 
 TEST(ExpPolynomial, HoldsTheMinimaxErrorOfItsDegree) {
+  EXPECT_LT(LargestRelativeError<2>(), 1.73e-3);
   EXPECT_LT(LargestRelativeError<3>(), 7.6e-5);
+  EXPECT_LT(LargestRelativeError<4>(), 2.8e-6);
   EXPECT_LT(LargestRelativeError<5>(), 4e-7);
 }
 
 TEST(ExpPolynomial, IsWorseWithALowerDegree) {
-  EXPECT_GT(LargestRelativeError<3>(), 100 * LargestRelativeError<5>());
+  EXPECT_GT(LargestRelativeError<2>(), 20 * LargestRelativeError<3>());
+  EXPECT_GT(LargestRelativeError<3>(), 20 * LargestRelativeError<4>());
+  EXPECT_GT(LargestRelativeError<4>(), 5 * LargestRelativeError<5>());
 }
 
 TEST(ExpPolynomial, GivesATinyNormalNumberBelowItsRange) {
@@ -35,6 +39,10 @@ TEST(ExpPolynomial, GivesATinyNormalNumberBelowItsRange) {
        {-87.0f, -88.0f, -1000.0f, -FLT_MAX, -std::numeric_limits<float>::infinity()}) {
     EXPECT_GE(ExpPolynomial<3>(x), FLT_MIN) << x;
     EXPECT_LT(ExpPolynomial<3>(x), 1.7e-38f) << x;
+    EXPECT_GE(ExpPolynomial<2>(x), FLT_MIN) << x;
+    EXPECT_LT(ExpPolynomial<2>(x), 1.7e-38f) << x;
+    EXPECT_GE(ExpPolynomial<4>(x), FLT_MIN) << x;
+    EXPECT_LT(ExpPolynomial<4>(x), 1.7e-38f) << x;
     EXPECT_GE(ExpPolynomial<5>(x), FLT_MIN) << x;
     EXPECT_LT(ExpPolynomial<5>(x), 1.7e-38f) << x;
   }

@@ -28,6 +28,20 @@ __device__ inline uint32_t PackBf16Pair(float low, float high) {
   return packed;
 }
 
+// Four fp32 to E4M3, the first in the lowest byte; what is out of range becomes the largest.
+__device__ inline uint32_t PackE4m3(float a, float b, float c, float d) {
+  uint32_t packed;
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n"
+      "}\n"
+      : "=r"(packed)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return packed;
+}
+
 // 2^x of both halves.
 __device__ inline uint32_t Exp2HalfPair(uint32_t x) {
   uint32_t y;

@@ -37,11 +37,11 @@ class WgmmaEpilogue {
   }
 
   __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                        const WgmmaSoftmax<kShape>& softmax) const {
+                        const WgmmaSoftmax<kShape>& softmax, const WgmmaScales& scales) const {
     if constexpr (kShape.tma_store) {
-      StoreByCopyEngine(work, out, softmax);
+      StoreByCopyEngine(work, out, softmax, scales);
     } else {
-      StoreFromRegisters(work, out, softmax);
+      StoreFromRegisters(work, out, softmax, scales);
     }
   }
 
@@ -54,12 +54,13 @@ class WgmmaEpilogue {
   // fourth of each piece per lane; the lanes exchange them, so that each stores
   // whole pieces.
   __device__ void StoreFromRegisters(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                                     const WgmmaSoftmax<kShape>& softmax) const {
+                                     const WgmmaSoftmax<kShape>& softmax,
+                                     const WgmmaScales& scales) const {
     const int lane_in_quad = thread_ % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = work.first_row + RowInTile() + 8 * r;
-      const float inverse = Inverse(softmax.sum[r]);
+      const float inverse = Inverse(softmax.sum[r], scales);
       const int64_t at = int64_t{work.head} * p_.seq_q + row;
       uint16_t* o = static_cast<uint16_t*>(p_.o) + at * kShape.head_dim;
 #pragma unroll
@@ -76,7 +77,7 @@ class WgmmaEpilogue {
               make_uint4(piece[0], piece[1], piece[2], piece[3]);
         }
       }
-      StoreLse(work, softmax, r);
+      StoreLse(work, softmax, scales, r);
     }
   }
 
@@ -88,13 +89,14 @@ class WgmmaEpilogue {
   // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
   // the thread waits at once, because Q is released behind this function.
   __device__ void StoreByCopyEngine(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
-                                    const WgmmaSoftmax<kShape>& softmax) const {
+                                    const WgmmaSoftmax<kShape>& softmax,
+                                    const WgmmaScales& scales) const {
     constexpr WgmmaSmem kSmem = MakeSmem(kShape);
     constexpr int kBlockBytes = TileM(kShape) * 128;
     const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
     const int barrier = kEpilogueBarrier + warpgroup_;
     const int first_row = work.first_row + warpgroup_ * kRowsPerConsumer;
-    const float inverse[2] = {Inverse(softmax.sum[0]), Inverse(softmax.sum[1])};
+    const float inverse[2] = {Inverse(softmax.sum[0], scales), Inverse(softmax.sum[1], scales)};
     if (thread_ == 0) ptx::BulkWaitRead<0>();
     ptx::NamedBarrierSync(barrier, kWarpgroup);
     StoreFragment<kShape.head_dim>(tile, kBlockBytes, thread_, [&](int i) {
@@ -113,8 +115,8 @@ class WgmmaEpilogue {
       ptx::BulkCommit();
       if constexpr (StoresThroughQ(kShape)) ptx::BulkWaitRead<0>();
     }
-    StoreLse(work, softmax, 0);
-    StoreLse(work, softmax, 1);
+    StoreLse(work, softmax, scales, 0);
+    StoreLse(work, softmax, scales, 1);
   }
 
   // Rows that see no key: O = 0, LSE = -inf.
@@ -135,15 +137,19 @@ class WgmmaEpilogue {
   }
 
  private:
-  __device__ static float Inverse(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+  // What an output is multiplied by.
+  __device__ static float Inverse(float sum, const WgmmaScales& scales) {
+    const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    return kShape.fp8 ? inverse * scales.out : inverse;
+  }
 
   // Of the thread's row `r`, by one lane of the quad that holds it.
   __device__ void StoreLse(const WgmmaWork& work, const WgmmaSoftmax<kShape>& softmax,
-                           int r) const {
+                           const WgmmaScales& scales, int r) const {
     const int row = work.first_row + RowInTile() + 8 * r;
     if (p_.lse != nullptr && thread_ % 4 == 0 && row < p_.seq_q) {
       p_.lse[int64_t{work.head} * p_.seq_q + row] =
-          softmax.max[r] * p_.softmax_scale + logf(softmax.sum[r]);
+          softmax.max[r] * scales.score + logf(softmax.PlainSum(r));
     }
   }
 

@@ -14,6 +14,9 @@
 //   O += P V_0;  O /= sum
 //
 // K/V tiles go from the last to the first, so that masked tiles come first.
+//
+// In 8 bits P's codes go straight from the scores' registers into those of A, for keys are
+// renumbered (fp8_layout.h), and V is transposed by the producer's other warps.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FORWARD_CUH_
@@ -27,6 +30,7 @@
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
+#include "kernels/sdpa/wgmma/fp8_layout.h"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
@@ -34,6 +38,7 @@
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
+#include "kernels/sdpa/wgmma/transpose.cuh"
 
 namespace warpledger::sdpa {
 
@@ -53,7 +58,7 @@ class WgmmaConsumer {
         warpgroup_(warpgroup),
         thread_(threadIdx.x % kWarpgroup),
         epilogue_(p, smem, warpgroup, threadIdx.x % kWarpgroup),
-        scale_log2_(p.softmax_scale * 1.4426950408889634f) {}
+        scale_log2_(p.softmax_scale * kLog2E) {}
 
   __device__ void Run() {
     // The first turn is given away by the last warpgroup.
@@ -77,13 +82,18 @@ class WgmmaConsumer {
   }
 
  private:
+  static constexpr float kLog2E = 1.4426950408889634f;
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
   static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
 
   template <int kN>
-  using Product = ptx::Wgmma<kN, kShape.bf16 ? ptx::WgmmaInputs::kBf16 : ptx::WgmmaInputs::kFp16>;
+  using Product = ptx::Wgmma<kN, kShape.fp8    ? ptx::WgmmaInputs::kE4m3
+                                 : kShape.bf16 ? ptx::WgmmaInputs::kBf16
+                                               : ptx::WgmmaInputs::kFp16>;
+  static constexpr int kColumns = SwizzleColumns(kShape);
+  static constexpr int kPerProduct = 32 / ElementBytes(kShape);  // along K
 
   // From one block of 64 keys of P to the next.
   static constexpr int kBlockBytes = kRowsPerConsumer * 128;
@@ -119,8 +129,11 @@ class WgmmaConsumer {
   struct Tile {
     float scores[kScores];
     float out[kOutputs];
-    uint32_t probs[kScores / 2];  // unless they pass through shared memory
+    uint32_t probs[kScores * ElementBytes(kShape) / 4];  // unless they pass through shared memory
     WgmmaSoftmax<kShape> softmax;
+    // With two levels: P V of the last tile, and what O before it is yet to be multiplied by.
+    float fresh[kShape.two_level ? kOutputs : 1];
+    float carry[2];
   };
 
   // --- Products ---
@@ -134,15 +147,25 @@ class WgmmaConsumer {
     const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
     ptx::WgmmaFence();
 #pragma unroll
-    for (int d = 0; d < kShape.head_dim; d += 16) {
-      const int block = d / kSwizzleColumns;
-      const int in_row = d % kSwizzleColumns * 2;
+    for (int d = 0; d < kShape.head_dim; d += kPerProduct) {
+      const int block = d / kColumns;
+      const int in_row = d % kColumns * ElementBytes(kShape);
       Product<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
                                  Advance(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
     }
     ptx::WgmmaCommit();
   }
   __device__ void StartOutput(Tile& t, int slot) const {
+    if constexpr (kShape.two_level) {
+      StartFp8Output(t.fresh, t.probs, slot);
+    } else if constexpr (kShape.fp8) {
+      StartFp8Output(t.out, t.probs, slot);
+    } else {
+      StartWideOutput(t, slot);
+    }
+  }
+  // Of 16-bit P and V.
+  __device__ void StartWideOutput(Tile& t, int slot) const {
     const uint64_t p = ptx::SwizzledDescriptor(Probabilities());
     const uint64_t v =
         ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.kv_bytes, kShape.tile_n * 128);
@@ -159,6 +182,49 @@ class WgmmaConsumer {
       }
     }
     ptx::WgmmaCommit();
+  }
+
+  // Of P's codes and V transposed. With two levels from 0: tensor cores keep some 14 bits of a
+  // sum of 8-bit products (DeepSeek-V3, arXiv 2412.19437, section 3.3.2), enough for a tile.
+  __device__ void StartFp8Output(float (&out)[kOutputs], const uint32_t (&probs)[kScores / 4],
+                                 int slot) const {
+    const uint64_t v = ptx::SwizzledDescriptor(smem_ + kSmem.v + slot * kSmem.v_bytes);
+    ptx::WgmmaFence();
+#pragma unroll
+    for (int key = 0; key < kShape.tile_n; key += kPerProduct) {
+      const uint32_t a[4] = {probs[key / 8], probs[key / 8 + 1], probs[key / 8 + 2],
+                             probs[key / 8 + 3]};
+      const uint32_t at = key / kColumns * kShape.head_dim * kSwizzleBytes + key % kColumns;
+      Product<kShape.head_dim>::RS(out, a, Advance(v, at), kShape.two_level && key == 0 ? 0 : 1);
+    }
+    ptx::WgmmaCommit();
+  }
+  // P V is over: the registers that it wrote.
+  __device__ static void PinOutput(Tile& t) {
+    if constexpr (kShape.two_level) {
+      ptx::PinRegisters(t.fresh);
+    } else {
+      ptx::PinRegisters(t.out);
+    }
+  }
+  // With two levels: the last tile's P V joins O.
+  __device__ static void AddFresh(Tile& t) {
+    if constexpr (kShape.two_level) {
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i) {
+        t.out[i] = fmaf(t.out[i], t.carry[i / 2 % 2], t.fresh[i]);
+      }
+    }
+  }
+  // O, whose tiles so far stand against an earlier maximum.
+  __device__ static void Rescale(Tile& t, const float (&rescale)[2]) {
+    if constexpr (kShape.two_level) {
+      t.carry[0] = rescale[0];
+      t.carry[1] = rescale[1];
+    } else {
+#pragma unroll
+      for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
+    }
   }
 
   // Sets scores of keys that a row does not see to -inf.
@@ -184,7 +250,15 @@ class WgmmaConsumer {
     const auto pair = [&](int i) {
       return PackPair<kShape.bf16>(t.scores[2 * i], t.scores[2 * i + 1]);
     };
-    if constexpr (kShape.p_smem) {
+    if constexpr (kShape.fp8) {
+#pragma unroll
+      for (int i = 0; i < kScores / 4; ++i) {
+        const float* scores = &t.scores[i / 4 * 16];
+        t.probs[i] = PackE4m3(
+            scores[fp8::AccumulatorOfByte(i % 4, 0)], scores[fp8::AccumulatorOfByte(i % 4, 1)],
+            scores[fp8::AccumulatorOfByte(i % 4, 2)], scores[fp8::AccumulatorOfByte(i % 4, 3)]);
+      }
+    } else if constexpr (kShape.p_smem) {
       StoreFragment<kShape.tile_n>(Probabilities(), kBlockBytes, thread_, pair);
       ptx::FenceProxyAsync();  // to the products' proxy
     } else {
@@ -219,15 +293,13 @@ class WgmmaConsumer {
     const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
-      ptx::PinRegisters(t.out);
+      PinOutput(t);
       ReleaseTile(barriers_.VEmpty(v_.slot));
       v_.Advance();
+      AddFresh(t);
     }
     PassProbabilities(t);
-    if (rises) {
-#pragma unroll
-      for (int i = 0; i < kOutputs; ++i) t.out[i] *= rescale[i / 2 % 2];
-    }
+    if (rises) Rescale(t, rescale);
     AwaitProbabilities();
   }
 
@@ -236,18 +308,32 @@ class WgmmaConsumer {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
     StartOutput(t, v_.slot);
     ptx::WgmmaWait<0>();
-    ptx::PinRegisters(t.out);
+    PinOutput(t);
     ReleaseTile(barriers_.VEmpty(v_.slot));
     v_.Advance();
+    AddFresh(t);
+  }
+
+  // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
+  __device__ WgmmaScales ScalesOf(const WgmmaWork& work) const {
+    if constexpr (kShape.fp8) {
+      const int kv_head = work.head / p_.group_size;
+      return {p_.softmax_scale * __ldg(p_.q_scales + work.head) * __ldg(p_.k_scales + kv_head),
+              __ldg(p_.v_scales + kv_head)};
+    } else {
+      return {p_.softmax_scale, 1.0f};
+    }
   }
 
   __device__ void RunTile(const WgmmaWork& work) {
     Tile t;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
+    const WgmmaScales scales = ScalesOf(work);
+    if constexpr (kShape.fp8) scale_log2_ = scales.score * kLog2E;
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
-    epilogue_.Store(work, t.out, t.softmax);
+    epilogue_.Store(work, t.out, t.softmax, scales);
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
 
@@ -264,6 +350,7 @@ class WgmmaConsumer {
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, scale_log2_, rescale);
+    if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
 
@@ -286,7 +373,7 @@ class WgmmaConsumer {
   const int warpgroup_;
   const int thread_;
   WgmmaEpilogue<kShape> epilogue_;
-  const float scale_log2_;
+  float scale_log2_;  // log2(e) times what multiplies scores
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
 };
@@ -310,7 +397,15 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   extern __shared__ unsigned char raw_smem[];
   // The swizzle's atoms are 1024-byte aligned.
-  const uint32_t smem = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
+  const uint32_t aligned = (ptx::SharedAddress(raw_smem) + 1023) / 1024 * 1024;
+  // In FP8 ptxas keeps the base per lane and moves each descriptor to uniform registers, 16
+  // moves and 491 instructions a step instead of 459, unless a shuffle says that lanes agree.
+  // With two levels it then spills 1 to 9 registers beside the causal mask or the polynomial,
+  // so not there.
+  constexpr bool kTight =
+      kShape.two_level && (kShape.causal || kShape.exp != ExpMethod::kExpFolded);
+  constexpr bool kSayUniform = kShape.fp8 && !kTight;
+  const uint32_t smem = kSayUniform ? __shfl_sync(0xffffffffu, aligned, 0) : aligned;
   const WgmmaBarriers<kShape> barriers = {smem + kSmem.barriers};
 
   // By a shuffle, so that the compiler knows it to be the same in all lanes.
@@ -325,6 +420,10 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   SyncCluster<kShape>();
   if (warpgroup == 0) {
     if constexpr (kShape.consumers > 1) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
+    if constexpr (kShape.fp8) {
+      const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+      if (warp > 0) VTransposer<kShape>(p, smem, barriers, warp - 1).Run();
+    }
     if (threadIdx.x == 0) WgmmaProducer<kShape>(p, smem, barriers).Run();
   } else {
     if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();

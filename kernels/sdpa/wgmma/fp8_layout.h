@@ -1,5 +1,5 @@
 // How P and V must lie for a product of 8-bit operands (wgmma m64nNk32, e4m3), which takes
-// both with K along the rows. Host-safe algebra: no kernel uses it yet.
+// both with K along the rows. Host-safe algebra; transpose.cuh and forward.cuh use it.
 //
 // P comes from Q K^T in registers. Of 32 keys a thread holds, for each of its two rows,
 // columns 2 q and the next of four groups of eight (q = lane % 4); as A operand it must
@@ -62,6 +62,53 @@ constexpr uint32_t Prmt(uint32_t a, uint32_t b, uint32_t selector) {
 // for at positions 4 (l % 4) to 4 (l % 4) + 3.
 inline constexpr uint32_t kEvenColumn = 0x6420;
 inline constexpr uint32_t kOddColumn = 0x7531;
+
+// --- A tile of V, transposed block by block --------------------------------------
+//
+// A block is 32 keys by 16 columns: one ldmatrix.x4.trans, whose matrices are eight keys
+// each, and one stmatrix.x4, whose matrices are eight columns by 16 positions each: matrices
+// 0 and 1 positions 0 to 15, 2 and 3 positions 16 to 31. The first of each pair has the even
+// columns of the first eight and the odd ones of the last, so that its rows lie at eight
+// different chunks of the swizzle (all even columns would lie at four); the second has the
+// others. Both tiles are swizzled, rows of 128 bytes; `key` is the block's first, `chunk` its
+// columns / 16.
+
+// An address is a lane's own part, which is the same for all blocks, moved to the block: in bits
+// 4 to 6 by XOR, which keeps the swizzle, and by an addition above them.
+
+inline constexpr int kRowBytes = 128;
+
+// Row `row` of a swizzled tile, its chunk `chunk` of 16 bytes.
+constexpr uint32_t SwizzledChunk(int row, int chunk) {
+  return static_cast<uint32_t>(row * kRowBytes + (chunk ^ row % 8) * 16);
+}
+
+// Where the row begins that a lane names to ldmatrix, in V as it came: (head_dim / 128, tile_n,
+// 128). `own` is LaneLoadByte.
+constexpr uint32_t LaneLoadByte(int lane) { return SwizzledChunk(lane, 0); }
+constexpr uint32_t LoadByte(uint32_t own, int key, int chunk, int tile_n) {
+  return (own ^ static_cast<uint32_t>(chunk % 8 * 16)) +
+         static_cast<uint32_t>((chunk / 8 * tile_n + key) * kRowBytes);
+}
+
+// The column, of the block's 16, of row `row` of the first matrix of a pair or the second.
+constexpr int StoredColumn(int row, int second) { return 2 * row + ((row >= 4) != (second != 0)); }
+
+// What sorts a lane's two registers into its part of the first matrix of a pair; the other
+// selector, into the second.
+constexpr uint32_t FirstSelector(int lane) { return lane < 16 ? kEvenColumn : kOddColumn; }
+constexpr uint32_t SecondSelector(int lane) { return lane < 16 ? kOddColumn : kEvenColumn; }
+
+// Where the row begins that a lane names to stmatrix, in V transposed: (ceil(tile_n / 128),
+// head_dim, 128). `own` is LaneStoreByte.
+constexpr uint32_t LaneStoreByte(int lane) {
+  const int matrix = lane / 8;
+  return SwizzledChunk(StoredColumn(lane % 8, matrix % 2), matrix / 2);
+}
+constexpr uint32_t StoreByte(uint32_t own, int key, int chunk, int head_dim) {
+  return (own ^ static_cast<uint32_t>(key % kRowBytes)) +
+         static_cast<uint32_t>((key / kRowBytes * head_dim + chunk * 16) * kRowBytes);
+}
 
 }  // namespace warpledger::sdpa::fp8
 

@@ -24,7 +24,7 @@
     unsigned ctas = 0;                                                                             \
     cudaError_t error = PrepareWgmmaLaunch(forward, ShapeOf(symbol##_config), &params, &ctas);     \
     if (error != cudaSuccess) return error;                                                        \
-    error = PrepareOutput(forward, ShapeOf(symbol##_config), &params);                             \
+    error = PrepareRest(forward, ShapeOf(symbol##_config), &params);                               \
     if (error != cudaSuccess) return error;                                                        \
     error = cudaGetSymbolAddress(reinterpret_cast<void**>(&params.next_tile), symbol##_next_tile); \
     if (error != cudaSuccess) return error;                                                        \

@@ -11,14 +11,14 @@
 
 namespace warpledger::sdpa {
 
-// Tensor maps are 3-D: (head_dim, seq, batch * heads) fp16 or bf16, boxes of 64 columns by
+// Tensor maps are 3-D: (head_dim, seq, batch * heads), boxes of 128 bytes by
 // a tile's rows, 128-byte swizzle. Passed by value, as the copy engine needs them
 // in parameter space.
 struct WgmmaParams {
   CUtensorMap q;
   CUtensorMap k;
   CUtensorMap v;
-  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim), as Q
+  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim) fp16 or bf16
   float* lse = nullptr;  // (batch, heads_q, seq_q) fp32, or null
   int heads_q = 1;       // query heads over the whole batch
   int group_size = 1;    // query heads that share a K/V head
@@ -36,8 +36,17 @@ struct WgmmaStoreParams : WgmmaParams {
   CUtensorMap o_map;
 };
 
+// Where Q, K and V are 8-bit: the scales too. O's map is filled in if the kernel takes it.
+struct WgmmaFp8Params : WgmmaStoreParams {
+  const float* q_scales = nullptr;  // (batch * heads_q)
+  const float* k_scales = nullptr;  // (batch * heads_kv)
+  const float* v_scales = nullptr;  // (batch * heads_kv)
+};
+
 template <WgmmaShape kShape>
-using WgmmaParamsOf = std::conditional_t<kShape.tma_store, WgmmaStoreParams, WgmmaParams>;
+using WgmmaParamsOf =
+    std::conditional_t<kShape.fp8, WgmmaFp8Params,
+                       std::conditional_t<kShape.tma_store, WgmmaStoreParams, WgmmaParams>>;
 
 }  // namespace warpledger::sdpa
 

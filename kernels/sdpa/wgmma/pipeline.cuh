@@ -5,6 +5,9 @@
 // done. Tiles are counted over the CTA's whole life: tile i lies in slot i % stages
 // and completes phase i / stages. The work slots hand query tiles from the producer
 // to the consumers under the dynamic schedule.
+//
+// 8-bit V takes a detour: the copy engine fills a ring of its own ("raw"), of which the
+// producer's other warps fill V's, transposed.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_
@@ -31,6 +34,12 @@ struct WgmmaBarriers {
   __device__ uint32_t WorkEmpty(int slot) const { return WorkFull(slot) + 8 * kWorkSlots; }
   __device__ uint32_t WorkTile(int slot) const { return WorkFull(slot) + 16 * kWorkSlots; }
 
+  // With fp8.
+  __device__ uint32_t RawFull(int slot) const {
+    return KFull(slot) + 32 * kShape.stages + 24 * kWorkSlots;
+  }
+  __device__ uint32_t RawEmpty(int slot) const { return RawFull(slot) + 8 * kShape.stages; }
+
   // One thread; a CTA barrier follows.
   __device__ void Init() const {
     constexpr int kConsumerWarps = kShape.consumers * 4;
@@ -43,13 +52,17 @@ struct WgmmaBarriers {
     for (int i = 0; i < kShape.stages; ++i) {
       ptx::MbarrierInit(KFull(i), 1);
       ptx::MbarrierInit(KEmpty(i), kReaders);
-      ptx::MbarrierInit(VFull(i), 1);
+      ptx::MbarrierInit(VFull(i), kShape.fp8 ? kTransposingWarps : 1);
       ptx::MbarrierInit(VEmpty(i), kReaders);
+      if constexpr (kShape.fp8) {
+        ptx::MbarrierInit(RawFull(i), 1);
+        ptx::MbarrierInit(RawEmpty(i), kTransposingWarps);
+      }
     }
     if constexpr (kShape.dynamic_schedule) {
       for (int i = 0; i < kWorkSlots; ++i) {
         ptx::MbarrierInit(WorkFull(i), 1);
-        ptx::MbarrierInit(WorkEmpty(i), kConsumerWarps);
+        ptx::MbarrierInit(WorkEmpty(i), kConsumerWarps + (kShape.fp8 ? kTransposingWarps : 0));
       }
     }
     ptx::MbarrierInitFence();

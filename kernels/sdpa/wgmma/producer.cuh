@@ -54,13 +54,14 @@ class WgmmaProducer {
  private:
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
 
-  // A tile is head_dim / 64 boxes of 64 columns.
+  // A tile is head_dim / C boxes of C columns, 128 bytes.
+  static constexpr int kColumns = SwizzleColumns(kShape);
   __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
                               int first_row, int head) {
 #pragma unroll
-    for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-      ptx::TmaLoad3d(to + block * rows * kSwizzleColumns * 2, map, barrier, block * kSwizzleColumns,
-                     first_row, head);
+    for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
+      ptx::TmaLoad3d(to + block * rows * kSwizzleBytes, map, barrier, block * kColumns, first_row,
+                     head);
     }
   }
   // This CTA's share of a K or V tile, to all CTAs of the cluster: rows that lie side by
@@ -76,9 +77,9 @@ class WgmmaProducer {
       static_assert(kShape.tile_n % kShape.cluster == 0 && kShare % 8 == 0);
       const int share = blockIdx.x % kShape.cluster * kShare;
 #pragma unroll
-      for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * kSwizzleColumns * 2, map,
-                                barrier, block * kSwizzleColumns, first_row + share, head,
+      for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
+        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * kSwizzleBytes, map, barrier,
+                                block * kColumns, first_row + share, head,
                                 (1 << kShape.cluster) - 1);
       }
     }
@@ -91,9 +92,11 @@ class WgmmaProducer {
     k_.Advance();
   }
   __device__ void LoadV(int n, int kv_head) {
-    ptx::MbarrierWait(barriers_.VEmpty(v_.slot), v_.phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.VFull(v_.slot), kSmem.kv_bytes);
-    LoadShare(smem_ + kSmem.v + v_.slot * kSmem.kv_bytes, &p_.v, barriers_.VFull(v_.slot),
+    const uint32_t full = kShape.fp8 ? barriers_.RawFull(v_.slot) : barriers_.VFull(v_.slot);
+    const uint32_t empty = kShape.fp8 ? barriers_.RawEmpty(v_.slot) : barriers_.VEmpty(v_.slot);
+    ptx::MbarrierWait(empty, v_.phase ^ 1);
+    ptx::MbarrierArriveExpectBytes(full, kSmem.kv_bytes);
+    LoadShare(smem_ + (kShape.fp8 ? kSmem.raw : kSmem.v) + v_.slot * kSmem.kv_bytes, &p_.v, full,
               n * kShape.tile_n, kv_head);
     v_.Advance();
   }

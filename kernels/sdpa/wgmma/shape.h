@@ -11,6 +11,8 @@ struct WgmmaShape {
   int head_dim = 64;
   bool causal = false;
   bool bf16 = false;              // Q, K, V, P and O; else fp16
+  bool fp8 = false;               // Q, K, V and P in E4M3; the producers transpose V
+  bool two_level = false;         // with fp8: P V of each tile apart, added to O in fp32
   int consumers = 1;              // warpgroups that compute, 64 query rows each
   int tile_n = 128;               // keys per K/V tile
   int stages = 1;                 // K/V tiles in shared memory
@@ -29,7 +31,15 @@ struct WgmmaShape {
 
 inline constexpr int kWarpgroup = 128;       // threads
 inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
-inline constexpr int kSwizzleColumns = 64;   // 16-bit elements in a 128-byte swizzled row
+inline constexpr int kSwizzleBytes = 128;    // of a swizzled row
+inline constexpr int kSwizzleColumns = 64;   // 16-bit elements in one
+
+// Warps of the producer warpgroup that transpose 8-bit V; its first warp asks for tiles.
+inline constexpr int kTransposingWarps = 3;
+
+// Of Q, K and V.
+constexpr int ElementBytes(const WgmmaShape& s) { return s.fp8 ? 1 : 2; }
+constexpr int SwizzleColumns(const WgmmaShape& s) { return kSwizzleBytes / ElementBytes(s); }
 
 // A CTA's tile: 64 query rows per consumer, and K/V in tiles of tile_n keys.
 struct WgmmaTile {
@@ -37,6 +47,9 @@ struct WgmmaTile {
   int tile_n;
   int stages;  // with the ring on
 };
+
+// With 8-bit operands, at head_dim 128.
+inline constexpr WgmmaTile kFp8Tile = {2, 128, 3};
 
 // The tile at a level of wgmma_tile. What bounds the stages is shared memory: MakeSmem.
 constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
@@ -77,15 +90,20 @@ inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMetho
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
 
-// Byte offsets in dynamic shared memory; tiles are 1024-byte aligned, of 16-bit elements.
+// Byte offsets in dynamic shared memory; tiles are 1024-byte aligned. C is SwizzleColumns: 64
+// 16-bit elements, or 128 8-bit ones.
 struct WgmmaSmem {
-  int q = 0;         // (head_dim / 64, tile_m, 64), swizzled
-  int k = 0;         // (stages, head_dim / 64, tile_n, 64), swizzled
-  int v = 0;         // (stages, head_dim / 64, tile_n, 64), swizzled
+  int q = 0;         // (head_dim / C, tile_m, C), swizzled
+  int k = 0;         // (stages, head_dim / C, tile_n, C), swizzled
+  int v = 0;         // as k; with fp8 transposed: (stages, ceil(tile_n / C), head_dim, C)
+  int raw = 0;       // with fp8: V as it came, as k
   int p = 0;         // (consumers, ceil(tile_n / 64), 64, 64), swizzled; if p_smem
-  int o = 0;         // as q: O on the way out, in a place of its own or, without room, in q's
-  int q_bytes = 0;   // of one tile, Q's or O's
-  int kv_bytes = 0;  // of one K or V tile
+  int o = 0;         // (head_dim / 64, tile_m, 64), swizzled: O on the way out, in a place of its
+                     // own or, without room, in q's
+  int q_bytes = 0;   // of one tile
+  int o_bytes = 0;   // of one tile
+  int kv_bytes = 0;  // of one K or V tile as the copy engine brings it
+  int v_bytes = 0;   // of one V tile as products read it
   int p_bytes = 0;   // of one warpgroup's P
   int barriers = 0;
   int bytes = 0;  // with room to align the base to 1024
@@ -93,18 +111,23 @@ struct WgmmaSmem {
 
 constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   WgmmaSmem m;
-  m.q_bytes = TileM(s) * s.head_dim * 2;
-  m.kv_bytes = s.tile_n * s.head_dim * 2;
+  const int columns = SwizzleColumns(s);
+  m.q_bytes = TileM(s) * s.head_dim * ElementBytes(s);
+  m.o_bytes = TileM(s) * s.head_dim * 2;
+  m.kv_bytes = s.tile_n * s.head_dim * ElementBytes(s);
+  m.v_bytes = s.fp8 ? (s.tile_n + columns - 1) / columns * s.head_dim * kSwizzleBytes : m.kv_bytes;
   m.k = m.q + m.q_bytes;
   m.v = m.k + s.stages * m.kv_bytes;
-  m.p = m.v + s.stages * m.kv_bytes;
+  m.raw = m.v + s.stages * m.v_bytes;
+  m.p = m.raw + (s.fp8 ? s.stages * m.kv_bytes : 0);
   const int p_blocks = (s.tile_n + kSwizzleColumns - 1) / kSwizzleColumns;
   m.p_bytes = s.p_smem ? p_blocks * kRowsPerConsumer * kSwizzleColumns * 2 : 0;
   const int tiles_end = m.p + s.consumers * m.p_bytes;
-  const int others = (2 + 4 * s.stages + 3 * kWorkSlots) * 8 + 1024;
-  const bool apart = s.tma_store && tiles_end + m.q_bytes + others <= kMaxWgmmaSmemBytes;
+  const int barriers_per_stage = s.fp8 ? 6 : 4;
+  const int others = (2 + barriers_per_stage * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxWgmmaSmemBytes;
   m.o = apart ? tiles_end : m.q;
-  m.barriers = apart ? m.o + m.q_bytes : tiles_end;
+  m.barriers = apart ? m.o + m.o_bytes : tiles_end;
   m.bytes = m.barriers + others;
   return m;
 }

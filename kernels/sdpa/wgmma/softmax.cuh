@@ -33,13 +33,20 @@ __device__ inline uint32_t PackHalves(float low, float high) {
 // below 2^8, far from fp16's largest. The final division makes it exact.
 inline constexpr float kLazyRiseLog2 = 8.0f;
 
+// Probabilities for E4M3 are 2^8 times as large: up to 256, of 448 that it can hold, so that
+// those of 2^-17 are not 0 yet. The final division takes it back (FlashAttention-3's code
+// does so).
+inline constexpr int kFp8RiseLog2 = 8;
+
 // The running state of two rows, in raw score units.
 //   kMethod: an exponential in log2 units (parts/exp_method.h)
 //   kLazy: the maximum is left where it is until some row of the warp outgrows it
-template <ExpMethod kMethod, bool kLazy>
+//   kForFp8: probabilities and sums are 2^kFp8RiseLog2 times as large
+template <ExpMethod kMethod, bool kLazy, bool kForFp8 = false>
 struct RowPairSoftmax {
   // Half pairs would have to wait for P V in flight, whose operands they become.
   static_assert(InLog2Units(kMethod) && kMethod != ExpMethod::kExpHalfPairs);
+  static_assert(!(kForFp8 && kLazy), "both raise probabilities, and E4M3 ends at 448");
   using Exp = SoftmaxExp<kMethod>;
 
   float max[2];
@@ -70,6 +77,11 @@ struct RowPairSoftmax {
       }
     }
     return rises;
+  }
+
+  // The sum of row r, for the log-sum-exp. Behind Finish.
+  __device__ float PlainSum(int r) const {
+    return kForFp8 ? sum[r] * (1.0f / (1 << kFp8RiseLog2)) : sum[r];
   }
 
   // Completes the sums over the quad.
@@ -110,14 +122,15 @@ struct RowPairSoftmax {
     // tiles follow. With lazy rescaling O is not multiplied then, but the sum is.
     rescale = Exp2(__fmul_rn(max[r], scale_log2) - subtract);
     max[r] = new_max;
+    const float shift = kForFp8 ? kFp8RiseLog2 - subtract : -subtract;
     float sum_even = sum[r] * rescale;
     float sum_odd = 0.0f;
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {
       float& even = scores[i + 2 * r];
       float& odd = scores[i + 2 * r + 1];
-      even = Exp::Of(fmaf(even, scale_log2, -subtract), i / 2);
-      odd = Exp::Of(fmaf(odd, scale_log2, -subtract), i / 2 + 1);
+      even = Exp::Of(fmaf(even, scale_log2, shift), i / 2);
+      odd = Exp::Of(fmaf(odd, scale_log2, shift), i / 2 + 1);
       sum_even += even;
       sum_odd += odd;
     }
@@ -126,7 +139,13 @@ struct RowPairSoftmax {
 };
 
 template <WgmmaShape kShape>
-using WgmmaSoftmax = RowPairSoftmax<kShape.exp, kShape.lazy_rescale>;
+using WgmmaSoftmax = RowPairSoftmax<kShape.exp, kShape.lazy_rescale, kShape.fp8>;
+
+// What stands before the scores and behind the sums of a tile of queries.
+struct WgmmaScales {
+  float score;  // the softmax's, and Q's and K's
+  float out;    // V's
+};
 
 }  // namespace warpledger::sdpa
 

@@ -22,21 +22,27 @@ decltype(&cuTensorMapEncodeTiled) FindEncoder() {
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
 
+// Of O, and of the other tensors unless they are 8-bit.
+CUtensorMapDataType OutputType(const WgmmaShape& shape) {
+  return shape.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+}
+
 }  // namespace
 
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map, bool bf16) {
+                            CUtensorMap* map, CUtensorMapDataType type) {
   static const auto encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
+  const int bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
                               static_cast<cuuint64_t>(heads)};
-  const cuuint64_t row_bytes = static_cast<cuuint64_t>(head_dim) * 2;
+  const cuuint64_t row_bytes = static_cast<cuuint64_t>(head_dim * bytes);
   const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
-  const cuuint32_t box[] = {kSwizzleColumns, static_cast<cuuint32_t>(rows), 1};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
+                            static_cast<cuuint32_t>(rows), 1};
   const cuuint32_t element_strides[] = {1, 1, 1};
   const CUresult result =
-      encode(map, bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3,
-             const_cast<void*>(tensor), sizes, strides, box, element_strides,
+      encode(map, type, 3, const_cast<void*>(tensor), sizes, strides, box, element_strides,
              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
@@ -46,15 +52,16 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
                                WgmmaParams* params, unsigned* ctas) {
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
+  const CUtensorMapDataType type = shape.fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : OutputType(shape);
   cudaError_t error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
-                                      TileM(shape), &params->q, shape.bf16);
+                                      TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
   error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
-                          shape.bf16);
+                          type);
   if (error != cudaSuccess) return error;
   error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v,
-                          shape.bf16);
+                          type);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;
@@ -65,7 +72,7 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   params->seq_kv = forward.seq_kv;
   params->query_tiles = forward.query_tiles;
   params->softmax_scale = forward.softmax_scale;
-  const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 4;
+  const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 2 * ElementBytes(shape);
   params->heads_in_flight = static_cast<int>(
       std::clamp<int64_t>(kHeadsInFlightBytes / kv_bytes * params->group_size, 1, params->heads_q));
 
@@ -82,10 +89,19 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   return cudaSuccess;
 }
 
-cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
-                          WgmmaStoreParams* params) {
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaStoreParams* params) {
   return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads_q,
-                         kRowsPerConsumer, &params->o_map, shape.bf16);
+                         kRowsPerConsumer, &params->o_map, OutputType(shape));
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaFp8Params* params) {
+  params->q_scales = forward.q_scales;
+  params->k_scales = forward.k_scales;
+  params->v_scales = forward.v_scales;
+  if (!shape.tma_store) return cudaSuccess;
+  return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params));
 }
 
 cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,

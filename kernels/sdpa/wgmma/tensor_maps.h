@@ -11,10 +11,11 @@
 
 namespace warpledger::sdpa {
 
-// The tensor map of (heads, seq, head_dim) fp16 or bf16 with boxes of 64 columns by `rows`,
-// 128-byte swizzle.
+// The tensor map of (heads, seq, head_dim) with boxes of 128 bytes of a row by `rows`, 128-byte
+// swizzle. Of 16-bit elements, or of bytes.
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map, bool bf16 = false);
+                            CUtensorMap* map,
+                            CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
 // how many CTAs to launch: as many as there are SMs, or tiles if fewer, in whole clusters.
@@ -23,12 +24,14 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas);
 
-// O's map, where the kernel takes one; call it after PrepareWgmmaLaunch.
-inline cudaError_t PrepareOutput(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
+// What else the kernel takes, O's map and scales; call it after PrepareWgmmaLaunch.
+inline cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
   return cudaSuccess;
 }
-cudaError_t PrepareOutput(const ForwardParams& forward, const WgmmaShape& shape,
-                          WgmmaStoreParams* params);
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaStoreParams* params);
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaFp8Params* params);
 
 // Launches `kernel` over `ctas` CTAs, in clusters where the shape has them.
 //   params: what the kernel takes

@@ -147,6 +147,26 @@ TEST(Geometry, OfTheWgmmaFamilyIsTheSameInBf16) {
   EXPECT_GT(checked, 50);
 }
 
+TEST(WhyInvalid, KnowsFp8AtTheHeadDimWhoseRowsFillTheSwizzle) {
+  constexpr Config kFp8 = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_fp8 = 1};
+  EXPECT_FALSE(WhyInvalid(kFp8)) << "of no head dimension yet";
+  EXPECT_FALSE(WhyInvalid(Specialise(kFp8, 128, true)));
+  EXPECT_EQ(WhyInvalid(Specialise(kFp8, 64, true)).toggle, "wgmma_fp8");
+  EXPECT_EQ(WhyInvalid(Specialise(kFp8, 256, false)).toggle, "wgmma_fp8");
+}
+
+TEST(KvStorage, TakesQueriesTooWhereProductsAreOfFp8) {
+  constexpr Config kFp8 = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_fp8 = 1};
+  const KvStorage storage = KvStorageOf(kFp8);
+  EXPECT_TRUE(storage.quantised);
+  EXPECT_TRUE(storage.queries);
+  EXPECT_EQ(storage.scheme.format, KvFormat::kE4m3);
+  EXPECT_EQ(storage.scheme.scope, ScaleScope::kHead);
+  Config two_level = kFp8;
+  two_level.wgmma_fp8_two_level = 1;
+  EXPECT_EQ(KvStorageOf(two_level), storage);
+}
+
 TEST(KvStorage, FollowsItsTogglesAndTheTile) {
   EXPECT_FALSE(KvStorageOf(Config{}).quantised);
   EXPECT_FALSE(KvStorageOf({.mma_sync = 1}).quantised);

@@ -44,7 +44,8 @@ TEST(WgmmaShape, HasTilesThatWgmmaAndTheSwizzleAllow) {
     EXPECT_EQ(s.tile_n % 16, 0) << InstanceName(config);  // K of P V; N of Q K^T by 8
     EXPECT_LE(s.tile_n, 256) << InstanceName(config);     // N, and rows of a box
     EXPECT_LE(TileM(s), 256) << InstanceName(config);
-    for (const int offset : {m.q, m.k, m.v, m.p, m.o, m.kv_bytes, m.q_bytes, m.p_bytes}) {
+    for (const int offset :
+         {m.q, m.k, m.v, m.raw, m.p, m.o, m.kv_bytes, m.v_bytes, m.q_bytes, m.o_bytes, m.p_bytes}) {
       EXPECT_EQ(offset % 1024, 0) << InstanceName(config);
     }
     EXPECT_EQ(m.barriers % 8, 0) << InstanceName(config);
@@ -72,8 +73,9 @@ TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
   for (const Config& config : WgmmaConfigs()) {
     const WgmmaShape s = ShapeOf(config);
     if (s.consumers == 1) continue;
-    const int fragments = s.tile_n / 2 + s.tile_n / 4 + s.head_dim / 2;
-    EXPECT_GE(ConsumerRegisters(s) - fragments, 32) << InstanceName(config);
+    const int probs = s.tile_n * ElementBytes(s) / 8;
+    const int fragments = s.tile_n / 2 + probs + s.head_dim / 2 * (s.two_level ? 2 : 1);
+    EXPECT_GE(ConsumerRegisters(s) - fragments, s.two_level ? 24 : 32) << InstanceName(config);
   }
 }
 
@@ -81,15 +83,20 @@ TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
   for (const Config& config : WgmmaConfigs()) {
     const WgmmaShape s = ShapeOf(config);
     const WgmmaSmem m = MakeSmem(s);
-    EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
+    EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * ElementBytes(s)) << InstanceName(config);
+    EXPECT_EQ(m.o_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
     EXPECT_GE(m.k, m.q + m.q_bytes) << InstanceName(config);
     EXPECT_GE(m.v, m.k + s.stages * m.kv_bytes) << InstanceName(config);
-    EXPECT_GE(m.p, m.v + s.stages * m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.v_bytes, m.kv_bytes) << InstanceName(config);
+    EXPECT_GE(m.raw, m.v + s.stages * m.v_bytes) << InstanceName(config);
+    EXPECT_GE(m.p, m.raw + (s.fp8 ? s.stages * m.kv_bytes : 0)) << InstanceName(config);
+    // O is wider than Q then, so that it must not pass through Q's place.
+    EXPECT_FALSE(s.fp8 && StoresThroughQ(s)) << InstanceName(config);
     EXPECT_GE(m.p_bytes, s.p_smem ? kRowsPerConsumer * s.tile_n * 2 : 0) << InstanceName(config);
     EXPECT_GE(m.barriers, m.p + s.consumers * m.p_bytes) << InstanceName(config);
     if (s.tma_store && !StoresThroughQ(s)) {
       EXPECT_GE(m.o, m.p + s.consumers * m.p_bytes) << InstanceName(config);
-      EXPECT_GE(m.barriers, m.o + m.q_bytes) << InstanceName(config);
+      EXPECT_GE(m.barriers, m.o + m.o_bytes) << InstanceName(config);
     }
   }
 }

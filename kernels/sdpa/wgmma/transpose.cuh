@@ -1,0 +1,93 @@
+// Three warps of the producer warpgroup that turn 8-bit V on its way from the copy engine to the
+// products, which take it with keys along the rows (fp8_layout.h has the layouts).
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_TRANSPOSE_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_TRANSPOSE_CUH_
+
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/tma.cuh"
+#include "kernels/sdpa/wgmma/fp8_layout.h"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/schedule.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+template <WgmmaShape kShape>
+class VTransposer {
+ public:
+  using Barriers = WgmmaBarriers<kShape>;
+
+  //   warp: below kTransposingWarps, the same in all lanes
+  __device__ VTransposer(const WgmmaParams& p, uint32_t smem, Barriers barriers, int warp)
+      : p_(p), smem_(smem), barriers_(barriers), warp_(warp) {}
+
+  // All lanes of the warp.
+  __device__ void Run() {
+    TileQueue<kShape> queue(p_, barriers_);
+    for (int tile; (tile = queue.template Next<false>()) >= 0;) {
+      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+#pragma unroll 1
+      for (int n = work.kv_tiles; n > 0; --n) {
+        ptx::MbarrierWait(barriers_.RawFull(slot_.slot), slot_.phase);
+        ptx::MbarrierWait(barriers_.VEmpty(slot_.slot), slot_.phase ^ 1);
+        Transpose(smem_ + kSmem.raw + slot_.slot * kSmem.kv_bytes,
+                  smem_ + kSmem.v + slot_.slot * kSmem.v_bytes);
+        // The products read through another proxy. Each lane's writes, then all lanes'.
+        ptx::FenceProxyAsync();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+          ptx::MbarrierArrive(barriers_.VFull(slot_.slot));
+          ptx::MbarrierArrive(barriers_.RawEmpty(slot_.slot));
+        }
+        slot_.Advance();
+      }
+    }
+  }
+
+ private:
+  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+  static constexpr int kChunks = kShape.head_dim / 16;
+  static constexpr int kBlocks = kShape.tile_n / fp8::kKeysPerProduct * kChunks;
+  static_assert(kShape.tile_n % fp8::kKeysPerProduct == 0 && kShape.head_dim % 128 == 0);
+
+  // The warp's share of a tile.
+  __device__ void Transpose(uint32_t from, uint32_t to) const {
+    const int lane = threadIdx.x % 32;
+    const uint32_t first = fp8::FirstSelector(lane);
+    const uint32_t second = fp8::SecondSelector(lane);
+    const uint32_t load = from + fp8::LaneLoadByte(lane);
+    const uint32_t store = to + fp8::LaneStoreByte(lane);
+    // Two at once, so that their loads' latencies pass together; more don't fit into the
+    // producer's registers.
+#pragma unroll 2
+    for (int block = warp_; block < kBlocks; block += kTransposingWarps) {
+      const int key = block / kChunks * fp8::kKeysPerProduct;
+      const int chunk = block % kChunks;
+      uint32_t keys[4];
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                   : "=r"(keys[0]), "=r"(keys[1]), "=r"(keys[2]), "=r"(keys[3])
+                   : "r"(fp8::LoadByte(load, key, chunk, kShape.tile_n))
+                   : "memory");
+      asm volatile(
+          "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
+              fp8::StoreByte(store, key, chunk, kShape.head_dim)),
+          "r"(__byte_perm(keys[0], keys[1], first)), "r"(__byte_perm(keys[0], keys[1], second)),
+          "r"(__byte_perm(keys[2], keys[3], first)), "r"(__byte_perm(keys[2], keys[3], second))
+          : "memory");
+    }
+  }
+
+  const WgmmaParams& p_;
+  const uint32_t smem_;  // base of the tiles
+  const Barriers barriers_;
+  const int warp_;
+  RingCursor<kShape.stages> slot_;  // of both rings
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_TRANSPOSE_CUH_
