@@ -268,6 +268,9 @@ inline Design MmaDecodeDesign() {
   AddStep(both, packed, &Config::mma_split_kv, 1, "mma_decode:mma_pack_heads", &design);
   packed.mma_split_kv = 1;
   AddLaunchSteps(both, packed, &design);
+  packed.l2_persisting_kv = 1;
+  AddStep(both + "+l2_persisting_kv+mma_dependent_launch", packed, &Config::mma_dependent_launch, 1,
+          both + "+l2_persisting_kv", &design);
   PlantControls("mma_decode", "mma_decode:base", config, &design);
   return design;
 }
