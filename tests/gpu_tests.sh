@@ -59,15 +59,33 @@ sharded() { # the exit code is the first failure's
   rm -r "$logs"
   return "$status"
 }
+# A test with what it prints kept until it is its turn.
+logs=$(mktemp -d)
+trap 'rm -r "$logs"' EXIT
+beside() { # NAME COMMAND…: started now
+  local name=$1
+  shift
+  "$@" >"$logs/$name" 2>&1 &
+  started+=("$name:$!")
+}
+shown() { # NAME PID: its output and exit code, once it has ended
+  local status=0
+  wait "$2" || status=$?
+  cat "$logs/$1"
+  return "$status"
+}
+
 for program in "${programs[@]}"; do
   name=$(basename "$program")
-  if [[ $name == "$kSharded" ]]; then
-    run "$name" sharded "$program"
-  else
-    run "$name" timeout 500 "$program" --gtest_brief=1
-  fi
+  [[ $name == "$kSharded" ]] || run "$name" timeout 500 "$program" --gtest_brief=1
 done
-run exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
-run isolation_gpu_test timeout 300 "$python" -B "$here/ablations/isolation_gpu_test.py" "$prefix/bin/warpledger"
+# The rest times nothing.
+started=()
+program=$prefix/share/warpledger/gpu_tests/$kSharded
+[[ ! -x $program ]] || beside "$kSharded" sharded "$program"
+for name in exec_gpu_test isolation_gpu_test; do
+  beside "$name" timeout 550 "$python" -B "$here/ablations/$name.py" "$prefix/bin/warpledger"
+done
+for each in "${started[@]}"; do run "${each%%:*}" shown "${each%%:*}" "${each##*:}"; done
 echo "$passed passed, $failed failed"
 ((failed == 0))
