@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ablations/designs.h"
+#include "ablations/designs_wmma.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/variant.h"
 
@@ -268,9 +269,13 @@ inline Design MmaDecodeDesign() {
   AddStep(both, packed, &Config::mma_split_kv, 1, "mma_decode:mma_pack_heads", &design);
   packed.mma_split_kv = 1;
   AddLaunchSteps(both, packed, &design);
-  packed.l2_persisting_kv = 1;
-  AddStep(both + "+l2_persisting_kv+mma_dependent_launch", packed, &Config::mma_dependent_launch, 1,
-          both + "+l2_persisting_kv", &design);
+  // The copy engine keeps rows as they are: padded, they conflict as little as swizzled.
+  std::string last = both;
+  for (const Level& step :
+       {Level{&Config::mma_smem_layout, 2}, Level{&Config::mma_bulk_copy, 1},
+        Level{&Config::l2_persisting_kv, 1}, Level{&Config::mma_dependent_launch, 1}}) {
+    last = AddLevel(step, last, '+', &design);
+  }
   PlantControls("mma_decode", "mma_decode:base", config, &design);
   return design;
 }

@@ -163,6 +163,7 @@ inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view
   for (const char* prefix :
        {"stage2:", "fp32_pipes:", "hopper_end:", "hopper_static_end:", "mma_options:",
         "mma_groups:", "mma_decode:", "mma_launch:base+", "mma_decode:mma_pack_heads+mma_split_kv+",
+        "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+",
         "fusion:", "fusion:project_mma+", "fusion:single+"}) {
     if (arm == prefix + level) return true;
   }

@@ -275,6 +275,8 @@ inline constexpr Exclusion kExclusions[] = {
      "without a barrier at each tile's start the next S would overwrite P while it is read"},
     {&Config::persistent, 1, &Config::producer_warps, 1, kAnyLevel,
      "the producer has no view of the queue of work"},
+    {&Config::mma_bulk_copy, 1, &Config::mma_smem_layout, 1, 1,
+     "a bulk copy without a tensor map keeps a row's chunks in order"},
     {&Config::fuse_projection, 1, &Config::mma_tile, 1, kAnyLevel,
      "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
     {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
@@ -357,6 +359,10 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::mma_kv_dtype), "a projection",
             "its K and V are fp16, which nothing quantises"};
   }
+  if (config.projected && config.mma_bulk_copy) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::mma_bulk_copy), "a projection",
+            "only tensors of their own are copied so"};
+  }
   // A configuration alone is of no head dimension yet.
   if (config.wgmma_fp8 && config.mask != Mask::kAtRunTime && config.head_dim != 128) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_fp8), "another head_dim",
@@ -411,7 +417,8 @@ constexpr Config Specialise(Config config, int head_dim, bool causal, Dtype dtyp
 constexpr int MinArch(const Config& config) {
   const Family family = FamilyOf(config);
   if (family == Family::kWgmma || family == Family::kResident) return 90;
-  return config.mma_dependent_launch || config.fuse_projection == 2 ? 90 : 0;
+  return config.mma_dependent_launch || config.mma_bulk_copy || config.fuse_projection == 2 ? 90
+                                                                                            : 0;
 }
 
 // --- What a configuration means for the kernel's geometry -------------------
@@ -482,6 +489,7 @@ constexpr MmaShape MmaShapeOf(const Config& c) {
                                      : MmaInput::kClusterProjected;
   s.layernorm = c.projected && c.fuse_projection != 0 && c.fuse_layernorm != 0;
   s.dependent_launch = c.mma_dependent_launch != 0;
+  s.bulk_copy = c.mma_bulk_copy != 0;
   return s;
 }
 

@@ -60,6 +60,22 @@ struct Copy {
   bool valid;
 };
 
+// Bytes that a copy engine moves, completed on the mbarrier at `barrier`.
+struct BulkCopy {
+  uint32_t barrier;
+  void* to;
+  const void* from;
+  uint32_t bytes;
+};
+
+// An mbarrier; its place in shared memory is not touched.
+struct Mbarrier {
+  uint32_t arrivals = 0;  // that complete a phase
+  uint32_t pending = 0;
+  int64_t bytes = 0;  // announced, less those that have come
+  unsigned phase = 0;
+};
+
 struct Warp {
   unsigned char exchanged[2][32][64];
   Barrier barrier;
@@ -70,6 +86,8 @@ struct Cta {
   std::vector<unsigned char> memory;
   unsigned char* smem;
   std::map<int, Barrier> barriers;
+  std::map<uint32_t, Mbarrier> mbarriers;
+  std::vector<BulkCopy> bulk_copies;  // that have not landed
   std::vector<Warp> warps;
 };
 
@@ -165,6 +183,48 @@ inline void WaitForCopies(size_t pending) {
     for (const Copy& copy : current->groups.front()) Perform(copy);
     current->groups.pop_front();
   }
+}
+
+inline Mbarrier& MbarrierAt(uint32_t address) {
+  Smem(address, 8);
+  return current->cta->mbarriers[address];
+}
+inline void CompletePhase(Mbarrier& barrier) {
+  if (barrier.pending > 0 || barrier.bytes != 0) return;
+  barrier.pending = barrier.arrivals;
+  ++barrier.phase;
+  ++world->progress;
+}
+inline void Perform(const BulkCopy& copy) {
+  std::memcpy(copy.to, copy.from, copy.bytes);
+  Mbarrier& barrier = current->cta->mbarriers[copy.barrier];
+  barrier.bytes -= copy.bytes;
+  CompletePhase(barrier);
+}
+inline void CopyBulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) Die("a misaligned source of a copy");
+  if (to % 16 != 0 || bytes % 16 != 0) Die("a misaligned bulk copy");
+  if (MbarrierAt(barrier).arrivals == 0) Die("an mbarrier that nobody initialised");
+  Smem(to + bytes - 16, 16);
+  const BulkCopy copy = {barrier, Smem(to, 16), from, bytes};
+  if (world->launch.copies == CopiesLand::kEarly) {
+    Perform(copy);
+  } else {
+    std::memset(copy.to, 0xff, bytes);
+    current->cta->bulk_copies.push_back(copy);
+  }
+}
+// Late copies land when the first thread waits for their barrier.
+inline void WaitForPhase(uint32_t address, uint32_t parity) {
+  Mbarrier& barrier = MbarrierAt(address);
+  if (barrier.arrivals == 0) Die("an mbarrier that nobody initialised");
+  auto& copies = current->cta->bulk_copies;
+  const auto behind = std::stable_partition(
+      copies.begin(), copies.end(), [&](const BulkCopy& copy) { return copy.barrier != address; });
+  const std::vector<BulkCopy> due(behind, copies.end());
+  copies.erase(behind, copies.end());
+  for (const BulkCopy& copy : due) Perform(copy);
+  while (barrier.phase % 2 == parity) swapcontext(&current->context, &world->scheduler);
 }
 
 inline void Enter() {

@@ -1,7 +1,9 @@
 #include "tests/emulation/cuda_on_cpu.h"
 
 #include "gtest/gtest.h"
+#include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
+#include "kernels/common/tma.cuh"
 #include "kernels/sdpa/mma/instructions.cuh"
 
 namespace warpledger::emulation {
@@ -76,6 +78,34 @@ TEST(Emulation, ShowsACopyThatIsReadBeforeItIsWaitedFor) {
   EXPECT_EQ(ReadOfACopy(CopiesLand::kLate, true), 3);
   EXPECT_EQ(ReadOfACopy(CopiesLand::kEarly, true), 3);
   EXPECT_TRUE(std::isnan(ReadOfACopy(CopiesLand::kLate, false)));
+}
+
+// Of a bulk copy in two halves by two threads, the second phase of a barrier.
+float ReadOfABulkCopy(CopiesLand copies, bool wait) {
+  alignas(16) const float from[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float seen = 0;
+  RunCtas({.threads = 32, .smem_bytes = 48, .copies = copies}, [&] {
+    const uint32_t smem = sdpa::MmaSharedAddress(current->cta->smem);
+    const uint32_t barrier = smem + 32;
+    if (threadIdx.x == 0) ptx::MbarrierInit(barrier, 1);
+    __syncthreads();
+    for (uint32_t phase = 0; phase < 2; ++phase) {
+      if (threadIdx.x == 0) ptx::MbarrierArriveExpectBytes(barrier, 32);
+      if (threadIdx.x < 2) {
+        ptx::BulkLoad(smem + threadIdx.x * 16, from + threadIdx.x * 4, 16, barrier);
+      }
+      if (phase == 0 || wait) ptx::MbarrierWait(barrier, phase);
+      if (threadIdx.x == 31) seen = reinterpret_cast<const float*>(current->cta->smem)[5];
+      __syncthreads();
+    }
+  });
+  return seen;
+}
+
+TEST(Emulation, ShowsABulkCopyThatIsReadBeforeItIsWaitedFor) {
+  EXPECT_EQ(ReadOfABulkCopy(CopiesLand::kLate, true), 6);
+  EXPECT_EQ(ReadOfABulkCopy(CopiesLand::kEarly, true), 6);
+  EXPECT_TRUE(std::isnan(ReadOfABulkCopy(CopiesLand::kLate, false)));
 }
 
 TEST(Emulation, ShowsAMissingBarrierInOneOfTwoOrders) {

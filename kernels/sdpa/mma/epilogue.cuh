@@ -170,12 +170,7 @@ class MmaEpilogue {
       if (row < work_.rows) CombineGroups(row, i % kPieces);
     }
     if constexpr (kShape.split_kv) {
-      if (p_.splits > 1 && IsLastSplit()) {
-        for (int i = threadIdx.x; i < kTileM * kPieces; i += ConsumerThreads(kShape)) {
-          const int row = i / kPieces;
-          if (row < work_.rows) CombineSplits(row, i % kPieces);
-        }
-      }
+      if (p_.splits > 1 && IsLastSplit()) CombineSplits();
     }
   }
 
@@ -242,25 +237,76 @@ class MmaEpilogue {
     return *last != 0;
   }
 
-  __device__ void CombineSplits(int row, int piece) const {
-    const auto* stats = reinterpret_cast<const float2*>(p_.partial_stats);
-    float largest = -INFINITY;
-    for (int s = 0; s < p_.splits; ++s) {
-      largest = fmaxf(largest, __ldcg(stats + PartialRow(s, row)).x);
-    }
-    float sum = 0.0f;
-    float x[8] = {};
-#pragma unroll 4
-    for (int s = 0; s < p_.splits; ++s) {
-      const int64_t partial = PartialRow(s, row);
-      const float2 part_stats = __ldcg(stats + partial);
-      const float weight = Weight(part_stats.x, largest);
-      sum += weight * part_stats.y;
+  // (tile_m, kMaxSplits) fp32, over what was staged: the weight of each split's part of a row.
+  __device__ float* SplitWeights(int row) const {
+    return reinterpret_cast<float*>(smem_ + kSmem.staged) + row * kMaxSplits;
+  }
+
+  // The whole CTA: loads are latency here, so that each is one of many side by side.
+  __device__ void CombineSplits() const {
+    static_assert(kMaxSplits <= StagedRowFloats(kShape), "weights fit where a row was staged");
+    WeighSplits();
+    __syncthreads();
+    constexpr int kQuads = kShape.head_dim / 4;
+    for (int i = threadIdx.x; i < work_.rows * kQuads; i += ConsumerThreads(kShape)) {
+      const int row = i / kQuads;
+      const int quad = i % kQuads;
       const auto* part =
-          reinterpret_cast<const float4*>(p_.partial_out + partial * kShape.head_dim + piece * 8);
-      AddWeighted(__ldcg(part), __ldcg(part + 1), weight, x);
+          reinterpret_cast<const float4*>(p_.partial_out + PartialRow(0, row) * kShape.head_dim) +
+          quad;
+      const float* weights = SplitWeights(row);
+      float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 16
+      for (int s = 0; s < p_.splits; ++s) {
+        const float4 y = __ldcg(part + s * (kTileM * kQuads));
+        x.x = fmaf(y.x, weights[s], x.x);
+        x.y = fmaf(y.y, weights[s], x.y);
+        x.z = fmaf(y.z, weights[s], x.z);
+        x.w = fmaf(y.w, weights[s], x.w);
+      }
+      half* to = static_cast<half*>(p_.forward.o) + work_.GlobalRow(p_, row) * kShape.head_dim;
+      reinterpret_cast<uint2*>(to)[quad] =
+          make_uint2(PackPair<kShape.bf16>(x.x, x.y), PackPair<kShape.bf16>(x.z, x.w));
     }
-    StoreFinal(row, piece, x, largest, sum);
+  }
+
+  // A warp per row, a lane per split: the weights, over the row's sum, and the LSE.
+  __device__ void WeighSplits() const {
+    constexpr int kPerLane = kMaxSplits / 32;
+    const int lane = threadIdx.x % 32;
+    for (int row = threadIdx.x / 32; row < work_.rows; row += ConsumerThreads(kShape) / 32) {
+      const auto* stats = reinterpret_cast<const float2*>(p_.partial_stats) + PartialRow(0, row);
+      float2 part[kPerLane];
+      float largest = -INFINITY;
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) {
+        const int s = lane + i * 32;
+        part[i] = s < p_.splits ? __ldcg(stats + s * kTileM) : make_float2(-INFINITY, 0.0f);
+        largest = fmaxf(largest, part[i].x);
+      }
+#pragma unroll
+      for (int lanes = 16; lanes > 0; lanes /= 2) {
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+      }
+      float sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) {
+        part[i].x = Weight(part[i].x, largest);
+        sum += part[i].x * part[i].y;
+      }
+#pragma unroll
+      for (int lanes = 16; lanes > 0; lanes /= 2) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+      }
+      const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+#pragma unroll
+      for (int i = 0; i < kPerLane; ++i) {
+        if (lane + i * 32 < p_.splits) SplitWeights(row)[lane + i * 32] = part[i].x * inverse;
+      }
+      if (lane == 0 && p_.forward.lse != nullptr) {
+        p_.forward.lse[work_.GlobalRow(p_, row)] = Lse(largest, sum);
+      }
+    }
   }
 
   unsigned char* const smem_;

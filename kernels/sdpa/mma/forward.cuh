@@ -499,6 +499,10 @@ __device__ void MmaForward(const MmaParams& p, unsigned char* smem) {
         return;
       }
     }
+    if constexpr (kShape.bulk_copy) {
+      if (threadIdx.x == 0) MmaPipeline<kShape>::InitBarriers(MmaSharedAddress(smem));
+      __syncthreads();
+    }
     warp.Run(work, tile, split);
   }
 }

@@ -1,6 +1,6 @@
-// Q, K and V on their way to shared memory, in the three ways of the mma family:
-// through registers, by a ring of cp.async that the computing warps fill, and by
-// warps that do nothing else.
+// Q, K and V on their way to shared memory, in the four ways of the mma family:
+// through registers, by a ring of cp.async that the computing warps fill, by warps that
+// do nothing else, and by a ring that the copy engine fills.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
@@ -11,6 +11,7 @@
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
+#include "kernels/common/tma.cuh"
 #include "kernels/sdpa/mma/fused_projection.cuh"
 #include "kernels/sdpa/mma/producer_barriers.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
@@ -107,6 +108,10 @@ class MmaPipeline {
       projection_.Start(p_, work_);
       return;
     }
+    if constexpr (kShape.bulk_copy) {
+#pragma unroll
+      for (int i = 0; i < kShape.stages; ++i) FetchRows(i, i);
+    }
     CopyQTile<kShape, ConsumerThreads(kShape), (kShape.stages > 0)>(
         smem_ + kSmem.q, p_, work_, group_ * kGroupThreads + thread_);
     if constexpr (kRing) {
@@ -151,6 +156,10 @@ class MmaPipeline {
       ptx::NamedBarrierSync(kConsumerBarrier, ConsumerThreads(kShape));
     } else {
       if constexpr (kRing) ptx::CpAsyncWait<2 * kShape.stages - 3>();
+      if constexpr (kShape.bulk_copy) {
+        ptx::CpAsyncCommit();
+        ptx::CpAsyncWait<0>();
+      }
       __syncthreads();
     }
   }
@@ -160,6 +169,10 @@ class MmaPipeline {
     if constexpr (kShape.producer_warps > 0) {
       const int slot = i % kShape.stages;
       ProducerBarriers::Wait(Barriers().KFull(slot), i / kShape.stages & 1);
+      return slot;
+    } else if constexpr (kShape.bulk_copy) {
+      const int slot = i % kShape.stages;
+      ptx::MbarrierWait(BulkFull(0, slot), i / kShape.stages & 1);
       return slot;
     } else if constexpr (kRing) {
       if (i > 0) {
@@ -188,6 +201,8 @@ class MmaPipeline {
   __device__ void AcquireV(int i) const {
     if constexpr (kShape.producer_warps > 0) {
       ProducerBarriers::Wait(Barriers().VFull(i % kShape.stages), i / kShape.stages & 1);
+    } else if constexpr (kShape.bulk_copy) {
+      ptx::MbarrierWait(BulkFull(1, i % kShape.stages), i / kShape.stages & 1);
     } else if constexpr (kRing) {
       if (i == 0) {
         ptx::CpAsyncWait<2 * kShape.stages - 2>();
@@ -201,6 +216,9 @@ class MmaPipeline {
   __device__ void Release(int i) const {
     if constexpr (kShape.producer_warps > 0) {
       ProducerBarriers::Arrive(Barriers().Empty(i % kShape.stages));
+    } else if constexpr (kShape.bulk_copy) {
+      SyncGroup();
+      FetchRows(i + kShape.stages, i % kShape.stages);
     }
   }
 
@@ -211,7 +229,7 @@ class MmaPipeline {
     if constexpr (kShape.key_groups > 1 && kShape.row_warps > 1) {
       if (tiles_.count == GroupTiles<kShape>(work_, 0).count) return;
       SyncGroup();
-      if (!kRing && tiles_.count > 0) SyncGroup();
+      if (!kRing && !kShape.bulk_copy && tiles_.count > 0) SyncGroup();
     }
   }
 
@@ -235,14 +253,22 @@ class MmaPipeline {
 
   // One thread, before a barrier of the CTA.
   __device__ static void InitBarriers(uint32_t smem) {
-    ProducerBarriers{smem + kSmem.barriers, Stages(kShape)}.Init(kShape.producer_warps * 32,
-                                                                 ConsumerThreads(kShape));
+    if constexpr (kShape.bulk_copy) {
+      for (int i = 0; i < kShape.key_groups * 2 * kShape.stages; ++i) {
+        ptx::MbarrierInit(smem + kSmem.barriers + i * 8, 1);
+      }
+      ptx::MbarrierInitFence();
+    } else {
+      ProducerBarriers{smem + kSmem.barriers, Stages(kShape)}.Init(kShape.producer_warps * 32,
+                                                                   ConsumerThreads(kShape));
+    }
   }
 
  private:
   static constexpr MmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kGroupThreads = kShape.row_warps * 32;
-  static constexpr bool kRing = kShape.stages > 0 && kShape.producer_warps == 0;
+  static constexpr bool kRing =
+      kShape.stages > 0 && kShape.producer_warps == 0 && !kShape.bulk_copy;
   static constexpr int kConsumerBarrier = 1;
 
   __device__ int Tile(int slot) const { return group_ * Stages(kShape) + slot; }
@@ -274,6 +300,28 @@ class MmaPipeline {
   __device__ void FetchV(int i, int slot) const {
     if (i >= tiles_.count) return;
     CopyKvTile<kShape, kGroupThreads, true>(V(slot), work_.v, p_, thread_, tiles_[i]);
+  }
+
+  // Completed when K (part 0) or V (1) of a slot of the group is there.
+  __device__ uint32_t BulkFull(int part, int slot) const {
+    return smem_ + kSmem.barriers + ((group_ * 2 + part) * kShape.stages + slot) * 8;
+  }
+  // Asks the copy engine for the group's tile i, a row by each thread. Past the last key the
+  // last one comes again: its probability is 0 there, and what lies in memory may be NaN.
+  __device__ void FetchRows(int i, int slot) const {
+    if (i >= tiles_.count) return;
+    FetchRows(K(slot), BulkFull(0, slot), work_.k, tiles_[i]);
+    FetchRows(V(slot), BulkFull(1, slot), work_.v, tiles_[i]);
+  }
+  __device__ void FetchRows(uint32_t tile, uint32_t full, const half* src, int n) const {
+    constexpr int kBytes = KvColumns(kShape) * 2;
+    if (thread_ == 0) ptx::MbarrierArriveExpectBytes(full, kShape.tile_n * kBytes);
+#pragma unroll
+    for (int row = thread_; row < kShape.tile_n; row += kGroupThreads) {
+      const int key = min(n * kShape.tile_n + row, p_.forward.seq_kv - 1);
+      ptx::BulkLoad(tile + ChunkOffset(kShape.layout, KvColumns(kShape), row, 0),
+                    src + key * RowStride<kShape>(p_), kBytes, full);
+    }
   }
 
   const uint32_t smem_;

@@ -73,6 +73,7 @@ struct MmaShape {
   MmaInput input = MmaInput::kGiven;
   bool layernorm = false;         // x is normalised where it is projected
   bool dependent_launch = false;  // starts beside the kernel before and waits for its end
+  bool bulk_copy = false;         // rows of K and V by the copy engine, each whole (sm_90)
   bool pack_heads = false;        // a tile's rows are (position, query head of the K/V head)
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
@@ -186,7 +187,8 @@ struct MmaSmem {
   int p = 0;          // (row_warps * key_groups, rows_per_warp, tile_n) fp16; without p_registers
   int staged = 0;     // (key_groups, tile_m, head_dim) fp32, over Q, K and V; partial outputs only
   int stats = 0;      // (key_groups, tile_m, 2) fp32: a row's maximum and sum; partial outputs only
-  int barriers = 0;   // (3, stages) mbarriers; with producer warps
+  int barriers = 0;   // mbarriers: (3, stages) with producer warps, (key_groups, 2, stages) with
+                      // bulk copies
   int next_tile = 0;  // int: the dynamic schedule's, and the last CTA's flag
   int table = 0;      // (256) fp16: the number of each code; kUint8Table only
   // What a projection needs (ProjectionSmem): beside the tiles where it makes them, over
@@ -216,7 +218,9 @@ constexpr MmaSmem MakeSmem(const MmaShape& s) {
     if (staged_end > end) end = (staged_end + 127) / 128 * 128;
     m.stats = take(s.key_groups * TileM(s) * 2 * 4);
   }
-  m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8 : 0);
+  m.barriers = take(s.producer_warps > 0 ? 3 * Stages(s) * 8
+                    : s.bulk_copy        ? s.key_groups * 2 * Stages(s) * 8
+                                         : 0);
   m.next_tile = take(s.split_kv || s.persistent == MmaPersistent::kDynamic ? 4 : 0);
   m.table = take(s.kv == MmaKv::kUint8Table ? 256 * 2 : 0);
   if (s.input == MmaInput::kRecomputed) {
@@ -249,6 +253,13 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
   if (s.producer_warps > 0 && IsPersistent(s)) return "producer warps serve a single tile";
   if (s.producer_warps > 0 && HasPartialOutputs(s))
     return "producer warps leave before the combine";
+  if (s.bulk_copy) {
+    if (s.stages < 2) return "bulk copies need a ring to fill";
+    if (s.layout == MmaLayout::kXorSwizzle) return "a row that is copied whole keeps its order";
+    if (s.producer_warps > 0 || s.softmax_overlap || IsPersistent(s))
+      return "bulk copies serve a single tile, in step";
+    if (s.input != MmaInput::kGiven) return "bulk copies read tensors of their own";
+  }
   if (s.key_groups > 1 && IsPersistent(s)) return "groups stage their outputs over K and V";
   if (Projects(s)) {
     if (s.head_dim != 64 || TileM(s) != kProjectionRows) return "a projection has 64 x 64 tiles";

@@ -126,12 +126,21 @@ ablations::Accuracy Judge(const Problem& problem, const Inputs& inputs, const Re
   MmaParams params;
   launch.grid_x = 0;
   launch.ctas = PlanMma(forward, kShape, {132, 228 * 1024, 60 << 20}, &params);
+  // NaN wherever nothing was written.
+  const auto parts = static_cast<size_t>(kMaxPartials * TileM(kShape));
+  std::vector<float> partial_out(parts * static_cast<size_t>(kShape.head_dim), NAN);
+  std::vector<float> partial_stats(parts * 2, NAN);
+  std::vector<int> arrivals(static_cast<size_t>(kMaxPartials), 0);
+  params.partial_out = partial_out.data();
+  params.partial_stats = partial_stats.data();
+  params.arrivals = arrivals.data();
   launch.cluster =
       kShape.input != MmaInput::kClusterProjected ? 1 : static_cast<unsigned>(params.query_tiles);
   if (cluster > 0) launch.cluster = cluster;
   launch.threads = Threads(kShape);
   launch.smem_bytes = static_cast<size_t>(MakeSmem(kShape).bytes);
   emulation::RunCtas(launch, [&] { MmaForward<kShape>(params, emulation::current->cta->smem); });
+  EXPECT_EQ(arrivals, std::vector<int>(arrivals.size(), 0));
   EXPECT_TRUE(out.IntactAround() && qkv.IntactAround() && normalised.IntactAround());
   return ablations::JudgeAccuracy(reference, out.values(), lse);
 }
@@ -164,6 +173,47 @@ TEST(EmulatedForward, WithHeadsPackedIntoFullTilesAgreesWithTheReference) {
 TEST(EmulatedForward, AsADependentLaunchAgreesWithTheReference) {
   ExpectRight<kGiven<With(kSplitGroups, &Config::mma_dependent_launch, 1)>>(
       kGrouped, InputKind::kNormal, Front::kNothing);
+}
+
+// --- Decoding ---------------------------------------------------------------------------
+
+constexpr Config kDecode = [] {
+  Config c = kCore;
+  c.mma_tile = 3;
+  c.mma_key_groups = 2;
+  c.mma_cp_async_stages = 3;
+  c.mma_pack_heads = 1;
+  c.mma_split_kv = 1;
+  return c;
+}();
+constexpr Config kDecodeBulk = [] {
+  Config c = kDecode;
+  c.mma_smem_layout = 2;
+  c.mma_bulk_copy = 1;
+  return c;
+}();
+// 60 K/V tiles for at most 132 / 12 = 11 splits; 5 for one of three heads' two.
+constexpr Problem kLongKeys = {2, 24, 6, 1, 1911, 64, false};
+constexpr Problem kFewKeys = {1, 6, 3, 2, 131, 64, true};
+
+TEST(EmulatedForward, SplitsKeysOverCtasAndJoinsThem) {
+  for (const Problem& problem : {kLongKeys, kFewKeys}) {
+    ExpectRight<kGiven<kDecode>>(problem, InputKind::kNormal, Front::kNothing);
+    ExpectRight<kGiven<kDecodeBulk>>(problem, InputKind::kOutliers, Front::kNothing);
+  }
+}
+
+TEST(EmulatedForward, RefillsARingByBulkCopies) {
+  constexpr Config kBulk = [] {
+    Config c = kWide;
+    c.mma_smem_layout = 2;
+    c.mma_bulk_copy = 1;
+    return c;
+  }();
+  constexpr Problem kTiles = {1, 2, 1, 130, 333, 64, true};
+  ExpectRight<kGiven<kBulk>>(kTiles, InputKind::kNormal, Front::kNothing);
+  ExpectRight<kGiven<With(kBulk, &Config::mma_key_groups, 2)>>(kTiles, InputKind::kNormal,
+                                                               Front::kNothing);
 }
 
 // --- Behind a projection ---------------------------------------------------------------

@@ -9,12 +9,26 @@
 
 namespace warpledger::ptx {
 
-// Kernels that use an mbarrier itself do not run here.
+// What only producer warps use, which do not run here.
 uint32_t SharedAddress(const void* smem);
-void MbarrierInit(uint32_t barrier, uint32_t arrivals);
 void MbarrierArrive(uint32_t barrier);
 void MbarrierSpin(uint32_t barrier, uint32_t parity);
 void CpAsyncMbarrierArrive(uint32_t barrier);
+
+inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
+  emulation::MbarrierAt(barrier) = {.arrivals = arrivals, .pending = arrivals};
+}
+inline void MbarrierInitFence() {}
+inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
+  emulation::Mbarrier& b = emulation::MbarrierAt(barrier);
+  if (b.pending == 0) emulation::Die("an arrival too many at an mbarrier");
+  --b.pending;
+  b.bytes += bytes;
+  emulation::CompletePhase(b);
+}
+inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
+  emulation::WaitForPhase(barrier, parity);
+}
 
 inline void NamedBarrierSync(int id, int threads) {
   emulation::Arrive(emulation::current->cta->barriers[id], threads);

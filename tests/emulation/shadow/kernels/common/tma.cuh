@@ -1,0 +1,18 @@
+// kernels/common/tma.cuh on the CPU.
+
+#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_
+#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_
+
+#include <cstdint>
+
+#include "tests/emulation/cuda_on_cpu.h"
+
+namespace warpledger::ptx {
+
+inline void BulkLoad(uint32_t smem, const void* global, uint32_t bytes, uint32_t barrier) {
+  emulation::CopyBulk(smem, global, bytes, barrier);
+}
+
+}  // namespace warpledger::ptx
+
+#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_
