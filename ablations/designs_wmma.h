@@ -159,11 +159,13 @@ inline Design WmmaD128Design() {
 // Whether a row's prediction speaks of this arm: its first on-level, alone.
 inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view arm) {
   if (row.in_ladder) return false;
-  const std::string level = LevelName(row, FirstOnLevel(row));
+  std::string level = LevelName(row, FirstOnLevel(row));
+  // FP8 is right with its sums in two levels alone.
+  if (row.field == &sdpa::Config::wgmma_fp8) level += "+wgmma_fp8_two_level";
   for (const char* prefix :
        {"stage2:", "fp32_pipes:", "hopper_end:", "hopper_static_end:", "mma_options:",
         "mma_groups:", "mma_decode:", "mma_launch:base+", "mma_decode:mma_pack_heads+mma_split_kv+",
-        "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+",
+        "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+", "hopper_end:wgmma_fp8+",
         "fusion:", "fusion:project_mma+", "fusion:single+"}) {
     if (arm == prefix + level) return true;
   }

@@ -1,6 +1,10 @@
 // `warpledger list`: the registry, as text for people and as JSON for scripts.
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
@@ -88,6 +92,18 @@ std::vector<std::string> InstanceNames(const ablations::Design& design,
   return names;
 }
 
+// Head dimensions that a built design has the configuration at.
+std::set<int> HeadDims(const sdpa::Config& config) {
+  std::set<int> head_dims;
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
+    const bool holds =
+        std::any_of(design.arms.begin(), design.arms.end(),
+                    [&](const ablations::DesignArm& arm) { return arm.config == config; });
+    if (holds) head_dims.insert(design.head_dims.begin(), design.head_dims.end());
+  }
+  return head_dims;
+}
+
 Json RegistryJson() {
   Json toggles = Json::array();
   for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
@@ -113,6 +129,7 @@ Json RegistryJson() {
     variants.push_back({{"name", variant.name},
                         {"config", sdpa::ConfigName(variant.config)},
                         {"family", sdpa::FamilyName(sdpa::FamilyOf(variant.config))},
+                        {"head_dims", HeadDims(variant.config)},
                         {"tile_m", sdpa::TileM(variant.config)},
                         {"tile_n", sdpa::TileN(variant.config)},
                         {"threads", sdpa::Threads(variant.config)},

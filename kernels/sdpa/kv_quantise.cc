@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <cstddef>
+#include <thread>
 
 #include "kernels/sdpa/fp8.h"
 
@@ -58,32 +61,44 @@ QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const
   result.head_dim = p.head_dim;
   result.keys_per_scale = scheme.scope == ScaleScope::kBlock ? scheme.block_keys : p.seq_kv;
   result.codes.resize(values.size());
-  const auto blocks = [&](const auto& visit) {  // visit(head, first element, elements)
-    for (int64_t head = 0; head < int64_t{p.batch} * p.heads_kv; ++head) {
-      for (int key = 0; key < p.seq_kv; key += result.keys_per_scale) {
-        const int keys = std::min(result.keys_per_scale, p.seq_kv - key);
-        visit(head, (head * p.seq_kv + key) * p.head_dim, int64_t{keys} * p.head_dim);
+  const int64_t heads = int64_t{p.batch} * p.heads_kv;
+  const int64_t blocks = (p.seq_kv + result.keys_per_scale - 1) / result.keys_per_scale;
+  result.scales.resize(static_cast<size_t>(heads * blocks));
+  const float tensor_scale =
+      scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
+  const auto quantise = [&](int64_t head) {
+    const auto first_of = [&](int64_t block) {
+      return (head * p.seq_kv + block * result.keys_per_scale) * p.head_dim;
+    };
+    const auto end_of = [&](int64_t block) {
+      return block + 1 < blocks ? first_of(block + 1) : (head + 1) * p.seq_kv * p.head_dim;
+    };
+    float* scales = &result.scales[static_cast<size_t>(head * blocks)];
+    for (int64_t block = 0; block < blocks; ++block) {
+      const auto of_block =
+          values.subspan(first_of(block), static_cast<size_t>(end_of(block) - first_of(block)));
+      scales[block] =
+          scheme.scope == ScaleScope::kTensor ? tensor_scale : ScaleOf(p, of_block, scheme.format);
+    }
+    const float largest = std::max(0.0f, *std::max_element(scales, scales + blocks));
+    for (int64_t block = 0; block < blocks; ++block) {
+      // Zeros have any scale. The head's own leaves the other blocks' parts of it alone.
+      if (scales[block] == 0) scales[block] = largest > 0 ? largest : 1.0f;
+      for (int64_t at = first_of(block); at < end_of(block); ++at) {
+        result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scales[block]);
       }
     }
   };
-  const float tensor_scale =
-      scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
-  std::vector<float> largest(static_cast<size_t>(p.batch) * p.heads_kv, 0.0f);
-  blocks([&](int64_t head, int64_t first, int64_t count) {
-    result.scales.push_back(scheme.scope == ScaleScope::kTensor
-                                ? tensor_scale
-                                : ScaleOf(p, values.subspan(first, count), scheme.format));
-    largest[head] = std::max(largest[head], result.scales.back());
-  });
-  size_t block = 0;
-  blocks([&](int64_t head, int64_t first, int64_t count) {
-    float& scale = result.scales[block++];
-    // Zeros have any scale. The head's own leaves the other blocks' parts of it alone.
-    if (scale == 0) scale = largest[head] > 0 ? largest[head] : 1.0f;
-    for (int64_t at = first; at < first + count; ++at) {
-      result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scale);
-    }
-  });
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t head = next++; head < heads; head = next++) quantise(head);
+  };
+  const int64_t threads =
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(heads, 1));
+  std::vector<std::thread> pool;
+  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
   return result;
 }
 

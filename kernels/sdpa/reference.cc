@@ -165,6 +165,22 @@ class HeadWorker {
     return max + std::log(sum);
   }
 
+  // Of the naive scores, each raised by 2^-13 of the sum of its products' magnitudes. Tensor
+  // cores align FP8 products at the largest of those that they add and drop what lies more
+  // than 13 bits below it, so that a score whose products cancel may be off by more than its
+  // own size says.
+  double RoundedLse(const Head<float>& head, int64_t at, int keys) {
+    const float unit = std::ldexp(1.0f / std::sqrt(static_cast<float>(p_.head_dim)), -13);
+    raised_.assign(keys, 0.0f);
+    for (int d = 0; d < p_.head_dim; ++d) {
+      const float q = std::fabs(naive_.q(GlobalRow(at) * p_.head_dim + d)) * unit;
+      const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
+      for (int j = 0; j < keys; ++j) raised_[j] += q * std::fabs(k[j]);
+    }
+    for (int j = 0; j < keys; ++j) raised_[j] += naive_scores_[j];
+    return LogSumExp(raised_.data(), keys);
+  }
+
   void ExactRow(const Head<double>& head, int64_t at, int keys) {
     double* out = &result_.out[at * p_.head_dim];
     Scores(p_, head, exact_.q, GlobalRow(at) * p_.head_dim, keys, scores_.data());
@@ -183,7 +199,7 @@ class HeadWorker {
       naive_scores_[j] = RoundTo(p_.dtype, RoundTo(p_.dtype, naive_scores_[j]) * scale);
       max = std::max(max, naive_scores_[j]);
     }
-    if (fp8_products_) result_.rounded_lse[at] = LogSumExp(naive_scores_.data(), keys);
+    if (fp8_products_) result_.rounded_lse[at] = RoundedLse(head, at, keys);
     float sum = 0;
     for (int j = 0; j < keys; ++j) {
       naive_scores_[j] = std::exp(naive_scores_[j] - max);
@@ -213,6 +229,7 @@ class HeadWorker {
   Reference& result_;
   std::vector<double> scores_;
   std::vector<float> naive_scores_;
+  std::vector<float> raised_;  // of FP8 products
 };
 
 // Fills `result`, whose vectors have their sizes.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ablations/correctness.h"
 #include "gtest/gtest.h"
 
 namespace warpledger::ablations {
@@ -434,13 +435,27 @@ TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
 TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
   const Design design = HopperFp8Design();
   EXPECT_TRUE(design.infeasible.empty());
-  EXPECT_EQ(Differences(Arm(design, "hopper_end:wgmma_fp8").config, HopperEverythingOn()),
-            (std::set<std::string>{"wgmma_fp8"}));
-  EXPECT_EQ(Arm(design, "hopper_static_end:wgmma_fp8").base, "hopper_static_end");
-  EXPECT_EQ(Arm(design, "hopper_end:wgmma_fp8+wgmma_fp8_two_level").base, "hopper_end:wgmma_fp8");
+  for (const std::string end : {"hopper_end", "hopper_static_end"}) {
+    const DesignArm& exact = Arm(design, end + ":wgmma_fp8+wgmma_fp8_two_level");
+    EXPECT_EQ(exact.base, end);
+    EXPECT_EQ(exact.toggle, "wgmma_fp8");
+    EXPECT_EQ(Differences(exact.config, Arm(design, end).config),
+              (std::set<std::string>{"wgmma_fp8", "wgmma_fp8_two_level"}));
+    // What breaks the accuracy rule is compared with what doesn't, and nothing stands on it.
+    const DesignArm& one_level = Arm(design, end + ":wgmma_fp8");
+    EXPECT_EQ(one_level.base, exact.name);
+    EXPECT_EQ(one_level.role, "without");
+    EXPECT_EQ(one_level.toggle, "wgmma_fp8_two_level");
+    EXPECT_TRUE(ablations::MayBreak(one_level.config));
+    EXPECT_FALSE(ablations::MayBreak(exact.config));
+    for (const DesignArm& arm : design.arms) EXPECT_NE(arm.base, one_level.name) << arm.name;
+  }
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.field != &sdpa::Config::wgmma_fp8) continue;
-    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8"));
+    if (row.field != &sdpa::Config::wgmma_fp8 && row.field != &sdpa::Config::wgmma_fp8_two_level) {
+      continue;
+    }
+    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8+wgmma_fp8_two_level"));
+    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8"));
   }
   for (const DesignArm& arm : design.arms) {
     for (const sdpa::Config& config : Specialisations(design, arm)) {

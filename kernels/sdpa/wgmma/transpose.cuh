@@ -61,25 +61,39 @@ class VTransposer {
     const uint32_t second = fp8::SecondSelector(lane);
     const uint32_t load = from + fp8::LaneLoadByte(lane);
     const uint32_t store = to + fp8::LaneStoreByte(lane);
-    // Two at once, so that their loads' latencies pass together; more don't fit into the
-    // producer's registers.
-#pragma unroll 2
-    for (int block = warp_; block < kBlocks; block += kTransposingWarps) {
-      const int key = block / kChunks * fp8::kKeysPerProduct;
-      const int chunk = block % kChunks;
-      uint32_t keys[4];
-      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                   : "=r"(keys[0]), "=r"(keys[1]), "=r"(keys[2]), "=r"(keys[3])
-                   : "r"(fp8::LoadByte(load, key, chunk, kShape.tile_n))
-                   : "memory");
-      asm volatile(
-          "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
-              fp8::StoreByte(store, key, chunk, kShape.head_dim)),
-          "r"(__byte_perm(keys[0], keys[1], first)), "r"(__byte_perm(keys[0], keys[1], second)),
-          "r"(__byte_perm(keys[2], keys[3], first)), "r"(__byte_perm(keys[2], keys[3], second))
-          : "memory");
+    // Several at once, so that their loads' latencies pass together; more don't fit into the
+    // producer's registers. Loads first: the compiler keeps the order of what is written.
+    constexpr int kAtOnce = 4;
+#pragma unroll 1
+    for (int first_block = warp_; first_block < kBlocks;
+         first_block += kAtOnce * kTransposingWarps) {
+      uint32_t keys[kAtOnce][4];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int block = first_block + i * kTransposingWarps;
+        if (block >= kBlocks) break;
+        const uint32_t at = fp8::LoadByte(load, FirstKey(block), block % kChunks, kShape.tile_n);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                     : "=r"(keys[i][0]), "=r"(keys[i][1]), "=r"(keys[i][2]), "=r"(keys[i][3])
+                     : "r"(at)
+                     : "memory");
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int block = first_block + i * kTransposingWarps;
+        if (block >= kBlocks) break;
+        const uint32_t at =
+            fp8::StoreByte(store, FirstKey(block), block % kChunks, kShape.head_dim);
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(at),
+                     "r"(__byte_perm(keys[i][0], keys[i][1], first)),
+                     "r"(__byte_perm(keys[i][0], keys[i][1], second)),
+                     "r"(__byte_perm(keys[i][2], keys[i][3], first)),
+                     "r"(__byte_perm(keys[i][2], keys[i][3], second))
+                     : "memory");
+      }
     }
   }
+  __device__ static int FirstKey(int block) { return block / kChunks * fp8::kKeysPerProduct; }
 
   const WgmmaParams& p_;
   const uint32_t smem_;  // base of the tiles
