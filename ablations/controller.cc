@@ -303,12 +303,16 @@ class Controller {
     absl::StatusOr<nlohmann::ordered_json> shapes = PeersShapes(process);
     if (!shapes.ok()) return shapes.status();
     if (shapes->empty()) return absl::OkStatus();
+    std::vector<std::string> backends;
+    for (const Arm& arm : run().arms) {
+      if (arm.role == kRolePeer) backends.push_back(arm.name.substr(std::strlen(kPeerPrefix)));
+    }
     const nlohmann::ordered_json request = {
         {"shapes", *shapes},          {"process", process},
         {"seed", run().seed},         {"blocks", run().blocks_per_process},
         {"input_sets", kInputSets},   {"target_replay_us", static_cast<int64_t>(plan_.replay_us)},
         {"min_launches", kInputSets}, {"max_launches", plan_.max_launches},
-        {"cache", run().cache},       {"peers", kPeers}};
+        {"cache", run().cache},       {"peers", backends}};
     std::vector<Sample> block;
     const auto flush = [&]() -> absl::Status {
       if (block.empty()) return absl::OkStatus();

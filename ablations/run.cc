@@ -52,8 +52,8 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
   }
   run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
   // No peer begins with x.
-  if (options.peers && !design.projected) {
-    for (const char* peer : kPeers) {
+  if (!design.projected) {
+    for (const std::string& peer : options.peers) {
       run.arms.push_back({absl::StrCat(kPeerPrefix, peer), "", kRolePeer, "", ""});
     }
   }
@@ -150,7 +150,7 @@ absl::Status RunDesign(const RunOptions& options) {
   controlled.run = DescribeRun(options, *design, *device);
   controlled.out_dir = options.out_dir;
   controlled.worker = {ExecutablePath(), "worker"};
-  if (options.peers && !design->projected) {
+  if (!options.peers.empty() && !design->projected) {
     const absl::StatusOr<std::string> script = FindProgramFile("ablations/peers.py");
     if (script.ok()) {
       controlled.peers = {options.python, *script};

@@ -25,7 +25,7 @@ struct RunOptions {
   uint64_t seed = 1;
   double replay_us = 1000;
   int max_launches = 256;
-  bool peers = true;
+  std::vector<std::string> peers;  // of kPeers; empty: none is timed
   std::string python = "python3";  // for the peers
   int silence_limit_s = 300;       // a process that says nothing for longer is stopped
   int arm_limit_s = 60;            // an arm that gives no answer for longer is broken

@@ -10,6 +10,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -123,13 +124,15 @@ class SdpaRunner {
   // Run without its last part.
   absl::Status Compute(const sdpa::KernelInstance& instance, int set, const sdpa::Config* arm);
   absl::StatusOr<RunOutput> ReadOutputs(const DeviceBuffer& out) const;
-  // Whether two outputs are equal bit by bit, and the first one's bands untouched; found out
-  // on the GPU. `counts` holds two numbers.
-  absl::StatusOr<bool> SameOutputs(const DeviceBuffer& a, const DeviceBuffer& b,
-                                   DeviceBuffer& counts) const;
+  // Keeps what set `set` holds, computes it once more, and says whether the two are equal bit
+  // by bit, bands too, and those untouched; found out on the GPU, for an output may be large.
+  absl::StatusOr<bool> Repeats(const sdpa::KernelInstance& instance, int set,
+                               const sdpa::Config* arm, const DeviceBuffer& kept);
   size_t OutOffset() const;
   size_t LseOffset() const;
   size_t OutputBytes() const;
+  // Of the outputs' guards: first byte, and the one behind the last.
+  std::array<std::pair<size_t, size_t>, 3> Bands() const;
 
   sdpa::Problem problem_;
   DeviceFacts device_;

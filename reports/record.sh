@@ -50,13 +50,13 @@ ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
 hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=12
-hopper_lengths|hopper_lengths|$kLengths|--processes=3 --blocks=10
+hopper_lengths|hopper_lengths|$kLengths|--peers=flash,cudnn --processes=2 --blocks=10
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=12
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=12
-hopper_bf16|hopper_bf16|$kBf16|--processes=3 --blocks=10
-hopper_fp8|hopper_fp8|$kFp8|--processes=3 --blocks=10
+hopper_bf16|hopper_bf16|$kBf16|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_fp8|hopper_fp8|$kFp8|--peers=flash,cudnn --processes=3 --blocks=10
 mma|mma|$kSquare,$kFlash2|
-mma_d128|mma_d128|$kFlash2D128|
+mma_d128|mma_d128|$kFlash2D128|--peers=flash,cudnn
 mma_leave_one_out|mma_leave_one_out|$kSquare,fa3_d64_s2048_causal|--peers=off
 mma_groups|mma_groups|mission_a,mission_b,medium,long|
 mma_tiles|mma_tiles|$kSquare,fa3_d64_s2048_causal|--peers=off

@@ -50,7 +50,8 @@ ABSL_FLAG(int, max_launches, 256, "most launches in one graph replay");
 ABSL_FLAG(bool, dry_run, false,
           "only say how many samples the run takes, about how long, and what the record holds");
 ABSL_FLAG(std::string, peers, "auto",
-          "auto: time PyTorch's SDPA backends too where PyTorch is found; off: don't");
+          "auto: time PyTorch's SDPA backends too where PyTorch is found; or which of "
+          "flash,cudnn,efficient,math; off: none");
 ABSL_FLAG(std::string, python, "",
           "Python interpreter for peers and plots; default: $WARPLEDGER_PYTHON, else python3");
 ABSL_FLAG(int, silence_limit_s, 300,

@@ -1,18 +1,25 @@
 #include "ablations/cli/run_flags.h"
 
 #include <cmath>
+#include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
+#include "ablations/peers_merge.h"
 #include "ablations/plan.h"
 #include "ablations/planted_faults.h"
 #include "ablations/stopping.h"
 #include "ablations/worker.h"
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "kernels/sdpa/variant.h"
 
 namespace warpledger::cli {
@@ -65,10 +72,19 @@ absl::StatusOr<RunRequest> RunRequestFromFlags() {
   if (!planted.ok()) return planted.status();
   options.planted = *std::move(planted);
   const std::string peers = absl::GetFlag(FLAGS_peers);
-  if (peers != "auto" && peers != "off") {
-    return absl::InvalidArgumentError(absl::StrCat("--peers=", peers, ": it is auto or off"));
+  const std::vector<std::string> all(std::begin(ablations::kPeers), std::end(ablations::kPeers));
+  if (peers == "auto") {
+    options.peers = all;
+  } else if (peers != "off") {
+    options.peers = absl::StrSplit(peers, ',');
   }
-  options.peers = peers == "auto";
+  const std::set<std::string> different(options.peers.begin(), options.peers.end());
+  const bool known = absl::c_all_of(
+      different, [&](const std::string& peer) { return absl::c_linear_search(all, peer); });
+  if (!known || different.size() != options.peers.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--peers=", peers, ": it is auto, off, or some of ", absl::StrJoin(all, ",")));
+  }
   if (!absl::GetFlag(FLAGS_record).empty() && !absl::GetFlag(FLAGS_dry_run)) {
     return absl::InvalidArgumentError(
         "--record is for --dry_run: times of an earlier record, for the estimate; a run writes to "

@@ -336,7 +336,8 @@ class DryRun(DesignTest):
     def test_refuses_what_a_run_would_refuse(self):
         for flag, why in (("--stop=ci:0%", "it is off, or ci:1%"),
                           ("--cache=hot", "it is warm or cold"),
-                          ("--peers=on", "it is auto or off"),
+                          ("--peers=on", "it is auto, off, or some of flash,cudnn"),
+                          ("--peers=flash,flash", "it is auto, off"),
                           ("--plant=trap@nonesuch", "nonesuch"),
                           ("--processes=0", "must be positive"),
                           ("--processes=10001", "--processes may be 10000 at most"),
