@@ -77,7 +77,9 @@ def draw(summary):
     axes.set_yscale("log")
     xs = [point["flop_per_l2_byte"] for point in points]
     ys = [point["flop_per_s"] for point in points]
-    low_x, high_x = min(xs) / 1.6, max(xs) * 2.2
+    # So far that every roof of computing shows behind the ridge where it begins.
+    ridges = [rate / bandwidth["L2"] for rate in compute.values()] if bandwidth else []
+    low_x, high_x = min(xs) / 1.6, max([max(xs) * 2.2, *(1.6 * ridge for ridge in ridges)])
     axes.set_xlim(low_x, high_x)
     axes.set_ylim(min(ys) / 2, max([*ys, *compute.values()]) * 1.8)
     for name, rate in compute.items():
@@ -122,6 +124,7 @@ def draw(summary):
     axes.set_ylabel("FLOP/s (log scale)")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(ticker.NullFormatter())
+    axes.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value / 1e12:g} T"))
     height = figure.get_size_inches()[1]

@@ -201,11 +201,16 @@ class Summary:
         for verdict in self.verdicts:
             judged.setdefault((verdict["toggle"], verdict["shape"]), []).append(verdict)
         several = {toggle for (toggle, _), verdicts in judged.items() if len(verdicts) > 1}
+        # One arm may be judged against several others.
+        bases = {}
+        for verdict in self.verdicts:
+            bases.setdefault(verdict["candidate"], set()).add(verdict["base"])
         for verdict in self.verdicts:
             if verdict["toggle"] not in several:
                 continue
             base, candidate = verdict["base"], verdict["candidate"]
-            arm = candidate if candidate.startswith(base) else f"{base} → {candidate}"
+            alone = candidate.startswith(base) and len(bases[candidate]) == 1
+            arm = candidate if alone else f"{base} → {candidate}"
             # Spaces where a line may break.
             verdict["toggle"] = arm.replace(":", ": ").replace("+", " + ")
 

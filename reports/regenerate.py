@@ -3,8 +3,8 @@
 
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
-So are the newest microbenchmarks and profiles, the newest study of data types
-(of the CPU), the comparison of the two newest ladders, a page per technique
+So are the newest microbenchmarks, the newest profiles of each set of shapes, the
+newest study of data types (of the CPU), the comparison of the two newest ladders, a page per technique
 from all of these designs, and, from the newest ladder of all, the generated
 part of README.md. These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
@@ -41,6 +41,21 @@ def runs():
 def newest(pattern):
     """{gpu slug: newest folder that holds such a file}; the folders' names end in the time."""
     return {path.parent.parent.name: path.parent for path in sorted(DATA.glob(pattern))}
+
+
+def profiles():
+    """{(gpu slug, folder under reports/<gpu>): newest record of profiles of those shapes}.
+
+    Those of the ladder's shapes stand beside the other pages, and others in a folder named for
+    their shapes.
+    """
+    found = {}
+    for path in sorted(DATA.glob("*/*/profile.json")):  # the folders' names end in the time
+        shapes = json.loads(path.read_text(encoding="utf-8"))["shapes"]
+        names = [shape["name"] for shape in shapes]
+        place = "." if "mission_b" in names else "profile_" + "_".join(names)
+        found[path.parent.parent.name, place] = path.parent
+    return found
 
 
 def call(*command):
@@ -101,9 +116,9 @@ def regenerate(program, out, say=lambda line: None):
     for gpu, record in newest("*/micro-*/micro.json").items():
         into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
              "--micro", record / "micro.json", "--out", lambda folder: folder)
-    for gpu, record in newest("*/*/profile.json").items():
+    for (gpu, place), record in profiles().items():
         into(gpu, "profiles", program, "report", f"--record={record}",
-             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+             lambda folder, place=place: f"--out={folder / place}", f"--python={sys.executable}")
     for place, record in newest("*/dtypes-*/dtypes.json").items():
         into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")

@@ -74,8 +74,9 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
     for (const std::string& section :
          {DesignSummary(*summary, options.picture_prefix),
           ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
-          SmallShapesSection(*summary, options.picture_prefix), DesignTables(*summary),
-          IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
+          SmallShapesSection(*summary, options.picture_prefix), BesidePeersSection(*summary),
+          DesignTables(*summary), IsolatedSection(*summary), ControlSection(*summary),
+          StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);

@@ -48,6 +48,10 @@ std::string SmallShapesSection(const Summary& summary, std::string_view picture_
 // three shapes differ in their length alone.
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix);
 
+// Our fastest arm beside each peer, shape by shape; "" where no peer was timed, and where one of
+// the two sections above has them.
+std::string BesidePeersSection(const Summary& summary);
+
 // What each toggle is worth in its microbenchmark beside the kernel; "" where the
 // summary quotes no microbenchmarks.
 std::string IsolatedSection(const Summary& summary);

@@ -252,4 +252,45 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
   return Cat(out, "\n", RatioTable(summary, all), Means(summary, all));
 }
 
+std::string BesidePeersSection(const Summary& summary) {
+  if (!ThroughputSection(summary, "").empty() || !SmallShapesSection(summary, "").empty()) {
+    return "";
+  }
+  std::vector<Table::Column> columns = {{"shape"}, {"our fastest arm"}, {"p50, µs", Align::kRight}};
+  std::vector<std::string> timed;
+  for (const std::string& name : PeerNames(summary)) {
+    const bool ranked = std::any_of(
+        summary.shapes.begin(), summary.shapes.end(),
+        [&](const Shape& shape) { return RankedPeer(summary, name, shape) != nullptr; });
+    if (!ranked) continue;
+    timed.push_back(name);
+    columns.push_back({Cat(PeerName(name), ", µs"), Align::kRight});
+    columns.push_back({Cat("over ", PeerName(name)), Align::kRight});
+  }
+  if (timed.empty()) return "";
+  Table table(columns);
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Cell* ours = FastestArm(summary, *shape);
+    std::vector<std::string> row = {
+        Code(shape->name), ours == nullptr ? std::string(kNone) : Code(ours->variant),
+        ours == nullptr ? std::string(kNone) : FormatUs(ours->p50_us.value)};
+    for (const std::string& name : timed) {
+      const Peer* peer = RankedPeer(summary, name, *shape);
+      row.push_back(peer == nullptr ? std::string(kNone) : FormatUs(peer->p50_us.value));
+      row.push_back(peer == nullptr || ours == nullptr
+                        ? std::string(kNone)
+                        : FormatRatio(*peer->p50_us.value / *ours->p50_us.value));
+    }
+    table.AddRow(row);
+  }
+  return Cat(
+      "## Beside the peers\n\nPyTorch's backends, timed in the same run by a process between ours; "
+      "`flash` is the FlashAttention-2 that PyTorch carries. Ratios are of medians, above 1 ours "
+      "is faster; our fastest arm may be another one from shape to shape, and is one whose verdict "
+      "there is neither BROKEN nor INVALID. Peers compute in the shape's own type: beside an arm "
+      "with K and V in 8 bits they do more work. A peer that does not run a shape, or fails the "
+      "check, has no time there.\n\n",
+      table.ToMarkdown());
+}
+
 }  // namespace warpledger::report

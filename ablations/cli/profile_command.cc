@@ -158,13 +158,13 @@ ablations::Codegen CodegenOfThisBuild() {
 }
 
 // The code that this GPU runs; its own architecture's variant, where there is one.
-std::string CodeHash(const ablations::Codegen& codegen, const std::string& config,
+std::string CodeHash(const ablations::Codegen& codegen, const std::string& name,
                      const std::string& compute_capability) {
   const std::string arch =
       absl::StrCat("sm_", absl::StrReplaceAll(compute_capability, {{".", ""}}));
   std::string hash;
   for (const ablations::InstanceCodegen& instance : codegen.instances) {
-    if (instance.variant != config) continue;
+    if (instance.variant != name) continue;
     if (instance.arch == arch) return instance.code_sha256;
     if (instance.arch == arch + "a") hash = instance.code_sha256;
   }
@@ -188,7 +188,10 @@ Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::Name
     profile.reason = std::string(launch.status().message());
   } else {
     profile.launch = *std::move(launch);
-    profile.code_sha256 = CodeHash(codegen, profile.config, profile.launch.compute_capability);
+    const std::string instance = sdpa::InstanceName(
+        sdpa::Specialise(variant.config, shape.problem.head_dim, shape.problem.causal,
+                         shape.problem.dtype, shape.problem.embed_dim > 0));
+    profile.code_sha256 = CodeHash(codegen, instance, profile.launch.compute_capability);
   }
   return profile;
 }

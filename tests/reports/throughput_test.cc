@@ -61,6 +61,27 @@ TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) 
   EXPECT_THAT(Section(json), HasSubstr("| TFLOP/s | of | S = 512 | S = 1024 | S = 2048 |\n"));
 }
 
+std::string BesidePeers(const ordered_json& json) {
+  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return summary.ok() ? BesidePeersSection(*summary) : "";
+}
+
+TEST(BesidePeersSectionTest, ShowsTheFastestArmAndEachRankedPeerWhereThereIsNoCurve) {
+  ordered_json json = Grid({0.5, 2, 2, 2, 2});
+  EXPECT_EQ(BesidePeers(json), "") << "the curve has them";
+  for (size_t i = 0; i < 5; ++i) json["shapes"][i]["heads_q"] = 8 + i;
+  const std::string name = json["shapes"][0]["name"];
+  EXPECT_THAT(BesidePeers(json), HasSubstr("| `" + name +
+                                           "` | `ladder:wmma_pv` | 100.0 | 50.00 | "
+                                           "0.500× |"));
+  json["peers"][0]["correct"] = false;
+  EXPECT_THAT(BesidePeers(json),
+              HasSubstr("| `" + name + "` | `ladder:wmma_pv` | 100.0 | – | – |"));
+  json["peers"] = ordered_json::array();
+  EXPECT_EQ(BesidePeers(json), "");
+}
+
 TEST(ThroughputSectionTest, ShowsRatesAndRatiosByLength) {
   const std::string text = Section(Grid({0.5, 1, 2, 4, 8}));
   EXPECT_THAT(text, HasSubstr("](plots/ladder_throughput.svg)"));
