@@ -61,10 +61,15 @@ class Reader {
                           [](const Json& v) { return v.is_number() || v.is_null(); });
     return j.is_number() ? std::optional<double>(j.get<double>()) : std::nullopt;
   }
+  // One that a double holds as well, so that the difference of two is one too.
+  static bool IsInteger(const Json& v) {
+    constexpr int64_t kMost = int64_t{1} << 53;
+    if (v.is_number_unsigned()) return v.get<uint64_t>() <= static_cast<uint64_t>(kMost);
+    return v.is_number_integer() && v.get<int64_t>() >= -kMost && v.get<int64_t>() <= kMost;
+  }
   int64_t Integer(const Json& in, std::string_view path, const char* key) {
-    const Json& j =
-        Typed(in, path, key, "an integer", [](const Json& v) { return v.is_number_integer(); });
-    return j.is_number_integer() ? j.get<int64_t>() : 0;
+    const Json& j = Typed(in, path, key, "an integer", IsInteger);
+    return IsInteger(j) ? j.get<int64_t>() : 0;
   }
   uint64_t Unsigned(const Json& in, std::string_view path, const char* key) {
     const Json& j = Typed(in, path, key, "an integer of at least 0", [](const Json& v) {
@@ -74,17 +79,17 @@ class Reader {
   }
   std::optional<int64_t> IntegerOrNull(const Json& in, std::string_view path, const char* key) {
     const Json& j = Typed(in, path, key, "an integer or null",
-                          [](const Json& v) { return v.is_number_integer() || v.is_null(); });
-    return j.is_number_integer() ? std::optional<int64_t>(j.get<int64_t>()) : std::nullopt;
+                          [](const Json& v) { return IsInteger(v) || v.is_null(); });
+    return IsInteger(j) ? std::optional<int64_t>(j.get<int64_t>()) : std::nullopt;
   }
   // [before, after], each an integer or null; null for a pair that the record lacks.
   BeforeAfter Both(const Json& in, std::string_view path, const char* key) {
-    const auto is_figure = [](const Json& v) { return v.is_number_integer() || v.is_null(); };
+    const auto is_figure = [](const Json& v) { return IsInteger(v) || v.is_null(); };
     const Json& j = Typed(in, path, key, "null or two integers or nulls", [&](const Json& v) {
       return v.is_null() ||
              (v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure));
     });
-    if (!j.is_array()) return {};
+    if (!j.is_array() || j.size() != 2 || !std::all_of(j.begin(), j.end(), is_figure)) return {};
     const auto figure = [](const Json& v) {
       return v.is_null() ? std::nullopt : std::optional<int64_t>(v.get<int64_t>());
     };

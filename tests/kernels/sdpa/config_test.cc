@@ -379,6 +379,7 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     Config config = LastStep();
     if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
     if (rule.toggle == &Config::fuse_projection) config = {.mma_sync = 1, .project_mma = 1};
+    if (rule.toggle == &Config::mma_bulk_copy) config = {.mma_sync = 1, .mma_cp_async_stages = 2};
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
@@ -513,7 +514,9 @@ TEST(Geometry, OfTheMmaFamilyIsLegalForEveryLegalConfiguration) {
     Config apart = config;
     apart.fuse_projection = 0;
     apart = Specialise(apart, 64, false, Dtype::kFp16, true);
-    EXPECT_EQ(static_cast<bool>(WhyInvalid(apart)), apart.mma_kv_dtype != 0) << ConfigName(config);
+    EXPECT_EQ(static_cast<bool>(WhyInvalid(apart)),
+              apart.mma_kv_dtype != 0 || apart.mma_bulk_copy != 0)
+        << ConfigName(config);
     if (!WhyInvalid(apart)) {
       EXPECT_STREQ(WhyIllegal(MmaShapeOf(apart)), "") << ConfigName(config);
     }
