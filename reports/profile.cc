@@ -87,6 +87,14 @@ struct Page {
     }
     return nullptr;
   }
+  // Else there is nothing to draw under the roofs.
+  bool AnyTimed() const {
+    return std::any_of(shapes.begin(), shapes.end(), [this](const std::string& shape) {
+      const std::vector<const Json*> profiles = At(shape);
+      return std::any_of(profiles.begin(), profiles.end(),
+                         [](const Json* p) { return p->at("p50_us").is_number(); });
+    });
+  }
   double Flops(const std::string& shape) const {
     for (const Json& s : json.at("shapes")) {
       if (s.at("name") == shape) return s.at("flops").get<double>();
@@ -408,7 +416,8 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", BottleneckTable(page, shape));
   }
-  Append(&out, "\n## Roofline\n\n![Roofline](", prefix, "profile_roofline.svg)\n\n");
+  out += "\n## Roofline\n\n";
+  if (page.AnyTimed()) Append(&out, "![Roofline](", prefix, "profile_roofline.svg)\n\n");
   if (summary.at("ceilings").empty()) {
     out += "No microbenchmarks are recorded beside this record, so there are no roofs.\n";
   } else {

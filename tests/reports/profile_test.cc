@@ -108,6 +108,13 @@ TEST(ProfileReport, HoldsAKernelWithoutTensorInstructionsToTheRoofOfFp32) {
   EXPECT_THAT(page, HasSubstr("it reaches 25.0% of the measured peak of fp32 FMA"));
 }
 
+TEST(ProfileReport, ShowsNoPictureUnderTheRoofsWhereNoKernelWasTimed) {
+  Json summary = Summary();
+  EXPECT_THAT(Page(summary), HasSubstr("profile_roofline.svg"));
+  for (Json& profile : summary["profiles"]) profile["p50_us"] = nullptr;
+  EXPECT_THAT(Page(summary), ::testing::Not(HasSubstr("profile_roofline.svg")));
+}
+
 TEST(ProfileReport, WhatVanishesMovedMoreThanAnyFactor) {
   Json summary = Summary();
   const auto set = [&](int profile, const char* counter, double value) {
