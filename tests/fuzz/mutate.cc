@@ -152,7 +152,9 @@ void MutateValue(Json& root, SplitMix64& random) {
       break;
     default:  // nearby numbers, which pass most checks of type and range
       if (target.is_number_integer()) {
-        target = target.get<int64_t>() + static_cast<int64_t>(random.Below(5)) - 2;
+        // At the ends of the range it wraps around.
+        target = static_cast<int64_t>(static_cast<uint64_t>(target.get<int64_t>()) +
+                                      random.Below(5) - 2);
       } else if (target.is_number_float()) {
         target = target.get<double>() * random.Normal();
       } else {
