@@ -4,9 +4,9 @@
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, the
-newest study of data types (of the CPU), the comparison of the two newest ladders, a page per technique
-from all of these designs, and, from the newest ladder of all, the generated
-part of README.md. These last three are of records with a warm L2 alone.
+newest study of data types (of the CPU), the comparison of the two newest ladders,
+a page per technique from all of these designs, and, from the newest ladder of all,
+the generated part of README.md. These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.

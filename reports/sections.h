@@ -40,6 +40,8 @@ std::string DesignTables(const Summary& summary);
 // "Factorial" and so on: how the page of a design is headed.
 std::string DesignTitle(const Summary& summary);
 
+inline constexpr std::string_view kSmallShapesDesign = "hopper_small";
+
 // Small problems on Hopper: times of steps and peers, and a budget of floors beside them; "" for
 // other designs.
 std::string SmallShapesSection(const Summary& summary, std::string_view picture_prefix);

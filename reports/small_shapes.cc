@@ -16,8 +16,6 @@ namespace {
 
 using Align = Table::Align;
 
-constexpr std::string_view kSmallShapesDesign = "hopper_small";
-
 // Everything of ours but the controls, in the record's order.
 std::vector<const Cell*> Arms(const Summary& summary, const Shape& shape) {
   std::vector<const Cell*> out;

@@ -85,11 +85,12 @@ class Reader {
   // [before, after], each an integer or null; null for a pair that the record lacks.
   BeforeAfter Both(const Json& in, std::string_view path, const char* key) {
     const auto is_figure = [](const Json& v) { return IsInteger(v) || v.is_null(); };
-    const Json& j = Typed(in, path, key, "null or two integers or nulls", [&](const Json& v) {
-      return v.is_null() ||
-             (v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure));
-    });
-    if (!j.is_array() || j.size() != 2 || !std::all_of(j.begin(), j.end(), is_figure)) return {};
+    const auto is_pair = [&](const Json& v) {
+      return v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure);
+    };
+    const Json& j = Typed(in, path, key, "null or two integers or nulls",
+                          [&](const Json& v) { return v.is_null() || is_pair(v); });
+    if (!is_pair(j)) return {};
     const auto figure = [](const Json& v) {
       return v.is_null() ? std::nullopt : std::optional<int64_t>(v.get<int64_t>());
     };

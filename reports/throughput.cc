@@ -253,9 +253,7 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 }
 
 std::string BesidePeersSection(const Summary& summary) {
-  if (!ThroughputSection(summary, "").empty() || !SmallShapesSection(summary, "").empty()) {
-    return "";
-  }
+  if (!SeriesOf(summary).empty() || summary.design == kSmallShapesDesign) return "";
   std::vector<Table::Column> columns = {{"shape"}, {"our fastest arm"}, {"p50, µs", Align::kRight}};
   std::vector<std::string> timed;
   for (const std::string& name : PeerNames(summary)) {
