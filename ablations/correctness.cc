@@ -149,10 +149,6 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
   return result;
 }
 
-bool MayBreak(const sdpa::Config& config) {
-  return sdpa::MayBreak(config) || (config.wgmma_fp8 != 0 && config.wgmma_fp8_two_level == 0);
-}
-
 double LseAllowance(const sdpa::Config& config, int seq_kv) {
   constexpr int kHalfPairs = static_cast<int>(sdpa::ExpMethod::kExpHalfPairs);
   double allowance = sdpa::LseAllowance(config);

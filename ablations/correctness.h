@@ -53,10 +53,6 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
 // of |x|: weighted by the probabilities, |x| is at most their entropy, log2 of the keys.
 double LseAllowance(const sdpa::Config& config, int seq_kv);
 
-// sdpa::MayBreak(), and FP8 with P V in one level, whose long sums lose what each tile adds:
-// such a configuration is measured, and its verdicts are BROKEN wherever it fails.
-bool MayBreak(const sdpa::Config& config);
-
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_ABLATIONS_CORRECTNESS_H_

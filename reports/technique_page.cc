@@ -52,7 +52,11 @@ std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement
   std::string out = Cat("**Claim.** ", row.claim, "\n\n**Levels.** ", JoinWords(levels),
                         ", of which the first is off.");
   if (const std::string needs = Ids(row.needs); !needs.empty()) Append(&out, " Needs ", needs, ".");
-  if (row.may_break) out += " Known to miss the accuracy rule on some inputs.";
+  if (row.may_break) {
+    Append(&out, " Known to miss the accuracy rule on some inputs",
+           row.exact_with == nullptr ? "" : Cat(" without ", Code(sdpa::ToggleId(row.exact_with))),
+           ".");
+  }
 
   const bool blind = !row.predicted.why.starts_with("Not blind");
   const Verdict* predicted = nullptr;

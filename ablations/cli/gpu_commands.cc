@@ -81,7 +81,7 @@ absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKin
     const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
                                            std::string(kind.name), ", seed ", seed);
     if (!outcome->correct && outcome->guards_intact && outcome->bit_identical &&
-        ablations::MayBreak((*instance)->config)) {
+        sdpa::MayBreak((*instance)->config)) {
       ++counts.inaccurate;
       progress.Note(
           absl::StrCat("inaccurate, as its toggle warns: ", where, ": ", outcome->reason));

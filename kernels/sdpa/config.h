@@ -133,8 +133,9 @@ struct ToggleRow {
   // unless the toggle `code_side_with` is on.
   bool launch_side = false;
   ToggleField code_side_with = nullptr;
-  bool may_break = false;  // known to miss the accuracy rule on some inputs
-  std::string_view claim;  // mechanism, one sentence
+  bool may_break = false;            // known to miss the accuracy rule on some inputs,
+  ToggleField exact_with = nullptr;  // unless this toggle is on
+  std::string_view claim;            // mechanism, one sentence
   Prediction predicted;
   double gate = 1.10;  // time ratio needed to adopt
   Evidence evidence;
@@ -196,7 +197,8 @@ constexpr std::string_view ToggleId(ToggleField field) {
 // measured, and its verdicts are BROKEN wherever it fails.
 constexpr bool MayBreak(const Config& config) {
   for (const ToggleRow& row : kToggles) {
-    if (row.may_break && config.*row.field != 0) return true;
+    const bool exact = row.exact_with != nullptr && config.*row.exact_with != 0;
+    if (row.may_break && config.*row.field != 0 && !exact) return true;
   }
   return false;
 }

@@ -446,8 +446,8 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
     EXPECT_EQ(one_level.base, exact.name);
     EXPECT_EQ(one_level.role, "without");
     EXPECT_EQ(one_level.toggle, "wgmma_fp8_two_level");
-    EXPECT_TRUE(ablations::MayBreak(one_level.config));
-    EXPECT_FALSE(ablations::MayBreak(exact.config));
+    EXPECT_TRUE(sdpa::MayBreak(one_level.config));
+    EXPECT_FALSE(sdpa::MayBreak(exact.config));
     for (const DesignArm& arm : design.arms) EXPECT_NE(arm.base, one_level.name) << arm.name;
   }
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {

@@ -14,6 +14,8 @@
 
 #include <cstdint>
 
+#include "kernels/common/matrix.cuh"
+
 namespace warpledger::sdpa {
 
 __device__ inline uint32_t MmaSharedAddress(const void* smem) {
@@ -45,19 +47,8 @@ __device__ void Mma(uint32_t (&c)[2], const uint32_t (&a)[4], uint32_t b0, uint3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four 8 x 8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ inline void LdMatrix(uint32_t (&r)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-__device__ inline void LdMatrixTransposed(uint32_t (&r)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
+using ptx::LdMatrix;
+using ptx::LdMatrixTransposed;
 
 __device__ inline void StoreSharedPair(uint32_t address, uint32_t pair) {
   asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(address), "r"(pair) : "memory");

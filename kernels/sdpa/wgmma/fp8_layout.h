@@ -17,6 +17,9 @@
 
 #include <cstdint>
 
+#include "kernels/common/bank_model.h"
+#include "kernels/sdpa/wgmma/swizzle.h"
+
 namespace warpledger::sdpa::fp8 {
 
 inline constexpr int kKeysPerProduct = 32;  // K of an 8-bit wgmma
@@ -76,12 +79,7 @@ inline constexpr uint32_t kOddColumn = 0x7531;
 // An address is a lane's own part, which is the same for all blocks, moved to the block: in bits
 // 4 to 6 by XOR, which keeps the swizzle, and by an addition above them.
 
-inline constexpr int kRowBytes = 128;
-
-// Row `row` of a swizzled tile, its chunk `chunk` of 16 bytes.
-constexpr uint32_t SwizzledChunk(int row, int chunk) {
-  return static_cast<uint32_t>(row * kRowBytes + (chunk ^ row % 8) * 16);
-}
+using bank_model::kRowBytes;
 
 // Where the row begins that a lane names to ldmatrix, in V as it came: (head_dim / 128, tile_n,
 // 128). `own` is LaneLoadByte.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/matrix.cuh"
 #include "kernels/sdpa/wgmma/swizzle.h"
 
 namespace warpledger::sdpa {
@@ -24,10 +25,8 @@ __device__ inline void StoreFragment(uint32_t tile, uint32_t block_bytes, int th
   for (int piece = 0; piece < kColumns / 16; ++piece) {
     // Without a bank conflict: the eight rows of a matrix lie at eight different chunks.
     const uint32_t at = FragmentPieceByte(first, piece % 4) + piece / 4 * block_bytes;
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(at),
-                 "r"(pair(4 * piece)), "r"(pair(4 * piece + 1)), "r"(pair(4 * piece + 2)),
-                 "r"(pair(4 * piece + 3))
-                 : "memory");
+    ptx::StMatrix(at, pair(4 * piece), pair(4 * piece + 1), pair(4 * piece + 2),
+                  pair(4 * piece + 3));
   }
 }
 

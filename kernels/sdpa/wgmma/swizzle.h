@@ -14,12 +14,20 @@
 
 #include <cstdint>
 
+#include "kernels/common/bank_model.h"
+
 namespace warpledger::sdpa {
+
+// Of chunk `chunk` of row `row`, in rows of whatever elements.
+constexpr uint32_t SwizzledChunk(int row, int chunk) {
+  using namespace bank_model;
+  return static_cast<uint32_t>(row * kRowBytes +
+                               XorSwizzle(row, chunk, kRowBytes / kChunkBytes) * kChunkBytes);
+}
 
 // Of the element (row, column), column below 64.
 constexpr uint32_t SwizzledByte(int row, int column) {
-  const int chunk = column / 8 ^ row % 8;
-  return static_cast<uint32_t>(row * 128 + chunk * 16 + column % 8 * 2);
+  return SwizzledChunk(row, column / 8) + static_cast<uint32_t>(column % 8 * 2);
 }
 
 // stmatrix.x4 stores four 8x8 matrices, of which lane l gives the address of row l % 8 of

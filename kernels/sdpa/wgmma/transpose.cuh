@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/matrix.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/sdpa/wgmma/fp8_layout.h"
@@ -73,10 +74,7 @@ class VTransposer {
         const int block = first_block + i * kTransposingWarps;
         if (block >= kBlocks) break;
         const uint32_t at = fp8::LoadByte(load, FirstKey(block), block % kChunks, kShape.tile_n);
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-                     : "=r"(keys[i][0]), "=r"(keys[i][1]), "=r"(keys[i][2]), "=r"(keys[i][3])
-                     : "r"(at)
-                     : "memory");
+        ptx::LdMatrixTransposed(keys[i], at);
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
@@ -84,12 +82,10 @@ class VTransposer {
         if (block >= kBlocks) break;
         const uint32_t at =
             fp8::StoreByte(store, FirstKey(block), block % kChunks, kShape.head_dim);
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(at),
-                     "r"(__byte_perm(keys[i][0], keys[i][1], first)),
-                     "r"(__byte_perm(keys[i][0], keys[i][1], second)),
-                     "r"(__byte_perm(keys[i][2], keys[i][3], first)),
-                     "r"(__byte_perm(keys[i][2], keys[i][3], second))
-                     : "memory");
+        ptx::StMatrix(at, __byte_perm(keys[i][0], keys[i][1], first),
+                      __byte_perm(keys[i][0], keys[i][1], second),
+                      __byte_perm(keys[i][2], keys[i][3], first),
+                      __byte_perm(keys[i][2], keys[i][3], second));
       }
     }
   }

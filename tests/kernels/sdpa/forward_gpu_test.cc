@@ -58,7 +58,7 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
             runner->Check(*instance, 0, references.For(instance->config));
         ASSERT_TRUE(outcome.ok()) << outcome.status();
         // What may miss the accuracy rule must still be itself in every run.
-        const bool holds = ablations::MayBreak(instance->config)
+        const bool holds = sdpa::MayBreak(instance->config)
                                ? outcome->guards_intact && outcome->bit_identical
                                : outcome->correct;
         EXPECT_TRUE(holds) << InstanceName(instance->config) << ", " << kind.name << ", seed "
