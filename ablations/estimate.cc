@@ -14,7 +14,7 @@ namespace {
 
 // A process that finds the GPU, makes the inputs and captures the graphs, per shape.
 constexpr double kStartSeconds = 1;
-// The untimed replays before the first block of a shape (worker.cc).
+// The untimed replays before the first block of a shape (worker.cc), below the power limit.
 constexpr double kWarmUpSeconds = 0.3;
 // ComputeReference() does about so many of the shape's operations per second
 // and core; measured on a server's core at the shape `long`.

@@ -1,6 +1,7 @@
 #include "ablations/worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -26,9 +27,11 @@
 namespace warpledger::ablations {
 namespace {
 
-// The clocks of an idle GPU are low; replays before the first block raise them.
-// ablations/peers.py does the same (WARM_UP_S).
+// The clocks of an idle GPU are low; replays before the first block raise them. Where the
+// power limit then lowers them, it takes longer until they stand. ablations/peers.py does
+// the same (WARM_UP_S, CAPPED_WARM_UP_S).
 constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
+constexpr absl::Duration kCappedWarmUp = absl::Milliseconds(1000);
 
 struct TimedArm {
   std::string name;
@@ -245,14 +248,7 @@ class Worker {
       arm.graph = *std::move(graph);
       if (arm.instance != nullptr) PrintCall(arm, shape);
     }
-    for (const absl::Time end = absl::Now() + kWarmUp; absl::Now() < end;) {
-      for (const TimedArm& arm : arms) {
-        const absl::StatusOr<double> us = Take(arm, shape.name, "warming up", nullptr,
-                                               [&] { return timer_->ReplayUs(*arm.graph); });
-        if (!us.ok()) return us.status();
-        RETURN_IF_ERROR(GiveBackPersistingLines(arm));
-      }
-    }
+    RETURN_IF_ERROR(WarmUp(shape, arms));
     for (int block = 0; block < job_.blocks; ++block) {
       if (Done(shape.name, block)) continue;
       absl::StatusOr<nlohmann::ordered_json> samples = RunBlock(shape, shape_seed, block, arms);
@@ -267,6 +263,29 @@ class Worker {
     }
     Idle();
     return absl::OkStatus();
+  }
+
+  absl::Status WarmUp(const sdpa::NamedShape& shape, const std::vector<TimedArm>& arms) {
+    const absl::Time start = absl::Now();
+    const auto long_enough = [&] {
+      const absl::Duration spent = absl::Now() - start;
+      return spent >= kCappedWarmUp || (spent >= kWarmUp && !IsPowerCappedNow());
+    };
+    while (!long_enough()) {
+      for (const TimedArm& arm : arms) {
+        const absl::StatusOr<double> us = Take(arm, shape.name, "warming up", nullptr,
+                                               [&] { return timer_->ReplayUs(*arm.graph); });
+        if (!us.ok()) return us.status();
+        RETURN_IF_ERROR(GiveBackPersistingLines(arm));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsPowerCappedNow() const {
+    if (!nvml_) return false;
+    const absl::StatusOr<NvmlSample> now = nvml_->Sample();
+    return now.ok() && now->throttle_reasons && IsPowerCapped(*now->throttle_reasons);
   }
 
   // References and quantised K/V of all arms, while none of them is under way: they take
@@ -369,9 +388,9 @@ class Worker {
     nlohmann::ordered_json samples = nlohmann::ordered_json::array();
     for (size_t place = 0; place < order.size(); ++place) {
       const TimedArm& arm = arms[order[place]];
-      const absl::StatusOr<double> us =
-          Take(arm, shape.name, "timing it", nullptr, [&] { return timer_->ReplayUs(*arm.graph); });
-      if (!us.ok()) return us.status();
+      const absl::StatusOr<harness::ReplaySample> replay =
+          Take(arm, shape.name, "timing it", nullptr, [&] { return timer_->Replay(*arm.graph); });
+      if (!replay.ok()) return replay.status();
       RETURN_IF_ERROR(GiveBackPersistingLines(arm));
       Sample sample;
       sample.process = job_.process;
@@ -381,7 +400,9 @@ class Worker {
       sample.of = static_cast<int>(order.size());
       sample.arm = arm.name;
       sample.launches = arm.graph->launches();
-      sample.us = *us;
+      sample.us = replay->us;
+      // To a tenth, which is more than the counters' own resolution.
+      if (replay->sm_mhz > 0) sample.sm_mhz = std::round(10 * replay->sm_mhz) / 10;
       sample.cache = job_.cache;
       ReadSensors(sample);
       samples.push_back(ablations::ToJson(sample));
@@ -393,7 +414,6 @@ class Worker {
     if (!nvml_) return;
     const absl::StatusOr<NvmlSample> now = nvml_->Sample();
     if (!now.ok()) return;
-    sample.sm_mhz = now->sm_clock_mhz;
     sample.temp_c = now->temperature_c;
     sample.power_w = now->power_w;
     sample.throttle = now->throttle_reasons;

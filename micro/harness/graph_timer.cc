@@ -59,12 +59,14 @@ absl::StatusOr<GraphTimer> GraphTimer::Create() {
 GraphTimer::GraphTimer(GraphTimer&& other) noexcept
     : stream_(std::exchange(other.stream_, nullptr)),
       start_(std::exchange(other.start_, nullptr)),
-      stop_(std::exchange(other.stop_, nullptr)) {}
+      stop_(std::exchange(other.stop_, nullptr)),
+      clock_(std::move(other.clock_)) {}
 
 GraphTimer& GraphTimer::operator=(GraphTimer&& other) noexcept {
   std::swap(stream_, other.stream_);
   std::swap(start_, other.start_);
   std::swap(stop_, other.stop_);
+  std::swap(clock_, other.clock_);
   return *this;
 }
 
@@ -122,6 +124,20 @@ absl::StatusOr<double> GraphTimer::ReplayUs(const TimedGraph& graph) {
   float ms = 0;
   RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, start_, stop_), "reading the events");
   return static_cast<double>(ms) * 1000.0 / graph.launches();
+}
+
+absl::StatusOr<ReplaySample> GraphTimer::Replay(const TimedGraph& graph) {
+  if (!clock_) {
+    absl::StatusOr<ClockProbe> clock = ClockProbe::Create();
+    if (!clock.ok()) return clock.status();
+    clock_ = *std::move(clock);
+  }
+  RETURN_IF_ERROR(clock_->Begin(stream_));
+  const absl::StatusOr<double> us = ReplayUs(graph);
+  if (!us.ok()) return us.status();
+  RETURN_IF_ERROR(clock_->End(stream_));
+  RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_), "waiting for stamps of the clock");
+  return ReplaySample{.us = *us, .sm_mhz = clock_->Mhz()};
 }
 
 absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,

@@ -7,6 +7,8 @@
 // host's submission time stays outside, and no arm inherits the caches and
 // clocks of the arm before it. Inputs rotate from launch to launch: the caller's
 // function gets the launch's index. ablations/peers.py follows the same protocol.
+// Where the SM clock is wanted too, it is stamped before the untimed replay and after the
+// second event, so that nothing stands between the replays.
 //
 // By stream, the same launches are submitted one by one in place of both replays: the
 // host's time for them counts where the GPU waits for it.
@@ -22,11 +24,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "micro/harness/clock_probe.h"
 
 namespace warpledger::harness {
 
@@ -42,6 +46,11 @@ struct ReplayPlan {
 };
 
 enum class LaunchedBy { kGraph, kStream };
+
+struct ReplaySample {
+  double us = 0;      // per launch
+  double sm_mhz = 0;  // over both replays; 0: not read
+};
 
 // Launches for a kernel that takes about `kernel_us`, within the plan's limits.
 int PlanLaunches(const ReplayPlan& plan, double kernel_us);
@@ -78,6 +87,8 @@ class GraphTimer {
                                      LaunchedBy by = LaunchedBy::kGraph);
   // Replays once and waits. Microseconds per launch.
   absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
+  // The same, with the clock that it ran at.
+  absl::StatusOr<ReplaySample> Replay(const TimedGraph& graph);
   // Captures as many launches as the plan asks for, after a few to warm up and
   // to estimate the kernel's time.
   absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch,
@@ -91,6 +102,7 @@ class GraphTimer {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;
+  std::optional<ClockProbe> clock_;  // made by the first Replay()
 };
 
 // A kernel of one warp that does nothing: the floor of every timing.

@@ -324,10 +324,10 @@ class ProtocolTest(unittest.TestCase):
             return 1.0
         return types.SimpleNamespace(time=time_once, launches=4)
 
-    def time_blocks(self, blocks):
+    def time_blocks(self, blocks, throttle=None):
         def read():
             self.events.append("sensors")
-            return dict(NO_READING, sm_mhz=len(self.events))
+            return dict(NO_READING, sm_mhz=len(self.events), throttle=throttle)
         arms = {name: self.arm(name) for name in ("flash", "math")}
         lines = []
         with mock.patch.object(peers.time, "monotonic", lambda: self.now_s):
@@ -336,11 +336,23 @@ class ProtocolTest(unittest.TestCase):
 
     def test_all_arms_warm_up_in_turn_for_as_long_as_ours(self):
         self.time_blocks(1)
-        warm_up = self.events[:self.events.index("sensors") - 1]
+        warm_up = self.events[:self.events.index("sensors")]
         # 300 ms of 40 ms replays: the round that is begun is finished.
         self.assertEqual(warm_up, ["flash", "math"] * 4)
         worker = (Path(peers.__file__).parent / "worker.cc").read_text(encoding="utf-8")
-        self.assertIn(f"kWarmUp = absl::Milliseconds({round(1000 * peers.WARM_UP_S)})", worker)
+        for name, seconds in (("kWarmUp", peers.WARM_UP_S),
+                              ("kCappedWarmUp", peers.CAPPED_WARM_UP_S)):
+            self.assertIn(f"{name} = absl::Milliseconds({round(1000 * seconds)})", worker)
+
+    def test_at_the_power_limit_the_warm_up_is_longer(self):
+        self.time_blocks(1, throttle=peers.POWER_CAP | 64)
+        # A round takes 80 ms; the limit is asked for after each from 300 ms on.
+        replays = [event for event in self.events if event != "sensors"]
+        self.assertEqual(len(replays), 2 * 13 + 2)
+        self.events.clear()
+        self.now_s = 0.0
+        self.time_blocks(1, throttle=64)
+        self.assertEqual(len([e for e in self.events if e != "sensors"]), 2 * 4 + 2)
 
     def test_sensors_are_read_after_each_sample(self):
         lines = self.time_blocks(3)

@@ -2,6 +2,7 @@
 #include "gtest/gtest.h"
 #include "kernels/common/cuda_status.h"
 #include "micro/harness/graph_timer.h"
+#include "micro/harness/spin_kernel.h"
 
 namespace warpledger::harness {
 namespace {
@@ -44,6 +45,23 @@ TEST(GraphTimer, GivesTheTimeOfOneLaunchWhateverTheLengthOfTheReplay) {
     best_twice = std::min(best_twice, timer->ReplayUs(*twice_graph).value());
   }
   EXPECT_NEAR(best_twice / best_once, 2.0, 0.3);
+}
+
+// One thread that waits for so many cycles tells the clock in another way.
+TEST(GraphTimer, TheClockOfAReplayIsTheOneThatItsCyclesTook) {
+  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
+  ASSERT_TRUE(timer.ok()) << timer.status();
+  constexpr int64_t kCycles = 4'000'000;
+  absl::StatusOr<TimedGraph> graph = timer->Capture(1, [&](int /*index*/, cudaStream_t stream) {
+    return CudaStatus(LaunchSpin(kCycles, stream), "launching a delay");
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(timer->Replay(*graph).ok());  // raises the clocks
+  for (int i = 0; i < 5; ++i) {
+    const absl::StatusOr<ReplaySample> replay = timer->Replay(*graph);
+    ASSERT_TRUE(replay.ok()) << replay.status();
+    EXPECT_NEAR(replay->us * replay->sm_mhz / kCycles, 1, 0.005) << replay->us;
+  }
 }
 
 TEST(GraphTimer, RotatesOverTheIndicesInOrder) {
