@@ -135,6 +135,8 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
                              candidate);
     }
   }
+  // At the power limit the clock goes up and down all the time, for both arms of a pair.
+  if (cap.base + cap.candidate >= cap.pairs) return "";
   for (const auto& [process, mhz] : by_process) {
     if (std::string why = WhyDrifting(process, mhz); !why.empty()) return why;
   }

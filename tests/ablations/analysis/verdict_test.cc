@@ -329,13 +329,19 @@ TEST(VerdictTest, APowerLimitThatHeldOneArmMoreThanAQuarterMoreIsInvalid) {
   EXPECT_THAT(WhyConditionsInvalid(Capped(100, 74, 100)), HasSubstr("one arm more"));
 }
 
-TEST(VerdictTest, UnderThePowerLimitUnequalOrDriftingClocksStayInvalid) {
+TEST(VerdictTest, UnderThePowerLimitUnequalClocksStayInvalidAndDriftIsCommonToBoth) {
   EXPECT_THAT(WhyConditionsInvalid(Capped(72, 72, 72, 1400, 1427)), IsEmpty());
   EXPECT_THAT(WhyConditionsInvalid(Capped(72, 72, 72, 1400, 1430)), HasSubstr("clocks differ"));
   std::vector<Pair> drifting = Capped(72, 72, 72);
   for (int i = 0; i < 72; ++i) {
     drifting[i].base.sm_mhz = drifting[i].candidate.sm_mhz = 1500 - 2.0 * i;
   }
+  EXPECT_THAT(WhyConditionsInvalid(drifting), IsEmpty());
+  // Half of all samples, of both arms together, make it the power limit's doing.
+  for (int i = 0; i < 72; ++i) drifting[i].base.power_capped = i < 45;
+  for (int i = 0; i < 72; ++i) drifting[i].candidate.power_capped = i < 27;
+  EXPECT_THAT(WhyConditionsInvalid(drifting), IsEmpty());
+  drifting[0].base.power_capped = false;
   EXPECT_THAT(WhyConditionsInvalid(drifting), HasSubstr("the clocks drift"));
 }
 
