@@ -45,9 +45,10 @@ std::string Numbered(const std::string& name, int number) {
 }  // namespace
 
 std::string PlanText(const CalibrationPlan& plan) {
-  std::string text =
-      absl::StrCat("calibrate:", plan.variant, ";processes=", plan.trial_processes,
-                   ";family=", plan.family_size, ";nulls=", plan.null_arms, ";plants=");
+  std::string text = absl::StrCat(
+      "calibrate:", plan.variant, ";processes=", plan.trial_processes, ";family=", plan.family_size,
+      ";nulls=", plan.null_arms,
+      plan.aa_family > 0 ? absl::StrCat(";aa_family=", plan.aa_family) : "", ";plants=");
   for (const Plant& plant : plan.plants) {
     absl::StrAppend(&text, &plant == plan.plants.data() ? "" : ",", plant.percent, "%x", plant.arms,
                     "@", plant.cycles);
@@ -61,6 +62,9 @@ absl::Status CheckPlan(const CalibrationPlan& plan) {
   };
   if (plan.null_arms < 2 || plan.null_arms % 2 != 0) {
     return refuse(plan.null_arms, " null arms, which are no pairs");
+  }
+  if (plan.aa_family > 0 && plan.null_arms / 2 % plan.aa_family != 0) {
+    return refuse(plan.null_arms / 2, " A/A trials make no families of ", plan.aa_family);
   }
   int64_t arms = plan.null_arms;
   std::set<std::string> sizes;  // as the names of arms print them
@@ -84,13 +88,14 @@ absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text) {
                    "calibrate:VARIANT;processes=5;family=35;nulls=40;plants=2%x10@40000"));
   if (!IsCalibration(text)) return malformed;
   const std::vector<std::string> parts = absl::StrSplit(Text(text.substr(10)), ';');
-  if (parts.size() != 5 || parts[0].empty()) return malformed;
+  if (parts.size() < 5 || parts.size() > 6 || parts[0].empty()) return malformed;
   CalibrationPlan plan;
   plan.variant = parts[0];
   const auto number = [](absl::string_view part, absl::string_view key, int* value) {
     return absl::ConsumePrefix(&part, key) && absl::SimpleAtoi(part, value) && *value > 0;
   };
-  absl::string_view plants = parts[4];
+  if (parts.size() == 6 && !number(parts[4], "aa_family=", &plan.aa_family)) return malformed;
+  absl::string_view plants = parts.back();
   if (!number(parts[1], "processes=", &plan.trial_processes) ||
       !number(parts[2], "family=", &plan.family_size) ||
       !number(parts[3], "nulls=", &plan.null_arms) || !absl::ConsumePrefix(&plants, "plants=")) {

@@ -18,6 +18,7 @@
 #include "ablations/rounded.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "kernels/common/nvml.h"
 #include "kernels/sdpa/config.h"
 
@@ -101,7 +102,7 @@ class CalibrationSummarizer {
           "calibrate` measures what is missing."));
     }
     std::vector<Trial> aa = Trials(kRoleAa, "");
-    JudgeFamilies(&aa);
+    JudgeFamilies(aa);
     Json summary;
     summary["schema_version"] = kSchemaVersion;
     summary["run_id"] = run_.run_id;
@@ -216,37 +217,45 @@ class CalibrationSummarizer {
     return trials;
   }
 
-  // The A/A trials of a group are a family of their own: Holm's levels, as `judge`
-  // gives them to the verdicts of a run.
-  void JudgeFamilies(std::vector<Trial>* trials) const {
-    for (const int group : groups_) {
-      std::vector<Trial*> members;
+  int FamilySize() const { return plan_.aa_family > 0 ? plan_.aa_family : plan_.null_arms / 2; }
+
+  // Of the A/A trials, which stand group after group.
+  std::vector<absl::Span<Trial>> Families(std::vector<Trial>& trials) const {
+    std::vector<absl::Span<Trial>> families;
+    const auto size = static_cast<size_t>(FamilySize());
+    for (size_t i = 0; i < trials.size(); i += size) {
+      families.push_back(absl::MakeSpan(trials).subspan(i, size));
+    }
+    return families;
+  }
+
+  // Holm's levels, as `judge` gives them to the verdicts of a run.
+  void JudgeFamilies(std::vector<Trial>& trials) const {
+    for (const absl::Span<Trial> members : Families(trials)) {
       std::vector<double> p_values;
-      for (Trial& trial : *trials) {
-        if (trial.group != group) continue;
-        members.push_back(&trial);
-        p_values.push_back(trial.p_value);
-      }
+      for (const Trial& trial : members) p_values.push_back(trial.p_value);
       const std::vector<analysis::HolmLevel> levels =
           analysis::Holm(p_values, 1 - options_.confidence);
       for (size_t i = 0; i < members.size(); ++i) {
-        const Arm& arm = *members[i]->candidate;
+        const Arm& arm = *members[i].candidate;
+        const int group = members[i].group;
         const std::vector<analysis::Pair> pairs =
             analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
         const ClusterMedian log_ratio =
             LogRatio(arm.name, group, analysis::LogRatiosByProcess(pairs));
-        members[i]->in_family =
+        members[i].in_family =
             Judge(EvidenceOf(log_ratio, analysis::WhyConditionsInvalid(pairs), levels[i].alpha))
                 .verdict;
       }
     }
   }
 
-  Json AaJson(const std::vector<Trial>& trials) const {
-    std::set<int> bad;
-    for (const Trial& trial : trials) {
-      if (IsFalse(trial.in_family)) bad.insert(trial.group);
-    }
+  Json AaJson(std::vector<Trial>& trials) const {
+    const std::vector<absl::Span<Trial>> families = Families(trials);
+    const auto bad = std::count_if(families.begin(), families.end(), [](const auto& family) {
+      return std::any_of(family.begin(), family.end(),
+                         [](const Trial& trial) { return IsFalse(trial.in_family); });
+    });
     double largest = 0;
     for (const Trial& trial : trials) {
       largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
@@ -255,9 +264,9 @@ class CalibrationSummarizer {
             {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
             {"false_verdicts_in_family",
              RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
-            {"family_size", trials.size() / groups_.size()},
+            {"family_size", FamilySize()},
             {"families_with_false_verdict",
-             Rate(static_cast<int>(bad.size()), static_cast<int>(groups_.size()))},
+             Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
             {"intervals_holding_truth",
              RateOf(trials,
                     [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; })},

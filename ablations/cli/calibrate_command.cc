@@ -85,6 +85,7 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
   // What is beyond the limit is refused below; its double may be no int.
   options.plan.null_arms =
       2 * std::clamp(absl::GetFlag(FLAGS_aa_pairs), 0, ablations::kMostCalibrationArms);
+  options.plan.aa_family = absl::GetFlag(FLAGS_aa_family);
   options.groups = absl::GetFlag(FLAGS_groups);
   options.blocks = absl::GetFlag(FLAGS_blocks);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -93,11 +94,11 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
   options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
   const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
   if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
-      options.blocks < 1 || !replay_is_a_time || options.silence_limit_s < 1 ||
-      options.max_launches < ablations::kInputSets) {
+      options.blocks < 1 || options.plan.aa_family < 0 || !replay_is_a_time ||
+      options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--aa_pairs, --groups, --blocks, --replay_us and --silence_limit_s must be positive, "
-        "--processes at least 2, --max_launches at least ",
+        "--processes at least 2, --aa_family not below 0, --max_launches at least ",
         ablations::kInputSets));
   }
   if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||

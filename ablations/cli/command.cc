@@ -172,8 +172,8 @@ absl::Span<const Command> AllCommands() {
        .details = "Times pairs of one kernel whose truth is known, identical or slowed by a known "
                   "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
                   "`report` read the record.",
-       .flags = {"variant", "shape", "out", "aa_pairs", "plants", "groups", "processes", "blocks",
-                 "seed", "replay_us", "max_launches", "silence_limit_s"},
+       .flags = {"variant", "shape", "out", "aa_pairs", "aa_family", "plants", "groups",
+                 "processes", "blocks", "seed", "replay_us", "max_launches", "silence_limit_s"},
        .run = &CalibrateCommand},
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",

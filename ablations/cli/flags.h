@@ -13,6 +13,7 @@ ABSL_DECLARE_FLAG(std::string, variant);
 ABSL_DECLARE_FLAG(std::string, variants);
 ABSL_DECLARE_FLAG(std::string, shapes);
 ABSL_DECLARE_FLAG(std::string, shape);
+ABSL_DECLARE_FLAG(int, aa_family);
 ABSL_DECLARE_FLAG(int, aa_pairs);
 ABSL_DECLARE_FLAG(int, groups);
 ABSL_DECLARE_FLAG(std::string, plants);

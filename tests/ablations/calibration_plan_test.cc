@@ -32,6 +32,9 @@ TEST(CalibrationPlanTest, ThePrintedFormIsReadBackAsItWas) {
   CalibrationPlan none = Plan();
   none.plants.clear();
   EXPECT_EQ(*ParsePlan(PlanText(none)), none);
+  CalibrationPlan families = Plan();
+  families.aa_family = 3;
+  EXPECT_EQ(*ParsePlan(PlanText(families)), families);
 }
 
 TEST(CalibrationPlanTest, TextThatIsNoPlanIsRefused) {
@@ -43,7 +46,10 @@ TEST(CalibrationPlanTest, TextThatIsNoPlanIsRefused) {
         "calibrate:x;processes=5;family=1;nulls=2;plants=2%x3@10",
         "calibrate:x;processes=5;family=1;nulls=2;plants=2%x1@0",
         "calibrate:x;processes=5;family=1;nulls=2;plants=2x1@5",
-        "calibrate:x;processes=5;family=1;nulls=2;plants=-2%x1@5"}) {
+        "calibrate:x;processes=5;family=1;nulls=2;plants=-2%x1@5",
+        "calibrate:x;processes=5;family=1;nulls=8;aa_family=0;plants=",
+        "calibrate:x;processes=5;family=1;nulls=8;aa_family=3;plants=",
+        "calibrate:x;processes=5;family=1;nulls=8;aa_family=2;more=1;plants="}) {
     EXPECT_FALSE(ParsePlan(bad).ok()) << bad;
   }
   EXPECT_TRUE(ParsePlan(good).ok());

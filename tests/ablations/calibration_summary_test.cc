@@ -98,6 +98,31 @@ TEST(CalibrationSummaryTest, IdenticalArmsAreNeutralAndPlantsAreFound) {
   EXPECT_EQ(summary["trials"].size(), 4u * kGroups);
 }
 
+TEST(CalibrationSummaryTest, TheTrialsOfAGroupMakeFamiliesOfTheSizeThatThePlanNames) {
+  CalibrationRecord record = Example();
+  record.header.plan.aa_family = 1;
+  for (CalibrationBlock& block : record.blocks) block.us[1] *= 1.05;  // the first A/A pair
+  const Json aa = SummaryOf(record)["aa"];
+  EXPECT_EQ(aa["family_size"], 1);
+  EXPECT_EQ(aa["families_with_false_verdict"]["of"], 2 * kGroups);
+  EXPECT_EQ(aa["families_with_false_verdict"]["count"], kGroups);
+}
+
+// Holm's correction is that of the family: a trial which passes alone need not with others.
+TEST(CalibrationSummaryTest, ASmallerFamilyIsCorrectedForLess) {
+  int flips = 0;
+  for (double slower = 1.000; slower < 1.02 && flips == 0; slower += 0.00005) {
+    CalibrationRecord record = Example();
+    for (CalibrationBlock& block : record.blocks) block.us[1] *= slower;
+    const auto of_families = [&](int size) {
+      record.header.plan.aa_family = size;
+      return SummaryOf(record)["trials"][0]["verdict_in_family"];
+    };
+    flips += of_families(1) != of_families(2);
+  }
+  EXPECT_GT(flips, 0);
+}
+
 TEST(CalibrationSummaryTest, AllPlantedIntervalsAreCountedTogetherAndHeldAgainstTheirConfidence) {
   const Json summary = SummaryOf(Example());
   const Json& held = summary["planted_intervals"];
