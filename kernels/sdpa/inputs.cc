@@ -1,11 +1,10 @@
 #include "kernels/sdpa/inputs.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <thread>
 
+#include "kernels/common/parallel.h"
 #include "kernels/common/random.h"
 
 namespace warpledger::sdpa {
@@ -19,25 +18,16 @@ std::vector<Bits16> Draw(Dtype dtype, int64_t elements, double outlier_share, do
   constexpr int64_t kChunk = 1 << 20;
   std::vector<Bits16> values(elements);
   const int64_t chunks = (elements + kChunk - 1) / kChunk;
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
-      SplitMix64 random(chunk == 0 ? seed : MixSeed(seed, static_cast<uint64_t>(chunk)));
-      for (int64_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, elements); ++i) {
-        double x = random.Normal() * scale;
-        if (outlier_share > 0 && random.Uniform() < outlier_share) {
-          x += random.Normal() * kOutlierScale;
-        }
-        values[i] = FromFloat(dtype, static_cast<float>(x));
+  ParallelFor(chunks, [&](int64_t chunk) {
+    SplitMix64 random(chunk == 0 ? seed : MixSeed(seed, static_cast<uint64_t>(chunk)));
+    for (int64_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, elements); ++i) {
+      double x = random.Normal() * scale;
+      if (outlier_share > 0 && random.Uniform() < outlier_share) {
+        x += random.Normal() * kOutlierScale;
       }
+      values[i] = FromFloat(dtype, static_cast<float>(x));
     }
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
+  });
   return values;
 }
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <thread>
 
+#include "kernels/common/parallel.h"
 #include "kernels/sdpa/fp8.h"
 
 namespace warpledger::sdpa {
@@ -66,7 +65,7 @@ QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const
   result.scales.resize(static_cast<size_t>(heads * blocks));
   const float tensor_scale =
       scheme.scope == ScaleScope::kTensor ? ScaleOf(p, values, scheme.format) : 0.0f;
-  const auto quantise = [&](int64_t head) {
+  ParallelFor(heads, [&](int64_t head) {
     const auto first_of = [&](int64_t block) {
       return (head * p.seq_kv + block * result.keys_per_scale) * p.head_dim;
     };
@@ -88,17 +87,7 @@ QuantisedTensor Quantise(const Problem& p, std::span<const Bits16> values, const
         result.codes[at] = Encode(scheme.format, ToFloat(p.dtype, values[at]) / scales[block]);
       }
     }
-  };
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    for (int64_t head = next++; head < heads; head = next++) quantise(head);
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(heads, 1));
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
+  });
   return result;
 }
 

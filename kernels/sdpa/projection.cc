@@ -1,12 +1,12 @@
 #include "kernels/sdpa/projection.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <type_traits>
+
+#include "kernels/common/parallel.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -74,11 +74,9 @@ Projected<Out> Project(const Problem& p, const Inputs& in) {
   constexpr int64_t kRowsPerChunk = 8;  // which share each row of `w` while it is in cache
   const int64_t rows = EmbeddedRows(p);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    std::vector<T> normalised(kRowsPerChunk * p.embed_dim);
-    std::vector<T> sums(kRowsPerChunk * columns);
-    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
+  ParallelForWith(chunks, [&] {
+    return [&, normalised = std::vector<T>(kRowsPerChunk * p.embed_dim),
+            sums = std::vector<T>(kRowsPerChunk * columns)](int64_t chunk) mutable {
       const int64_t first = chunk * kRowsPerChunk;
       const int64_t count = std::min(kRowsPerChunk, rows - first);
       std::fill(sums.begin(), sums.end(), T{0});
@@ -94,14 +92,8 @@ Projected<Out> Project(const Problem& p, const Inputs& in) {
         }
       }
       for (int64_t r = 0; r < count; ++r) Scatter(p, first + r, &sums[r * columns], &result);
-    }
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
+    };
+  });
   return result;
 }
 

@@ -1,14 +1,13 @@
 #include "kernels/sdpa/reference.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "kernels/common/parallel.h"
 #include "kernels/common/random.h"
 #include "kernels/sdpa/fp8.h"
 #include "kernels/sdpa/projection.h"
@@ -248,19 +247,11 @@ void FillReference(const Problem& p, const Tensors<Exact>& exact,
   }
   const int64_t chunks = static_cast<int64_t>(begins.size());
   begins.push_back(count);
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    HeadWorker<Exact> worker(p, exact, naive, result);
-    for (int64_t chunk = next++; chunk < chunks; chunk = next++) {
+  ParallelForWith(chunks, [&] {
+    return [&, worker = HeadWorker<Exact>(p, exact, naive, result)](int64_t chunk) mutable {
       worker.Run(begins[chunk], begins[chunk + 1]);
-    }
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(chunks, 1));
-  std::vector<std::thread> pool;
-  for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
+    };
+  });
 }
 
 // Of Q, K and V that are given.

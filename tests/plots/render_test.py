@@ -440,6 +440,16 @@ class SummaryTest(unittest.TestCase):
         self.assertIn(f"{once[0]['base']}: more=2 + other", names)
         self.assertIn(f"{once[0]['base']} → {once[0]['candidate']}".replace(":", ": "), names)
 
+    def test_an_arm_that_is_judged_against_two_others_names_both(self):
+        data = make_summary.make_summary()
+        first = data["verdicts"][0]
+        longer = first["base"] + ":more=2"
+        for base in (first["base"], first["base"] + ":m"):
+            data["verdicts"].append(dict(first, base=base, candidate=longer))
+        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-2:]]
+        self.assertEqual(names, [f"{base} → {longer}".replace(":", ": ")
+                                 for base in (first["base"], first["base"] + ":m")])
+
     def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
         self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())
 

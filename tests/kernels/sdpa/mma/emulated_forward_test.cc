@@ -2,6 +2,7 @@
 // all variants: what can be known of them where there is no GPU.
 
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -28,38 +29,27 @@ constexpr Config kCore = {.mma_sync = 1,
                           .mma_cp_async_stages = 2,
                           .mma_exp = 1,
                           .mma_border_mask = 1};
-constexpr Config kSplitGroups = [] {
-  Config c = kCore;
-  c.mma_tile = 2;
-  c.mma_key_groups = 4;
-  c.mma_softmax_overlap = 1;
-  return c;
-}();
-constexpr Config kSquare = [] {
-  Config c = kCore;
-  c.mma_key_groups = 2;
-  c.mma_softmax_overlap = 1;
-  c.project_mma = 1;
-  return c;
-}();
-constexpr Config kSingle = [] {
-  Config c = kCore;
-  c.mma_cp_async_stages = 0;
-  c.project_mma = 1;
-  return c;
-}();
-constexpr Config kWide = [] {
-  Config c = kCore;
-  c.mma_q_registers = 0;
-  c.mma_tile = 1;
-  c.mma_lazy_rescale = 1;
-  c.mma_longest_first = 1;
-  return c;
-}();
-constexpr Config With(Config config, ToggleField toggle, int level) {
-  config.*toggle = level;
+struct Level {
+  ToggleField toggle;
+  int level;
+};
+constexpr Config With(Config config, std::initializer_list<Level> levels) {
+  for (const Level& level : levels) config.*level.toggle = level.level;
   return config;
 }
+
+constexpr Config kSplitGroups =
+    With(kCore,
+         {{&Config::mma_tile, 2}, {&Config::mma_key_groups, 4}, {&Config::mma_softmax_overlap, 1}});
+constexpr Config kSquare = With(
+    kCore,
+    {{&Config::mma_key_groups, 2}, {&Config::mma_softmax_overlap, 1}, {&Config::project_mma, 1}});
+constexpr Config kSingle =
+    With(kCore, {{&Config::mma_cp_async_stages, 0}, {&Config::project_mma, 1}});
+constexpr Config kWide = With(kCore, {{&Config::mma_q_registers, 0},
+                                      {&Config::mma_tile, 1},
+                                      {&Config::mma_lazy_rescale, 1},
+                                      {&Config::mma_longest_first, 1}});
 
 // What stands in front of attention in kernels of its own.
 enum class Front { kNothing, kLayernorm, kLayernormAndProduct, kNormalisingProduct };
@@ -166,32 +156,24 @@ constexpr Problem kGrouped = {1, 4, 1, 65, 97, 64, true};
 
 TEST(EmulatedForward, WithHeadsPackedIntoFullTilesAgreesWithTheReference) {
   ExpectRight<kGiven<kWide>>(kGrouped, InputKind::kNormal, Front::kNothing);
-  ExpectRight<kGiven<With(kWide, &Config::mma_pack_heads, 1)>>(kGrouped, InputKind::kNormal,
-                                                               Front::kNothing);
+  ExpectRight<kGiven<With(kWide, {{&Config::mma_pack_heads, 1}})>>(kGrouped, InputKind::kNormal,
+                                                                   Front::kNothing);
 }
 
 TEST(EmulatedForward, AsADependentLaunchAgreesWithTheReference) {
-  ExpectRight<kGiven<With(kSplitGroups, &Config::mma_dependent_launch, 1)>>(
+  ExpectRight<kGiven<With(kSplitGroups, {{&Config::mma_dependent_launch, 1}})>>(
       kGrouped, InputKind::kNormal, Front::kNothing);
 }
 
 // --- Decoding ---------------------------------------------------------------------------
 
-constexpr Config kDecode = [] {
-  Config c = kCore;
-  c.mma_tile = 3;
-  c.mma_key_groups = 2;
-  c.mma_cp_async_stages = 3;
-  c.mma_pack_heads = 1;
-  c.mma_split_kv = 1;
-  return c;
-}();
-constexpr Config kDecodeBulk = [] {
-  Config c = kDecode;
-  c.mma_smem_layout = 2;
-  c.mma_bulk_copy = 1;
-  return c;
-}();
+constexpr Config kDecode = With(kCore, {{&Config::mma_tile, 3},
+                                        {&Config::mma_key_groups, 2},
+                                        {&Config::mma_cp_async_stages, 3},
+                                        {&Config::mma_pack_heads, 1},
+                                        {&Config::mma_split_kv, 1}});
+constexpr Config kDecodeBulk =
+    With(kDecode, {{&Config::mma_smem_layout, 2}, {&Config::mma_bulk_copy, 1}});
 // 60 K/V tiles for at most 132 / 12 = 11 splits; 5 for one of three heads' two.
 constexpr Problem kLongKeys = {2, 24, 6, 1, 1911, 64, false};
 constexpr Problem kFewKeys = {1, 6, 3, 2, 131, 64, true};
@@ -204,16 +186,12 @@ TEST(EmulatedForward, SplitsKeysOverCtasAndJoinsThem) {
 }
 
 TEST(EmulatedForward, RefillsARingByBulkCopies) {
-  constexpr Config kBulk = [] {
-    Config c = kWide;
-    c.mma_smem_layout = 2;
-    c.mma_bulk_copy = 1;
-    return c;
-  }();
+  constexpr Config kBulk =
+      With(kWide, {{&Config::mma_smem_layout, 2}, {&Config::mma_bulk_copy, 1}});
   constexpr Problem kTiles = {1, 2, 1, 130, 333, 64, true};
   ExpectRight<kGiven<kBulk>>(kTiles, InputKind::kNormal, Front::kNothing);
-  ExpectRight<kGiven<With(kBulk, &Config::mma_key_groups, 2)>>(kTiles, InputKind::kNormal,
-                                                               Front::kNothing);
+  ExpectRight<kGiven<With(kBulk, {{&Config::mma_key_groups, 2}})>>(kTiles, InputKind::kNormal,
+                                                                   Front::kNothing);
 }
 
 // --- Behind a projection ---------------------------------------------------------------
@@ -229,16 +207,16 @@ TEST(EmulatedForward, ReadsTheRowsOfAProductAsItReadsTensors) {
 }
 
 TEST(EmulatedForward, ProjectsWhatEachCtaReads) {
-  constexpr Config kApart = With(kSingle, &Config::fuse_projection, 1);
-  constexpr Config kAll = With(kApart, &Config::fuse_layernorm, 1);
+  constexpr Config kApart = With(kSingle, {{&Config::fuse_projection, 1}});
+  constexpr Config kAll = With(kApart, {{&Config::fuse_layernorm, 1}});
   ExpectRight<kFromX<kApart>>(kRagged, InputKind::kNormal, Front::kLayernorm);
   ExpectRight<kFromX<kAll>>(kRagged, InputKind::kNormal, Front::kNothing);
   ExpectRight<kFromX<kAll>>(kShared, InputKind::kConstant, Front::kNothing);
 }
 
 TEST(EmulatedForward, ProjectsEachRowOnceInACluster) {
-  constexpr Config kApart = With(kSquare, &Config::fuse_projection, 2);
-  constexpr Config kAll = With(kApart, &Config::fuse_layernorm, 1);
+  constexpr Config kApart = With(kSquare, {{&Config::fuse_projection, 2}});
+  constexpr Config kAll = With(kApart, {{&Config::fuse_layernorm, 1}});
   ExpectRight<kFromX<kApart>>(kRagged, InputKind::kNormal, Front::kLayernorm);
   ExpectRight<kFromX<kAll>>(kRagged, InputKind::kNormal, Front::kNothing);
 }
@@ -247,7 +225,7 @@ TEST(EmulatedForward, ProjectsEachRowOnceInACluster) {
 
 // Without its cluster a CTA reads rows that nobody has projected yet.
 TEST(EmulatedForward, IsWrongWhereACtaDoesNotWaitForItsCluster) {
-  constexpr MmaShape kShape = kFromX<With(kSquare, &Config::fuse_projection, 2)>;
+  constexpr MmaShape kShape = kFromX<With(kSquare, {{&Config::fuse_projection, 2}})>;
   Problem problem = kRagged;
   problem.causal = false;
   const Inputs inputs = MakeInputs(problem, InputKind::kNormal, 3);
@@ -259,7 +237,7 @@ TEST(EmulatedForward, IsWrongWhereACtaDoesNotWaitForItsCluster) {
 TEST(EmulatedForward, IsWrongWithoutTheLayernorm) {
   const Inputs inputs = MakeInputs(kShared, InputKind::kNormal, 3);
   const Reference reference = ComputeReference(kShared, inputs);
-  EXPECT_FALSE(Judge<kFromX<With(kSingle, &Config::fuse_projection, 1)>>(
+  EXPECT_FALSE(Judge<kFromX<With(kSingle, {{&Config::fuse_projection, 1}})>>(
                    kShared, inputs, reference, Front::kNothing, kOrders[0])
                    .correct);
 }
