@@ -9,7 +9,8 @@
 //   hopper_bf16   the end of `hopper` in fp16 and in bf16, each beside its peers, and what it
 //                 gains from its schedule
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
-//                 two levels, and then O by the copy engine; or fewer exponentials by MUFU
+//                 two levels, and then O by the copy engine; or fewer exponentials by MUFU; or
+//                 without turns, or without overlap
 //
 // Included by designs.h, at its end.
 
@@ -179,6 +180,9 @@ inline Design HopperFp8Design() {
   const std::string exact = AddFp8(base, end, &design);
   AddLevel({&sdpa::Config::tma_store, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::wgmma_exp, 1}, exact, '+', &design);  // MUFU binds there
+  // What shorter products leave of what was made to hide softmax behind long ones.
+  AddLevel({&sdpa::Config::ping_pong, 0}, exact, '+', &design);
+  AddLevel({&sdpa::Config::softmax_overlap, 0}, exact, '+', &design);
   design.arms.push_back(
       {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
   AddFp8(static_base, static_end, &design);

@@ -450,6 +450,14 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
     EXPECT_FALSE(sdpa::MayBreak(exact.config));
     for (const DesignArm& arm : design.arms) EXPECT_NE(arm.base, one_level.name) << arm.name;
   }
+  const std::string exact = "hopper_end:wgmma_fp8+wgmma_fp8_two_level";
+  for (const std::string toggle : {"ping_pong", "softmax_overlap"}) {
+    const DesignArm& without = Arm(design, exact + "+" + toggle + "=0");
+    EXPECT_EQ(without.role, "without");
+    EXPECT_EQ(without.base, exact);
+    EXPECT_EQ(Differences(without.config, Arm(design, exact).config),
+              (std::set<std::string>{toggle}));
+  }
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.field != &sdpa::Config::wgmma_fp8 && row.field != &sdpa::Config::wgmma_fp8_two_level) {
       continue;

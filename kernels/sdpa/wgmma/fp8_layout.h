@@ -84,9 +84,9 @@ using bank_model::kRowBytes;
 // Where the row begins that a lane names to ldmatrix, in V as it came: (head_dim / 128, tile_n,
 // 128). `own` is LaneLoadByte.
 constexpr uint32_t LaneLoadByte(int lane) { return SwizzledChunk(lane, 0); }
-constexpr uint32_t LoadByte(uint32_t own, int key, int chunk, int tile_n) {
-  return (own ^ static_cast<uint32_t>(chunk % 8 * 16)) +
-         static_cast<uint32_t>((chunk / 8 * tile_n + key) * kRowBytes);
+constexpr uint32_t LoadByte(uint32_t own, int key, uint32_t chunk, int tile_n) {
+  return (own ^ chunk % 8 * 16) +
+         (chunk / 8 * static_cast<uint32_t>(tile_n) + static_cast<uint32_t>(key)) * kRowBytes;
 }
 
 // The column, of the block's 16, of row `row` of the first matrix of a pair or the second.
@@ -103,9 +103,9 @@ constexpr uint32_t LaneStoreByte(int lane) {
   const int matrix = lane / 8;
   return SwizzledChunk(StoredColumn(lane % 8, matrix % 2), matrix / 2);
 }
-constexpr uint32_t StoreByte(uint32_t own, int key, int chunk, int head_dim) {
+constexpr uint32_t StoreByte(uint32_t own, int key, uint32_t chunk, int head_dim) {
   return (own ^ static_cast<uint32_t>(key % kRowBytes)) +
-         static_cast<uint32_t>((key / kRowBytes * head_dim + chunk * 16) * kRowBytes);
+         (static_cast<uint32_t>(key / kRowBytes * head_dim) + chunk * 16) * kRowBytes;
 }
 
 }  // namespace warpledger::sdpa::fp8

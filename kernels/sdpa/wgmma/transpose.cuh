@@ -52,10 +52,12 @@ class VTransposer {
  private:
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kChunks = kShape.head_dim / 16;
-  static constexpr int kBlocks = kShape.tile_n / fp8::kKeysPerProduct * kChunks;
-  static_assert(kShape.tile_n % fp8::kKeysPerProduct == 0 && kShape.head_dim % 128 == 0);
+  static constexpr int kKeys = fp8::kKeysPerProduct;  // of a block
+  static_assert(kShape.tile_n % kKeys == 0 && kShape.head_dim % 128 == 0);
 
-  // The warp's share of a tile.
+  // The warp's share of a tile: every third chunk of columns with all its keys, so that where
+  // its blocks lie is known when this is compiled but for one number a chunk. With blocks dealt
+  // out one by one, uniform arithmetic on their addresses took longer than the products.
   __device__ void Transpose(uint32_t from, uint32_t to) const {
     const int lane = threadIdx.x % 32;
     const uint32_t first = fp8::FirstSelector(lane);
@@ -66,30 +68,29 @@ class VTransposer {
     // producer's registers. Loads first: the compiler keeps the order of what is written.
     constexpr int kAtOnce = 4;
 #pragma unroll 1
-    for (int first_block = warp_; first_block < kBlocks;
-         first_block += kAtOnce * kTransposingWarps) {
-      uint32_t keys[kAtOnce][4];
+    for (uint32_t chunk = warp_; chunk < kChunks; chunk += kTransposingWarps) {
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int block = first_block + i * kTransposingWarps;
-        if (block >= kBlocks) break;
-        const uint32_t at = fp8::LoadByte(load, FirstKey(block), block % kChunks, kShape.tile_n);
-        ptx::LdMatrixTransposed(keys[i], at);
-      }
+      for (int first_key = 0; first_key < kShape.tile_n; first_key += kAtOnce * kKeys) {
+        uint32_t keys[kAtOnce][4];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int block = first_block + i * kTransposingWarps;
-        if (block >= kBlocks) break;
-        const uint32_t at =
-            fp8::StoreByte(store, FirstKey(block), block % kChunks, kShape.head_dim);
-        ptx::StMatrix(at, __byte_perm(keys[i][0], keys[i][1], first),
-                      __byte_perm(keys[i][0], keys[i][1], second),
-                      __byte_perm(keys[i][2], keys[i][3], first),
-                      __byte_perm(keys[i][2], keys[i][3], second));
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int key = first_key + i * kKeys;
+          if (key >= kShape.tile_n) break;
+          ptx::LdMatrixTransposed(keys[i], fp8::LoadByte(load, key, chunk, kShape.tile_n));
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int key = first_key + i * kKeys;
+          if (key >= kShape.tile_n) break;
+          ptx::StMatrix(fp8::StoreByte(store, key, chunk, kShape.head_dim),
+                        __byte_perm(keys[i][0], keys[i][1], first),
+                        __byte_perm(keys[i][0], keys[i][1], second),
+                        __byte_perm(keys[i][2], keys[i][3], first),
+                        __byte_perm(keys[i][2], keys[i][3], second));
+        }
       }
     }
   }
-  __device__ static int FirstKey(int block) { return block / kChunks * fp8::kKeysPerProduct; }
 
   const WgmmaParams& p_;
   const uint32_t smem_;  // base of the tiles

@@ -146,7 +146,7 @@ TEST_P(WholeTile, ArrivesWithKeysAlongTheRowsInTheOrderOfTheirPositions) {
   }
   Bytes turned(static_cast<size_t>(key_blocks) * head_dim * kRowBytes);
   for (int key = 0; key < tile_n; key += kKeysPerProduct) {
-    for (int chunk = 0; chunk < head_dim / 16; ++chunk) {
+    for (uint32_t chunk = 0; chunk < static_cast<uint32_t>(head_dim / 16); ++chunk) {
       std::array<uint32_t, kWarpLanes> from;
       std::array<uint32_t, kWarpLanes> to;
       for (int lane = 0; lane < kWarpLanes; ++lane) {
