@@ -188,11 +188,10 @@ Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::Name
     profile.reason = std::string(launch.status().message());
   } else {
     profile.launch = *std::move(launch);
-    const sdpa::KernelInstance* instance = sdpa::FindInstance(variant.config, shape.problem);
-    if (instance != nullptr) {
-      profile.code_sha256 = CodeHash(codegen, sdpa::InstanceName(instance->config),
-                                     profile.launch.compute_capability);
-    }
+    const std::string instance = sdpa::InstanceName(
+        sdpa::Specialise(variant.config, shape.problem.head_dim, shape.problem.causal,
+                         shape.problem.dtype, shape.problem.embed_dim > 0));
+    profile.code_sha256 = CodeHash(codegen, instance, profile.launch.compute_capability);
   }
   return profile;
 }
