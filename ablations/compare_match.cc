@@ -93,7 +93,7 @@ std::string WhyBroken(const MatchedCell& cell) {
   return "";
 }
 
-std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model) {
+std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model, bool same_protocol) {
   for (const auto& [side, facts] : {std::pair("A", &*cell.a), std::pair("B", &*cell.b)}) {
     if (facts->n_processes < analysis::kMinProcesses) {
       return absl::StrCat(side, " has samples of ", facts->n_processes,
@@ -115,8 +115,9 @@ std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model) {
                         cell.a->n_power_capped, " of ", cell.a->n_samples, " samples, B in ",
                         cell.b->n_power_capped, " of ", cell.b->n_samples);
   }
-  // Between two kinds of GPU the clock is part of what is compared.
-  if (same_gpu_model && cell.a->sm_mhz && cell.b->sm_mhz) {
+  // Between two kinds of GPU the clock is part of what is compared; by two protocols it is
+  // not read alike.
+  if (same_gpu_model && same_protocol && cell.a->sm_mhz && cell.b->sm_mhz) {
     const double a = *cell.a->sm_mhz;
     const double b = *cell.b->sm_mhz;
     if (std::fabs(a - b) > analysis::kMaxClockDifference * std::min(a, b)) {
@@ -186,11 +187,12 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
       std::max(options.bootstrap_resamples,
                static_cast<int>(4 * static_cast<double>(family) / (1 - options.confidence)));
   const bool same_model = a.record.run.gpu.name == b.record.run.gpu.name;
+  const bool same_protocol = a.record.run.protocol_sha256 == b.record.run.protocol_sha256;
   for (MatchedCell& cell : cells) {
     cell.missing = WhyMissing(cell, a.record.run, b.record.run);
     cell.broken = WhyBroken(cell);
     if (!cell.missing.empty()) continue;
-    cell.unusable = WhyUnusable(cell, same_model);
+    cell.unusable = WhyUnusable(cell, same_model, same_protocol);
     cell.log_ratio.emplace(
         analysis::LogTimesByProcess(timings_a.at({cell.a->arm, cell.shape})),
         analysis::LogTimesByProcess(timings_b.at({cell.b->arm, cell.shape})),

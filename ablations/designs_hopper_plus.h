@@ -6,8 +6,7 @@
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //   hopper_lengths  the end of `hopper`, what it gains from its schedule, and the same chain:
 //                 few arms, to stand beside peers over many head dimensions and lengths
-//   hopper_bf16   the end of `hopper` in fp16 and in bf16, each beside its peers, and what it
-//                 gains from its schedule
+//   hopper_bf16   the same in fp16 and in bf16, at fewer head dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then O by the copy engine; or fewer exponentials by MUFU; or
 //                 without turns, or without overlap
@@ -141,6 +140,7 @@ inline Design HopperBf16Design() {
   Design design =
       HopperEndsDesign("hopper_bf16", "the Hopper kernel in fp16 and in bf16", {64, 128});
   design.dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16};
+  AddHopperPlusChain(end, &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }

@@ -73,7 +73,10 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
   }
   const analysis::PowerCap cap = analysis::FindPowerCap(claim.pairs);
   std::string reason = judgement.reason;
-  if (cap.Any()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", cap.Text());
+  const std::string conditions = cap.Any()            ? cap.Text()
+                                 : cap.ClocksDiffer() ? cap.ClocksText()
+                                                      : "";
+  if (!conditions.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", conditions);
   Json verdict = {{"toggle", arm.toggle},
                   {"design", index.run().design},
                   {"base", claim.base},

@@ -84,7 +84,9 @@ started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
 [[ ! -x $program ]] || beside "$kSharded" sharded "$program"
 beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
-beside isolation_gpu_test timeout 300 "$python" -B "$here/ablations/isolation_gpu_test.py" "$prefix/bin/warpledger"
+for name in isolation_gpu_test calibrate_gpu_test; do
+  beside "$name" timeout 300 "$python" -B "$here/ablations/$name.py" "$prefix/bin/warpledger"
+done
 for each in "${started[@]}"; do run "${each%%:*}" shown "${each%%:*}" "${each##*:}"; done
 echo "$passed passed, $failed failed"
 ((failed == 0))

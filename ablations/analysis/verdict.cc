@@ -10,6 +10,7 @@
 
 #include "ablations/analysis/quantile.h"
 #include "ablations/analysis/student_t.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace warpledger::analysis {
@@ -106,14 +107,10 @@ std::string WhyLaunchInvalid(const LaunchEvidence& launch) {
 
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   size_t throttled = 0;
-  std::vector<double> base_mhz;
-  std::vector<double> candidate_mhz;
   std::map<int, std::vector<double>> by_process;
   for (const Pair& pair : pairs) {
     if (pair.base.throttled || pair.candidate.throttled) ++throttled;
     if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
-      base_mhz.push_back(pair.base.sm_mhz);
-      candidate_mhz.push_back(pair.candidate.sm_mhz);
       by_process[pair.base.process].push_back((pair.base.sm_mhz + pair.candidate.sm_mhz) / 2);
     }
   }
@@ -126,14 +123,6 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
     return absl::StrFormat(
         "the power limit held one arm more than the other: base in %d, candidate in %d of %d pairs",
         cap.base, cap.candidate, cap.pairs);
-  }
-  if (!base_mhz.empty()) {
-    const double base = Median(base_mhz);
-    const double candidate = Median(candidate_mhz);
-    if (Differ(base, candidate)) {
-      return absl::StrFormat("the clocks differ: base ran at %.0f MHz, candidate at %.0f MHz", base,
-                             candidate);
-    }
   }
   // At the power limit the clock goes up and down all the time, for both arms of a pair.
   if (cap.base + cap.candidate >= cap.pairs) return "";
@@ -159,12 +148,19 @@ PowerCap FindPowerCap(absl::Span<const Pair> pairs) {
   return cap;
 }
 
+bool PowerCap::ClocksDiffer() const {
+  return base_mhz && candidate_mhz && Differ(*base_mhz, *candidate_mhz);
+}
+
+std::string PowerCap::ClocksText() const {
+  if (!base_mhz || !candidate_mhz) return "";
+  return absl::StrFormat("at %.0f MHz (base) and %.0f MHz (candidate)", *base_mhz, *candidate_mhz);
+}
+
 std::string PowerCap::Text() const {
   std::string text = absl::StrFormat("power-capped in %d (base) and %d (candidate) of %d pairs",
                                      base, candidate, pairs);
-  if (base_mhz && candidate_mhz) {
-    absl::StrAppendFormat(&text, ", at %.0f and %.0f MHz", *base_mhz, *candidate_mhz);
-  }
+  if (base_mhz && candidate_mhz) absl::StrAppend(&text, ", ", ClocksText());
   return text;
 }
 

@@ -46,8 +46,8 @@ enum class Verdict {
 
 const char* VerdictName(Verdict verdict);
 
-// Between base and candidate, and between the first and the last third of a
-// process's blocks.
+// Between the first and the last third of a process's blocks; and beyond which clocks are
+// said to differ.
 inline constexpr double kMaxClockDifference = 0.02;
 inline constexpr int kMinProcesses = 2;
 // Between the shares of their samples in which base and candidate ran under the
@@ -99,7 +99,12 @@ struct PowerCap {
   std::optional<double> candidate_mhz;
 
   bool Any() const { return base > 0 || candidate > 0; }
-  // "power-capped in 70 (base) and 71 (candidate) of 72 pairs, at 1410 and 1408 MHz".
+  // Further apart than kMaxClockDifference. Both arms are in every block, in random order, so
+  // the kernels themselves make it so: tensor cores lower the clock (decisions/0019).
+  bool ClocksDiffer() const;
+  // "at 1978 MHz (base) and 1802 MHz (candidate)".
+  std::string ClocksText() const;
+  // "power-capped in 70 (base) and 71 (candidate) of 72 pairs, " and ClocksText().
   std::string Text() const;
 };
 PowerCap FindPowerCap(absl::Span<const Pair> pairs);

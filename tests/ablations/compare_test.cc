@@ -151,6 +151,11 @@ TEST(CompareTest, ThrottlingAndOtherClocksLeaveNothingToTell) {
   EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
   EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("A ran at 1980 MHz, B at 1700 MHz"));
 
+  // Another protocol reads it in another way.
+  slow.run.protocol_sha256 = "another";
+  EXPECT_EQ(CellOf(ComparisonOf(ExampleRecord(1), slow), kTiling, "small")["outcome"], "SAME");
+  slow.run.protocol_sha256 = ExampleRecord(1).run.protocol_sha256;
+
   // Of another kind of GPU, the clock is part of what is compared.
   slow.run.gpu.name = "NVIDIA L4";
   cell = CellOf(ComparisonOf(ExampleRecord(1), slow), kTiling, "small");

@@ -19,6 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kScalarUs = 100;
 constexpr double kTilingUs = 125;   // 0.80x
@@ -442,10 +443,15 @@ TEST(SummarizeTest, APowerLimitOfBothArmsMarksAVerdictAndThatOfOneArmMakesItInva
   EXPECT_FALSE(VerdictOn(summary, "wmma_qk", "small").contains("power_capped"));
 }
 
-TEST(SummarizeTest, UnequalClocksMakeAVerdictInvalid) {
+TEST(SummarizeTest, AVerdictNamesClocksThatItsKernelsSetApart) {
   Record record = ExampleRecord();
   ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.sm_mhz = 1500; });
-  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("; at 1980 MHz (base) and 1500 MHz (candidate)"));
+  EXPECT_THAT(VerdictOn(SummaryOf(record), "wmma_qk", "small")["reason"].get<std::string>(),
+              Not(HasSubstr("MHz")));
 }
 
 TEST(SummarizeTest, AStepWithoutSamplesIsInconclusive) {
