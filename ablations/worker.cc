@@ -87,7 +87,6 @@ class Worker {
     if (!timer.ok()) return timer.status();
     timer_ = *std::move(timer);
     l2_bytes_ = device->l2_bytes;
-    RETURN_IF_ERROR(SetL2Aside());
     for (const sdpa::NamedShape& shape : *shapes) {
       if (absl::Status status = RunShape(shape); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(Text(shape.name), ": ", status.message()));
@@ -111,11 +110,12 @@ class Worker {
   // What is not the arm's fault (no memory, no GPU) is returned.
   template <typename Step>
   auto Take(const TimedArm& arm, std::string_view shape, const std::string& doing,
-            SdpaRunner* runner, Step step) const -> decltype(step()) {
+            SdpaRunner* runner, Step step) -> decltype(step()) {
     const nlohmann::ordered_json what = {
         {"arm", arm.name}, {"shape", std::string(shape)}, {"doing", doing}};
     Print({{"running", what}});
     if (runner != nullptr) runner->PlantFault(arm.fault);
+    RETURN_IF_ERROR(SetL2AsideFor(arm));
     auto result = step();
     const absl::Status status = StatusOf(result);
     if (status.ok() || arm.instance == nullptr || absl::IsResourceExhausted(status) ||
@@ -134,21 +134,20 @@ class Worker {
     return result.status();
   }
 
-  // The same for all arms of a design in which one has a persisting window, so that the
-  // window alone tells them apart.
-  absl::Status SetL2Aside() const {
-    const bool wanted = std::any_of(design_.arms.begin(), design_.arms.end(), [](const auto& arm) {
-      return arm.config.l2_persisting_kv != 0;
-    });
-    if (!wanted) return absl::OkStatus();
+  // As much of L2 as can be for an arm whose K and V persist in it, and nothing for any other:
+  // what is set aside is missing to everything else (reports/decisions/0017).
+  absl::Status SetL2AsideFor(const TimedArm& arm) {
+    const bool wanted = arm.config.l2_persisting_kv != 0;
+    if (wanted == l2_is_set_aside_) return absl::OkStatus();
     int device = 0;
     int most = 0;
     RETURN_IF_CUDA_ERROR(cudaGetDevice(&device), "asking for the device");
     RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, device),
                          "asking for how much of L2 may persist");
     RETURN_IF_CUDA_ERROR(
-        cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, static_cast<size_t>(most)),
+        cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, wanted ? static_cast<size_t>(most) : 0),
         "setting a part of L2 aside");
+    l2_is_set_aside_ = wanted;
     return absl::OkStatus();
   }
 
@@ -303,7 +302,7 @@ class Worker {
   }
 
   absl::Status CheckOtherInputs(const sdpa::NamedShape& shape, uint64_t shape_seed,
-                                const std::vector<TimedArm>& arms) const {
+                                const std::vector<TimedArm>& arms) {
     for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
       if (kind.kind == sdpa::InputKind::kNormal) continue;
       Idle();
@@ -446,6 +445,7 @@ class Worker {
   std::optional<NvmlDevice> nvml_;
   std::optional<harness::GraphTimer> timer_;
   int64_t l2_bytes_ = 0;
+  bool l2_is_set_aside_ = false;
 };
 
 }  // namespace
