@@ -48,7 +48,7 @@ std::string PlanText(const CalibrationPlan& plan) {
   std::string text = absl::StrCat(
       "calibrate:", plan.variant, ";processes=", plan.trial_processes, ";family=", plan.family_size,
       ";nulls=", plan.null_arms,
-      plan.aa_family > 0 ? absl::StrCat(";aa_family=", plan.aa_family) : "", ";plants=");
+      plan.aa_family != 2 ? absl::StrCat(";aa_family=", plan.aa_family) : "", ";plants=");
   for (const Plant& plant : plan.plants) {
     absl::StrAppend(&text, &plant == plan.plants.data() ? "" : ",", plant.percent, "%x", plant.arms,
                     "@", plant.cycles);
@@ -63,9 +63,7 @@ absl::Status CheckPlan(const CalibrationPlan& plan) {
   if (plan.null_arms < 2 || plan.null_arms % 2 != 0) {
     return refuse(plan.null_arms, " null arms, which are no pairs");
   }
-  if (plan.aa_family > 0 && plan.null_arms / 2 % plan.aa_family != 0) {
-    return refuse(plan.null_arms / 2, " A/A trials make no families of ", plan.aa_family);
-  }
+  if (plan.aa_family < 1) return refuse("A/A families of ", plan.aa_family, " trials");
   int64_t arms = plan.null_arms;
   std::set<std::string> sizes;  // as the names of arms print them
   for (const Plant& plant : plan.plants) {

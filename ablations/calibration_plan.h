@@ -45,7 +45,7 @@ struct CalibrationPlan {
   int trial_processes = 5;
   int family_size = 1;  // the family that a planted trial is judged in
   int null_arms = 2;    // even
-  int aa_family = 0;    // A/A trials of a group that are judged as one family; 0: all of them
+  int aa_family = 2;    // A/A trials that are judged as one family, as a run's controls are
   std::vector<Plant> plants;
 
   friend bool operator==(const CalibrationPlan&, const CalibrationPlan&) = default;
@@ -62,8 +62,8 @@ inline constexpr int kMostCalibrationArms = 10'000;
 // many, share a null arm within one size, or share a name.
 absl::Status CheckPlan(const CalibrationPlan& plan);
 
-// "calibrate:kv_tiling;processes=5;family=35;nulls=40;plants=2%x10@40000", and with
-// A/A families of two ";aa_family=2" before the plants.
+// "calibrate:kv_tiling;processes=5;family=35;nulls=40;plants=2%x10@40000", and with A/A
+// families of another size ";aa_family=4" before the plants.
 std::string PlanText(const CalibrationPlan& plan);
 absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text);
 

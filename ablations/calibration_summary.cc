@@ -217,14 +217,17 @@ class CalibrationSummarizer {
     return trials;
   }
 
-  int FamilySize() const { return plan_.aa_family > 0 ? plan_.aa_family : plan_.null_arms / 2; }
-
-  // Of the A/A trials, which stand group after group.
+  // Of the A/A trials, which stand group after group; the last of a group takes the rest.
   std::vector<absl::Span<Trial>> Families(std::vector<Trial>& trials) const {
+    const auto most = static_cast<size_t>(plan_.aa_family);
     std::vector<absl::Span<Trial>> families;
-    const auto size = static_cast<size_t>(FamilySize());
-    for (size_t i = 0; i < trials.size(); i += size) {
-      families.push_back(absl::MakeSpan(trials).subspan(i, size));
+    for (size_t begin = 0; begin < trials.size(); begin += families.back().size()) {
+      size_t size = 1;
+      while (size < most && begin + size < trials.size() &&
+             trials[begin + size].group == trials[begin].group) {
+        ++size;
+      }
+      families.push_back(absl::MakeSpan(trials).subspan(begin, size));
     }
     return families;
   }
@@ -264,7 +267,7 @@ class CalibrationSummarizer {
             {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
             {"false_verdicts_in_family",
              RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
-            {"family_size", FamilySize()},
+            {"family_size", plan_.aa_family},
             {"families_with_false_verdict",
              Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
             {"intervals_holding_truth",

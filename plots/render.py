@@ -59,6 +59,8 @@ def design_figures(summary):
         for shape in summary.shape_names():
             out[f"hopper_small_ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
     if summary.design != "ladder":
+        if not summary.verdicts:  # controls alone, to stand beside peers
+            return out
         out[f"{summary.design}_effects"] = lambda: effects.draw(summary)
         out[f"{summary.design}_matrix"] = lambda: matrix.draw(summary)
         return out

@@ -75,6 +75,23 @@ std::string TargetTable(const Json& summary) {
   return table.ToMarkdown();
 }
 
+// What calibrations of this kind of GPU say together of A/A families, where there are several.
+std::string PooledSentence(const Json& summary, const PooledFamilies& pooled) {
+  if (pooled.runs.empty()) return "";
+  std::string runs;
+  for (const std::string& run : pooled.runs) Append(&runs, runs.empty() ? "" : ", ", Code(run));
+  double limit = 0;
+  for (const Json& target : summary.at("targets")) {
+    if (target.at("name") == "aa_family") limit = target.at("limit").get<double>();
+  }
+  return Cat("\nTogether with ", runs, ": **", pooled.with_false_verdict, " of ", pooled.of,
+             "** families of identical arms have a false verdict, at most ",
+             Percent(100 * pooled.bound, 2), " at a one-sided 95%: the limit of ",
+             Percent(100 * limit, 0), " is ",
+             pooled.bound <= limit ? "**shown** by all of them" : "not shown by them either",
+             ".\n");
+}
+
 std::string PowerTable(const Json& summary) {
   Table table({{"slow-down, aimed at", Table::Align::kRight},
                {"achieved", Table::Align::kRight},
@@ -155,8 +172,8 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
          "How often does the ledger say something false, and what does it overlook? Here the "
          "truth is known: the same kernel under many names, some of them slowed by a known "
          "delay, sampled and judged as any run is. What that leaves out: [below](#",
-         kRunToRunAnchor, ").\n\n", TargetTable(summary), "\n![Power, A/A ratios and p-values](",
-         options.picture_prefix, "calibration.svg)\n\n");
+         kRunToRunAnchor, ").\n\n", TargetTable(summary), PooledSentence(summary, runs.families),
+         "\n![Power, A/A ratios and p-values](", options.picture_prefix, "calibration.svg)\n\n");
 
   Append(&out, "## Identical arms (A/A)\n\n", Count(CountOf(aa.at("trials")), "trial"), " of `",
          summary.at("variant").get<std::string>(), "` at `", shape, "` against itself (",

@@ -260,7 +260,10 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
     Append(&out, "What each toggle did at ", Code(main.name), ":\n\n",
            VerdictSentences(summary, main), "\n", ControlSentence(summary), "\n");
   }
-  Append(&out, "\n## How to read it\n\n", Explanation(summary), "\n## Pictures\n\n");
+  Append(&out, "\n## How to read it\n\n", Explanation(summary));
+  // A design of controls alone, made to stand beside peers, has no effect to draw.
+  if (summary.verdicts.empty()) return out;
+  out += "\n## Pictures\n\n";
   if (IsFactorial(summary)) {
     for (const Shape* shape : ShapesMainFirst(summary)) {
       if (!AttributionAt(summary, *shape)[0]->total_log) continue;

@@ -30,9 +30,18 @@ struct CalibratedNoise {
 };
 
 // Summaries of other records of the same GPU.
+// Families of identical arms of several calibrations together.
+struct PooledFamilies {
+  std::vector<std::string> runs;  // of all but the page's own calibration
+  int64_t with_false_verdict = 0;
+  int64_t of = 0;
+  double bound = 1;  // one-sided, at 95%
+};
+
 struct OtherRuns {
   std::vector<Summary> summaries;
   double gate_tolerance = 0;  // that `warpledger gate` has by default, as a fraction
+  PooledFamilies families = {};
 };
 
 inline constexpr std::string_view kRunToRunAnchor = "what-it-does-not-cover";

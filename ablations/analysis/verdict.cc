@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,8 +109,10 @@ std::string WhyLaunchInvalid(const LaunchEvidence& launch) {
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
   size_t throttled = 0;
   std::map<int, std::vector<double>> by_process;
+  std::set<int> capped;  // processes that met the power limit
   for (const Pair& pair : pairs) {
     if (pair.base.throttled || pair.candidate.throttled) ++throttled;
+    if (pair.base.power_capped || pair.candidate.power_capped) capped.insert(pair.base.process);
     if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
       by_process[pair.base.process].push_back((pair.base.sm_mhz + pair.candidate.sm_mhz) / 2);
     }
@@ -124,9 +127,9 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
         "the power limit held one arm more than the other: base in %d, candidate in %d of %d pairs",
         cap.base, cap.candidate, cap.pairs);
   }
-  // At the power limit the clock goes up and down all the time, for both arms of a pair.
-  if (cap.base + cap.candidate >= cap.pairs) return "";
   for (const auto& [process, mhz] : by_process) {
+    // At the power limit the clock goes up and down all the time, for both arms of a pair.
+    if (capped.contains(process)) continue;
     if (std::string why = WhyDrifting(process, mhz); !why.empty()) return why;
   }
   return "";

@@ -94,12 +94,13 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> /*arguments*/
   options.silence_limit_s = absl::GetFlag(FLAGS_silence_limit_s);
   const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
   if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
-      options.blocks < 1 || options.plan.aa_family < 0 || !replay_is_a_time ||
+      options.blocks < 1 || options.plan.aa_family < 1 || !replay_is_a_time ||
       options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--aa_pairs, --groups, --blocks, --replay_us and --silence_limit_s must be positive, "
-        "--processes at least 2, --aa_family not below 0, --max_launches at least ",
-        ablations::kInputSets));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--aa_pairs, --aa_family, --groups, --blocks, --replay_us and "
+                     "--silence_limit_s must be positive, "
+                     "--processes at least 2, --max_launches at least ",
+                     ablations::kInputSets));
   }
   if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||
       options.blocks > ablations::kMostBlocks) {

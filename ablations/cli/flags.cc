@@ -12,8 +12,7 @@ ABSL_FLAG(std::string, shapes, "ladder",
 ABSL_FLAG(std::string, shape, "mission_b", "the one shape to calibrate on");
 ABSL_FLAG(int, aa_pairs, 30, "pairs of identical arms in each block");
 ABSL_FLAG(int, aa_family, 2,
-          "pairs of identical arms that are judged as one family; 2 as a run's controls are, 0 for "
-          "all of a group");
+          "pairs of identical arms that are judged as one family; 2 as a run's controls are");
 ABSL_FLAG(int, groups, 10,
           "how often the processes of a trial are started: each group is one trial of every pair");
 ABSL_FLAG(std::string, plants, "0.5%x4,1%x4,2%x10,5%x3",

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "ablations/analysis/proportion.h"
 #include "ablations/calibration_summary.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/find_micro.h"
@@ -68,10 +69,26 @@ bool IsCalibration(const nlohmann::ordered_json& summary) {
   return summary["design"] == ablations::kCalibrateDesign;
 }
 
+// Adds the A/A families of another calibration's summary; nothing where it has none.
+void AddFamilies(const nlohmann::ordered_json& other, report::PooledFamilies* pooled) {
+  const nlohmann::ordered_json::json_pointer at("/aa/families_with_false_verdict");
+  if (!other.contains(at) || !other.contains("run_id") || !other["run_id"].is_string()) return;
+  const nlohmann::ordered_json& rate = other[at];
+  const auto is_count = [&](const char* key) {
+    return rate.is_object() && rate.contains(key) && rate[key].is_number_unsigned() &&
+           rate[key] <= 1'000'000;
+  };
+  if (!is_count("count") || !is_count("of") || rate["count"] > rate["of"]) return;
+  pooled->with_false_verdict += rate["count"].get<int64_t>();
+  pooled->of += rate["of"].get<int64_t>();
+  pooled->runs.push_back(other["run_id"].get<std::string>());
+}
+
 // The summaries of the records of its cache mode that lie beside the calibration at `dir`: what
 // was judged before. One that can't be read is no reason to withhold the calibration's page.
 report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
-  report::OtherRuns out = {.summaries = {}, .gate_tolerance = ablations::GateOptions{}.tolerance};
+  report::OtherRuns out;
+  out.gate_tolerance = ablations::GateOptions{}.tolerance;
   std::error_code ignored;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(
@@ -83,7 +100,11 @@ report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_jso
     const absl::StatusOr<std::string> text = ablations::ReadFile(file.string());
     if (!text.ok()) continue;
     const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
-    if (!json.ok() || !json->is_object() || !json->contains("design") || IsCalibration(*json)) {
+    if (!json.ok() || !json->is_object() || !json->contains("design")) continue;
+    if (IsCalibration(*json)) {
+      const bool another = json->contains("run_id") && (*json)["run_id"] != calibration["run_id"];
+      const bool same_gpu = json->contains("gpu") && (*json)["gpu"] == calibration["gpu"];
+      if (another && same_gpu) AddFamilies(*json, &out.families);
       continue;
     }
     absl::StatusOr<report::Summary> summary = report::ParseSummary(*json);
@@ -94,6 +115,15 @@ report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_jso
                summary->provenance.cache == calibration["provenance"]["cache"]) {
       out.summaries.push_back(*std::move(summary));
     }
+  }
+  report::PooledFamilies& pooled = out.families;
+  if (!pooled.runs.empty()) {
+    const nlohmann::ordered_json& own = calibration["aa"]["families_with_false_verdict"];
+    pooled.with_false_verdict += own["count"].get<int64_t>();
+    pooled.of += own["of"].get<int64_t>();
+    pooled.bound = analysis::ClopperPearson(static_cast<int>(pooled.with_false_verdict),
+                                            static_cast<int>(pooled.of), 0.90)
+                       .high;
   }
   return out;
 }

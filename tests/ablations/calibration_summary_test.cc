@@ -13,6 +13,7 @@ namespace warpledger::ablations {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
 constexpr int kGroups = 3;
@@ -106,6 +107,9 @@ TEST(CalibrationSummaryTest, TheTrialsOfAGroupMakeFamiliesOfTheSizeThatThePlanNa
   EXPECT_EQ(aa["family_size"], 1);
   EXPECT_EQ(aa["families_with_false_verdict"]["of"], 2 * kGroups);
   EXPECT_EQ(aa["families_with_false_verdict"]["count"], kGroups);
+  // Two A/A pairs of a group are no more than one family, whatever the size.
+  record.header.plan.aa_family = 5;
+  EXPECT_EQ(SummaryOf(record)["aa"]["families_with_false_verdict"]["of"], kGroups);
 }
 
 // Holm's correction is that of the family: a trial which passes alone need not with others.
@@ -177,6 +181,13 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
   const Json summary = SummaryOf(Example());
   EXPECT_EQ(summary.dump(), SummaryOf(Example()).dump());
   const auto page = report::RenderCalibration(summary, {.picture_prefix = "plots/"});
+  report::OtherRuns others;
+  others.families = {.runs = {"calibrate-a"}, .with_false_verdict = 0, .of = 400, .bound = 0.0075};
+  EXPECT_THAT(*report::RenderCalibration(summary, {}, others),
+              HasSubstr("Together with `calibrate-a`: **0 of 400** families of identical arms have "
+                        "a false verdict, at most 0.75% at a one-sided 95%: the limit of 1% is "
+                        "**shown**"));
+  EXPECT_THAT(*page, Not(HasSubstr("Together with")));
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_THAT(*page, HasSubstr("plots/calibration.svg"));
   EXPECT_THAT(*page, HasSubstr("0 of 6 (0.0%"));

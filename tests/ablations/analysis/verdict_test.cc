@@ -336,12 +336,14 @@ TEST(VerdictTest, UnderThePowerLimitDriftIsCommonToBothArms) {
     drifting[i].base.sm_mhz = drifting[i].candidate.sm_mhz = 1500 - 2.0 * i;
   }
   EXPECT_THAT(WhyConditionsInvalid(drifting), IsEmpty());
-  // Half of all samples, of both arms together, make it the power limit's doing.
-  for (int i = 0; i < 72; ++i) drifting[i].base.power_capped = i < 45;
-  for (int i = 0; i < 72; ++i) drifting[i].candidate.power_capped = i < 27;
+  // One sample at the limit makes the process's drift the limit's doing, and no other's.
+  for (int i = 0; i < 72; ++i) {
+    drifting[i].base.power_capped = false;
+    drifting[i].candidate.power_capped = i == 60;
+  }
   EXPECT_THAT(WhyConditionsInvalid(drifting), IsEmpty());
-  drifting[0].base.power_capped = false;
-  EXPECT_THAT(WhyConditionsInvalid(drifting), HasSubstr("the clocks drift"));
+  for (int i = 0; i < 72; ++i) drifting[i].base.process = drifting[i].candidate.process = i / 36;
+  EXPECT_THAT(WhyConditionsInvalid(drifting), HasSubstr("the clocks drift: process 0"));
 }
 
 TEST(VerdictTest, HeatUnderThePowerLimitIsStillThrottling) {
