@@ -24,7 +24,7 @@ namespace warpledger::ablations {
 // "sp_reuse", and "tile_m=64" where there is more than one on-level.
 inline std::string LevelName(const sdpa::ToggleRow& row, int level) {
   std::string name(row.id);
-  if (row.levels.count == 2) return name;
+  if (row.levels.count == 2 && level != 0) return name;
   name += '=';
   name += std::to_string(level);
   return name;

@@ -112,21 +112,6 @@ TEST(CalibrationSummaryTest, TheTrialsOfAGroupMakeFamiliesOfTheSizeThatThePlanNa
   EXPECT_EQ(SummaryOf(record)["aa"]["families_with_false_verdict"]["of"], kGroups);
 }
 
-// Holm's correction is that of the family: a trial which passes alone need not with others.
-TEST(CalibrationSummaryTest, ASmallerFamilyIsCorrectedForLess) {
-  int flips = 0;
-  for (double slower = 1.000; slower < 1.02 && flips == 0; slower += 0.00005) {
-    CalibrationRecord record = Example();
-    for (CalibrationBlock& block : record.blocks) block.us[1] *= slower;
-    const auto of_families = [&](int size) {
-      record.header.plan.aa_family = size;
-      return SummaryOf(record)["trials"][0]["verdict_in_family"];
-    };
-    flips += of_families(1) != of_families(2);
-  }
-  EXPECT_GT(flips, 0);
-}
-
 TEST(CalibrationSummaryTest, AllPlantedIntervalsAreCountedTogetherAndHeldAgainstTheirConfidence) {
   const Json summary = SummaryOf(Example());
   const Json& held = summary["planted_intervals"];

@@ -62,6 +62,10 @@ Json KeptArms(const Json& run) {
     needed.insert(arm["name"]);
     needed.insert(arm["base"]);
   }
+  // Some designs have controls alone beside what they are held against.
+  for (const Json& arm : run["arms"]) {
+    if (steps == 0 && arm["role"] == ablations::kRoleBase) needed.insert(arm["name"]);
+  }
   Json kept = Json::array();
   Json last;
   bool has_peer = false;

@@ -71,13 +71,13 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for shard in range(3):
             self.assertIn(f"shard {shard} of 3", done.stdout)
-        self.assertIn("4 passed, 0 failed", done.stdout)
+        self.assertIn("5 passed, 0 failed", done.stdout)
 
     def test_one_part_that_fails_fails_it(self):
         done = self.gpu_tests("1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: forward_gpu_test", done.stdout)
-        self.assertIn("3 passed, 1 failed", done.stdout)
+        self.assertIn("4 passed, 1 failed", done.stdout)
 
 
 if __name__ == "__main__":

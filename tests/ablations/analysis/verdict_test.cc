@@ -316,7 +316,8 @@ TEST(VerdictTest, APowerLimitThatBothArmsShareIsValidAndMarkedWithBothClocks) {
   const PowerCap cap = FindPowerCap(pairs);
   EXPECT_TRUE(cap.Any());
   EXPECT_EQ(cap.Text(),
-            "power-capped in 70 (base) and 72 (candidate) of 72 pairs, at 1410 and 1408 MHz");
+            "power-capped in 70 (base) and 72 (candidate) of 72 pairs, at 1410 MHz (base) and "
+            "1408 MHz (candidate)");
 }
 
 TEST(VerdictTest, APowerLimitThatHeldOneArmMoreThanAQuarterMoreIsInvalid) {
