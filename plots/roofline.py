@@ -15,11 +15,18 @@ _TABLE_IN = 3.1  # the numbers' names, right of the axes
 _NUMBER_PT = 11
 
 
-def _finding(points, peak):
-    best = max(points, key=lambda point: point["flop_per_s"])
+def _finding(points, compute, bandwidth):
+    def roof(point):
+        return min([max(compute.values(), default=math.inf),
+                    *(rate * point["flop_per_l2_byte"] for rate in bandwidth.values())])
+
+    best = max(points, key=lambda point: point["flop_per_s"] / roof(point) if
+               math.isfinite(roof(point)) else point["flop_per_s"])
     text = (f"{profile.short(best['variant'])} comes closest to the roof: "
             f"{significant(best['flop_per_s'] / 1e12, 3)} TFLOP/s at {best['shape']}")
-    return f"{text}, {best['flop_per_s'] / peak:.0%} of the tensor cores' peak" if peak else text
+    if not math.isfinite(roof(best)):
+        return text
+    return f"{text}, {best['flop_per_s'] / roof(best):.0%} of what it allows there"
 
 
 # Where a number may stand around its mark, in points, nearest first.
@@ -61,12 +68,11 @@ def draw(summary):
     compute = {name: rate for name, (rate, of) in summary.ceilings.items() if of == "flop"}
     bandwidth = {name: rate for name, (rate, of) in summary.ceilings.items()
                  if of == "bytes" and name == "L2"}
-    peak = compute.get("wgmma")
 
     style.apply()
     figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
-        figure, _finding(points, peak),
+        figure, _finding(points, compute, bandwidth),
         f"{summary.gpu} · L2 traffic: Nsight Compute {summary.ncu}, one launch · times: records of "
         f"samples of the same machine code · roofs: microbenchmarks · {summary.date}")
     left = style.MARGIN_IN + 0.85
@@ -128,13 +134,14 @@ def draw(summary):
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value / 1e12:g} T"))
     height = figure.get_size_inches()[1]
+    y = _AXIS_IN + _AXES_IN - 0.1
     for i, variant in enumerate(variants):
-        figure.text((left + width + 0.3) / style.WIDTH_IN,
-                    (_AXIS_IN + _AXES_IN - 0.1 - i * 0.31) / height,
+        lines = style.wrap_name(figure, profile.short(variant), style.TICK_PT, _TABLE_IN - 0.65)
+        figure.text((left + width + 0.3) / style.WIDTH_IN, y / height,
                     f"{i + 1}", ha="left", va="top", fontsize=style.TICK_PT, fontweight="bold")
-        figure.text((left + width + 0.65) / style.WIDTH_IN,
-                    (_AXIS_IN + _AXES_IN - 0.1 - i * 0.31) / height,
-                    profile.short(variant), ha="left", va="top", fontsize=style.TICK_PT)
+        figure.text((left + width + 0.65) / style.WIDTH_IN, y / height, "\n".join(lines),
+                    ha="left", va="top", fontsize=style.TICK_PT, linespacing=1.2)
+        y -= 0.31 + 0.22 * (len(lines) - 1)
     handles = [Line2D([], [], label=shape,
                       **style.mark_arguments(style.SERIES[i % len(style.SERIES)][1],
                                              style.SERIES[i % len(style.SERIES)][0], True))

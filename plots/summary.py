@@ -133,6 +133,7 @@ class Summary:
         for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             shape[key] = _field(j, path, key, int)
         shape["flops"] = _field(j, path, "flops", _NUMBER)
+        shape["dtype"] = _field(j, path, "dtype", str) if "dtype" in j else "fp16"
         return shape
 
     def _verdict(self, j, path):
@@ -277,7 +278,7 @@ def describe(shape):
         heads += f" ({shape['heads_kv']} K/V)"
     causal = ", causal" if shape["causal"] else ""
     return (f"batch {shape['batch']}, {heads}, {shape['seq_q']} queries × {shape['seq_kv']} keys, "
-            f"head_dim {shape['head_dim']}{causal}, {shape.get('dtype', 'fp16')}")
+            f"head_dim {shape['head_dim']}{causal}, {shape['dtype']}")
 
 
 def significant(value, digits):

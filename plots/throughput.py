@@ -134,9 +134,11 @@ def draw(*summaries):
     figure, grid = plt.subplots(len(masks), len(dims), figsize=(style.WIDTH_IN, 5), squeeze=False)
     dates = " and ".join(sorted({summary.date for summary in summaries}))
     caches = " and ".join(dict.fromkeys(summary.cache for summary in summaries))
+    dtypes = " and ".join(dict.fromkeys(shape["dtype"] for summary in summaries
+                                        for shape in summary.shapes))
     heading = style.Heading(
         figure, _finding(curves),
-        f"{gpus[0]} · fp16, forward · FLOP of the keys that the mask shows · as many tokens at "
+        f"{gpus[0]} · {dtypes}, forward · FLOP of the keys that the mask shows · as many tokens at "
         f"every length · {caches} L2 · {dates}")
     left, axis_in, legend_in, title_in = style.MARGIN_IN + 0.75, 0.65, 0.5, 0.35
     width = (style.WIDTH_IN - style.MARGIN_IN - left - _GAP_IN * (len(dims) - 1)) / len(dims)

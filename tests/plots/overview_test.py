@@ -128,6 +128,24 @@ class OverviewTest(FigureTest):
                                  p50_us=100.0 * 1.01 ** i) for i in range(14)]
         self.assert_readable(roofline.draw(ProfileSummary(data)))
 
+    def test_the_rooflines_title_is_of_the_roof_above_the_point(self):
+        data = profiles()
+        data["profiles"] = data["profiles"][:1]
+        summary = ProfileSummary(data)
+        point = summary.launches[0]
+        rates = {of: max(rate for rate, kind in summary.ceilings.values() if kind == of)
+                 for of in ("flop", "bytes")}
+        roof = min(rates["flop"], rates["bytes"] * point["flop_per_l2_byte"])
+        title = roofline.draw(summary).texts[-2].get_text().replace("\n", " ")
+        self.assertIn(f"{point['flop_per_s'] / roof:.0%} of what it allows there", title)
+
+    def test_long_names_beside_the_roofline_are_broken_into_lines(self):
+        data = profiles()
+        long = "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+mma_bulk_copy"
+        for launch in data["profiles"]:
+            launch["variant"] = long
+        self.assert_readable(roofline.draw(ProfileSummary(data)))
+
     def test_without_times_there_is_no_roofline_but_there_are_stalls(self):
         data = profiles()
         for launch in data["profiles"]:

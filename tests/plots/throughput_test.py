@@ -61,6 +61,13 @@ class ThroughputTest(FigureTest):
         title = throughput.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
         self.assertIn("2.00× the best peer over 3 cells (geometric mean), 0.500× to 8.00×", title)
 
+    def test_the_subtitle_names_the_dtypes_of_the_shapes(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        self.assertIn("· fp16, forward ·", throughput.draw(Summary(data)).texts[-1].get_text())
+        for shape in data["shapes"]:
+            shape["dtype"] = "bf16"
+        self.assertIn("· bf16, forward ·", throughput.draw(Summary(data)).texts[-1].get_text())
+
     def test_without_peers_the_title_names_the_highest_rate(self):
         data = make_grid()
         data["peers"] = []
