@@ -100,6 +100,16 @@ TEST(RenderReportTest, ShowsWhatAToggleDidToTheKernelBesideEachVerdict) {
   EXPECT_THAT(row, HasSubstr(kInstructions));
 }
 
+TEST(RenderReportTest, ADesignWithoutVerdictsSaysSoAndShowsNoPictureOfThem) {
+  ordered_json json = Synthetic();
+  json["design"] = "mma_bf16";
+  json["verdicts"] = ordered_json::array();
+  const std::string page = Render(json);
+  EXPECT_THAT(page, HasSubstr("No toggle is judged here"));
+  EXPECT_THAT(page, Not(HasSubstr("What each toggle did")));
+  EXPECT_THAT(page, Not(HasSubstr("_effects.svg")));
+}
+
 TEST(RenderReportTest, NamesSpillsWhereThereAreAnyAndLeavesOutWhatIsNotKnown) {
   ordered_json json = Synthetic();
   ordered_json& change = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b")["change"];
