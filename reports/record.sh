@@ -57,24 +57,24 @@ hopper_bf16|hopper_bf16|$kBf16|--peers=flash,cudnn --processes=2 --blocks=10
 hopper_fp8|hopper_fp8|$kFp8|--peers=flash,cudnn --processes=3 --blocks=10
 mma|mma|$kSquare,$kFlash2|
 mma_d128|mma_d128|$kFlash2D128|--peers=flash,cudnn
-mma_leave_one_out|mma_leave_one_out|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_groups|mma_groups|mission_a,mission_b,medium,long|
-mma_tiles|mma_tiles|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_exp|mma_exp|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_layout|mma_layout|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_stages|mma_stages|$kSquare,fa3_d64_s2048_causal|--peers=off
-mma_options|mma_options|$kSquare,fa3_d64_s2048_causal|--peers=off
+mma_leave_one_out|mma_leave_one_out|$kSquare,$kFlash2|--peers=off
+mma_groups|mma_groups|mission_a,mission_b,medium,long,$kFlash2|--peers=flash,cudnn
+mma_tiles|mma_tiles|$kSquare,$kFlash2|--peers=off
+mma_exp|mma_exp|$kSquare,$kFlash2|--peers=off
+mma_layout|mma_layout|$kSquare,$kFlash2|--peers=off
+mma_stages|mma_stages|$kSquare,$kFlash2|--peers=off
+mma_options|mma_options|$kSquare,$kFlash2|--peers=off
 mma_decode|mma_decode|decode_b1,decode_b16,decode_mqa_b1|
 mma_decode_dtype|mma_decode_dtype|decode_b1,decode_b16|--peers=off
-mma_dtype|mma_dtype|mission_b,long,fa3_d64_s2048_full|--peers=off
+mma_dtype|mma_dtype|mission_b,long,$kFlash2|--peers=off
 mma_bf16|mma_bf16|mission_b,mission_b_bf16,fa3_d128_s2048_full,fa3_d128_s2048_full_bf16|
 mma_gqa|mma_gqa|gqa_prefill,mqa_prefill|
-mma_launch|mma_launch|mission_a,mission_b,medium,long|--peers=off
+mma_launch|mma_launch|mission_a,mission_b,medium,long,$kFlash2|--peers=off
 fusion|fusion|fusion_a,fusion_b|
-stage2_plus|stage2_plus|$kSquare,fa3_d64_s2048_causal|--peers=off
+stage2_plus|stage2_plus|$kSquare,$kFlash2|--peers=off
 wmma_d128|wmma_d128|fa3_d128_s512_full,fa3_d128_s2048_full,fa3_d128_s2048_causal|--peers=off
-one_on|one_on|$kSquare|--peers=off
-leave_one_out|leave_one_out|$kSquare|--peers=off
+one_on|one_on|$kSquare,$kFlash2|--peers=off
+leave_one_out|leave_one_out|$kSquare,$kFlash2|--peers=off
 factorial|factorial|small,mission_b,long|--peers=off
 "
 
