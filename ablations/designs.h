@@ -71,7 +71,8 @@ struct Design {
   std::string label;
   std::vector<DesignArm> arms;
   std::vector<InfeasibleCell> infeasible = {};
-  // Its arms are compiled for problems of these; on others they don't apply.
+  // Its arms are compiled for problems of those of these where they are legal; on others they
+  // don't apply.
   std::vector<int> head_dims = {64};
   std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
   bool projected = false;  // for problems that begin with x, and for no others
@@ -85,6 +86,7 @@ inline std::vector<sdpa::Config> Specialisations(const Design& design, const Des
       for (const bool causal : {false, true}) {
         const sdpa::Config config =
             sdpa::Specialise(arm.config, head_dim, causal, dtype, design.projected);
+        if (sdpa::WhyInvalid(config)) continue;
         if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
       }
     }

@@ -4,7 +4,8 @@
 //                 without the dynamic schedule where that stands in the way; then a chain
 //                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
-//   hopper_lengths  the end of `hopper`, what it gains from its schedule, and the same chain:
+//   hopper_lengths  the end of `hopper`, what it gains from its schedule, the same chain, and
+//                 what the ends of that chain gain from turns, lazy rescaling and wider tiles:
 //                 few arms, to stand beside peers over many head dimensions and lengths
 //   hopper_bf16   the same in fp16 and in bf16, at fewer head dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
@@ -46,16 +47,32 @@ inline constexpr std::string_view kHopperEnd = "hopper_end";
 inline constexpr std::string_view kHopperStaticEnd = "hopper_static_end";
 
 // From the arm `base`: the techniques beyond `hopper` that don't exclude each other, each on
-// top of those before it.
-inline void AddHopperPlusChain(const std::string& base, Design* design) {
+// top of those before it. Returns the last two arms, of which the last has another tile.
+inline std::pair<std::string, std::string> AddHopperPlusChain(const std::string& base,
+                                                              Design* design) {
   std::string last = base;
   const Level chain[] = {{&sdpa::Config::dynamic_schedule, 2},
                          {&sdpa::Config::tma_store, 1},
                          {&sdpa::Config::wgmma_lazy_rescale, 1},
                          {&sdpa::Config::wgmma_tile, 1}};
+  std::string before = base;
   for (const Level& step : chain) {
-    last = AddLevel(step, last, last == base ? ':' : '+', design);
+    before = last;
+    last = AddLevel(step, before, before == base ? ':' : '+', design);
   }
+  return {before, last};
+}
+
+// What the techniques that pay at some head dimensions and lengths alone do at the ends of the
+// chain, whose arms these are.
+inline void AddHopperTileAndTurns(const std::pair<std::string, std::string>& ends,
+                                  Design* design) {
+  const auto& [own_tile, power_of_two] = ends;
+  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', design);
+  AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', design);
+  AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', design);
+  const std::string wide = AddLevel({&sdpa::Config::wgmma_tile, 2}, own_tile, '+', design);
+  AddLevel({&sdpa::Config::ping_pong, 0}, wide, '+', design);
 }
 
 inline Design HopperPlusDesign() {
@@ -111,7 +128,7 @@ inline Design HopperLengthsDesign() {
   const std::string end(kHopperEnd);
   Design design = HopperEndsDesign(
       "hopper_lengths", "the whole Hopper kernel over head dimensions and lengths", {64, 128, 256});
-  AddHopperPlusChain(end, &design);
+  AddHopperTileAndTurns(AddHopperPlusChain(end, &design), &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }
