@@ -7,7 +7,8 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         each toggle of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
-//   hopper_plus, hopper_tiles, hopper_lengths, hopper_bf16, hopper_fp8  designs_hopper_plus.h
+//   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
+//   hopper_fp8     designs_hopper_plus.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -71,8 +72,7 @@ struct Design {
   std::string label;
   std::vector<DesignArm> arms;
   std::vector<InfeasibleCell> infeasible = {};
-  // Its arms are compiled for problems of those of these where they are legal; on others they
-  // don't apply.
+  // Its arms are compiled for problems of these; on others they don't apply.
   std::vector<int> head_dims = {64};
   std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
   bool projected = false;  // for problems that begin with x, and for no others
@@ -86,7 +86,6 @@ inline std::vector<sdpa::Config> Specialisations(const Design& design, const Des
       for (const bool causal : {false, true}) {
         const sdpa::Config config =
             sdpa::Specialise(arm.config, head_dim, causal, dtype, design.projected);
-        if (sdpa::WhyInvalid(config)) continue;
         if (configs.empty() || !(configs.back() == config)) configs.push_back(config);
       }
     }
@@ -410,7 +409,7 @@ inline Design HopperDesign() {
 inline Design HopperSmallDesign();        // designs_hopper_small.h
 inline Design HopperPlusDesign();         // designs_hopper_plus.h
 inline Design HopperTilesDesign();        // designs_hopper_plus.h
-inline Design HopperLengthsDesign();      // designs_hopper_plus.h
+inline Design HopperLengthsDesign(int head_dim);  // designs_hopper_plus.h
 inline Design HopperBf16Design();         // designs_hopper_plus.h
 inline Design HopperFp8Design();          // designs_hopper_plus.h
 inline Design Stage2PlusDesign();         // designs_wmma.h
@@ -424,7 +423,8 @@ inline std::vector<Design> AllDesigns() {
                                  LeaveOneOutDesign(), DeclaredFactorialDesign(),
                                  HopperDesign(),      HopperLeaveOneOutDesign(),
                                  HopperSmallDesign(), HopperPlusDesign(),
-                                 HopperTilesDesign(), HopperLengthsDesign(),
+                                 HopperTilesDesign(), HopperLengthsDesign(64),
+                                 HopperLengthsDesign(128), HopperLengthsDesign(256),
                                  HopperBf16Design(),  HopperFp8Design(),
                                  Stage2PlusDesign(),  WmmaD128Design()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));

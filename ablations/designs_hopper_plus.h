@@ -4,10 +4,11 @@
 //                 without the dynamic schedule where that stands in the way; then a chain
 //                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
-//   hopper_lengths  the end of `hopper`, what it gains from its schedule, the same chain, and
-//                 what the ends of that chain gain from turns, lazy rescaling and wider tiles:
-//                 few arms, to stand beside peers over many head dimensions and lengths
-//   hopper_bf16   the same in fp16 and in bf16, at fewer head dimensions
+//   hopper_d64, hopper_d128, hopper_d256  the end of `hopper`, what it gains from its schedule,
+//                 the same chain, and what the ends of that chain gain without turns, at head
+//                 dimension 64 also without lazy rescaling: few arms, to stand beside peers
+//                 over many lengths
+//   hopper_bf16   the chain in fp16 and in bf16, at two head dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then O by the copy engine; or fewer exponentials by MUFU; or
 //                 without turns, or without overlap
@@ -63,18 +64,6 @@ inline std::pair<std::string, std::string> AddHopperPlusChain(const std::string&
   return {before, last};
 }
 
-// What the techniques that pay at some head dimensions and lengths alone do at the ends of the
-// chain, whose arms these are.
-inline void AddHopperTileAndTurns(const std::pair<std::string, std::string>& ends,
-                                  Design* design) {
-  const auto& [own_tile, power_of_two] = ends;
-  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', design);
-  AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', design);
-  AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', design);
-  const std::string wide = AddLevel({&sdpa::Config::wgmma_tile, 2}, own_tile, '+', design);
-  AddLevel({&sdpa::Config::ping_pong, 0}, wide, '+', design);
-}
-
 inline Design HopperPlusDesign() {
   const std::string base(kHopperEnd);
   const sdpa::Config end = HopperEverythingOn();
@@ -124,11 +113,21 @@ inline Design HopperEndsDesign(std::string name, std::string label, std::vector<
       .head_dims = std::move(head_dims)};
 }
 
-inline Design HopperLengthsDesign() {
+inline Design HopperLengthsDesign(int head_dim) {
   const std::string end(kHopperEnd);
-  Design design = HopperEndsDesign(
-      "hopper_lengths", "the whole Hopper kernel over head dimensions and lengths", {64, 128, 256});
-  AddHopperTileAndTurns(AddHopperPlusChain(end, &design), &design);
+  const std::string dim = std::to_string(head_dim);
+  Design design =
+      HopperEndsDesign("hopper_d" + dim,
+                       "the whole Hopper kernel over lengths at head dimension " + dim, {head_dim});
+  const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
+  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
+  const std::string no_turns =
+      AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
+  if (head_dim == 64) {
+    // A row of O is short there: rescaling it costs less than asking whether to.
+    AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, no_turns, '+', &design);
+  }
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }

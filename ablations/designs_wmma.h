@@ -36,7 +36,7 @@ struct Level {
 };
 
 // Adds a step to `level` of a toggle from the arm `base`, named as `base` with
-// `separator` and the level behind it, or the reason why there is none at any of the
+// `separator` and the level behind it, or the reason why there is none at one of the
 // design's head dimensions. Where the design has the configuration already nothing is
 // added. Returns the arm's name.
 inline std::string AddLevel(const Level& step, const std::string& base, char separator,
@@ -50,16 +50,13 @@ inline std::string AddLevel(const Level& step, const std::string& base, char sep
   }
   AddNeeds(step.field, &config);
   config.*step.field = step.level;
-  sdpa::InvalidReason reason;
   for (const int head_dim : design->head_dims) {
     sdpa::Config compiled = config;
     compiled.head_dim = head_dim;
-    reason = sdpa::WhyInvalid(compiled);
-    if (!reason) break;
-  }
-  if (reason) {
-    design->infeasible.push_back(Infeasible(name, reason));
-    return name;
+    if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(compiled)) {
+      design->infeasible.push_back(Infeasible(name, reason));
+      return name;
+    }
   }
   for (const DesignArm& arm : design->arms) {
     if (arm.config == config) return arm.name;

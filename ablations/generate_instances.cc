@@ -88,13 +88,12 @@ int main(int argc, char** argv) {
                   << reason.toggle << " is illegal there (missing: " << reason.missing << ")\n";
         return 1;
       }
-      const std::vector<Config> compiled = warpledger::ablations::Specialisations(design, arm);
-      if (compiled.empty()) {
-        std::cerr << "design " << design.name << ", arm " << arm.name
-                  << ": illegal at each of its head dimensions\n";
-        return 1;
-      }
-      for (const Config& config : compiled) {
+      for (const Config& config : warpledger::ablations::Specialisations(design, arm)) {
+        if (const auto reason = warpledger::sdpa::WhyInvalid(config)) {
+          std::cerr << "design " << design.name << ", arm " << arm.name << ": no " << reason.toggle
+                    << ": " << reason.why << "\n";
+          return 1;
+        }
         if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
           configs.push_back(config);
         }

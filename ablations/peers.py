@@ -5,7 +5,8 @@ Contract: runs as one process between ours and changes no GPU setting. It reads
 a request (JSON, from --shapes-json) and prints one JSON object per line:
 
   {"seq":-1,"process":0,"shape":"mission_b","block":0,"order":1,"arm":"peer:cudnn", ...}
-      a sample, in the schema of reports/RECORD.md. `seq` is the controller's to
+      a sample, in the schema of reports/RECORD.md; `order` is the backend's
+      place among those of its process and shape. `seq` is the controller's to
       fill in. Figures that NVML doesn't give are null.
   {"peer":{"name":"peer:cudnn","version":...,"shape":"mission_b","available":true,
            "reason":"","checks":[{...}]}}
@@ -23,6 +24,9 @@ The request, with the defaults of everything but `shapes`:
 A shape's `dtype` is "fp16" (default) or "bf16". Its `rotation` (default: input_sets) is how many input sets a replay rotates
 over; those beyond input_sets are copies at other addresses, which keep the L2
 cold. `cache` only labels the samples.
+
+Of a shape each backend is timed for all of its blocks before the next one is; the
+samples are printed when all are, so a kill loses those of the shape in flight.
 
 A backend is checked before it is timed, on the outputs of the very graph that is
 timed, by the rule that our kernels must pass. One that refuses a shape, or fails
@@ -73,8 +77,7 @@ DTYPES = {"fp16": ("float16", 10, -14), "bf16": ("bfloat16", 7, -126)}
 
 SHAPE_SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
 
-# Replays of all arms in turn before the first sample: the clocks of an idle GPU
-# are low, and at the power limit they take longer to stand. As long as in our own
+# Replays of an arm before its first sample: the clocks of an idle GPU are low, and at the power limit they take longer to stand. As long as in our own
 # worker (kWarmUp and kCappedWarmUp in ablations/worker.cc).
 WARM_UP_S = 0.3
 CAPPED_WARM_UP_S = 1.0
@@ -177,14 +180,13 @@ def input_seed(seed, process, shape_name):
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def block_order(seed, process, shape_name, block, names):
-    """The order in which a block times its arms: each second block mirrors the one before.
-
-    So of two arms each goes first equally often, as in ablations/block_order.h.
+def peer_order(seed, process, shape_name, names):
+    """The order in which a process times a shape's backends: each second process mirrors the one
+    before, so that of two backends each goes first equally often.
     """
     order = sorted(names)
-    random.Random(f"{seed}/{process}/{shape_name}/{block // 2}").shuffle(order)
-    return order[::-1] if block % 2 else order
+    random.Random(f"{seed}/{process // 2}/{shape_name}").shuffle(order)
+    return order[::-1] if process % 2 else order
 
 
 def half_ulp(value, dtype="fp16"):
@@ -307,21 +309,24 @@ def is_warm(spent_s, read_sensors):
 
 
 def time_blocks(request, shape_name, arms, read_sensors, emit):
-    """Each block times each arm once, in the order of block_order()."""
-    if not arms:
-        return
-    start = time.monotonic()
-    while not is_warm(time.monotonic() - start, read_sensors):
-        for arm in arms.values():
-            arm.time()
-    for block in range(request["blocks"]):
-        order = block_order(request["seed"], request["process"], shape_name, block, arms)
-        lines = []
-        for place, name in enumerate(order):
+    """Times one arm after another, each for all of its blocks, in the order of peer_order().
+
+    Never in turn: at the power limit the clocks follow the power of the last tenths of a second,
+    so a backend between frugal ones would run faster than anybody's who uses it (reports/decisions
+    0020). Our own arms are timed among their like.
+    """
+    blocks = [[] for _ in range(request["blocks"])]
+    order = peer_order(request["seed"], request["process"], shape_name, arms)
+    for place, name in enumerate(order):
+        start = time.monotonic()
+        while not is_warm(time.monotonic() - start, read_sensors):
+            arms[name].time()
+        for block, lines in enumerate(blocks):
             us = arms[name].time()
             # Right after the sample, so that the GPU's clocks are those of its work.
             lines.append(sample_line(request["process"], shape_name, block, place, name,
                                      arms[name].launches, us, read_sensors(), request["cache"]))
+    for lines in blocks:
         for line in lines:
             emit(line)
 

@@ -9,6 +9,7 @@ function(warpledger_library)
   if(arg_SOURCES)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PUBLIC ${arg_LIBS})
+    _warpledger_precompile(${arg_NAME} warpledger_precompiled)
   else()
     add_library(${arg_NAME} INTERFACE)
     target_link_libraries(${arg_NAME} INTERFACE ${arg_LIBS})
@@ -40,6 +41,8 @@ function(warpledger_add_test)
                                             Threads::Threads)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                ${PROJECT_BINARY_DIR}/tests/bin)
+  target_compile_options(${arg_NAME} PRIVATE ${_warpledger_test_options})
+  _warpledger_precompile(${arg_NAME} warpledger_precompiled_tests)
   if("gpu" IN_LIST arg_LABELS)
     # They travel with the programs: tests/gpu_tests.sh runs them from there.
     install(TARGETS ${arg_NAME} RUNTIME DESTINATION share/warpledger/gpu_tests)
@@ -74,6 +77,44 @@ function(warpledger_add_python_test)
 endfunction()
 
 # --- Private -----------------------------------------------------------------
+
+# A test's own code runs once and is compiled in every fresh build: most of -O3's work on it
+# is lost. What it tests is compiled as ever.
+set(_warpledger_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
+# Headers of others that half of our host files include: parsing them anew in each file took
+# a third of the host's compile time. A missing #include of one of them shows in the presets
+# debug and sanitize, which precompile nothing.
+function(_warpledger_precompiled_headers name)
+  if(NOT WARPLEDGER_PRECOMPILED_HEADERS)
+    return()
+  endif()
+  set(empty ${PROJECT_BINARY_DIR}/generated/${name}.cc)
+  file(CONFIGURE OUTPUT ${empty} CONTENT "")
+  add_library(${name} OBJECT ${empty})
+  set(headers <algorithm> <cmath> <cstdint> <map> <optional> <set> <string> <vector>
+              <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
+              <absl/strings/str_split.h> <nlohmann/json.hpp>)
+  if(name MATCHES "tests")
+    target_compile_options(${name} PRIVATE ${_warpledger_test_options})
+    target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
+    list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+  list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
+  target_link_libraries(${name} PRIVATE absl::statusor absl::strings absl::str_format
+                                        nlohmann_json::nlohmann_json)
+  target_precompile_headers(${name} PRIVATE ${headers})
+endfunction()
+_warpledger_precompiled_headers(warpledger_precompiled)
+if(WARPLEDGER_TESTS)
+  _warpledger_precompiled_headers(warpledger_precompiled_tests)
+endif()
+
+function(_warpledger_precompile target holder)
+  if(TARGET ${holder})
+    target_precompile_headers(${target} REUSE_FROM ${holder})
+  endif()
+endfunction()
 
 macro(_warpledger_require function)
   foreach(_name ${ARGN})

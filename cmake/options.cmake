@@ -6,6 +6,8 @@ option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on h
 option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
        ON)
 
+option(WARPLEDGER_PRECOMPILED_HEADERS "Parse the headers of the libraries we stand on once" ON)
+
 set(WARPLEDGER_EXTRA_DESIGNS "" CACHE STRING
     "Designs of one's own whose kernels are compiled too: factorial:a,b@c;sweep:d")
 

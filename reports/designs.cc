@@ -234,7 +234,11 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
   if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
   if (summary.design == "hopper_plus") return "The Hopper kernel beyond its ladder";
-  if (summary.design == "hopper_lengths") return "The Hopper kernel over lengths";
+  for (const char* dim : {"64", "128", "256"}) {
+    if (summary.design == Cat("hopper_d", dim)) {
+      return Cat("The Hopper kernel over lengths at head_dim ", dim);
+    }
+  }
   if (summary.design == "hopper_tiles") return "Tiles of the Hopper kernel";
   if (summary.design == "hopper_bf16") return "The Hopper kernel in fp16 and in bf16";
   if (summary.design == "hopper_fp8") return "The Hopper kernel in FP8";

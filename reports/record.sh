@@ -33,30 +33,26 @@ readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_
 # Without the one whose slowest kernel takes over a second a call.
 readonly kFlash2Slow=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_causal
 readonly kFlash2D128=fa3_d128_s2048_full,fa3_d128_s2048_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal
-kLengths="" kBf16="" kFp8=""
-for dim in 64 128 256; do
-  for length in 512 1024 2048 4096 8192 16384; do
-    kLengths+=",fa3_d${dim}_s${length}_full,fa3_d${dim}_s${length}_causal"
+lengths() { # of a head dimension, full and causal
+  local shapes="" length
+  for length in ${2:-512 1024 2048 4096 8192 16384}; do
+    shapes+=",fa3_d${1}_s${length}_full${3:-},fa3_d${1}_s${length}_causal${3:-}"
   done
-done
-for length in 512 1024 2048 4096 8192 16384; do
-  kBf16+=",fa3_d128_s${length}_full_bf16,fa3_d128_s${length}_causal_bf16"
-done
-for length in 512 2048 4096 8192 16384; do
-  kFp8+=",fa3_d128_s${length}_full,fa3_d128_s${length}_causal"
-done
-readonly kLengths=${kLengths#,} kBf16=${kBf16#,} kFp8=${kFp8#,}
+  echo "${shapes#,}"
+}
 readonly kSets="
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
 hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=12
-hopper_lengths|hopper_lengths|$kLengths|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=2 --blocks=10
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=12
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=12
-hopper_bf16|hopper_bf16|$kBf16|--peers=flash,cudnn --processes=2 --blocks=10
-hopper_fp8|hopper_fp8|$kFp8|--peers=flash,cudnn --processes=3 --blocks=10
+hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_fp8|hopper_fp8|$(lengths 128 "512 2048 4096 8192 16384")|--peers=flash,cudnn --processes=3 --blocks=10
 mma|mma|$kSquare,$kFlash2|
 mma_d128|mma_d128|$kFlash2D128|--peers=flash,cudnn
 mma_leave_one_out|mma_leave_one_out|$kSquare,$kFlash2|--peers=off

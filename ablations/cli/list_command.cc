@@ -96,12 +96,10 @@ std::vector<std::string> InstanceNames(const ablations::Design& design,
 std::set<int> HeadDims(const sdpa::Config& config) {
   std::set<int> head_dims;
   for (const ablations::Design& design : ablations::BuiltDesigns()) {
-    for (const ablations::DesignArm& arm : design.arms) {
-      if (!(arm.config == config)) continue;
-      for (const sdpa::Config& compiled : Specialisations(design, arm)) {
-        head_dims.insert(compiled.head_dim);
-      }
-    }
+    const bool holds =
+        std::any_of(design.arms.begin(), design.arms.end(),
+                    [&](const ablations::DesignArm& arm) { return arm.config == config; });
+    if (holds) head_dims.insert(design.head_dims.begin(), design.head_dims.end());
   }
   return head_dims;
 }

@@ -334,11 +334,17 @@ class ProtocolTest(unittest.TestCase):
             peers.time_blocks(request(blocks=blocks), "tiny", arms, read, lines.append)
         return lines
 
-    def test_all_arms_warm_up_in_turn_for_as_long_as_ours(self):
-        self.time_blocks(1)
-        warm_up = self.events[:self.events.index("sensors")]
-        # 300 ms of 40 ms replays: the round that is begun is finished.
-        self.assertEqual(warm_up, ["flash", "math"] * 4)
+    def test_each_arm_has_the_gpu_to_itself_until_all_its_blocks_are_timed(self):
+        lines = self.time_blocks(3)
+        first, second = peers.peer_order(1, 0, "tiny", ["flash", "math"])
+        replays = [event for event in self.events if event != "sensors"]
+        # 300 ms of 40 ms replays, then a sample of each block.
+        self.assertEqual(replays, [first] * (8 + 3) + [second] * (8 + 3))
+        self.assertEqual([(line["block"], line["arm"], line["order"]) for line in lines],
+                         [(block, f"peer:{name}", order) for block in range(3)
+                          for order, name in enumerate((first, second))])
+
+    def test_an_arm_warms_up_for_as_long_as_ours(self):
         worker = (Path(peers.__file__).parent / "worker.cc").read_text(encoding="utf-8")
         for name, seconds in (("kWarmUp", peers.WARM_UP_S),
                               ("kCappedWarmUp", peers.CAPPED_WARM_UP_S)):
@@ -346,18 +352,17 @@ class ProtocolTest(unittest.TestCase):
 
     def test_at_the_power_limit_the_warm_up_is_longer(self):
         self.time_blocks(1, throttle=peers.POWER_CAP | 64)
-        # A round takes 80 ms; the limit is asked for after each from 300 ms on.
         replays = [event for event in self.events if event != "sensors"]
-        self.assertEqual(len(replays), 2 * 13 + 2)
+        self.assertEqual(len(replays), 2 * (25 + 1))
         self.events.clear()
         self.now_s = 0.0
         self.time_blocks(1, throttle=64)
-        self.assertEqual(len([e for e in self.events if e != "sensors"]), 2 * 4 + 2)
+        self.assertEqual(len([e for e in self.events if e != "sensors"]), 2 * (8 + 1))
 
     def test_sensors_are_read_after_each_sample(self):
         lines = self.time_blocks(3)
-        samples = self.events[-4 * 3:]
-        self.assertEqual(samples[1::2], ["sensors"] * 6)
+        samples = self.events[-2 * 3:]
+        self.assertEqual(samples[1::2], ["sensors"] * 3)
         self.assertNotIn("sensors", samples[::2])
         self.assertEqual(len({line["sm_mhz"] for line in lines}), 6)
 
@@ -390,30 +395,30 @@ class LaunchesTest(unittest.TestCase):
 
 
 class OrderTest(unittest.TestCase):
-    def test_the_order_depends_on_seed_process_shape_and_block_alone(self):
+    def test_the_order_depends_on_seed_process_and_shape_alone(self):
         names = list(peers.BACKENDS)
         random.seed(0)
-        first = peers.block_order(1, 0, "tiny", 0, names)
+        first = peers.peer_order(1, 0, "tiny", names)
         random.seed(1)
-        self.assertEqual(peers.block_order(1, 0, "tiny", 0, names), first)
+        self.assertEqual(peers.peer_order(1, 0, "tiny", names), first)
         self.assertEqual(sorted(first), sorted(names))
 
     def test_every_backend_takes_every_place(self):
         names = list(peers.BACKENDS)
-        orders = [peers.block_order(1, 0, "tiny", block, names) for block in range(64)]
+        orders = [peers.peer_order(1, process, "tiny", names) for process in range(64)]
         for place in range(len(names)):
             self.assertEqual({order[place] for order in orders}, set(names))
 
-    def test_each_second_block_mirrors_the_one_before(self):
+    def test_each_second_process_mirrors_the_one_before(self):
         names = list(peers.BACKENDS)
-        for block in range(0, 64, 2):
-            self.assertEqual(peers.block_order(1, 0, "tiny", block + 1, names),
-                             peers.block_order(1, 0, "tiny", block, names)[::-1])
+        for process in range(0, 64, 2):
+            self.assertEqual(peers.peer_order(1, process + 1, "tiny", names),
+                             peers.peer_order(1, process, "tiny", names)[::-1])
 
     def test_the_order_of_the_names_does_not_matter(self):
         names = list(peers.BACKENDS)
-        self.assertEqual(peers.block_order(1, 0, "tiny", 5, names),
-                         peers.block_order(1, 0, "tiny", 5, names[::-1]))
+        self.assertEqual(peers.peer_order(1, 5, "tiny", names),
+                         peers.peer_order(1, 5, "tiny", names[::-1]))
 
     def test_input_seeds_differ_and_fit_into_63_bits(self):
         seeds = {peers.input_seed(s, p, n) for s in (1, 2) for p in (0, 1) for n in ("a", "b")}

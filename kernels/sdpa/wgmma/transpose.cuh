@@ -57,7 +57,7 @@ class VTransposer {
 
   // The warp's share of a tile: every third chunk of columns with all its keys, so that where
   // its blocks lie is known when this is compiled but for one number a chunk. With blocks dealt
-  // out one by one, uniform arithmetic on their addresses took longer than the products.
+  // out one by one it took three times as many instructions.
   __device__ void Transpose(uint32_t from, uint32_t to) const {
     const int lane = threadIdx.x % 32;
     const uint32_t first = fp8::FirstSelector(lane);
