@@ -406,27 +406,27 @@ inline Design HopperDesign() {
   return design;
 }
 
-inline Design HopperSmallDesign();        // designs_hopper_small.h
-inline Design HopperPlusDesign();         // designs_hopper_plus.h
-inline Design HopperTilesDesign();        // designs_hopper_plus.h
+inline Design HopperSmallDesign();                // designs_hopper_small.h
+inline Design HopperPlusDesign();                 // designs_hopper_plus.h
+inline Design HopperTilesDesign();                // designs_hopper_plus.h
 inline Design HopperLengthsDesign(int head_dim);  // designs_hopper_plus.h
-inline Design HopperBf16Design();         // designs_hopper_plus.h
-inline Design HopperFp8Design();          // designs_hopper_plus.h
-inline Design Stage2PlusDesign();         // designs_wmma.h
-inline Design WmmaD128Design();           // designs_wmma.h
-inline std::vector<Design> MmaDesigns();  // designs_mma.h
-inline Design FusionDesign();             // designs_fusion.h
+inline Design HopperBf16Design();                 // designs_hopper_plus.h
+inline Design HopperFp8Design();                  // designs_hopper_plus.h
+inline Design Stage2PlusDesign();                 // designs_wmma.h
+inline Design WmmaD128Design();                   // designs_wmma.h
+inline std::vector<Design> MmaDesigns();          // designs_mma.h
+inline Design FusionDesign();                     // designs_fusion.h
 
 // The designs whose instances every build holds.
 inline std::vector<Design> AllDesigns() {
-  std::vector<Design> designs = {LadderDesign(),      OneOnDesign(),
-                                 LeaveOneOutDesign(), DeclaredFactorialDesign(),
-                                 HopperDesign(),      HopperLeaveOneOutDesign(),
-                                 HopperSmallDesign(), HopperPlusDesign(),
-                                 HopperTilesDesign(), HopperLengthsDesign(64),
+  std::vector<Design> designs = {LadderDesign(),           OneOnDesign(),
+                                 LeaveOneOutDesign(),      DeclaredFactorialDesign(),
+                                 HopperDesign(),           HopperLeaveOneOutDesign(),
+                                 HopperSmallDesign(),      HopperPlusDesign(),
+                                 HopperTilesDesign(),      HopperLengthsDesign(64),
                                  HopperLengthsDesign(128), HopperLengthsDesign(256),
-                                 HopperBf16Design(),  HopperFp8Design(),
-                                 Stage2PlusDesign(),  WmmaD128Design()};
+                                 HopperBf16Design(),       HopperFp8Design(),
+                                 Stage2PlusDesign(),       WmmaD128Design()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   designs.push_back(FusionDesign());
   return designs;

@@ -121,8 +121,7 @@ inline Design HopperLengthsDesign(int head_dim) {
                        "the whole Hopper kernel over lengths at head dimension " + dim, {head_dim});
   const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
   AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
-  const std::string no_turns =
-      AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
+  const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
   if (head_dim == 64) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);

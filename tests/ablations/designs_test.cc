@@ -417,6 +417,28 @@ TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {
   EXPECT_EQ(design.head_dims, (std::vector<int>{64, 128}));
 }
 
+TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRescalingAt64) {
+  const std::string own_tile = "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale";
+  const std::string power_of_two = own_tile + "+wgmma_tile=1";
+  for (const int head_dim : {64, 128, 256}) {
+    const Design design = HopperLengthsDesign(head_dim);
+    EXPECT_EQ(design.name, "hopper_d" + std::to_string(head_dim));
+    EXPECT_EQ(design.head_dims, std::vector<int>{head_dim});
+    EXPECT_TRUE(design.infeasible.empty());
+    for (const std::string& base : {own_tile, power_of_two}) {
+      const DesignArm& arm = Arm(design, base + "+ping_pong=0");
+      EXPECT_EQ(arm.role, "without");
+      EXPECT_EQ(Differences(arm.config, Arm(design, base).config),
+                (std::set<std::string>{"ping_pong"}));
+    }
+    int without_lazy = 0;
+    for (const DesignArm& arm : design.arms) {
+      without_lazy += arm.toggle == "wgmma_lazy_rescale" && arm.role == "without" ? 1 : 0;
+    }
+    EXPECT_EQ(without_lazy, head_dim == 64 ? 2 : 0);
+  }
+}
+
 TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
   const Design design = HopperBf16Design();
   EXPECT_EQ(Arm(design, "hopper_end").config, HopperEverythingOn());
