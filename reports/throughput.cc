@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,9 @@ using Align = Table::Align;
 
 // Fewer lengths make no curve. plots/throughput.py has the same rule.
 constexpr size_t kFewestLengths = 3;
+
+// From then on peers.py times one peer after another.
+constexpr std::string_view kPeersAloneSince = "2026-11-21T21:00:00Z";
 
 // Shapes that differ in their length alone: as many tokens and columns each.
 struct LengthSeries {
@@ -235,6 +239,15 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
              "\n");
 }
 
+// Protocols differ in the peers' surroundings, which count at the power limit.
+std::string PeersSurroundings(const Summary& summary) {
+  const bool alone = summary.provenance.created_utc >= kPeersAloneSince;
+  return alone ? "Each peer has all of its samples of a shape before the next one's begin."
+               : Cat("The peers took turns, as in all records before ", kPeersAloneSince,
+                     ": at the power limit each ran at the clocks that the others' power left it "
+                     "(decision 0020).");
+}
+
 }  // namespace
 
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
@@ -249,7 +262,8 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
           "fastest arm may be another one from cell to cell.\n\n",
           RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
-  return Cat(out, "\n", RatioTable(summary, all), Means(summary, all));
+  return Cat(out, "\n", RatioTable(summary, all), "\n", PeersSurroundings(summary), "\n",
+             Means(summary, all));
 }
 
 std::string BesidePeersSection(const Summary& summary) {
@@ -287,8 +301,8 @@ std::string BesidePeersSection(const Summary& summary) {
       "is faster; our fastest arm may be another one from shape to shape, and is one whose verdict "
       "there is neither BROKEN nor INVALID. Peers compute in the shape's own type: beside an arm "
       "with K and V in 8 bits they do more work. A peer that does not run a shape, or fails the "
-      "check, has no time there.\n\n",
-      table.ToMarkdown());
+      "check, has no time there. ",
+      PeersSurroundings(summary), "\n\n", table.ToMarkdown());
 }
 
 }  // namespace warpledger::report

@@ -111,6 +111,14 @@ TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
   EXPECT_THAT(text, HasSubstr("Below 0.90×: `small` (0.500×)."));
 }
 
+TEST(ThroughputSectionTest, SaysWhatThePeersRanBeside) {
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  json["provenance"]["created_utc"] = "2026-11-21T20:59:59Z";
+  EXPECT_THAT(Section(json), HasSubstr("The peers took turns"));
+  json["provenance"]["created_utc"] = "2026-11-21T21:00:00Z";
+  EXPECT_THAT(Section(json), HasSubstr("Each peer has all of its samples of a shape before"));
+}
+
 TEST(ThroughputSectionTest, WrongArmsAndPeersCountNowhere) {
   ordered_json json = Grid({0.5, 1, 2, 4, 8});
   for (ordered_json& cell : json["cells"]) {
