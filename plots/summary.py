@@ -16,6 +16,20 @@ DEPENDENTS = "(+dependents)"  # how the name of an arm ends that lacks them as w
 PEER_LABELS = {"flash": "flash (FA2)"}
 
 
+def _arm_name(verdict, bases, say):
+    """The candidate's name, and the base's where the one doesn't begin with the other."""
+    base, candidate = verdict["base"], verdict["candidate"]
+    if candidate.startswith(base) and len(bases[candidate]) == 1:
+        return say(candidate)
+    return f"{say(base)} → {say(candidate)}"
+
+
+def _end_of_chain(arm):
+    """An arm's name by its last two techniques, where it is a long chain."""
+    parts = arm.split("+")
+    return arm if len(parts) <= 3 else "+".join(["…", *parts[-2:]])
+
+
 class SummaryError(Exception):
     """The summary can't be drawn; the message is one line that says what and why."""
 
@@ -206,14 +220,12 @@ class Summary:
         bases = {}
         for verdict in self.verdicts:
             bases.setdefault(verdict["candidate"], set()).add(verdict["base"])
-        for verdict in self.verdicts:
-            if verdict["toggle"] not in several:
-                continue
-            base, candidate = verdict["base"], verdict["candidate"]
-            alone = candidate.startswith(base) and len(bases[candidate]) == 1
-            arm = candidate if alone else f"{base} → {candidate}"
+        names = [(verdict, _arm_name(verdict, bases, str), _arm_name(verdict, bases, _end_of_chain))
+                 for verdict in self.verdicts if verdict["toggle"] in several]
+        short = len({end for _, _, end in names}) == len({whole for _, whole, _ in names})
+        for verdict, whole, end in names:
             # Spaces where a line may break.
-            verdict["toggle"] = arm.replace(":", ": ").replace("+", " + ")
+            verdict["toggle"] = (end if short else whole).replace(":", ": ").replace("+", " + ")
 
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():

@@ -46,9 +46,9 @@ ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
 hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=12
-hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=2 --blocks=10
-hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=2 --blocks=10
-hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=2 --blocks=10
+hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=3 --blocks=8
+hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=3 --blocks=8
+hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=3 --blocks=8
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=12
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=12
 hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=2 --blocks=10

@@ -450,6 +450,20 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual(names, [f"{base} → {longer}".replace(":", ": ")
                                  for base in (first["base"], first["base"] + ":m")])
 
+    def test_of_a_long_chain_the_end_is_named_where_that_tells_arms_apart(self):
+        data = make_summary.make_summary()
+        first = data["verdicts"][0]
+        chain = first["base"] + ":a=1+b=1+c=1+d=1"
+        for candidate in (chain + "+e=1", chain + "+e=2"):
+            data["verdicts"].append(dict(first, base=chain, candidate=candidate))
+        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-2:]]
+        self.assertEqual(names, ["… + d=1 + e=1", "… + d=1 + e=2"])
+        twin = first["base"] + ":a=2+b=1+c=1+d=1"
+        data["verdicts"].append(dict(first, base=twin, candidate=twin + "+e=1"))
+        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-3:]]
+        self.assertEqual(len(set(names)), 3)
+        self.assertTrue(all(name.startswith(first["base"] + ": a=") for name in names), names)
+
     def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
         self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())
 
