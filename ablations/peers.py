@@ -77,8 +77,9 @@ DTYPES = {"fp16": ("float16", 10, -14), "bf16": ("bfloat16", 7, -126)}
 
 SHAPE_SIZES = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
 
-# Replays of an arm before its first sample: the clocks of an idle GPU are low, and at the power limit they take longer to stand. As long as in our own
-# worker (kWarmUp and kCappedWarmUp in ablations/worker.cc).
+# Replays of an arm before its first sample: the clocks of an idle GPU are low, and at
+# the power limit they take longer to stand. As long as in our own worker (kWarmUp and
+# kCappedWarmUp in ablations/worker.cc).
 WARM_UP_S = 0.3
 CAPPED_WARM_UP_S = 1.0
 POWER_CAP = 4  # nvmlClocksEventReasonSwPowerCap

@@ -3,7 +3,6 @@
 
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
-Records of designs that the program has no more stay where they are, without a page.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, the
 newest study of data types (of the CPU), the comparison of the two newest ladders,
 a page per technique from all of these designs, and, from the newest ladder of all,
@@ -29,23 +28,11 @@ class StepFailed(Exception):
     """A program that makes files failed; the text is what it printed."""
 
 
-def known_designs(program):
-    """Names of the designs that every build has."""
-    listed = call(program, "list", "designs", "--format=json")
-    return {design["name"] for design in json.loads(listed)["designs"]}
-
-
-def runs(known):
-    """{(gpu slug, design, cache mode): folders of its records, oldest first}.
-
-    Of the designs in `known`, of calibrations, and of designs of one's own, whose names say of
-    what (`factorial:a,b`).
-    """
+def runs():
+    """{(gpu slug, design, cache mode): folders of its records, oldest first}."""
     found = {}
     for path in DATA.glob("*/*/run.json"):
         run = json.loads(path.read_text(encoding="utf-8"))
-        if run["design"] not in known | {"calibrate"} and ":" not in run["design"]:
-            continue
         key = (path.parent.parent.name, run["design"], run["cache"])
         found.setdefault(key, []).append((run["created_utc"], path.parent))
     return {key: [folder for _, folder in sorted(entries)] for key, entries in found.items()}
@@ -72,12 +59,10 @@ def profiles():
 
 
 def call(*command):
-    """The program's standard output."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
                           cwd=ROOT, timeout=600, check=False)
     if done.returncode != 0:
         raise StepFailed(f"{' '.join(str(part) for part in command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def regenerate(program, out, say=lambda line: None):
@@ -105,7 +90,7 @@ def regenerate(program, out, say=lambda line: None):
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    all_runs = runs(known_designs(program))
+    all_runs = runs()
     for (gpu, design, cache), folders in sorted(all_runs.items()):
         record = folders[-1]
         summary = (record / "summary.json").relative_to(ROOT)
