@@ -144,8 +144,9 @@ void ForEachReason(const Json& profile, Visit visit) {
   if (metrics == profile.end()) return;
   for (const auto& [name, metric] : metrics->items()) {
     std::string_view reason = name;
-    if (!reason.starts_with(kStallPrefix) || !reason.ends_with(kStallSuffix)) continue;
+    if (!reason.starts_with(kStallPrefix)) continue;
     reason.remove_prefix(sizeof kStallPrefix - 1);
+    if (!reason.ends_with(kStallSuffix)) continue;  // asked now: the two may not overlap
     reason.remove_suffix(sizeof kStallSuffix - 1);
     visit(reason, Metric(profile, name).value_or(0));
   }

@@ -234,6 +234,8 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
   if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
   if (summary.design == "hopper_plus") return "The Hopper kernel beyond its ladder";
+  // Of records from before it was parted by head dimension.
+  if (summary.design == "hopper_lengths") return "The Hopper kernel over lengths";
   for (const char* dim : {"64", "128", "256"}) {
     if (summary.design == Cat("hopper_d", dim)) {
       return Cat("The Hopper kernel over lengths at head_dim ", dim);

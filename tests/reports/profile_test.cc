@@ -81,6 +81,16 @@ std::string Page(const Json& summary) {
   return page.ok() ? *page : "";
 }
 
+// The prefix of a stall's counter ends as its suffix begins.
+TEST(StallsTest, ACounterOfNoReasonIsNoStall) {
+  const nlohmann::ordered_json profile = {
+      {"metrics",
+       {{"smsp__average_warps_issue_stalled_per_issue_active.ratio",
+         {{"value", 1.0}, {"unit", "inst"}}}}}};
+  EXPECT_TRUE(Stalls(profile).empty());
+  EXPECT_FALSE(CyclesPerInstruction(profile).has_value());
+}
+
 TEST(BoundBy, NamesIdleSmsThenTheBusiestUnitThenLatency) {
   EXPECT_EQ(BoundBy(Profile("a", Metrics(0.49, 99, 2, 1), nullptr)), "idle SMs: 64 CTAs, 49% busy");
   EXPECT_EQ(BoundBy(Profile("a", Metrics(0.9, 60, 2, 1), nullptr)), "tensor cores 60%");
