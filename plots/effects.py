@@ -66,13 +66,13 @@ def _cut(verdicts):
 
 
 def _limits(verdicts, cut, width_in):
-    """A ratio range that holds 1, every gate, every ratio inside the cut with its interval, and the
-    values above the marks."""
+    """A ratio range that holds 1, every gate, every ratio inside the cut with what of its interval
+    lies there, and the values above the marks."""
     values = [1.0]
     for verdict in verdicts:
         ratio = verdict["ratio"]
         if ratio[0] is not None and cut[0] <= ratio[0] <= cut[1]:
-            values += [value for value in ratio if value is not None]
+            values += [min(max(value, cut[0]), cut[1]) for value in ratio if value is not None]
         if verdict["gate"]:
             values.append(verdict["gate"])
     low, high = min(values), max(values)
@@ -132,7 +132,12 @@ def _axis_title(verdicts, low, high):
     ratios = [v["ratio"][0] for v in verdicts if v["ratio"][0] is not None]
     arrows = [arrow for arrow, beyond in ((_LEFT, min(ratios, default=1) < low),
                                           (_RIGHT, max(ratios, default=1) > high)) if beyond]
-    return "ratio (log scale" + (f"; {' and '.join(arrows)}: beyond it)" if arrows else ")")
+    # An arrow's interval is not drawn at all.
+    ends = [end for ratio, *ends in (v["ratio"] for v in verdicts)
+            if ratio is not None and low <= ratio <= high for end in ends if end is not None]
+    cut_off = any(end < low or end > high for end in ends)
+    return ("ratio (log scale" + (f"; {' and '.join(arrows)}: beyond it" if arrows else "")
+            + ("; some intervals go on beyond it)" if cut_off else ")"))
 
 
 def _backing(y):

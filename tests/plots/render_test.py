@@ -292,6 +292,18 @@ class FindingTest(unittest.TestCase):
         self.assertIn("ratio (log scale; ← and →: beyond it)", shown)
         self.assertEqual(sum("→" in text or "←" in text for text in shown), 3)
 
+    def test_effects_cut_an_interval_that_would_press_the_others_together(self):
+        data = only_shapes(synthetic(), ["long"])
+        for verdict in data["verdicts"]:
+            verdict.update(ratio=1.1, ci_low=1.05, ci_high=1.15)
+        data["verdicts"][0].update(ci_low=1e-7, ci_high=1e7)
+        figure = effects.draw(Summary(data))
+        low, high = figure.axes[0].get_xlim()
+        self.assertGreater(low, 0.2)
+        self.assertLess(high, 5)
+        self.assertIn("ratio (log scale; some intervals go on beyond it)",
+                      [text for text, _ in drawn_texts(figure)])
+
     def test_effects_label_more_of_the_axis_than_its_decades(self):
         for make in (synthetic, extreme):
             for axes in effects.draw(Summary(make())).axes:
