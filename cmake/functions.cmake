@@ -82,9 +82,8 @@ endfunction()
 # is lost. What it tests is compiled as ever.
 set(_warpledger_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 
-# Headers of others that half of our host files include: parsing them anew in each file took
-# a third of the host's compile time. A missing #include of one of them shows in the presets
-# debug and sanitize, which precompile nothing.
+# Headers of others that many host files include, parsed once for all of them. A missing
+# #include of one of them shows in the presets debug and sanitize, which precompile nothing.
 function(_warpledger_precompiled_headers name)
   if(NOT WARPLEDGER_PRECOMPILED_HEADERS)
     return()
