@@ -7,8 +7,7 @@ So are the newest microbenchmarks, the newest profiles of each set of shapes, th
 newest study of data types (of the CPU), the comparison of the two newest ladders,
 a page per technique from all of these designs, and, from the newest ladder of all,
 the generated part of README.md. These last three are of records with a warm L2 alone.
-A file in reports/<gpu> that no record gives any more is deleted, and so is the summary.json of a
-record that a newer one has replaced: `warpledger judge` makes it again.
+A file in reports/<gpu> that no record gives any more is deleted.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
 Exit codes: 0 done; 1 a step failed, and its output says why.
@@ -144,11 +143,10 @@ def regenerate(program, out, say=lambda line: None):
 
 
 def left_over(made):
-    """Files committed under reports/<gpu> that no record gives, and summaries of older records."""
+    """Files committed under reports/<gpu> that no record gives."""
     folders = {path.parts[1] for path in made if path.parts[0] == "reports"} - {"data"}
     there = {path.relative_to(ROOT) for gpu in folders
              for path in (ROOT / "reports" / gpu).rglob("*") if path.is_file()}
-    there |= {path.relative_to(ROOT) for path in DATA.glob("*/*/summary.json")}
     return there - made
 
 
