@@ -8,6 +8,7 @@ newest study of data types (of the CPU), the comparison of the two newest ladder
 a page per technique from all of these designs, and, from the newest ladder of all,
 the generated part of README.md. These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
+Summaries of older records stay: a calibration's page pools and counts all that lie there.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
 Exit codes: 0 done; 1 a step failed, and its output says why.
