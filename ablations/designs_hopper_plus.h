@@ -88,6 +88,8 @@ inline Design HopperPlusDesign() {
   design.arms.push_back(
       {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
   AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
+  AddLevel({&sdpa::Config::wgmma_cp_async, 1}, static_base, ':', &design);
+  AddLevel({&sdpa::Config::wgmma_tile_per_cta, 1}, static_base, ':', &design);
 
   AddHopperPlusChain(base, &design);
   PlantControls(base, base, end, &design);

@@ -447,6 +447,9 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.tma_store = c.tma_store != 0;
   s.exp = kWgmmaExpMethods[c.wgmma_exp];
   s.lazy_rescale = c.wgmma_lazy_rescale != 0;
+  s.mask_all = c.wgmma_mask_all != 0;
+  s.tile_per_cta = c.wgmma_tile_per_cta != 0;
+  s.cp_async = c.wgmma_cp_async != 0;
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {

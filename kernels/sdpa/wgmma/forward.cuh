@@ -29,6 +29,7 @@
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
 #include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/wgmma/copy_producer.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
 #include "kernels/sdpa/wgmma/fp8_layout.h"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
@@ -356,11 +357,16 @@ class WgmmaConsumer {
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
-    const int whole = max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) / kShape.tile_n;
+    const int whole =
+        kShape.mask_all
+            ? 0
+            : max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) / kShape.tile_n;
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
+    if constexpr (!kShape.mask_all) {
 #pragma unroll 1
-    for (; n >= 0; --n) Step<false>(t, work, n);
+      for (; n >= 0; --n) Step<false>(t, work, n);
+    }
     // The last product that reads Q is done.
     if constexpr (!StoresThroughQ(kShape)) Release(barriers_.QEmpty());
 
@@ -424,7 +430,11 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
       const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
       if (warp > 0) VTransposer<kShape>(p, smem, barriers, warp - 1).Run();
     }
-    if (threadIdx.x == 0) WgmmaProducer<kShape>(p, smem, barriers).Run();
+    if constexpr (kShape.cp_async) {
+      WgmmaCopyProducer<kShape>(p, smem, barriers).Run();
+    } else if (threadIdx.x == 0) {
+      WgmmaProducer<kShape>(p, smem, barriers).Run();
+    }
   } else {
     if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();

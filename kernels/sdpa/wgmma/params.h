@@ -43,10 +43,17 @@ struct WgmmaFp8Params : WgmmaStoreParams {
   const float* v_scales = nullptr;  // (batch * heads_kv)
 };
 
+// Where K and V come without the copy engine: the tensors themselves.
+struct WgmmaCopyParams : WgmmaParams {
+  const void* k_rows = nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16 or bf16, 16-byte aligned
+  const void* v_rows = nullptr;
+};
+
 template <WgmmaShape kShape>
-using WgmmaParamsOf =
-    std::conditional_t<kShape.fp8, WgmmaFp8Params,
-                       std::conditional_t<kShape.tma_store, WgmmaStoreParams, WgmmaParams>>;
+using WgmmaParamsOf = std::conditional_t<
+    kShape.fp8, WgmmaFp8Params,
+    std::conditional_t<kShape.tma_store, WgmmaStoreParams,
+                       std::conditional_t<kShape.cp_async, WgmmaCopyParams, WgmmaParams>>>;
 
 }  // namespace warpledger::sdpa
 

@@ -46,13 +46,15 @@ struct WgmmaBarriers {
     // A K/V tile is filled by the producers of a whole cluster, so each of them waits for
     // the consumers of all its CTAs.
     constexpr int kReaders = kConsumerWarps * kShape.cluster;
+    // Each producing thread says for itself that its copies have arrived.
+    constexpr int kFillers = kShape.cp_async ? kWarpgroup : 1;
     ptx::MbarrierInit(QFull(), 1);
     ptx::MbarrierInit(QEmpty(), kConsumerWarps);
 #pragma unroll 1
     for (int i = 0; i < kShape.stages; ++i) {
-      ptx::MbarrierInit(KFull(i), 1);
+      ptx::MbarrierInit(KFull(i), kFillers);
       ptx::MbarrierInit(KEmpty(i), kReaders);
-      ptx::MbarrierInit(VFull(i), kShape.fp8 ? kTransposingWarps : 1);
+      ptx::MbarrierInit(VFull(i), kShape.fp8 ? kTransposingWarps : kFillers);
       ptx::MbarrierInit(VEmpty(i), kReaders);
       if constexpr (kShape.fp8) {
         ptx::MbarrierInit(RawFull(i), 1);

@@ -64,6 +64,7 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
 // The tiles that a persistent CTA works on, one after another, as its producer
 // sees them; the consumers follow through the barriers' work slots or by the same
 // arithmetic.
+//   one per CTA: the GPU hands them out, in their order, as CTAs end
 //   static:  one tile a round; under the causal mask every other round runs
 //            backwards, for tiles are sorted by length and the first CTA would get
 //            the longest of each
@@ -87,7 +88,9 @@ class TileQueue {
   // one thread, the consumers from all.
   template <bool kProducer>
   __device__ int Next() {
-    if constexpr (!kShape.dynamic_schedule) {
+    if constexpr (kShape.tile_per_cta) {
+      return round_++ == 0 ? static_cast<int>(blockIdx.x) : -1;
+    } else if constexpr (!kShape.dynamic_schedule) {
       const int clusters = gridDim.x / kShape.cluster;
       const int cluster = blockIdx.x / kShape.cluster;
       while (round_ * clusters < tiles_) {

@@ -25,6 +25,9 @@ struct WgmmaShape {
   int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
   bool p_smem = false;        // P passes to P V through shared memory
   bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
+  bool mask_all = false;      // not only tiles that the mask's border crosses
+  bool tile_per_cta = false;  // a CTA ends after one tile of queries
+  bool cp_async = false;      // K and V come by the producers' own copies, 16 bytes each
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };

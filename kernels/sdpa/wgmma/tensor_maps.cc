@@ -84,8 +84,8 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   if (error != cudaSuccess) return error;
   const int64_t clusters =
       (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads_q;
-  *ctas =
-      static_cast<unsigned>(std::min<int64_t>(clusters, sm_count / shape.cluster) * shape.cluster);
+  const int64_t at_once = shape.tile_per_cta ? clusters : sm_count / shape.cluster;
+  *ctas = static_cast<unsigned>(std::min(clusters, at_once) * shape.cluster);
   return cudaSuccess;
 }
 
@@ -102,6 +102,12 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
   params->v_scales = forward.v_scales;
   if (!shape.tma_store) return cudaSuccess;
   return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params));
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape&, WgmmaCopyParams* params) {
+  params->k_rows = forward.k;
+  params->v_rows = forward.v;
+  return cudaSuccess;
 }
 
 cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,

@@ -24,7 +24,7 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas);
 
-// What else the kernel takes, O's map and scales; call it after PrepareWgmmaLaunch.
+// What else the kernel takes, O's map, scales, K's and V's rows; call it after PrepareWgmmaLaunch.
 inline cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
   return cudaSuccess;
 }
@@ -32,6 +32,8 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
                         WgmmaStoreParams* params);
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
                         WgmmaFp8Params* params);
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaCopyParams* params);
 
 // Launches `kernel` over `ctas` CTAs, in clusters where the shape has them.
 //   params: what the kernel takes
