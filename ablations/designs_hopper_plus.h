@@ -128,6 +128,7 @@ inline Design HopperLengthsDesign(int head_dim) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, no_turns, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_equal_registers, 1}, power_of_two, '+', &design);
   }
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;

@@ -374,6 +374,11 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
             "two stages of more than 80 keys don't fit into shared memory beside Q"};
   }
+  if (config.wgmma_equal_registers && (config.head_dim != 64 || config.wgmma_tile != 1)) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_equal_registers),
+            HeadDimName(config.head_dim),
+            "only two warpgroups and 128 keys of head_dim 64 do with an equal share"};
+  }
   if (FamilyOf(config) == Family::kSmem && SmemBytes(config) > kMaxCtaSmemBytes) {
     // One that is on: with the tile's own rows and keys two stages fit at every head_dim.
     const ToggleField field = config.cp_async_stages > 2 ? &Config::cp_async_stages
@@ -450,6 +455,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.mask_all = c.wgmma_mask_all != 0;
   s.tile_per_cta = c.wgmma_tile_per_cta != 0;
   s.cp_async = c.wgmma_cp_async != 0;
+  s.equal_registers = c.wgmma_equal_registers != 0;
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {

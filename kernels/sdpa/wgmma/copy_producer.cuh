@@ -81,9 +81,9 @@ class WgmmaCopyProducer {
   __device__ void Copy(uint32_t to, const void* rows, int n, int kv_head, uint32_t full) {
     const int chunk = threadIdx.x % kChunks;
     const int first = threadIdx.x / kChunks;
-    const char* source = static_cast<const char*>(rows) +
-                         ((int64_t{kv_head} * p_.seq_kv + n * kShape.tile_n + first) * kChunks +
-                          chunk) * 16;
+    const char* source =
+        static_cast<const char*>(rows) +
+        ((int64_t{kv_head} * p_.seq_kv + n * kShape.tile_n + first) * kChunks + chunk) * 16;
     const uint32_t block = to + chunk / kBlockChunks * kShape.tile_n * kSwizzleBytes;
     const int keys = p_.seq_kv - n * kShape.tile_n;
 #pragma unroll 1

@@ -357,10 +357,9 @@ class WgmmaConsumer {
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
-    const int whole =
-        kShape.mask_all
-            ? 0
-            : max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) / kShape.tile_n;
+    const int whole = kShape.mask_all ? 0
+                                      : max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) /
+                                            kShape.tile_n;
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
     if constexpr (!kShape.mask_all) {
@@ -425,7 +424,7 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
   }
   SyncCluster<kShape>();
   if (warpgroup == 0) {
-    if constexpr (kShape.consumers > 1) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
+    if constexpr (MovesRegisters(kShape)) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
     if constexpr (kShape.fp8) {
       const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
       if (warp > 0) VTransposer<kShape>(p, smem, barriers, warp - 1).Run();
@@ -436,7 +435,7 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
       WgmmaProducer<kShape>(p, smem, barriers).Run();
     }
   } else {
-    if constexpr (kShape.consumers > 1) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
+    if constexpr (MovesRegisters(kShape)) ptx::IncreaseRegisters<ConsumerRegisters(kShape)>();
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup - 1).Run();
   }
   if constexpr (kShape.cluster > 1) {

@@ -45,7 +45,8 @@ struct WgmmaFp8Params : WgmmaStoreParams {
 
 // Where K and V come without the copy engine: the tensors themselves.
 struct WgmmaCopyParams : WgmmaParams {
-  const void* k_rows = nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16 or bf16, 16-byte aligned
+  const void* k_rows =
+      nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16 or bf16, 16-byte aligned
   const void* v_rows = nullptr;
 };
 

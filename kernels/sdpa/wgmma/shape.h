@@ -22,12 +22,13 @@ struct WgmmaShape {
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
   bool tma_store = false;         // O leaves through shared memory by the copy engine
   ExpMethod exp = ExpMethod::kExpFolded;
-  int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
-  bool p_smem = false;        // P passes to P V through shared memory
-  bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
-  bool mask_all = false;      // not only tiles that the mask's border crosses
-  bool tile_per_cta = false;  // a CTA ends after one tile of queries
-  bool cp_async = false;      // K and V come by the producers' own copies, 16 bytes each
+  int cluster = 1;               // CTAs that share each K/V tile, for neighbouring query tiles
+  bool p_smem = false;           // P passes to P V through shared memory
+  bool lazy_rescale = false;     // of O and the sums, only where some row's maximum rises far
+  bool mask_all = false;         // not only tiles that the mask's border crosses
+  bool tile_per_cta = false;     // a CTA ends after one tile of queries
+  bool equal_registers = false;  // none are moved from the producer to the consumers
+  bool cp_async = false;         // K and V come by the producers' own copies, 16 bytes each
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -79,6 +80,7 @@ constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
 constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
 constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgroup; }
 
+constexpr bool MovesRegisters(const WgmmaShape& s) { return s.consumers > 1 && !s.equal_registers; }
 // Registers per thread after setmaxnreg, within the SM's 65536. With one consumer
 // warpgroup there are enough for all and nothing is moved.
 constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
