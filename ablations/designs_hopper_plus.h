@@ -90,6 +90,7 @@ inline Design HopperPlusDesign() {
   AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
   AddLevel({&sdpa::Config::wgmma_cp_async, 1}, static_base, ':', &design);
   AddLevel({&sdpa::Config::wgmma_tile_per_cta, 1}, static_base, ':', &design);
+  AddLevel({&sdpa::Config::wgmma_inline_loads, 1}, static_base, ':', &design);
 
   AddHopperPlusChain(base, &design);
   PlantControls(base, base, end, &design);

@@ -455,6 +455,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.mask_all = c.wgmma_mask_all != 0;
   s.tile_per_cta = c.wgmma_tile_per_cta != 0;
   s.cp_async = c.wgmma_cp_async != 0;
+  s.inline_loads = c.wgmma_inline_loads != 0;
   s.equal_registers = c.wgmma_equal_registers != 0;
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.p_smem = c.wgmma_p_smem != 0;

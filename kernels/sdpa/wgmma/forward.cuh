@@ -23,6 +23,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
@@ -33,6 +34,7 @@
 #include "kernels/sdpa/wgmma/epilogue.cuh"
 #include "kernels/sdpa/wgmma/fp8_layout.h"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
+#include "kernels/sdpa/wgmma/inline_loader.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/producer.cuh"
@@ -59,6 +61,7 @@ class WgmmaConsumer {
         warpgroup_(warpgroup),
         thread_(threadIdx.x % kWarpgroup),
         epilogue_(p, smem, warpgroup, threadIdx.x % kWarpgroup),
+        loader_(p, smem, barriers),
         scale_log2_(p.softmax_scale * kLog2E) {}
 
   __device__ void Run() {
@@ -66,11 +69,18 @@ class WgmmaConsumer {
     if (kTakeTurns && warpgroup_ == kShape.consumers - 1) PassTurn();
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
+    if constexpr (kShape.inline_loads) {
+      if (Loads()) loader_.Start();
+    }
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
       const WgmmaWork work = DecodeWork<kShape>(p_, tile);
       if (kShape.causal && work.kv_tiles == 0) {
         epilogue_.StoreUnseen(work);
       } else {
+        if constexpr (kShape.inline_loads) {
+          if (Loads()) loader_.LoadQ(work, q_phase);
+          __syncwarp();
+        }
         ptx::MbarrierWait(barriers_.QFull(), q_phase);
         q_phase ^= 1;
         RunTile(work);
@@ -136,6 +146,22 @@ class WgmmaConsumer {
     float fresh[kShape.two_level ? kOutputs : 1];
     float carry[2];
   };
+
+  // --- Without a producer ---
+  __device__ bool Loads() const { return warpgroup_ == 0 && thread_ == 0; }
+  // A tile of K and one of V, which this warp has let go since the last call.
+  __device__ void RefillK() {
+    if constexpr (kShape.inline_loads) {
+      if (Loads()) loader_.LoadK(k_.Before());
+      __syncwarp();
+    }
+  }
+  __device__ void RefillV() {
+    if constexpr (kShape.inline_loads) {
+      if (Loads()) loader_.LoadV(v_.Before());
+      __syncwarp();
+    }
+  }
 
   // --- Products ---
   // A descriptor further on by a compile-time step. The address field can't overflow,
@@ -302,6 +328,9 @@ class WgmmaConsumer {
     PassProbabilities(t);
     if (rises) Rescale(t, rescale);
     AwaitProbabilities();
+    // Late, so that the other warpgroups have had time to let go of it too.
+    RefillK();
+    if constexpr (kShape.overlap) RefillV();
   }
 
   // P V of the tile whose probabilities wait, from start to end.
@@ -313,6 +342,7 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.VEmpty(v_.slot));
     v_.Advance();
     AddFresh(t);
+    RefillV();
   }
 
   // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
@@ -354,6 +384,7 @@ class WgmmaConsumer {
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
+    RefillK();
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
@@ -378,6 +409,7 @@ class WgmmaConsumer {
   const int warpgroup_;
   const int thread_;
   WgmmaEpilogue<kShape> epilogue_;
+  std::conditional_t<kShape.inline_loads, WgmmaInlineLoader<kShape>, WgmmaNoLoader> loader_;
   float scale_log2_;  // log2(e) times what multiplies scores
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
@@ -423,7 +455,9 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
     barriers.Init();
   }
   SyncCluster<kShape>();
-  if (warpgroup == 0) {
+  if constexpr (kShape.inline_loads) {
+    WgmmaConsumer<kShape>(p, smem, barriers, warpgroup).Run();
+  } else if (warpgroup == 0) {
     if constexpr (MovesRegisters(kShape)) ptx::DecreaseRegisters<ProducerRegisters(kShape)>();
     if constexpr (kShape.fp8) {
       const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);

@@ -83,6 +83,10 @@ struct RingCursor {
       phase ^= 1;
     }
   }
+  // The place before this one.
+  __device__ RingCursor Before() const {
+    return slot == 0 ? RingCursor{kSlots - 1, phase ^ 1} : RingCursor{slot - 1, phase};
+  }
 };
 
 }  // namespace warpledger::sdpa

@@ -28,6 +28,7 @@ struct WgmmaShape {
   bool mask_all = false;         // not only tiles that the mask's border crosses
   bool tile_per_cta = false;     // a CTA ends after one tile of queries
   bool equal_registers = false;  // none are moved from the producer to the consumers
+  bool inline_loads = false;     // no producer: a consumer asks for tiles
   bool cp_async = false;         // K and V come by the producers' own copies, 16 bytes each
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
@@ -78,9 +79,13 @@ constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
 }
 
 constexpr int TileM(const WgmmaShape& s) { return s.consumers * kRowsPerConsumer; }
-constexpr int Threads(const WgmmaShape& s) { return (s.consumers + 1) * kWarpgroup; }
+constexpr int Threads(const WgmmaShape& s) {
+  return (s.consumers + (s.inline_loads ? 0 : 1)) * kWarpgroup;
+}
 
-constexpr bool MovesRegisters(const WgmmaShape& s) { return s.consumers > 1 && !s.equal_registers; }
+constexpr bool MovesRegisters(const WgmmaShape& s) {
+  return s.consumers > 1 && !s.equal_registers && !s.inline_loads;
+}
 // Registers per thread after setmaxnreg, within the SM's 65536. With one consumer
 // warpgroup there are enough for all and nothing is moved.
 constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
