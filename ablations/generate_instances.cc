@@ -5,10 +5,11 @@
 //   generate_instances <directory> [design]...
 //
 // The designs are AllDesigns() and those of one's own that are named
-// (own_designs.h); another name is refused. Prints a line per translation unit: what it is
-// compiled with (its family, and the oldest architecture where that is not its family's:
-// families are compiled for different architectures), a space and its path. A file whose
-// contents would not change is left alone, so that nothing is recompiled.
+// (own_designs.h); another name is refused. Prints a line per translation unit: the set that
+// it is compiled with, a space and its path. All of a set is compiled for the same
+// architectures: a set is a family, those of it that need a newer architecture (mma90), or
+// those of it that the ladder names (mma_ladder). A file whose contents would not change is
+// left alone, so that nothing is recompiled.
 
 #include <algorithm>
 #include <cstdio>
@@ -81,6 +82,7 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(directory);
 
   std::vector<Config> configs;
+  std::vector<Config> of_ladder;
   for (const auto& design : designs) {
     for (const auto& arm : design.arms) {
       if (const auto reason = warpledger::sdpa::WhyInvalid(arm.config)) {
@@ -97,6 +99,7 @@ int main(int argc, char** argv) {
         if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
           configs.push_back(config);
         }
+        if (design.name == "ladder") of_ladder.push_back(config);
       }
     }
   }
@@ -125,11 +128,15 @@ int main(int argc, char** argv) {
     entries += "      &Get_" + symbol + "(),\n";
     if (json.back() == '}') json += ",";
     const int least = warpledger::sdpa::MinArch(config);
-    json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"family\":\"" + family +
-            "\",\"least_arch\":" + std::to_string(least) + ",\"symbol\":\"" + symbol +
-            "\",\"source\":\"" + source.string() + "\"}";
-    const bool newer = FamilyOf(config) == Family::kMma && least > 0;
-    std::cout << family << (newer ? std::to_string(least) : "") << " " << source.string() << "\n";
+    std::string set = family;
+    if (FamilyOf(config) == Family::kMma && least > 0) {
+      set += std::to_string(least);
+    } else if (std::find(of_ladder.begin(), of_ladder.end(), config) != of_ladder.end()) {
+      set += "_ladder";
+    }
+    json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"set\":\"" + set +
+            "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
+    std::cout << set << " " << source.string() << "\n";
   }
   json += "\n]}\n";
   ok = ok && WriteIfChanged(directory / "instances.json", json);

@@ -318,6 +318,30 @@ std::string DumpFile(const nlohmann::ordered_json& json);
 // "compute capability 9.0" is written "sm_90" in resources.json and codegen.json.
 std::string ArchOf(const GpuInfo& gpu);
 
+// How near code for `arch` ("sm_80", "sm_90a") is to a GPU of `gpu_arch`; 0: it doesn't run
+// there. Of an instance's code a GPU runs the nearest: its own, else that of the last
+// architecture of its generation before it, so that an sm_89 runs what is compiled for
+// sm_80; an "a" is for its own architecture alone (CUDA programming guide, "Binary
+// Compatibility").
+int Nearness(std::string_view arch, std::string_view gpu_arch);
+
+// The row of `instances` (with variant and arch) whose code a GPU of `gpu_arch` runs;
+// nullptr: there is none.
+template <typename Instance>
+const Instance* CodeFor(std::string_view gpu_arch, const std::vector<Instance>& instances,
+                        std::string_view variant) {
+  const Instance* nearest = nullptr;
+  int nearness = 0;
+  for (const Instance& instance : instances) {
+    if (instance.variant != variant) continue;
+    if (const int its = Nearness(instance.arch, gpu_arch); its > nearness) {
+      nearest = &instance;
+      nearness = its;
+    }
+  }
+  return nearest;
+}
+
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_ABLATIONS_RECORD_H_

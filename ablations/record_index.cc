@@ -225,18 +225,6 @@ auto RecordIndex::ForShape(const std::string& printed, const ShapeInfo& shape,
   return found != nullptr ? found : find(of_both_masks);
 }
 
-// sm_90a's code runs on sm_90 too; exactly sm_90 goes first.
-template <typename T>
-const T* RecordIndex::ForThisGpu(const std::vector<T>& instances, const std::string& config) const {
-  const T* found = nullptr;
-  for (const T& instance : instances) {
-    if (instance.variant != config) continue;
-    if (instance.arch == arch_) return &instance;
-    if (instance.arch == arch_ + "a") found = &instance;
-  }
-  return found;
-}
-
 const InstanceLaunch* RecordIndex::Launch(const Arm& arm, const ShapeInfo& shape) const {
   return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceLaunch* {
     if (!record_->launch) return nullptr;
@@ -249,13 +237,13 @@ const InstanceLaunch* RecordIndex::Launch(const Arm& arm, const ShapeInfo& shape
 
 const InstanceResources* RecordIndex::Resources(const Arm& arm, const ShapeInfo& shape) const {
   return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceResources* {
-    return record_->resources ? ForThisGpu(*record_->resources, name) : nullptr;
+    return record_->resources ? CodeFor(arch_, *record_->resources, name) : nullptr;
   });
 }
 
 const InstanceCodegen* RecordIndex::Code(const Arm& arm, const ShapeInfo& shape) const {
   return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceCodegen* {
-    return record_->codegen ? ForThisGpu(record_->codegen->instances, name) : nullptr;
+    return record_->codegen ? CodeFor(arch_, record_->codegen->instances, name) : nullptr;
   });
 }
 

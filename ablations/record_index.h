@@ -116,8 +116,6 @@ class RecordIndex {
   std::vector<std::vector<std::string>> Calls(const Arm& arm, const ShapeInfo& shape) const;
   template <typename Find>
   auto ForShape(const std::string& printed, const ShapeInfo& shape, const Find& find) const;
-  template <typename T>
-  const T* ForThisGpu(const std::vector<T>& instances, const std::string& config) const;
 
   const Record* record_;
   SummarizeOptions options_;

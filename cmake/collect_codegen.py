@@ -284,10 +284,10 @@ class Disassembler:
 
 
 def load_instances(path):
-    """The generator's list: [{"variant", "source", "symbol"}], unique variants, not empty."""
+    """The generator's list: [{"variant", "set", "source", "symbol"}], unique, not empty."""
     try:
         instances = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["instances"]
-        variants = [instance["variant"] for instance in instances]
+        variants = [instance["variant"] for instance in instances if instance["set"]]
         sources = [pathlib.Path(instance["source"]).name for instance in instances]
         symbols = [instance["symbol"] for instance in instances]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -389,8 +389,7 @@ def collect_instance(instance, keep, disassembler):
 
 def collect(instances, keep_root, disassembler):
     """Returns (resources.json, codegen.json) as values, instances in the generator's order."""
-    # Instances of one family are compiled for the same architectures, but those that need
-    # a newer one than the rest of it.
+    # Instances of one set (generate_instances.cc) are compiled for the same architectures.
     resources, codegen, archs_of = [], [], {}
     # The disassembler is a process of its own, so that threads use all cores.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -401,11 +400,10 @@ def collect(instances, keep_root, disassembler):
     for instance, rows in zip(instances, collected):
         resources += rows[0]
         codegen += rows[1]
-        group = (instance.get("family", ""), instance.get("least_arch", 0))
-        family = archs_of.setdefault(group, {})
-        family.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
-    for family in (f for f in archs_of.values() if len(f) > 1):
-        told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in family.items())
+        of_set = archs_of.setdefault(instance["set"], {})
+        of_set.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
+    for of_set in (archs for archs in archs_of.values() if len(archs) > 1):
+        told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in of_set.items())
         raise CodegenError(f"instances were compiled for different architectures ({told}). "
                            "Rebuild in a clean folder.")
     return ({"schema_version": SCHEMA_VERSION, "instances": resources},

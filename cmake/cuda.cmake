@@ -5,8 +5,12 @@
 
 set(WARPLEDGER_CUDA AUTO CACHE STRING "Build the CUDA kernels: AUTO (where nvcc is found), ON, OFF")
 set_property(CACHE WARPLEDGER_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(WARPLEDGER_CUDA_ARCHITECTURES "80-real;89-real;90-real"
+set(WARPLEDGER_CUDA_ARCHITECTURES "80-real;90-real"
     CACHE STRING "GPU architectures that each kernel instance is compiled for")
+# Each architecture costs a third of the kernels' compile time. What is compiled for sm_80
+# runs on sm_89 too; the preset `all` compiles everything for it.
+set(WARPLEDGER_LADDER_ARCHITECTURES "89-real"
+    CACHE STRING "GPU architectures that, beside those, the ladder's kernels are compiled for")
 
 set(WARPLEDGER_HAS_CUDA OFF)
 if(NOT WARPLEDGER_CUDA STREQUAL "OFF")

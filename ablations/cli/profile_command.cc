@@ -157,18 +157,13 @@ ablations::Codegen CodegenOfThisBuild() {
   return codegen.ok() ? *codegen : ablations::Codegen{};
 }
 
-// The code that this GPU runs; its own architecture's variant, where there is one.
+// The hash of the code that this GPU runs; "" if there is none.
 std::string CodeHash(const ablations::Codegen& codegen, const std::string& name,
                      const std::string& compute_capability) {
   const std::string arch =
       absl::StrCat("sm_", absl::StrReplaceAll(compute_capability, {{".", ""}}));
-  std::string hash;
-  for (const ablations::InstanceCodegen& instance : codegen.instances) {
-    if (instance.variant != name) continue;
-    if (instance.arch == arch) return instance.code_sha256;
-    if (instance.arch == arch + "a") hash = instance.code_sha256;
-  }
-  return hash;
+  const ablations::InstanceCodegen* found = ablations::CodeFor(arch, codegen.instances, name);
+  return found != nullptr ? found->code_sha256 : "";
 }
 
 Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::NamedShape& shape,

@@ -399,13 +399,19 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
     if (row.field == &sdpa::Config::wgmma_fp8 || row.field == &sdpa::Config::wgmma_fp8_two_level) {
       continue;  // HopperFp8Design
     }
+    if (row.field == &sdpa::Config::wgmma_equal_registers) continue;  // HopperLengthsDesign(64)
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
     const std::string level = LevelName(row, FirstOnLevel(row));
     EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
     EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:x+" + level));
   }
   EXPECT_TRUE(design.infeasible.empty());
-  EXPECT_EQ(Arm(design, "hopper_static_end:kv_multicast").config.dynamic_schedule, 0);
+  for (const char* level :
+       {"kv_multicast", "wgmma_cp_async", "wgmma_tile_per_cta", "wgmma_inline_loads"}) {
+    const DesignArm& arm = Arm(design, "hopper_static_end:" + std::string(level));
+    EXPECT_EQ(arm.config.dynamic_schedule, 0);
+    EXPECT_EQ(arm.base, "hopper_static_end");
+  }
   EXPECT_EQ(Arm(design, "hopper_end:dynamic_schedule=2+tma_store").base,
             "hopper_end:dynamic_schedule=2");
 }
@@ -436,6 +442,14 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
       without_lazy += arm.toggle == "wgmma_lazy_rescale" && arm.role == "without" ? 1 : 0;
     }
     EXPECT_EQ(without_lazy, head_dim == 64 ? 2 : 0);
+    const std::string equal = power_of_two + "+wgmma_equal_registers";
+    const auto holds_equal = [&](const DesignArm& arm) { return arm.name == equal; };
+    EXPECT_EQ(std::ranges::count_if(design.arms, holds_equal), head_dim == 64 ? 1 : 0);
+    if (head_dim != 64) continue;
+    EXPECT_EQ(Arm(design, equal).base, power_of_two);
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      EXPECT_EQ(IsPredictedBeyondLadder(row, equal), row.id == "wgmma_equal_registers") << row.id;
+    }
   }
 }
 

@@ -329,6 +329,29 @@ TEST(RecordTest, TheComputeCapabilityNamesTheArchitecture) {
   EXPECT_EQ(ArchOf(gpu), "sm_103");
 }
 
+TEST(RecordTest, AGpuRunsTheNearestCodeOfItsGenerationThatIsNotNewer) {
+  const std::vector<InstanceCodegen> all = {
+      {.variant = "ladder", .arch = "sm_80"},   {.variant = "ladder", .arch = "sm_89"},
+      {.variant = "ladder", .arch = "sm_90"},   {.variant = "mma", .arch = "sm_80"},
+      {.variant = "mma", .arch = "sm_90"},      {.variant = "wgmma", .arch = "sm_90a"},
+      {.variant = "both", .arch = "sm_90a"},    {.variant = "both", .arch = "sm_90"},
+      {.variant = "torn", .arch = "sm_"},       {.variant = "torn", .arch = "90"},
+      {.variant = "torn", .arch = "sm_9999999999"}};
+  const auto arch = [&](std::string_view gpu, std::string_view variant) -> std::string {
+    const InstanceCodegen* found = CodeFor(gpu, all, variant);
+    return found != nullptr ? found->arch : "none";
+  };
+  EXPECT_EQ(arch("sm_89", "ladder"), "sm_89");
+  EXPECT_EQ(arch("sm_89", "mma"), "sm_80");
+  EXPECT_EQ(arch("sm_86", "ladder"), "sm_80");
+  EXPECT_EQ(arch("sm_90", "both"), "sm_90");
+  EXPECT_EQ(arch("sm_90", "wgmma"), "sm_90a");
+  EXPECT_EQ(arch("sm_89", "wgmma"), "none");
+  EXPECT_EQ(arch("sm_75", "ladder"), "none");
+  EXPECT_EQ(arch("sm_103", "both"), "none");
+  EXPECT_EQ(arch("sm_90", "torn"), "none");
+}
+
 // Sums of such sizes would overflow before anything could be said of them.
 TEST(RecordTest, SizesThatNoMachineHasAreRefused) {
   for (const int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {

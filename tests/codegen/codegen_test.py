@@ -33,6 +33,10 @@ class CodegenTest(unittest.TestCase):
                       checks.collect_codegen.load_instances(cls.args.instances)}
         cls.waivers = checks.load_waivers(cls.args.waivers)
 
+    def variants_of_ladder(self):
+        design = next(row for row in self.registry["designs"] if row["name"] == "ladder")
+        return {name for arm in design["arms"] for name in arm["instances"]}
+
     def check_steps(self, role, check):
         steps = checks.steps(self.registry, role)
         self.assertTrue(steps, f"registry.json holds no arm with role '{role}'")
@@ -56,9 +60,12 @@ class CodegenTest(unittest.TestCase):
                  "wgmma": {"sm_90a"},
                  "resident": {"sm_90a"}}
         listed = {instance["name"]: instance for instance in self.registry["instances"]}
+        ladder = self.variants_of_ladder()
         for variant, by_arch in self.instances.items():
             with self.subTest(variant=variant):
                 expected = archs[listed[variant]["family"]]
+                if variant in ladder:
+                    expected = expected | set(self.args.ladder_archs)
                 if listed[variant]["family"] == "mma":
                     least = listed[variant]["min_arch"]
                     expected = {arch for arch in expected if int(arch[3:].rstrip("a")) >= least}
@@ -118,7 +125,9 @@ def main():
     parser.add_argument("--codegen-dir", required=True)
     parser.add_argument("--keep-root", required=True)
     parser.add_argument("--instances", required=True)
-    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_89", "sm_90"])
+    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_90"])
+    parser.add_argument("--ladder-archs", nargs="*", default=["sm_89"],
+                        help="what the ladder's instances are compiled for beside these")
     parser.add_argument("--waivers", default=root / "kernels" / "sdpa" / "spill_waivers.txt")
     CodegenTest.args, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -207,7 +207,7 @@ class CollectTest(unittest.TestCase):
             stem = f"{symbol}.compute_{arch[3:]}"
             (keep / f"{stem}.ptx").write_text(make_ptx(symbol), encoding="utf-8")
             (keep / f"{stem}.cubin").write_bytes(make_cubin(symbol, sm=int(arch[3:]), **cubin))
-        self.instances.append({"variant": variant, "symbol": symbol,
+        self.instances.append({"variant": variant, "set": "smem", "symbol": symbol,
                                "source": f"/elsewhere/generated/{symbol}.cu"})
         return keep
 
@@ -328,9 +328,9 @@ class CollectTest(unittest.TestCase):
         self.add("wmma_pv", "z", archs=("sm_90",))
         self.fails("different architectures")
 
-    def test_but_one_may_need_a_newer_one_and_say_so(self):
+    def test_but_those_of_another_set_may_be(self):
         self.add("wmma_pv", "z", archs=("sm_90",))
-        self.instances[-1]["least_arch"] = 90
+        self.instances[-1]["set"] = "mma90"
         self.assertEqual(self.run_main("--nvdisasm", str(self.nvdisasm)), (0, ""))
         self.assertEqual([row["arch"] for row in self.out("resources.json")["instances"]
                           if row["variant"] == "wmma_pv"], ["sm_90"])

@@ -537,6 +537,38 @@ TEST(WhyInvalid, NamesTheToggleThatAnotherExcludes) {
   EXPECT_EQ(reason.missing, "mma_key_groups");
 }
 
+TEST(WhyInvalid, LetsTheProducersToggleOfHopperStandOnlyWhereTheirKernelsExist) {
+  const Config two_warpgroups = {
+      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .wgmma_tile = 1};
+  Config equal = two_warpgroups;
+  equal.wgmma_equal_registers = 1;
+  EXPECT_FALSE(WhyInvalid(Specialise(equal, 64, false)));
+  for (const int head_dim : {128, 256}) {
+    const InvalidReason reason = WhyInvalid(Specialise(equal, head_dim, false));
+    EXPECT_EQ(reason.kind, Kind::kExcluded);
+    EXPECT_EQ(reason.toggle, "wgmma_equal_registers");
+  }
+  equal.wgmma_tile = 2;
+  EXPECT_TRUE(WhyInvalid(Specialise(equal, 64, false)));
+  for (const auto field : {&Config::wgmma_cp_async, &Config::wgmma_tile_per_cta,
+                           &Config::wgmma_inline_loads, &Config::wgmma_mask_all}) {
+    Config config = two_warpgroups;
+    config.*field = 1;
+    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
+    config.dynamic_schedule = 1;
+    // Whoever draws tiles from the counter is the producer of a persistent CTA.
+    EXPECT_EQ(static_cast<bool>(WhyInvalid(config)), field != &Config::wgmma_mask_all)
+        << ConfigName(config);
+  }
+  Config both = two_warpgroups;
+  both.wgmma_cp_async = 1;
+  both.wgmma_inline_loads = 1;
+  EXPECT_TRUE(WhyInvalid(both));
+  both.wgmma_inline_loads = 0;
+  both.kv_ring_stages = 0;
+  EXPECT_TRUE(WhyInvalid(both));
+}
+
 TEST(WhyInvalid, KeepsTheFamiliesApart) {
   const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
   EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
