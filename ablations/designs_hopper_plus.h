@@ -8,7 +8,8 @@
 //                 the same chain, and what the ends of that chain gain without turns, at head
 //                 dimension 64 also without lazy rescaling: few arms, to stand beside peers
 //                 over many lengths
-//   hopper_bf16   the chain in fp16 and in bf16, at two head dimensions
+//   hopper_bf16   the chain and its ends without turns in fp16 and in bf16, at two head
+//                 dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then O by the copy engine; or fewer exponentials by MUFU; or
 //                 without turns, or without overlap
@@ -159,7 +160,9 @@ inline Design HopperBf16Design() {
   Design design =
       HopperEndsDesign("hopper_bf16", "the Hopper kernel in fp16 and in bf16", {64, 128});
   design.dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16};
-  AddHopperPlusChain(end, &design);
+  const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
+  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
+  AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }

@@ -335,23 +335,28 @@ absl::Status SdpaRunner::Poison(int set) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunOutput> SdpaRunner::ReadOutputs(const DeviceBuffer& out) const {
-  RunOutput result;
-  result.out.resize(sdpa::QueryElements(problem_));
-  result.lse.resize(sdpa::QueryRows(problem_));
-  const size_t out_end = OutOffset() + result.out.size() * sizeof(sdpa::Bits16);
-  const size_t lse_end = LseOffset() + result.lse.size() * sizeof(float);
+absl::Status SdpaRunner::ReadOutputs(const DeviceBuffer& out, RunOutput* result) const {
+  result->out.resize(sdpa::QueryElements(problem_));
+  result->lse.resize(sdpa::QueryRows(problem_));
+  const size_t out_end = OutOffset() + result->out.size() * sizeof(sdpa::Bits16);
+  const size_t lse_end = LseOffset() + result->lse.size() * sizeof(float);
   const auto read = [&](void* to, size_t begin, size_t end) {
     return out.CopyToHost(absl::MakeSpan(static_cast<std::byte*>(to), end - begin), begin);
   };
-  RETURN_IF_ERROR(read(result.out.data(), OutOffset(), out_end));
-  RETURN_IF_ERROR(read(result.lse.data(), LseOffset(), lse_end));
-  result.guards_intact = true;
+  RETURN_IF_ERROR(read(result->out.data(), OutOffset(), out_end));
+  RETURN_IF_ERROR(read(result->lse.data(), LseOffset(), lse_end));
+  result->guards_intact = true;
   for (const auto& [begin, end] : Bands()) {
     std::vector<std::byte> band(end - begin);
     RETURN_IF_ERROR(read(band.data(), begin, end));
-    result.guards_intact = result.guards_intact && AllPoison(band);
+    result->guards_intact = result->guards_intact && AllPoison(band);
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunOutput> SdpaRunner::ReadBack(int set) const {
+  RunOutput result;
+  RETURN_IF_ERROR(ReadOutputs(sets_[set].out, &result));
   return result;
 }
 
@@ -387,19 +392,18 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
   if (!kept.ok()) return kept.status();
   const absl::StatusOr<bool> repeats = Repeats(instance, set, arm, *kept);
   if (!repeats.ok()) return repeats.status();
-  const absl::StatusOr<RunOutput> first = ReadOutputs(*kept);
-  if (!first.ok()) return first.status();
+  RETURN_IF_ERROR(ReadOutputs(*kept, &checked_));
 
   CheckOutcome outcome;
-  outcome.accuracy = JudgeAccuracy(reference, first->out, first->lse,
+  outcome.accuracy = JudgeAccuracy(reference, checked_.out, checked_.lse,
                                    LseAllowance(instance.config, problem_.seq_kv));
-  outcome.guards_intact = first->guards_intact;
+  outcome.guards_intact = checked_.guards_intact;
   outcome.bit_identical = *repeats;
   if (!*repeats) {
     const absl::StatusOr<RunOutput> second = ReadBack(set);
     if (!second.ok()) return second.status();
-    outcome.guards_intact = first->guards_intact && second->guards_intact;
-    outcome.bit_identical = SameBits(*first, *second);
+    outcome.guards_intact = checked_.guards_intact && second->guards_intact;
+    outcome.bit_identical = SameBits(checked_, *second);
   }
   if (!outcome.accuracy.correct) {
     outcome.reason = outcome.accuracy.reason;
@@ -427,18 +431,17 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
     if (!same.ok()) return same.status();
     if (*same) continue;
     // By how much, the host says.
-    absl::StatusOr<RunOutput> replayed = ReadOutputs(*kept);
-    if (!replayed.ok()) return replayed.status();
+    RETURN_IF_ERROR(ReadOutputs(*kept, &checked_));
     absl::StatusOr<RunOutput> eager = ReadBack(set);
     if (!eager.ok()) return eager.status();
-    outcome.guards_intact = outcome.guards_intact && replayed->guards_intact;
-    if (SameBits(*replayed, *eager)) continue;
+    outcome.guards_intact = outcome.guards_intact && checked_.guards_intact;
+    if (SameBits(checked_, *eager)) continue;
     if (outcome.bit_identical) {
       outcome.reason = absl::StrCat("what the timed graph leaves of input set ", set,
                                     " differs from an eager run of the same kernel");
     }
     outcome.bit_identical = false;
-    AddDifferences(problem_.dtype, *replayed, *eager, &outcome.accuracy);
+    AddDifferences(problem_.dtype, checked_, *eager, &outcome.accuracy);
   }
   if (outcome.bit_identical && !outcome.guards_intact) {
     outcome.reason = "the timed graph wrote outside its output";

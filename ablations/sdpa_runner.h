@@ -72,7 +72,7 @@ class SdpaRunner {
   // The parts of Run, for work that another launches: Poison waits until the
   // GPU is idle; ReadBack takes what the outputs hold now.
   absl::Status Poison(int set);
-  absl::StatusOr<RunOutput> ReadBack(int set) const { return ReadOutputs(sets_[set].out); }
+  absl::StatusOr<RunOutput> ReadBack(int set) const;
   // Runs twice and judges accuracy, guard bands and bit-equal repetition. An
   // error status means that the kernel could not be run at all.
   absl::StatusOr<CheckOutcome> Check(const sdpa::KernelInstance& instance, int set,
@@ -123,7 +123,7 @@ class SdpaRunner {
                                      absl::FunctionRef<absl::Status()> launch);
   // Run without its last part.
   absl::Status Compute(const sdpa::KernelInstance& instance, int set, const sdpa::Config* arm);
-  absl::StatusOr<RunOutput> ReadOutputs(const DeviceBuffer& out) const;
+  absl::Status ReadOutputs(const DeviceBuffer& out, RunOutput* result) const;
   // Keeps what set `set` holds, computes it once more, and says whether the two are equal bit
   // by bit, bands too, and those untouched; found out on the GPU, for an output may be large.
   absl::StatusOr<bool> Repeats(const sdpa::KernelInstance& instance, int set,
@@ -137,6 +137,7 @@ class SdpaRunner {
   sdpa::Problem problem_;
   DeviceFacts device_;
   std::vector<DeviceSet> sets_;
+  RunOutput checked_;  // of the last check; kept, for new pages of 64 MiB take longer than a copy
   Fault fault_ = Fault::kNone;
 };
 

@@ -466,6 +466,11 @@ TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
     }
     EXPECT_EQ(bf16, 4) << arm.name;  // two head dimensions, two masks
   }
+  const std::string own_tile = "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale";
+  for (const std::string& base : {own_tile, own_tile + "+wgmma_tile=1"}) {
+    EXPECT_EQ(Differences(Arm(design, base + "+ping_pong=0").config, Arm(design, base).config),
+              (std::set<std::string>{"ping_pong"}));
+  }
 }
 
 TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
