@@ -331,12 +331,12 @@ TEST(RecordTest, TheComputeCapabilityNamesTheArchitecture) {
 
 TEST(RecordTest, AGpuRunsTheNearestCodeOfItsGenerationThatIsNotNewer) {
   const std::vector<InstanceCodegen> all = {
-      {.variant = "ladder", .arch = "sm_80"},      {.variant = "ladder", .arch = "sm_89"},
-      {.variant = "ladder", .arch = "sm_90"},      {.variant = "mma", .arch = "sm_80"},
-      {.variant = "mma", .arch = "sm_90"},         {.variant = "wgmma", .arch = "sm_90a"},
-      {.variant = "both", .arch = "sm_90a"},       {.variant = "both", .arch = "sm_90"},
-      {.variant = "torn", .arch = "sm_"},          {.variant = "torn", .arch = "90"},
-      {.variant = "torn", .arch = "sm_9999999999"}};
+      {"ladder", "sm_80", "", "", {}},      {"ladder", "sm_89", "", "", {}},
+      {"ladder", "sm_90", "", "", {}},      {"mma", "sm_80", "", "", {}},
+      {"mma", "sm_90", "", "", {}},         {"wgmma", "sm_90a", "", "", {}},
+      {"both", "sm_90a", "", "", {}},       {"both", "sm_90", "", "", {}},
+      {"torn", "sm_", "", "", {}},          {"torn", "90", "", "", {}},
+      {"torn", "sm_9999999999", "", "", {}}};
   const auto arch = [&](std::string_view gpu, std::string_view variant) -> std::string {
     const InstanceCodegen* found = CodeFor(gpu, all, variant);
     return found != nullptr ? found->arch : "none";
