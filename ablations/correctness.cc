@@ -21,6 +21,10 @@ struct Error {
 size_t RowOf(const sdpa::Reference& reference, size_t at) {
   return reference.rows.empty() ? at : static_cast<size_t>(reference.rows[at]);
 }
+// Without log-sum-exps nothing says how long a row is, and each element is one.
+size_t HeldRows(const sdpa::Reference& reference) {
+  return reference.lse.empty() ? reference.out.size() : reference.lse.size();
+}
 size_t HeadDimOf(const sdpa::Reference& reference) {
   return reference.lse.empty() ? 1 : reference.out.size() / reference.lse.size();
 }
@@ -37,7 +41,7 @@ Error Against(const sdpa::Reference& reference, Value value) {
   Error error;
   double sum = 0;
   const size_t head_dim = HeadDimOf(reference);
-  for (size_t row = 0; row < reference.lse.size(); ++row) {
+  for (size_t row = 0; row < HeldRows(reference); ++row) {
     const size_t begin = RowOf(reference, row) * head_dim;
     for (size_t d = 0; d < head_dim; ++d) {
       const size_t i = row * head_dim + d;
@@ -85,8 +89,8 @@ size_t FirstNotFinite(sdpa::Dtype dtype, absl::Span<const sdpa::Bits16> values) 
 // does not hold an element that was not written or is not finite.
 void JudgeShape(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                 absl::Span<const float> lse, Accuracy* result) {
-  const size_t held = reference.lse.size();
-  const size_t rows = reference.rows.empty() ? held : static_cast<size_t>(reference.total_rows);
+  const size_t rows =
+      reference.rows.empty() ? HeldRows(reference) : static_cast<size_t>(reference.total_rows);
   const size_t head_dim = HeadDimOf(reference);
   if (!lse.empty() && lse.size() != rows) {
     result->reason =
@@ -94,8 +98,8 @@ void JudgeShape(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16>
     return;
   }
   if (out.size() != rows * head_dim) {
-    result->reason = absl::StrFormat("the output has %d elements, the problem %d rows of %d",
-                                     out.size(), rows, head_dim);
+    result->reason =
+        absl::StrFormat("the output has %d elements, the problem %d", out.size(), rows * head_dim);
     return;
   }
   if (reference.rows.empty()) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/kv_storage.h"
 #include "kernels/sdpa/problem.h"
 #include "kernels/sdpa/reference.h"
 

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/common/device.h"
+#include "kernels/sdpa/kv_storage.h"
 #include "kernels/sdpa/launch.h"
 #include "kernels/sdpa/problem.h"
 #include "kernels/sdpa/reference.h"

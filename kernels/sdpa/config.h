@@ -553,29 +553,6 @@ constexpr TileLayout LayoutOf(const Config& c) {
          : c.smem_layout == 2 ? TileLayout::kPanels
                               : TileLayout::kPadded;
 }
-// What a configuration's kernels read K and V as.
-struct KvStorage {
-  bool quantised = false;  // else the problem's dtype
-  KvScheme scheme = {};
-  bool queries = false;  // Q too, with a scale per head; and P is rounded to the format
-
-  friend constexpr bool operator==(const KvStorage&, const KvStorage&) = default;
-};
-constexpr KvStorage KvStorageOf(const Config& c) {
-  if (FamilyOf(c) == Family::kWgmma && c.wgmma_fp8 != 0) {
-    return {.quantised = true,
-            .scheme = {.format = KvFormat::kE4m3, .scope = ScaleScope::kHead},
-            .queries = true};
-  }
-  const MmaShape s = MmaShapeOf(c);
-  if (FamilyOf(c) != Family::kMma || !Is8Bit(s)) return {};
-  return {.quantised = true,
-          .scheme = {.format = s.kv == MmaKv::kE4m3   ? KvFormat::kE4m3
-                               : s.kv == MmaKv::kE5m2 ? KvFormat::kE5m2
-                                                      : KvFormat::kUint8,
-                     .scope = s.kv_block_scale ? ScaleScope::kBlock : ScaleScope::kHead,
-                     .block_keys = s.tile_n}};
-}
 // K/V tiles resident in shared memory.
 constexpr int Stages(const Config& c) {
   if (c.resident_kv) return 1;

@@ -287,7 +287,8 @@ class CollectTest(unittest.TestCase):
         self.assertIn("is it nvdisasm?", errors)
 
     def test_an_instance_without_a_keep_folder_is_an_error(self):
-        self.instances.append({"variant": "lost", "symbol": "lost", "source": "lost.cu"})
+        self.instances.append({"variant": "lost", "set": "smem", "symbol": "lost",
+                               "source": "lost.cu"})
         self.fails("expected one lost.cu.o.keep under .*, found none")
 
     def test_two_keep_folders_for_one_source_are_an_error(self):

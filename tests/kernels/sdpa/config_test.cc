@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/sdpa/kv_storage.h"
 #include "kernels/sdpa/problem.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
@@ -136,9 +137,12 @@ TEST(Geometry, OfTheWgmmaFamilyIsTheSameInBf16) {
   int checked = 0;
   for (const Config& config : LegalConfigs()) {
     if (FamilyOf(config) != Family::kWgmma) continue;
-    const Config bf16 = Specialise(config, 128, false, Dtype::kBf16);
-    ASSERT_FALSE(WhyInvalid(bf16)) << ConfigName(config);
-    WgmmaShape expected = ShapeOf(Specialise(config, 128, false));
+    const int head_dim = config.wgmma_equal_registers ? 64 : 128;
+    const Config bf16 = Specialise(config, head_dim, false, Dtype::kBf16);
+    const bool legal = !WhyInvalid(Specialise(config, head_dim, false));
+    ASSERT_EQ(!WhyInvalid(bf16), legal) << ConfigName(config);
+    if (!legal) continue;
+    WgmmaShape expected = ShapeOf(Specialise(config, head_dim, false));
     EXPECT_FALSE(expected.bf16);
     expected.bf16 = true;
     EXPECT_EQ(ShapeOf(bf16), expected) << ConfigName(config);

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "kernels/sdpa/cublaslt.h"
 #include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/kv_storage.h"
 #include "kernels/sdpa/launch.h"
 #include "kernels/sdpa/variant.h"
 
