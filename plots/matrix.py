@@ -19,11 +19,14 @@ def _finding(summary, toggles):
     """Whether the sign of an effect depends on the shape."""
     if len(summary.shape_names()) == 1:
         return f"{len(toggles)} toggles at {summary.shape_names()[0]}: verdict and ratio"
-    flips, agree = 0, 0
+    flips, agree, undecided = 0, 0, 0
     for toggle in toggles:
         kinds = {v["verdict"] for v in summary.verdicts if v["toggle"] == toggle}
-        agree += len(kinds) == 1
+        agree += len(kinds) == 1 and "INCONCLUSIVE" not in kinds
+        undecided += kinds == {"INCONCLUSIVE"}
         flips += "REGRESSION" in kinds and bool(kinds & {"ADOPT", "REAL_BELOW_GATE"})
+    if undecided == len(toggles):
+        return "No toggle is decided at any shape"
     counted = f"{agree} of {len(toggles)} toggles get one verdict at every shape"
     if flips == 0:
         return f"{counted}; none changes sign"

@@ -82,6 +82,9 @@ std::optional<double> LoadStore(const Json& p) {
 std::optional<double> SharedWavefronts(const Json& p) {
   return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum");
 }
+std::optional<double> SharedLoadWavefronts(const Json& p) {
+  return Metric(p, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum");
+}
 std::optional<double> BankConflicts(const Json& p) {
   return Metric(p, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum");
 }

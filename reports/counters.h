@@ -42,6 +42,7 @@ std::optional<double> DramBytes(const ProfileJson& profile);
 std::optional<double> Instructions(const ProfileJson& profile);
 std::optional<double> LoadStore(const ProfileJson& profile);
 std::optional<double> SharedWavefronts(const ProfileJson& profile);
+std::optional<double> SharedLoadWavefronts(const ProfileJson& profile);
 std::optional<double> BankConflicts(const ProfileJson& profile);
 std::optional<double> MufuInstructions(const ProfileJson& profile);
 std::optional<double> FmaInstructions(const ProfileJson& profile);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "reports/counters.h"
 #include "reports/describe.h"
+#include "reports/shared_reads.h"
 #include "reports/staleness.h"
 #include "reports/text.h"
 
@@ -439,7 +440,9 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", StallTable(page, shape));
   }
-  if (const std::string claims = ClaimSection(page); !claims.empty()) Append(&out, "\n", claims);
+  for (const std::string& section : {SharedReadsSection(summary), ClaimSection(page)}) {
+    if (!section.empty()) Append(&out, "\n", section);
+  }
 
   std::string failed;
   for (const Json& p : summary.at("profiles")) {

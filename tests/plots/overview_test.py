@@ -86,6 +86,20 @@ class OverviewTest(FigureTest):
         figure = matrix.draw(Summary(data))
         self.assertIn("1 changes sign", figure.texts[-2].get_text().replace("\n", " "))
 
+    def test_a_matrix_does_not_praise_verdicts_that_agree_on_nothing(self):
+        data = make_summary.make_summary()
+        for verdict in data["verdicts"]:
+            verdict["verdict"] = "INCONCLUSIVE"
+        title = matrix.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
+        self.assertEqual(title, "No toggle is decided at any shape")
+        toggle = data["verdicts"][0]["toggle"]
+        for verdict in data["verdicts"]:
+            if verdict["toggle"] == toggle:
+                verdict["verdict"] = "NEUTRAL"
+        title = matrix.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
+        count = len({verdict["toggle"] for verdict in data["verdicts"]})
+        self.assertIn(f"1 of {count} toggles get one verdict at every shape", title)
+
     def test_without_verdicts_there_is_no_matrix(self):
         data = make_summary.make_summary()
         data["verdicts"] = []

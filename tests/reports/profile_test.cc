@@ -81,6 +81,26 @@ std::string Page(const Json& summary) {
   return page.ok() ? *page : "";
 }
 
+TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
+  Json summary = Summary();
+  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "no kernel of the mma family";
+  summary["shapes"][0] = {{"name", "mission_b"}, {"flops", 5e8},   {"batch", 1},
+                          {"heads_q", 8},        {"heads_kv", 8},  {"seq_q", 512},
+                          {"seq_kv", 512},       {"head_dim", 64}, {"causal", false}};
+  constexpr char kLinear[] = "mma_sync+mma_v_ldmatrix_trans+mma_p_registers+mma_q_registers";
+  constexpr char kCounter[] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum";
+  Json metrics = Metrics(0.9, 10, 2, 1e8);
+  summary["profiles"].push_back(Profile(kLinear, metrics, nullptr));
+  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "no counter";
+  // 64 CTAs of 4 warps: 4 + 8 tiles x 32 ldmatrix of 32 wavefronts each.
+  metrics[kCounter] = {{"value", 2129920.0 * 1.25}, {"unit", ""}};
+  summary["profiles"].push_back(Profile(kLinear, metrics, nullptr));
+  EXPECT_THAT(Page(summary), HasSubstr(std::string("| `mission_b` | `") + kLinear +
+                                       "` | 66560 | 32.0 | 2129920 | 2662400 | 1.2500 |"));
+  summary["shapes"][0]["causal"] = true;
+  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "some tiles are not read";
+}
+
 // The prefix of a stall's counter ends as its suffix begins.
 TEST(StallsTest, ACounterOfNoReasonIsNoStall) {
   const nlohmann::ordered_json profile = {

@@ -5,8 +5,12 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_CONFLICTS_H_
 #define WARPLEDGER_KERNELS_SDPA_MMA_CONFLICTS_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "kernels/common/bank_model.h"
 #include "kernels/sdpa/mma/shape.h"
+#include "kernels/sdpa/problem.h"
 
 namespace warpledger::sdpa {
 
@@ -52,6 +56,32 @@ constexpr int KvWavefrontsPerWarpAndTile(const MmaShape& s) {
   return blocks *
          (bank_model::Wavefronts(BlockLoad(s.layout, s.head_dim, false, 0, 0), kMmaChunkBytes) +
           bank_model::Wavefronts(BlockLoad(s.layout, s.head_dim, true, 0, 0), kMmaChunkBytes));
+}
+
+// What one launch reads from shared memory.
+struct SharedReads {
+  int64_t instructions = 0;  // ldmatrix.x4
+  int64_t wavefronts = 0;    // that they take
+};
+
+// Of a problem under a full mask, where ldmatrix of Q, once, and of K and V are all that the
+// kernel reads: P stays in registers, V is transposed on the way, and O leaves as it is. Nothing
+// for other kernels and problems.
+constexpr std::optional<SharedReads> PredictReads(const MmaShape& s, const Problem& p) {
+  const bool only_those = s.q_registers && s.p_registers && s.v_transposed && !Is8Bit(s) &&
+                          !HasPartialOutputs(s) && s.producer_warps == 0 && !s.pack_heads &&
+                          s.input == MmaInput::kGiven;
+  if (!only_those || p.causal || p.head_dim != s.head_dim) return std::nullopt;
+  const int64_t query_tiles = (p.seq_q + TileM(s) - 1) / TileM(s);
+  const int64_t warps = int64_t{p.batch} * p.heads_q * query_tiles * s.row_warps;
+  const int64_t kv_tiles = (p.seq_kv + s.tile_n - 1) / s.tile_n;
+  const int64_t q_blocks = s.rows_per_warp / 16 * (s.head_dim / 16);
+  const int64_t kv_blocks = int64_t{2} * (s.tile_n / 16) * (s.head_dim / 16);
+  const int q_wavefronts =
+      bank_model::Wavefronts(BlockLoad(s.layout, s.head_dim, true, 0, 0), kMmaChunkBytes);
+  return SharedReads{
+      .instructions = warps * (q_blocks + kv_tiles * kv_blocks),
+      .wavefronts = warps * (q_blocks * q_wavefronts + kv_tiles * KvWavefrontsPerWarpAndTile(s))};
 }
 
 }  // namespace warpledger::sdpa

@@ -105,5 +105,48 @@ TEST(MmaConflicts, GiveTheWavefrontsOfATileThatACounterCanBeHeldAgainst) {
   EXPECT_EQ(KvWavefrontsPerWarpAndTile(kLinear), 8 * KvWavefrontsPerWarpAndTile(kSwizzled));
 }
 
+constexpr MmaShape kCore = {.layout = MmaLayout::kXorSwizzle,
+                            .q_registers = true,
+                            .p_registers = true,
+                            .v_transposed = true};
+
+// 0014's example: 6 CTAs of 4 warps, each with 4 blocks of Q and 32 of K and V in two tiles.
+TEST(PredictReads, CountsEachLdmatrixOfALaunchAndItsWavefronts) {
+  const Problem problem = {2, 3, 3, 33, 65, 64, false};
+  const auto swizzled = PredictReads(kCore, problem);
+  ASSERT_TRUE(swizzled);
+  EXPECT_EQ(swizzled->instructions, 6 * 4 * (4 + 2 * 32));
+  EXPECT_EQ(swizzled->wavefronts, 4 * swizzled->instructions);
+  MmaShape linear = kCore;
+  linear.layout = MmaLayout::kLinear;
+  EXPECT_EQ(PredictReads(linear, problem)->instructions, swizzled->instructions);
+  EXPECT_EQ(PredictReads(linear, problem)->wavefronts, 32 * swizzled->instructions);
+  // Twice the rows per warp: half the warps, whose reads of K and V are as many each.
+  MmaShape wide = kCore;
+  wide.rows_per_warp = 32;
+  const Problem longer = {1, 8, 8, 2048, 2048, 64, false};
+  EXPECT_EQ(PredictReads(wide, longer)->instructions, 8 * 16 * 4 * (8 + 32 * 32));
+  EXPECT_EQ(PredictReads(kCore, longer)->instructions, 8 * 32 * 4 * (4 + 32 * 32));
+}
+
+TEST(PredictReads, SaysNothingWhereOtherReadsAreAmongThem) {
+  const Problem problem = {1, 8, 8, 512, 512, 64, false};
+  ASSERT_TRUE(PredictReads(kCore, problem));
+  Problem causal = problem;
+  causal.causal = true;
+  EXPECT_FALSE(PredictReads(kCore, causal));
+  for (const auto& change :
+       {+[](MmaShape& s) { s.q_registers = false; }, +[](MmaShape& s) { s.p_registers = false; },
+        +[](MmaShape& s) { s.v_transposed = false; }, +[](MmaShape& s) { s.key_groups = 2; },
+        +[](MmaShape& s) { s.split_kv = true; }, +[](MmaShape& s) { s.producer_warps = 1; },
+        +[](MmaShape& s) { s.kv = MmaKv::kE4m3; }, +[](MmaShape& s) { s.pack_heads = true; },
+        +[](MmaShape& s) { s.input = MmaInput::kPacked; },
+        +[](MmaShape& s) { s.head_dim = 128; }}) {
+    MmaShape shape = kCore;
+    change(shape);
+    EXPECT_FALSE(PredictReads(shape, problem));
+  }
+}
+
 }  // namespace
 }  // namespace warpledger::sdpa
