@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "kernels/sdpa/mma/conflicts.h"
 #include "kernels/sdpa/variant.h"
+#include "reports/describe.h"
 #include "reports/text.h"
 
 namespace warpledger::report {
