@@ -259,6 +259,93 @@ TEST(JudgeAccuracy, FailsOutputsOfAnotherSize) {
   EXPECT_FALSE(JudgeAccuracy(good.reference, {}, {}).correct);
 }
 
+// --- A reference of some rows -----------------------------------------------------
+
+// Two heads of 320 rows of 64: more elements than one chunk of the search for NaN.
+constexpr sdpa::Problem kTall = {
+    .batch = 1, .heads_q = 2, .heads_kv = 2, .seq_q = 320, .seq_kv = 32};
+
+// As Case, with a reference of a sample of the rows.
+Case Sampled(sdpa::Dtype dtype = sdpa::Dtype::kFp16) {
+  sdpa::Problem problem = kTall;
+  problem.dtype = dtype;
+  Case c(problem);
+  c.reference = sdpa::ComputeReference(problem, c.inputs, {0, 7, 319, 320, 500, 639});
+  return c;
+}
+
+TEST(JudgeAccuracy, JudgesTheRowsThatASampleHoldsAsItWouldJudgeThemAlone) {
+  for (const sdpa::Dtype dtype : {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16}) {
+    const Case c = Sampled(dtype);
+    sdpa::Reference alone = c.reference;
+    alone.rows.clear();
+    std::vector<sdpa::Bits16> out;
+    std::vector<float> lse;
+    for (const int64_t row : c.reference.rows) {
+      out.insert(out.end(), c.out.begin() + row * 64, c.out.begin() + (row + 1) * 64);
+      lse.push_back(c.lse[row]);
+    }
+    const Accuracy sampled = c.Judge();
+    const Accuracy expected = JudgeAccuracy(alone, out, lse);
+    EXPECT_TRUE(sampled.correct) << sampled.reason;
+    EXPECT_EQ(sampled.rows, 6);
+    EXPECT_GT(sampled.mean_err, 0);
+    EXPECT_EQ(sampled.max_err, expected.max_err);
+    EXPECT_EQ(sampled.mean_err, expected.mean_err);
+    EXPECT_EQ(sampled.max_err_limit, expected.max_err_limit);
+    EXPECT_EQ(sampled.mean_err_limit, expected.mean_err_limit);
+    EXPECT_EQ(sampled.lse_err, expected.lse_err);
+    EXPECT_EQ(sampled.lse_limit, expected.lse_limit);
+  }
+}
+
+TEST(JudgeAccuracy, NamesAnElementAndARowOfASampleByTheirPlaceInTheOutput) {
+  const Case good = Sampled();
+  for (const int64_t row : good.reference.rows) {
+    Case c = good;
+    c.out[row * 64 + 5] = sdpa::FloatToFp16(100.0f);
+    EXPECT_THAT(c.Judge().reason, HasSubstr("element " + std::to_string(row * 64 + 5) + " is 100"));
+    c = good;
+    c.lse[row] += 1;
+    EXPECT_THAT(c.Judge().reason, HasSubstr("log-sum-exp of row " + std::to_string(row) + " "));
+  }
+}
+
+TEST(JudgeAccuracy, FailsOneNanOrInfinityInARowThatTheSampleLacks) {
+  for (const sdpa::Dtype dtype : {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16}) {
+    const Case good = Sampled(dtype);
+    for (const size_t at : {size_t{64}, size_t{4095}, size_t{4096}, good.out.size() - 65}) {
+      for (const float poison : {kNan, kInfinity, -kInfinity}) {
+        Case c = good;
+        c.out[at] = sdpa::FromFloat(dtype, poison);
+        const Accuracy accuracy = c.Judge();
+        EXPECT_FALSE(accuracy.correct) << poison << " at " << at;
+        EXPECT_THAT(accuracy.reason, HasSubstr("element " + std::to_string(at) + " "));
+        EXPECT_TRUE(std::isnan(accuracy.max_err));
+      }
+      // The largest finite numbers are none of them.
+      for (const int bits : {0, 0x8000}) {
+        Case c = good;
+        c.out[at] =
+            static_cast<sdpa::Bits16>(bits | (dtype == sdpa::Dtype::kBf16 ? 0x7f7f : 0x7bff));
+        EXPECT_TRUE(c.Judge().correct) << c.Judge().reason;
+      }
+    }
+    Case c = good;
+    c.lse[1] = kNan;
+    EXPECT_THAT(c.Judge().reason, HasSubstr("log-sum-exp of row 1 is NaN"));
+  }
+}
+
+TEST(JudgeAccuracy, WantsTheWholeOutputBesideASampledReference) {
+  Case c = Sampled();
+  c.out.resize(c.reference.out.size());
+  EXPECT_THAT(c.Judge().reason, HasSubstr("the output has 384 elements, the problem 40960"));
+  c = Sampled();
+  c.lse.resize(6);
+  EXPECT_THAT(c.Judge().reason, HasSubstr("the log-sum-exp has 6 elements, the problem 640 rows"));
+}
+
 // The rule of bf16 is that of its own naive computation: wider than fp16's, no wider than it.
 TEST(JudgeAccuracy, HoldsBf16ToBf16s) {
   sdpa::Problem problem = kRagged;

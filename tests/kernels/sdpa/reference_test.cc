@@ -309,5 +309,24 @@ TEST(Reference, OfTheLongShapeTakesLessThanAMinuteOfCpuTime) {
                           [](double x) { return std::isfinite(x); }));
 }
 
+TEST(SampleRows, AreNoneForASmallProblemWhichMeansAll) {
+  EXPECT_TRUE(SampleRows({.seq_q = 33, .seq_kv = 65}, 1e10, 1).empty());
+}
+
+TEST(SampleRows, HoldTheFirstAndTheLastOfEachHeadAndAboutTheWantedFlops) {
+  const Problem p = {.batch = 2, .heads_q = 3, .heads_kv = 3, .seq_q = 1000, .seq_kv = 512};
+  const double wanted = Flops(p) / 10;
+  const std::vector<int64_t> rows = SampleRows(p, wanted, 1);
+  EXPECT_NEAR(static_cast<double>(rows.size()), 600, 2 * 6);  // two more a head
+  for (size_t i = 1; i < rows.size(); ++i) ASSERT_LT(rows[i - 1], rows[i]);
+  for (int head = 0; head < 6; ++head) {
+    for (const int64_t row : {head * 1000, head * 1000 + 999}) {
+      EXPECT_TRUE(std::binary_search(rows.begin(), rows.end(), row)) << row;
+    }
+  }
+  EXPECT_EQ(SampleRows(p, wanted, 1), rows);
+  EXPECT_NE(SampleRows(p, wanted, 2), rows);
+}
+
 }  // namespace
 }  // namespace warpledger::sdpa
