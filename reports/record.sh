@@ -46,7 +46,7 @@ readonly kSets="
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
-hopper|hopper|$kSquare,fa3_d128_s8192_full,fa3_d128_s8192_causal|
+hopper|hopper|$kSquare,fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal|--blocks=6
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=6
 hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --blocks=6
 hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --blocks=6

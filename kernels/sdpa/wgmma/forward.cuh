@@ -78,7 +78,7 @@ class WgmmaConsumer {
         epilogue_.StoreUnseen(work);
       } else {
         if constexpr (kShape.inline_loads) {
-          if (Loads()) loader_.LoadQ(work, q_phase);
+          if (Loads()) loader_.LoadQueries(work, q_phase);
           __syncwarp();
         }
         ptx::MbarrierWait(barriers_.QFull(), q_phase);
@@ -136,6 +136,12 @@ class WgmmaConsumer {
     }
   }
 
+  // What a tile's scores and its P V are multiplied by.
+  struct TileScales {
+    float k;
+    float v;
+  };
+
   // The state of one tile of queries.
   struct Tile {
     float scores[kScores];
@@ -145,6 +151,8 @@ class WgmmaConsumer {
     // With two levels: P V of the last tile, and what O before it is yet to be multiplied by.
     float fresh[kShape.two_level ? kOutputs : 1];
     float carry[2];
+    // With a scale per tile of keys: of the last tile, in parts of the head's.
+    TileScales last;
   };
 
   // --- Without a producer ---
@@ -304,6 +312,7 @@ class WgmmaConsumer {
   __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t);
+    const TileScales scales = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -317,7 +326,8 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
-    const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
+    if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(t.last.k, scales.k));
+    const bool rises = t.softmax.Update(t.scores, ScaleLog2(scales), rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       PinOutput(t);
@@ -327,6 +337,13 @@ class WgmmaConsumer {
     }
     PassProbabilities(t);
     if (rises) Rescale(t, rescale);
+    if constexpr (kShape.block_scale) {
+      // O is in units of the last tile's V, and becomes one of this tile's.
+      const float units = __fdividef(t.last.v, scales.v);
+      t.carry[0] *= units;
+      t.carry[1] *= units;
+      t.last = scales;
+    }
     AwaitProbabilities();
     // Late, so that the other warpgroups have had time to let go of it too.
     RefillK();
@@ -348,22 +365,38 @@ class WgmmaConsumer {
   // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
   __device__ WgmmaScales ScalesOf(const WgmmaWork& work) const {
     if constexpr (kShape.fp8) {
-      const int kv_head = work.head / p_.group_size;
+      const int kv_head = work.head / p_.group_size * (kShape.block_scale ? p_.scale_stride : 1);
       return {p_.softmax_scale * __ldg(p_.q_scales + work.head) * __ldg(p_.k_scales + kv_head),
               __ldg(p_.v_scales + kv_head)};
     } else {
       return {p_.softmax_scale, 1.0f};
     }
   }
+  // Of tile n of keys, in parts of its head's.
+  __device__ TileScales ScalesOfTile(const WgmmaWork& work, int n) const {
+    if constexpr (kShape.block_scale) {
+      const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
+      return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
+    } else {
+      return {1.0f, 1.0f};
+    }
+  }
+  __device__ float ScaleLog2(const TileScales& tile) const {
+    return kShape.block_scale ? scale_log2_ * tile.k : scale_log2_;
+  }
 
   __device__ void RunTile(const WgmmaWork& work) {
     Tile t;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
-    const WgmmaScales scales = ScalesOf(work);
+    WgmmaScales scales = ScalesOf(work);
     if constexpr (kShape.fp8) scale_log2_ = scales.score * kLog2E;
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
+    if constexpr (kShape.block_scale) {
+      scales.score *= t.last.k;
+      scales.out *= t.last.v;
+    }
     epilogue_.Store(work, t.out, t.softmax, scales);
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
@@ -371,6 +404,7 @@ class WgmmaConsumer {
   // K/V tiles `first` down to 0.
   __device__ void RunKeys(Tile& t, const WgmmaWork& work, int first) {
     float rescale[2];
+    t.last = ScalesOfTile(work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -380,7 +414,7 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
-    t.softmax.Update(t.scores, scale_log2_, rescale);
+    t.softmax.Update(t.scores, ScaleLog2(t.last), rescale);
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();

@@ -12,11 +12,11 @@
 #include <cstdint>
 
 #include "kernels/common/mbarrier.cuh"
-#include "kernels/common/tma.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/tile_load.cuh"
 
 namespace warpledger::sdpa {
 
@@ -28,7 +28,7 @@ class WgmmaInlineLoader {
   __device__ WgmmaInlineLoader(const WgmmaParams& p, uint32_t smem, Barriers barriers)
       : p_(p), smem_(smem), barriers_(barriers), keys_(p, barriers), values_(p, barriers) {}
 
-  // One thread, in this order: Start() once; LoadQ() before each tile of queries that sees a
+  // One thread, in this order: Start() once; LoadQueries() before each tile of queries that sees a
   // key; LoadK() and LoadV() for each tile of K or V that its warp has let go.
   __device__ void Start() {
 #pragma unroll 1
@@ -39,10 +39,8 @@ class WgmmaInlineLoader {
     }
   }
   //   phase: of Q's full barrier, in which this Q will arrive
-  __device__ void LoadQ(const WgmmaWork& work, uint32_t phase) {
-    ptx::MbarrierWait(barriers_.QEmpty(), phase ^ 1);
-    ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
-    Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
+  __device__ void LoadQueries(const WgmmaWork& work, uint32_t phase) {
+    LoadQ<kShape>(p_, smem_, barriers_, work, phase ^ 1);
   }
   //   at: the tile's place, which is the next one's
   __device__ void LoadK(RingCursor<kShape.stages> at) {
@@ -77,16 +75,8 @@ class WgmmaInlineLoader {
     }
     ptx::MbarrierWait(empty, phase);
     ptx::MbarrierArriveExpectBytes(full, kSmem.kv_bytes);
-    Load(to, map, full, kShape.tile_n, at.n * kShape.tile_n, at.head);
+    LoadTile<kShape>(to, map, full, kShape.tile_n, at.n * kShape.tile_n, at.head);
     --at.n;
-  }
-  __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
-                              int first_row, int head) {
-#pragma unroll
-    for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-      ptx::TmaLoad3d(to + block * rows * kSwizzleBytes, map, barrier, block * kSwizzleColumns,
-                     first_row, head);
-    }
   }
 
   const WgmmaParams& p_;

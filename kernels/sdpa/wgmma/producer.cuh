@@ -12,6 +12,7 @@
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/tile_load.cuh"
 
 namespace warpledger::sdpa {
 
@@ -36,10 +37,8 @@ class WgmmaProducer {
       const int kv_head = work.head / p_.group_size;
       // K first: its slot is free before Q's buffer is.
       LoadK(work.kv_tiles - 1, kv_head);
-      ptx::MbarrierWait(barriers_.QEmpty(), q_phase ^ 1);
       q_phase ^= 1;
-      ptx::MbarrierArriveExpectBytes(barriers_.QFull(), kSmem.q_bytes);
-      Load(smem_ + kSmem.q, &p_.q, barriers_.QFull(), TileM(kShape), work.first_row, work.head);
+      LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
       for (int n = work.kv_tiles - 1; n >= 0; --n) {
         if (n > 0) {
           LoadK(n - 1, kv_head);
@@ -54,16 +53,6 @@ class WgmmaProducer {
  private:
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
 
-  // A tile is head_dim / C boxes of C columns, 128 bytes.
-  static constexpr int kColumns = SwizzleColumns(kShape);
-  __device__ static void Load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int rows,
-                              int first_row, int head) {
-#pragma unroll
-    for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
-      ptx::TmaLoad3d(to + block * rows * kSwizzleBytes, map, barrier, block * kColumns, first_row,
-                     head);
-    }
-  }
   // This CTA's share of a K or V tile, to all CTAs of the cluster: rows that lie side by
   // side in each block, whole swizzle atoms. A peer's share may arrive before this CTA has
   // announced the tile's bytes: the phase can't end without that arrival, and the peer
@@ -71,8 +60,9 @@ class WgmmaProducer {
   __device__ static void LoadShare(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                    int first_row, int head) {
     if constexpr (kShape.cluster == 1) {
-      Load(to, map, barrier, kShape.tile_n, first_row, head);
+      LoadTile<kShape>(to, map, barrier, kShape.tile_n, first_row, head);
     } else {
+      constexpr int kColumns = SwizzleColumns(kShape);
       constexpr int kShare = kShape.tile_n / kShape.cluster;
       static_assert(kShape.tile_n % kShape.cluster == 0 && kShare % 8 == 0);
       const int share = blockIdx.x % kShape.cluster * kShare;
