@@ -151,8 +151,6 @@ class WgmmaConsumer {
     // With two levels: P V of the last tile, and what O before it is yet to be multiplied by.
     float fresh[kShape.two_level ? kOutputs : 1];
     float carry[2];
-    // With a scale per tile of keys: of the last tile, in parts of the head's.
-    TileScales last;
   };
 
   // --- Without a producer ---
@@ -312,7 +310,8 @@ class WgmmaConsumer {
   __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t);
-    const TileScales scales = ScalesOfTile(work, n);
+    const TileScales before = tile_scales_;
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -326,8 +325,8 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
-    if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(t.last.k, scales.k));
-    const bool rises = t.softmax.Update(t.scores, ScaleLog2(scales), rescale);
+    if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(before.k, tile_scales_.k));
+    const bool rises = t.softmax.Update(t.scores, ScaleLog2(), rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       PinOutput(t);
@@ -339,10 +338,9 @@ class WgmmaConsumer {
     if (rises) Rescale(t, rescale);
     if constexpr (kShape.block_scale) {
       // O is in units of the last tile's V, and becomes one of this tile's.
-      const float units = __fdividef(t.last.v, scales.v);
+      const float units = __fdividef(before.v, tile_scales_.v);
       t.carry[0] *= units;
       t.carry[1] *= units;
-      t.last = scales;
     }
     AwaitProbabilities();
     // Late, so that the other warpgroups have had time to let go of it too.
@@ -374,15 +372,15 @@ class WgmmaConsumer {
   }
   // Of tile n of keys, in parts of its head's.
   __device__ TileScales ScalesOfTile(const WgmmaWork& work, int n) const {
-    if constexpr (kShape.block_scale) {
-      const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
-      return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
-    } else {
-      return {1.0f, 1.0f};
-    }
+    const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
+    return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
   }
-  __device__ float ScaleLog2(const TileScales& tile) const {
-    return kShape.block_scale ? scale_log2_ * tile.k : scale_log2_;
+  __device__ float ScaleLog2() const {
+    if constexpr (kShape.block_scale) {
+      return scale_log2_ * tile_scales_.k;
+    } else {
+      return scale_log2_;
+    }
   }
 
   __device__ void RunTile(const WgmmaWork& work) {
@@ -394,8 +392,8 @@ class WgmmaConsumer {
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
     if constexpr (kShape.block_scale) {
-      scales.score *= t.last.k;
-      scales.out *= t.last.v;
+      scales.score *= tile_scales_.k;
+      scales.out *= tile_scales_.v;
     }
     epilogue_.Store(work, t.out, t.softmax, scales);
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
@@ -404,7 +402,7 @@ class WgmmaConsumer {
   // K/V tiles `first` down to 0.
   __device__ void RunKeys(Tile& t, const WgmmaWork& work, int first) {
     float rescale[2];
-    t.last = ScalesOfTile(work, first);
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -414,7 +412,7 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
-    t.softmax.Update(t.scores, ScaleLog2(t.last), rescale);
+    t.softmax.Update(t.scores, ScaleLog2(), rescale);
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
@@ -445,6 +443,8 @@ class WgmmaConsumer {
   WgmmaEpilogue<kShape> epilogue_;
   std::conditional_t<kShape.inline_loads, WgmmaInlineLoader<kShape>, WgmmaNoLoader> loader_;
   float scale_log2_;  // log2(e) times what multiplies scores
+  // With a scale per tile of keys: of the tile whose scores came last, in parts of the head's.
+  TileScales tile_scales_;
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
 };
