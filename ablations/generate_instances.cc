@@ -8,7 +8,8 @@
 // (own_designs.h); another name is refused. Prints a line per translation unit: the set that
 // it is compiled with, a space and its path. All of a set is compiled for the same
 // architectures: a set is a family, those of it that need a newer architecture (mma90), or
-// those of it that the ladder names (mma_ladder). A file whose contents would not change is
+// those of it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder),
+// which are compiled for more GPUs than the rest. A file whose contents would not change is
 // left alone, so that nothing is recompiled.
 
 #include <algorithm>
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(directory);
 
   std::vector<Config> configs;
-  std::vector<Config> of_ladder;
+  std::vector<Config> of_ladders;
   for (const auto& design : designs) {
     for (const auto& arm : design.arms) {
       if (const auto reason = warpledger::sdpa::WhyInvalid(arm.config)) {
@@ -99,7 +100,8 @@ int main(int argc, char** argv) {
         if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
           configs.push_back(config);
         }
-        if (design.name == "ladder") of_ladder.push_back(config);
+        // hopper and hopper_small run on sm_90 alone.
+        if (design.name == "ladder" || design.name == "mma") of_ladders.push_back(config);
       }
     }
   }
@@ -131,7 +133,7 @@ int main(int argc, char** argv) {
     std::string set = family;
     if (FamilyOf(config) == Family::kMma && least > 0) {
       set += std::to_string(least);
-    } else if (std::find(of_ladder.begin(), of_ladder.end(), config) != of_ladder.end()) {
+    } else if (std::find(of_ladders.begin(), of_ladders.end(), config) != of_ladders.end()) {
       set += "_ladder";
     }
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"set\":\"" + set +

@@ -181,9 +181,11 @@ Ratchet RunRatchet(const BuildFacts& baseline, const BuildFacts& build,
   ratchet.toolchain_note = ToolchainNote(baseline, build);
   std::map<InstanceKey, const InstanceResources*> now;
   std::set<std::string> archs;
+  std::set<std::string> variants;
   for (const InstanceResources& instance : build.resources) {
     now[{instance.variant, instance.arch}] = &instance;
     archs.insert(instance.arch);
+    variants.insert(instance.variant);
   }
   const std::map<InstanceKey, std::string> hashes_before = CodeHashes(baseline);
   const std::map<InstanceKey, std::string> hashes_now = CodeHashes(build);
@@ -212,7 +214,9 @@ Ratchet RunRatchet(const BuildFacts& baseline, const BuildFacts& build,
     }
     const auto found = now.find(key);
     if (found == now.end()) {
-      ratchet.gone.push_back(Name(key));
+      // The cumulative ladders alone are compiled for every architecture of a build.
+      (variants.contains(before.variant) ? ratchet.instances_left_out : ratchet.gone)
+          .push_back(Name(key));
       continue;
     }
     ++ratchet.compared;
@@ -264,6 +268,7 @@ Json RatchetJson(const Ratchet& ratchet) {
           {"gone", ratchet.gone},
           {"added", ratchet.added},
           {"archs_left_out", ratchet.archs_left_out},
+          {"instances_left_out", ratchet.instances_left_out},
           {"idle_waivers", ratchet.idle_waivers}};
 }
 
@@ -284,6 +289,11 @@ std::string RatchetText(const Ratchet& ratchet) {
     add("idle   ", absl::StrCat("waiver ", name));
   if (!ratchet.archs_left_out.empty()) {
     add("note   ", absl::StrCat("not built here: ", absl::StrJoin(ratchet.archs_left_out, ", ")));
+  }
+  if (!ratchet.instances_left_out.empty()) {
+    add("note   ", absl::StrCat("built here for other architectures alone: ",
+                                ratchet.instances_left_out.size(), " instances, ",
+                                ratchet.instances_left_out.front(), " among them"));
   }
   if (!ratchet.toolchain_note.empty()) add("note   ", ratchet.toolchain_note);
   const auto waived = std::count_if(ratchet.grew.begin(), ratchet.grew.end(),

@@ -4,8 +4,9 @@
 //
 // Contract
 // - An instance is one printed configuration on one architecture. Architectures
-//   that the build was not made for are left out and named; an instance that is
-//   gone from an architecture the build does have is GONE, and can't be compared.
+//   that the build was not made for are left out and named, and so is a configuration
+//   where the build has it for other architectures alone; one that the build has for
+//   none is GONE, and can't be compared.
 // - Shared memory is static plus dynamic where both sides know the dynamic part,
 //   static alone otherwise.
 // - Growth may be waived by name, with a limit and a reason. A waiver that
@@ -84,6 +85,7 @@ struct Ratchet {
   std::vector<std::string> gone;
   std::vector<std::string> added;
   std::vector<std::string> archs_left_out;
+  std::vector<std::string> instances_left_out;  // "CONFIG on ARCH", of other architectures
   std::vector<std::string> idle_waivers;
   int exit = kRatchetHolds;
 };

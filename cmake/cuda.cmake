@@ -5,12 +5,6 @@
 
 set(WARPLEDGER_CUDA AUTO CACHE STRING "Build the CUDA kernels: AUTO (where nvcc is found), ON, OFF")
 set_property(CACHE WARPLEDGER_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(WARPLEDGER_CUDA_ARCHITECTURES "80-real;90-real"
-    CACHE STRING "GPU architectures that each kernel instance is compiled for")
-# Each architecture costs a third of the kernels' compile time. What is compiled for sm_80
-# runs on sm_89 too; the preset `all` compiles everything for it.
-set(WARPLEDGER_LADDER_ARCHITECTURES "89-real"
-    CACHE STRING "GPU architectures that, beside those, the ladder's kernels are compiled for")
 
 set(WARPLEDGER_HAS_CUDA OFF)
 if(NOT WARPLEDGER_CUDA STREQUAL "OFF")
@@ -34,6 +28,28 @@ if(NOT WARPLEDGER_CUDA STREQUAL "OFF")
 endif()
 
 if(WARPLEDGER_HAS_CUDA)
+  # Each architecture is another compile of each kernel, most of a fresh build: sm_90, which the
+  # records are made on, and what measures and tests on this machine. The first configuration
+  # decides, so that a GPU that is put in later needs a new build folder or the option.
+  if(NOT DEFINED WARPLEDGER_CUDA_ARCHITECTURES)
+    include(${CMAKE_CURRENT_LIST_DIR}/gpu_architectures.cmake)
+    warpledger_gpu_architectures(architectures ${CMAKE_CUDA_COMPILER})
+    list(APPEND architectures 90-real)
+    list(REMOVE_DUPLICATES architectures)
+    list(SORT architectures COMPARE NATURAL)
+  endif()
+  set(WARPLEDGER_CUDA_ARCHITECTURES "${architectures}"
+      CACHE STRING "GPU architectures that each kernel instance is compiled for")
+  # The ladder began on an sm_89, and code for sm_80 runs on every GPU from there to sm_89. The
+  # cumulative ladders alone keep both, with their spills checked; the preset `all` compiles
+  # everything for them.
+  set(WARPLEDGER_LADDER_ARCHITECTURES "80-real;89-real"
+      CACHE STRING "GPU architectures that, beside those, the cumulative ladders are compiled for")
+  # Of the ladders, and so of what times and checks them.
+  set(WARPLEDGER_ALL_ARCHITECTURES ${WARPLEDGER_CUDA_ARCHITECTURES}
+                                   ${WARPLEDGER_LADDER_ARCHITECTURES})
+  list(REMOVE_DUPLICATES WARPLEDGER_ALL_ARCHITECTURES)
+
   # Before enable_language: CMake 3.25 otherwise tries the compiler with an
   # architecture that CUDA 13 refuses.
   set(CMAKE_CUDA_ARCHITECTURES ${WARPLEDGER_CUDA_ARCHITECTURES})

@@ -157,7 +157,8 @@ endfunction()
 function(warpledger_print_summary)
   message(STATUS "Warpledger ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}")
   if(WARPLEDGER_HAS_CUDA)
-    message(STATUS "  CUDA ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
+    message(STATUS "  CUDA ${CMAKE_CUDA_COMPILER_VERSION} for "
+                   "${CMAKE_CUDA_ARCHITECTURES}${WARPLEDGER_LADDER_ARCHITECTURES_TOLD}")
   else()
     message(STATUS "  no nvcc: left out are the kernels, the commands that launch them and the "
                    "gpu and codegen tests. Install the CUDA toolkit, or set CUDACXX, to have them.")

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/cuda_status.h"
+#include "kernels/common/device.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
+#include "warpledger_build_info.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -26,6 +28,21 @@ int64_t QueryTiles(const Config& config, const Problem& p) {
 
 int64_t Ctas(const Config& config, const Problem& p) {
   return QueryTiles(config, p) * p.heads_q * p.batch;
+}
+
+// FailedPrecondition where no build could run the instance on this GPU.
+absl::Status CheckArchitecture(const Config& config, const DeviceFacts& device) {
+  if (config.wgmma && device.compute_major != 9) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
+        device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
+  }
+  if (MinArch(config) > 10 * device.compute_major + device.compute_minor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        InstanceName(config), " needs compute capability ", MinArch(config) / 10, ".0; ",
+        device.name, " has ", device.compute_major, ".", device.compute_minor, "."));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -103,16 +120,7 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
         absl::StrCat(InstanceName(config), " takes at most ", kMaxGridYz,
                      " key/value heads over the batch. Split the batch."));
   }
-  if (config.wgmma && device.compute_major != 9) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        InstanceName(config), " needs compute capability 9.0 (wgmma, TMA); ", device.name, " has ",
-        device.compute_major, ".", device.compute_minor, ". Try ladder:wmma_pv."));
-  }
-  if (MinArch(config) > 10 * device.compute_major + device.compute_minor) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        InstanceName(config), " needs compute capability ", MinArch(config) / 10, ".0; ",
-        device.name, " has ", device.compute_major, ".", device.compute_minor, "."));
-  }
+  if (absl::Status status = CheckArchitecture(config, device); !status.ok()) return status;
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(InstanceName(config), " needs ", SmemBytes(config),
@@ -122,12 +130,39 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
   return absl::OkStatus();
 }
 
+absl::Status MissingCode(const Config& config, const DeviceFacts& device) {
+  if (absl::Status status = CheckArchitecture(config, device); !status.ok()) return status;
+  const std::string number = absl::StrCat(device.compute_major, device.compute_minor);
+  // The preset's GPUs, and those that run code for them.
+  const bool in_preset = device.compute_major == 8 || number == "90";
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this build holds no code of ", InstanceName(config), " for sm_", number, " (", device.name,
+      "). It is for ", build_info::kCudaArchitectures,
+      ", where the ladders are the designs `ladder` and `mma`. To have it, configure with ",
+      in_preset ? "`cmake --preset all` or " : "", "-DWARPLEDGER_CUDA_ARCHITECTURES=", number,
+      "-real."));
+}
+
 absl::Status PrepareInstance(const KernelInstance& instance) {
-  if (SmemBytes(instance.config) <= 48 * 1024) return absl::OkStatus();
+  constexpr int kSmemWithoutAsking = 48 * 1024;
+  const bool raise_smem = SmemBytes(instance.config) > kSmemWithoutAsking;
+  cudaFuncAttributes attributes;
+  // Either call finds that there is no code for this GPU, before a launch does in the middle
+  // of a capture.
+  const cudaError_t error =
+      raise_smem
+          ? cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 SmemBytes(instance.config))
+          : cudaFuncGetAttributes(&attributes, instance.kernel);
+  if (error == cudaSuccess) return absl::OkStatus();
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();  // else the next launch returns it
+    const absl::StatusOr<DeviceFacts> device = QueryDevice();
+    return device.ok() ? MissingCode(instance.config, *device) : device.status();
+  }
   return CudaStatus(
-      cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           SmemBytes(instance.config)),
-      absl::StrCat("raising the shared memory of ", InstanceName(instance.config)));
+      error, absl::StrCat(raise_smem ? "raising the shared memory of " : "reading attributes of ",
+                          InstanceName(instance.config)));
 }
 
 ForwardParams MakeParams(const Config& config, const Problem& problem) {

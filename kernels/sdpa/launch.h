@@ -39,8 +39,12 @@ absl::Status CheckProblem(const Problem& problem);
 absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                              const DeviceFacts& device);
 
+// FailedPrecondition for an instance whose code this build does not hold for the GPU; the
+// message says what the build is for and how to configure one that has it.
+absl::Status MissingCode(const Config& config, const DeviceFacts& device);
+
 // Raises the kernel's shared-memory limit where it needs more than 48 KB; once
-// per device, before the first launch.
+// per device, before the first launch. MissingCode where there is no code for the device.
 absl::Status PrepareInstance(const KernelInstance& instance);
 
 // Fills in the geometry of `params` from `problem` (the caller sets pointers),

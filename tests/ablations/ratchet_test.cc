@@ -94,13 +94,30 @@ TEST(RatchetTest, AnArchitectureThatIsNotBuiltIsLeftOutByName) {
 }
 
 TEST(RatchetTest, AnInstanceThatIsGoneCannotBeCompared) {
-  BuildFacts renamed = Facts();
+  BuildFacts baseline = Facts();
+  baseline.resources.push_back({"other", "sm_90", 10, 0, 0, 0, 0});
+  BuildFacts renamed = baseline;
+  renamed.resources[0].variant = "tiling";
   renamed.resources[1].variant = "tiling";
-  renamed.resources.push_back({"other", "sm_90", 10, 0, 0, 0, 0});
-  const Ratchet ratchet = RunRatchet(Facts(), renamed, {});
+  const Ratchet ratchet = RunRatchet(baseline, renamed, {});
   EXPECT_EQ(ratchet.exit, 3);
-  EXPECT_THAT(ratchet.gone, ElementsAre("kv_tiling on sm_90"));
-  EXPECT_THAT(ratchet.added, ElementsAre("tiling on sm_90", "other on sm_90"));
+  EXPECT_EQ(ratchet.compared, 1);
+  EXPECT_THAT(ratchet.gone, ElementsAre("kv_tiling on sm_80", "kv_tiling on sm_90"));
+  EXPECT_THAT(ratchet.instances_left_out, IsEmpty());
+  EXPECT_THAT(ratchet.added, ElementsAre("tiling on sm_80", "tiling on sm_90"));
+}
+
+TEST(RatchetTest, AnInstanceBuiltForOtherArchitecturesIsLeftOutByName) {
+  BuildFacts of_all = Facts();
+  of_all.resources.push_back({"mma_sync", "sm_80", 100, 0, 0, 0, 0});
+  of_all.resources.push_back({"mma_sync", "sm_90", 100, 0, 0, 0, 0});
+  BuildFacts of_ladders = of_all;
+  of_ladders.resources.erase(of_ladders.resources.begin() + 2);
+  const Ratchet ratchet = RunRatchet(of_all, of_ladders, {});
+  EXPECT_EQ(ratchet.exit, 0);
+  EXPECT_EQ(ratchet.compared, 3);
+  EXPECT_THAT(ratchet.instances_left_out, ElementsAre("mma_sync on sm_80"));
+  EXPECT_THAT(RatchetText(ratchet), HasSubstr("1 instances, mma_sync on sm_80 among them"));
 }
 
 TEST(RatchetTest, NothingToCompareIsNoPass) {

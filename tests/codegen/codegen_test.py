@@ -19,6 +19,8 @@ import codegen_checks as checks  # pylint: disable=wrong-import-position
 BUDGET_ARM = "ladder:wmma_pv"
 MAX_REGISTERS = 128
 MAX_SMEM_BYTES = 49152
+# The cumulative ladders that are compiled for --ladder-archs too.
+LADDERS = ("ladder", "mma")
 
 
 class CodegenTest(unittest.TestCase):
@@ -33,9 +35,10 @@ class CodegenTest(unittest.TestCase):
                       checks.collect_codegen.load_instances(cls.args.instances)}
         cls.waivers = checks.load_waivers(cls.args.waivers)
 
-    def variants_of_ladder(self):
-        design = next(row for row in self.registry["designs"] if row["name"] == "ladder")
-        return {name for arm in design["arms"] for name in arm["instances"]}
+    def variants_of_ladders(self):
+        found = {design["name"]: design for design in self.registry["designs"]}
+        return {name for design in LADDERS for arm in found[design]["arms"]
+                for name in arm["instances"]}
 
     def check_steps(self, role, check):
         steps = checks.steps(self.registry, role)
@@ -60,11 +63,11 @@ class CodegenTest(unittest.TestCase):
                  "wgmma": {"sm_90a"},
                  "resident": {"sm_90a"}}
         listed = {instance["name"]: instance for instance in self.registry["instances"]}
-        ladder = self.variants_of_ladder()
+        ladders = self.variants_of_ladders()
         for variant, by_arch in self.instances.items():
             with self.subTest(variant=variant):
                 expected = archs[listed[variant]["family"]]
-                if variant in ladder:
+                if variant in ladders:
                     expected = expected | set(self.args.ladder_archs)
                 if listed[variant]["family"] == "mma":
                     least = listed[variant]["min_arch"]
@@ -125,9 +128,9 @@ def main():
     parser.add_argument("--codegen-dir", required=True)
     parser.add_argument("--keep-root", required=True)
     parser.add_argument("--instances", required=True)
-    parser.add_argument("--archs", nargs="+", default=["sm_80", "sm_90"])
-    parser.add_argument("--ladder-archs", nargs="*", default=["sm_89"],
-                        help="what the ladder's instances are compiled for beside these")
+    parser.add_argument("--archs", nargs="+", default=["sm_90"])
+    parser.add_argument("--ladder-archs", nargs="*", default=["sm_80", "sm_89"],
+                        help="what the ladders' instances are compiled for beside these")
     parser.add_argument("--waivers", default=root / "kernels" / "sdpa" / "spill_waivers.txt")
     CodegenTest.args, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

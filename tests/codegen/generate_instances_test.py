@@ -25,10 +25,26 @@ class GenerateInstances(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def variants(self, *designs):
+    def sets(self, *designs):
+        """{variant: set}"""
         self.call(*designs)
         listed = json.loads((self.path / "instances.json").read_text())["instances"]
-        return [instance["variant"] for instance in listed]
+        return {instance["variant"]: instance["set"] for instance in listed}
+
+    def variants(self, *designs):
+        return list(self.sets(*designs))
+
+    def test_sets_apart_the_steps_of_the_cumulative_ladders_and_their_controls(self):
+        found = {}
+        for variant, name in self.sets().items():
+            if name.endswith("_ladder"):
+                found.setdefault(name, set()).add(variant)
+        self.assertEqual(set(found), {"smem_ladder", "mma_ladder"})
+        for name, base in ("smem_ladder", {"minimal_scalar"}), ("mma_ladder", set()):
+            toggles = max(found[name], key=len).split("+")
+            self.assertEqual(toggles[-1], "null_toggle")
+            self.assertEqual(found[name], base | {"+".join(toggles[:count + 1])
+                                                  for count in range(len(toggles))})
 
     def test_compiles_the_kernels_of_designs_that_it_is_asked_for_too(self):
         usual = self.variants()

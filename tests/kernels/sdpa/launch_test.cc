@@ -5,11 +5,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/variant.h"
 
 namespace warpledger::sdpa {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const Problem kProblem = {1, 8, 8, 512, 512, 64, false};
 
@@ -56,6 +58,36 @@ TEST(CheckLaunchable, RefusesWgmmaAndWhatNeedsMoreSharedMemoryOnAnAdaGpu) {
       EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));
     }
   }
+}
+
+TEST(MissingCode, NamesInstanceAndGpuAndHowToBuildIt) {
+  DeviceFacts device = Gpu(99 * 1024);
+  device.compute_major = 8;
+  device.compute_minor = 6;
+  const Config config = Specialise({.kv_tiling = 1}, 64, false);
+  const absl::Status status = MissingCode(config, device);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  for (const std::string& part :
+       {InstanceName(config), std::string("sm_86 (Test GPU)"), std::string("`ladder` and `mma`"),
+        std::string("--preset all"), std::string("-DWARPLEDGER_CUDA_ARCHITECTURES=86-real")}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  }
+}
+
+TEST(MissingCode, DoesNotSendAnyoneToAPresetThatLacksTheGpu) {
+  DeviceFacts device = Gpu(99 * 1024);
+  device.compute_major = 12;
+  const std::string told(MissingCode(Specialise({.kv_tiling = 1}, 64, false), device).message());
+  EXPECT_THAT(told, HasSubstr("-DWARPLEDGER_CUDA_ARCHITECTURES=120-real"));
+  EXPECT_THAT(told, Not(HasSubstr("--preset")));
+}
+
+TEST(MissingCode, SaysSoWhereNoBuildWouldHaveIt) {
+  DeviceFacts ada = Gpu(99 * 1024);
+  ada.compute_major = 8;
+  ada.compute_minor = 9;
+  const absl::Status status = MissingCode(Specialise({.wgmma = 1}, 64, false), ada);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));
 }
 
 TEST(CheckProblem, RefusesWhatNoProjectionTakes) {
