@@ -48,8 +48,13 @@ constexpr StudyScheme kSchemes[] = {
      .label = "E4M3, scale per block",
      .quantised = true,
      .kv = {KvFormat::kE4m3, ScaleScope::kBlock, kStudyBlockKeys}},
+    {.name = "e4m3_head_fp16",
+     .label = "mixed: E4M3, scale per head",
+     .quantised = true,
+     .kv = {KvFormat::kE4m3, ScaleScope::kHead},
+     .arithmetic = StudyArithmetic::kNaiveFp16},
     {.name = "e4m3_block_fp16",
-     .label = "E4M3, scale per block; scores and P in fp16",
+     .label = "mixed: E4M3, scale per block",
      .quantised = true,
      .kv = {KvFormat::kE4m3, ScaleScope::kBlock, kStudyBlockKeys},
      .arithmetic = StudyArithmetic::kNaiveFp16},
@@ -65,6 +70,16 @@ constexpr StudyScheme kSchemes[] = {
      .label = "E5M2, scale per block",
      .quantised = true,
      .kv = {KvFormat::kE5m2, ScaleScope::kBlock, kStudyBlockKeys}},
+    {.name = "e5m2_head_fp16",
+     .label = "mixed: E5M2, scale per head",
+     .quantised = true,
+     .kv = {KvFormat::kE5m2, ScaleScope::kHead},
+     .arithmetic = StudyArithmetic::kNaiveFp16},
+    {.name = "e5m2_block_fp16",
+     .label = "mixed: E5M2, scale per block",
+     .quantised = true,
+     .kv = {KvFormat::kE5m2, ScaleScope::kBlock, kStudyBlockKeys},
+     .arithmetic = StudyArithmetic::kNaiveFp16},
 };
 
 constexpr InputKind kKinds[] = {InputKind::kNormal, InputKind::kOutliers, InputKind::kLargeLogits};
@@ -184,8 +199,11 @@ Json StudyDtypes(const StudyOptions& options, absl::FunctionRef<void(std::string
   record["block_keys"] = kStudyBlockKeys;
   record["schemes"] = Json::array();
   for (const StudyScheme& scheme : kSchemes) {
-    record["schemes"].push_back(
-        {{"name", scheme.name}, {"label", scheme.label}, {"kv_bits", scheme.quantised ? 8 : 16}});
+    const bool naive = scheme.arithmetic == StudyArithmetic::kNaiveFp16;
+    record["schemes"].push_back({{"name", scheme.name},
+                                 {"label", scheme.label},
+                                 {"kv_bits", scheme.quantised ? 8 : 16},
+                                 {"products", naive ? "fp16" : "FP64"}});
   }
   record["cells"] = Json::array();
   for (const InputKind kind : kKinds) {

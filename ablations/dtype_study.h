@@ -26,7 +26,7 @@ inline constexpr char kDtypesKind[] = "dtypes";
 
 enum class StudyArithmetic {
   kExact,      // FP64 from the stored K and V: the storage's own error
-  kNaiveFp16,  // S, P and O in fp16 too: what a kernel adds
+  kNaiveFp16,  // S, P and O in fp16 too: what a kernel adds; with K and V in 8 bits, "mixed"
 };
 
 struct StudyScheme {

@@ -25,10 +25,7 @@ using analysis::Pair;
 using analysis::Timing;
 
 double ErrorOverLimit(const Check& check) {
-  const double ratio = check.max_err / check.max_err_limit;
-  // NaN: the error is not a number, or 0 against a limit of 0.
-  if (std::isnan(ratio)) return check.max_err == 0 ? 0 : HUGE_VAL;
-  return ratio;
+  return ShareOfLimit(check.max_err, check.max_err_limit);
 }
 
 std::string FailureText(const Check& check) {
@@ -53,6 +50,13 @@ const sdpa::ToggleRow* RowOf(const std::string& toggle) {
     if (row.id == toggle) return &row;
   }
   return nullptr;
+}
+
+double ShareOfLimit(double error, double limit) {
+  const double share = error / limit;
+  // NaN: the error is not a number, or 0 against a limit of 0.
+  if (std::isnan(share)) return error == 0 ? 0 : HUGE_VAL;
+  return share;
 }
 
 Timing TimingOf(const Sample& sample) {

@@ -43,6 +43,10 @@ analysis::Timing TimingOf(const Sample& sample);
 
 nlohmann::ordered_json MedianOrNull(std::vector<double> values);
 
+// How much of its limit an error takes; above 1 the rule of correctness is broken. Infinite for
+// any error where the limit is 0, and where the error is no number.
+double ShareOfLimit(double error, double limit);
+
 // What the rule of correctness knows of one arm on one shape.
 struct CheckFacts {
   int count = 0;

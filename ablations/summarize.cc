@@ -74,10 +74,10 @@ absl::Status AddFactorial(const RecordIndex& index, Json* summary) {
 
 absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& options) {
   if (!(options.confidence > 0.5 && options.confidence < 1) || options.bootstrap_resamples < 100 ||
-      !(options.neutral_delta > 0)) {
+      !(options.neutral_delta > 0) || !(options.error_ratio > 1)) {
     return absl::InvalidArgumentError(
-        "summarize: confidence must lie in (0.5, 1), there must be at least 100 resamples, and "
-        "neutral_delta must be above 0");
+        "summarize: confidence must lie in (0.5, 1), there must be at least 100 resamples, "
+        "neutral_delta must be above 0, and error_ratio above 1");
   }
   if (record.samples.empty()) {
     return absl::DataLossError(
@@ -120,6 +120,7 @@ absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& opt
       {"bootstrap_resamples", options.bootstrap_resamples},
       {"bootstrap_seed", options.bootstrap_seed},
       {"neutral_delta", options.neutral_delta},
+      {"error_ratio", options.error_ratio},
       {"family_size", family_size},
       {"correction", "Holm"},
       {"interval",

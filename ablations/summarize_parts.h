@@ -3,6 +3,8 @@
 #ifndef WARPLEDGER_ABLATIONS_SUMMARIZE_PARTS_H_
 #define WARPLEDGER_ABLATIONS_SUMMARIZE_PARTS_H_
 
+#include <string>
+
 #include "ablations/record_index.h"
 #include "nlohmann/json.hpp"
 
@@ -17,6 +19,10 @@ nlohmann::ordered_json ResourcesOf(const RecordIndex& index, const Arm& arm,
 // verdicts[].change: what those and the instructions of two arms differ by.
 nlohmann::ordered_json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
                                     const ShapeInfo& shape, const sdpa::ToggleRow& row);
+// verdicts[].errors: the errors of two arms by kind of inputs; empty unless a check of one of them
+// failed or their mean errors lie further apart than options().error_ratio.
+nlohmann::ordered_json ErrorsOf(const RecordIndex& index, const std::string& base,
+                                const std::string& candidate, const std::string& shape);
 // Appends to floors[], where the floor was timed on the shape.
 void AddFloor(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
               nlohmann::ordered_json* floors);

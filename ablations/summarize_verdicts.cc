@@ -105,6 +105,11 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
                                {"base_sm_mhz", Rounded(cap.base_mhz)},
                                {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
   }
+  if (Json errors = in_family ? ErrorsOf(index, claim.base, claim.candidate, claim.shape->name)
+                              : Json::array();
+      !errors.empty()) {
+    verdict["errors"] = std::move(errors);
+  }
   return verdict;
 }
 

@@ -11,17 +11,19 @@ from plots.summary import SummaryError, field
 
 _PANELS_IN = 4.4
 _AXIS_IN = 0.75
-_LEGEND_IN = 1.0
+_LEGEND_COLUMNS = 4
+_LEGEND_ROW_IN = 0.3
 _TOP_IN = 0.5
 _GAP_IN = 0.75
 
 _INPUTS = {"normal": "N(0, 1)", "outliers": "N(0, 1), 0.1% outliers",
            "large_logits": "large logits"}
-# By what begins a scheme's name: a format has a colour; by what ends it: a mark and a line.
+# By what begins a scheme's name: a format has a colour; by what scope follows: a mark and a line.
 _FORMATS = (("fp16", style.BLACK), ("bf16", "#8A8A8A"), ("uint8", style.BLUE),
             ("e4m3", style.BLUISH_GREEN), ("e5m2", style.VERMILLION))
 _SCOPES = {"tensor": ("s", (0, (1, 1.5))), "head": ("o", "-"), "block": ("^", (0, (4, 2)))}
 _OTHER = ("D", "-")
+_FP16_PRODUCTS = "_fp16"  # ends the name of a mixed scheme: 8-bit K and V, products in fp16
 
 
 def is_dtypes(data):
@@ -29,9 +31,18 @@ def is_dtypes(data):
 
 
 def _look(name):
+    """How a scheme's curve is drawn: keywords of Axes.plot."""
     colour = next((colour for start, colour in _FORMATS if name.startswith(start)), style.INK)
-    marker, line = _SCOPES.get(name.rsplit("_", 1)[-1], _OTHER)
-    return colour, marker, line
+    scope = name.removesuffix(_FP16_PRODUCTS).rsplit("_", 1)[-1]
+    marker, line = _SCOPES.get(scope, _OTHER)
+    look = {"color": colour, "marker": marker, "linestyle": line, "linewidth": 1.8,
+            "markersize": 6, "markerfacecolor": colour}
+    if name.endswith(_FP16_PRODUCTS):
+        # It lies on the curve of the same storage: a ring around each of its marks.
+        look.update(linestyle="none", markersize=11, markerfacecolor="none")
+    elif name == "fp16":
+        look.update(markerfacecolor="white")
+    return look
 
 
 def _curves(data):
@@ -72,20 +83,18 @@ def draw(data):
         figure, _title(curves),
         f"CPU, FP64 · head_dim {field(data, '', 'head_dim', int)} · root mean square of the change "
         f"over that of O · seed {field(data, '', 'seed', int)} · {date}")
-    height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN + _LEGEND_IN
+    most_curves = max(len(schemes) for schemes in curves.values())
+    legend_in = 0.1 + _LEGEND_ROW_IN * -(-most_curves // _LEGEND_COLUMNS)
+    height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN + legend_in
     figure.set_size_inches(style.WIDTH_IN, height)
     left = style.MARGIN_IN + 0.6
     width = (style.WIDTH_IN - left - style.MARGIN_IN - (len(curves) - 1) * _GAP_IN) / len(curves)
     for axes, (inputs, schemes) in zip(panels[0], curves.items()):
-        style.place(figure, axes, left, _AXIS_IN + _LEGEND_IN, width, _PANELS_IN)
+        style.place(figure, axes, left, _AXIS_IN + legend_in, width, _PANELS_IN)
         left += width + _GAP_IN
         for name, points in schemes.items():
-            colour, marker, line = _look(name)
-            # The unfilled marks belong to computations in fp16, which lie on others' curves.
-            filled = not name.endswith("fp16")
-            axes.plot([x for x, _ in points], [y for _, y in points], color=colour,
-                      linestyle=line, linewidth=1.8, marker=marker, markersize=6,
-                      markerfacecolor=colour if filled else "white", label=labels.get(name, name))
+            axes.plot([x for x, _ in points], [y for _, y in points],
+                      label=labels.get(name, name), **_look(name))
         axes.set_xscale("log", base=2)
         if any(schemes.values()):
             axes.set_yscale("log")
@@ -100,7 +109,7 @@ def draw(data):
         axes.set_xlabel("keys")
         axes.set_title(_INPUTS.get(inputs, inputs), loc="left", fontsize=style.ROW_PT)
     handles, names = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 0.12 / height), ncol=4,
-                  frameon=False, fontsize=style.HEADER_PT, handlelength=2.6)
+    figure.legend(handles, names, loc="lower center", bbox_to_anchor=(0.5, 0.12 / height),
+                  ncol=_LEGEND_COLUMNS, frameon=False, fontsize=style.HEADER_PT, handlelength=2.6)
     heading.draw(figure)
     return figure

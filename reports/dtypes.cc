@@ -58,12 +58,13 @@ const Json* Find(const Json& cells, const std::string& inputs, const std::string
 
 std::string ErrorTable(const Json& record, const std::string& inputs) {
   const std::vector<int> lengths = Shown(Lengths(record.at("cells")));
-  std::vector<Table::Column> columns = {{"K and V"}};
+  std::vector<Table::Column> columns = {{"K and V"}, {"products in"}};
   for (const int seq : lengths) columns.push_back({Cat(seq, " keys"), Align::kRight});
   columns.push_back({Cat("largest, ", lengths.back(), " keys"), Align::kRight});
   Table table(columns);
   for (const Json& scheme : record.at("schemes")) {
-    std::vector<std::string> row = {scheme.at("label").get<std::string>()};
+    std::vector<std::string> row = {scheme.at("label").get<std::string>(),
+                                    scheme.value("products", std::string(kNone))};
     const Json* cell = nullptr;
     for (const int seq : lengths) {
       cell = Find(record.at("cells"), inputs, scheme.at("name").get<std::string>(), seq);
@@ -132,18 +133,28 @@ std::string Render(const Json& record) {
   const Json& cells = record.at("cells");
   const std::vector<int> lengths = Lengths(cells);
   std::string page = "# K and V in fewer bits: error against length\n\n";
-  Append(&page, "A study on the CPU (run `", record.at("run_id").get<std::string>(), "`, ",
-         record.at("created_utc").get<std::string>().substr(0, 10), ", seed ",
-         record.at("seed").get<int64_t>(), "): ", record.at("heads").get<int>(),
-         " heads of head_dim ", record.at("head_dim").get<int>(), ", ",
-         record.at("rows_per_head").get<int>(), " query rows of each, ", lengths.front(), " to ",
-         lengths.back(),
-         " keys. No GPU and no kernel of ours is in it: it says what a format costs before anybody "
-         "writes a kernel.\n\n"
-         "The error is that of O computed in FP64 from the stored K and V, against O in FP64 from "
-         "the fp16 ones; where a row says fp16, the scores, P and O are fp16 too. Percentages are "
-         "root mean squares over those of O, which shrinks with the number of keys. A block is ",
-         record.at("block_keys").get<int>(), " keys.\n\n![Error against length](dtypes.svg)\n\n");
+  Append(
+      &page, "A study on the CPU (run `", record.at("run_id").get<std::string>(), "`, ",
+      record.at("created_utc").get<std::string>().substr(0, 10), ", seed ",
+      record.at("seed").get<int64_t>(), "): ", record.at("heads").get<int>(), " heads of head_dim ",
+      record.at("head_dim").get<int>(), ", ", record.at("rows_per_head").get<int>(),
+      " query rows of each, ", lengths.front(), " to ", lengths.back(),
+      " keys. No GPU and no kernel of ours is in it: it says what a format costs before anybody "
+      "writes a kernel.\n\n"
+      "The error is that of O computed from the stored K and V, against O in FP64 from the fp16 "
+      "ones. With products in FP64 it is the storage's own; with products in fp16 the scores, P "
+      "and O are rounded to fp16 too. Percentages are root mean squares over those of O, which "
+      "shrinks with the number of keys. A block is ",
+      record.at("block_keys").get<int>(),
+      " keys.\n\n"
+      "**Mixed** is what the L4 notes call FP8 K and V with fp16 scores: K and V are stored in 8 "
+      "bits and widened to fp16, in which everything is multiplied. All kernels of ours with "
+      "8-bit K and V in the mma family are mixed (`mma_kv_dtype`, a scale per head; with "
+      "`mma_kv_block_scale`, per K/V tile): codes are widened in registers, and P is fp16; "
+      "scores and sums are fp32 there, where the mixed rows here round scores too. "
+      "`wgmma_fp8` alone isn't: both operands of its products are FP8, so that Q and P are "
+      "rounded to E4M3 as well, which no row here does.\n\n"
+      "![Error against length](dtypes.svg)\n\n");
   for (const std::string& inputs : Distinct(cells, "inputs")) {
     Append(&page, "## Inputs `", inputs, "`\n\n", ErrorTable(record, inputs), "\n");
   }

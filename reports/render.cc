@@ -75,8 +75,8 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
          {DesignSummary(*summary, options.picture_prefix),
           ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
           SmallShapesSection(*summary, options.picture_prefix), BesidePeersSection(*summary),
-          DesignTables(*summary), IsolatedSection(*summary), ControlSection(*summary),
-          StatisticsSection(*summary)}) {
+          DesignTables(*summary), ErrorSection(*summary), IsolatedSection(*summary),
+          ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);
@@ -84,9 +84,9 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
   for (const std::string& section :
        {SummarySection(*summary), HowToReadSection(*summary),
         PictureSection(*summary, options.picture_prefix), LadderSection(*summary),
-        ThroughputSection(*summary, options.picture_prefix), IsolatedSection(*summary),
-        PeerSection(*summary), FloorSection(*summary), ControlSection(*summary),
-        ToggleSection(*summary), StatisticsSection(*summary)}) {
+        ThroughputSection(*summary, options.picture_prefix), ErrorSection(*summary),
+        IsolatedSection(*summary), PeerSection(*summary), FloorSection(*summary),
+        ControlSection(*summary), ToggleSection(*summary), StatisticsSection(*summary)}) {
     if (!section.empty()) Append(&out, section, "\n");
   }
   return out + ProvenanceSection(*summary);

@@ -54,6 +54,10 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 // the two sections above has them.
 std::string BesidePeersSection(const Summary& summary);
 
+// What toggles do to the errors, where that is more than rounding in another order; "" where there
+// is no verdict, and for summaries of older programs.
+std::string ErrorSection(const Summary& summary);
+
 // What each toggle is worth in its microbenchmark beside the kernel; "" where the
 // summary quotes no microbenchmarks.
 std::string IsolatedSection(const Summary& summary);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -95,6 +96,26 @@ class Reader {
       return v.is_null() ? std::nullopt : std::optional<int64_t>(v.get<int64_t>());
     };
     return {.before = figure(j[0]), .after = figure(j[1])};
+  }
+  ErrorChange::Both BothNumbers(const Json& in, std::string_view path, const char* key) {
+    const auto is_figure = [](const Json& v) { return v.is_number() || v.is_null(); };
+    const auto is_pair = [&](const Json& v) {
+      return v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure);
+    };
+    const Json& j = Typed(in, path, key, "two numbers or nulls", is_pair);
+    if (!is_pair(j)) return {};
+    const auto figure = [](const Json& v) {
+      return v.is_null() ? std::nullopt : std::optional<double>(v.get<double>());
+    };
+    return {.before = figure(j[0]), .after = figure(j[1])};
+  }
+  std::pair<bool, bool> BothBools(const Json& in, std::string_view path, const char* key) {
+    const auto is_pair = [](const Json& v) {
+      return v.is_array() && v.size() == 2 && v[0].is_boolean() && v[1].is_boolean();
+    };
+    const Json& j = Typed(in, path, key, "two of true and false", is_pair);
+    if (!is_pair(j)) return {};
+    return {j[0].get<bool>(), j[1].get<bool>()};
   }
   // A time or ratio that must be above zero where it is given: logarithms and
   // quotients are taken of it.
@@ -228,6 +249,12 @@ Statistics ParseStatistics(Reader& reader, const Json& json) {
   if (s.is_object() && s.contains("interval")) {
     out.interval = reader.String(s, path, "interval");
   }
+  if (s.is_object() && s.contains("error_ratio")) {
+    out.error_ratio = reader.Number(s, path, "error_ratio");
+    if (*out.error_ratio <= 1) {
+      reader.Fail("statistics.error_ratio", Cat("must be above 1, but is ", *out.error_ratio));
+    }
+  }
   if (out.confidence <= 0 || out.confidence >= 1) {
     reader.Fail("statistics.confidence", Cat("must lie between 0 and 1, but is ", out.confidence));
   }
@@ -329,6 +356,17 @@ CodeChange ParseChange(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
+ErrorChange ParseErrors(Reader& reader, const Json& j, const std::string& path) {
+  ErrorChange out;
+  out.inputs = reader.String(j, path, "inputs");
+  out.mean_err = reader.BothNumbers(j, path, "mean_err");
+  out.mean_share = reader.BothNumbers(j, path, "mean_share");
+  out.max_share = reader.BothNumbers(j, path, "max_share");
+  out.lse_share = reader.BothNumbers(j, path, "lse_share");
+  std::tie(out.correct_before, out.correct_after) = reader.BothBools(j, path, "correct");
+  return out;
+}
+
 Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   Verdict out;
   out.toggle = reader.String(j, path, "toggle");
@@ -348,6 +386,12 @@ Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   out.spread = ParseSpread(reader, j, path);
   if (j.is_object() && j.contains("change")) {
     out.change = ParseChange(reader, reader.Object(j, path, "change"), path + ".change");
+  }
+  if (j.is_object() && j.contains("errors")) {
+    const Json& errors = reader.Array(j, path, "errors");
+    for (size_t i = 0; i < errors.size(); ++i) {
+      out.errors.push_back(ParseErrors(reader, errors[i], Cat(path, ".errors[", i, "]")));
+    }
   }
   return out;
 }

@@ -120,6 +120,22 @@ struct CodeChange {
   std::vector<Opcode> opcodes;  // whose number changed most, largest change first
 };
 
+// Errors without a toggle and with it, on inputs of one kind; empty where there is no finite
+// number.
+struct ErrorChange {
+  struct Both {
+    std::optional<double> before;
+    std::optional<double> after;
+  };
+  std::string inputs;
+  Both mean_err;
+  Both mean_share;  // of the limit that the rule of correctness gives the mean error
+  Both max_share;
+  Both lse_share;  // empty too where there is no log-sum-exp
+  bool correct_before = false;
+  bool correct_after = false;
+};
+
 // How far the log-ratios of pairs scatter within a process, and processes beyond that;
 // empty in older summaries.
 struct Spread {
@@ -144,6 +160,7 @@ struct Verdict {
   std::optional<bool> prediction_held;
   Spread spread;
   std::optional<CodeChange> change;  // empty in older summaries
+  std::vector<ErrorChange> errors;   // where a check failed or the errors differ; else empty
 };
 
 struct Control {
@@ -212,6 +229,8 @@ struct Statistics {
   int64_t bootstrap_resamples = 0;
   uint64_t bootstrap_seed = 0;
   double neutral_delta = 0;
+  // The factor from which on errors count as different; empty in older summaries.
+  std::optional<double> error_ratio;
   int64_t family_size = 0;
   std::string correction;
   std::string interval;  // how intervals are made; empty in records that do not say

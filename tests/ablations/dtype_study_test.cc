@@ -1,8 +1,10 @@
 #include "ablations/dtype_study.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -38,6 +40,35 @@ TEST(StudyDtypes, HasACellPerDistributionLengthAndScheme) {
     EXPECT_TRUE(seen.insert(cell["inputs"].get<std::string>() + cell["seq"].dump() +
                             cell["scheme"].get<std::string>())
                     .second);
+  }
+}
+
+TEST(StudyDtypes, HasEachFp8FormatPerHeadAndPerBlockWithItsStorageAloneAndMixed) {
+  const auto& schemes = Small()["schemes"];
+  for (const char* format : {"e4m3", "e5m2"}) {
+    for (const char* scope : {"head", "block"}) {
+      const std::string storage = std::string(format) + "_" + scope;
+      for (const auto& [name, products] :
+           {std::pair<std::string, std::string>(storage, "FP64"),
+            std::pair<std::string, std::string>(storage + "_fp16", "fp16")}) {
+        const auto found = std::find_if(schemes.begin(), schemes.end(),
+                                        [&](const auto& scheme) { return scheme["name"] == name; });
+        ASSERT_NE(found, schemes.end()) << name;
+        EXPECT_EQ((*found)["kv_bits"], 8) << name;
+        EXPECT_EQ((*found)["products"], products) << name;
+        EXPECT_EQ((*found)["label"].get<std::string>().starts_with("mixed: "), products == "fp16");
+      }
+    }
+  }
+}
+
+// The price of fp16 scores and P beside that of the storage, of which it is a small part.
+TEST(StudyDtypes, AMixedSchemeDiffersFromItsStorageAloneAndNotByMuch) {
+  for (const char* storage : {"e4m3_head", "e4m3_block", "e5m2_head", "e5m2_block"}) {
+    const double alone = RelativeRms(Small(), "normal", storage, 256);
+    const double mixed = RelativeRms(Small(), "normal", std::string(storage) + "_fp16", 256);
+    EXPECT_NE(mixed, alone) << storage;
+    EXPECT_NEAR(mixed, alone, 0.02 * alone) << storage;
   }
 }
 

@@ -29,6 +29,32 @@ class DtypesTest(unittest.TestCase):
         self.assertEqual(curves["e4m3_head"], ([64, 128], [0.003, 0.006]))
         self.assertEqual(len(curves), 4)
 
+    def test_a_mixed_scheme_rings_the_marks_of_its_storage(self):
+        data = record()
+        data["schemes"].append({"name": "e4m3_head_fp16", "label": "mixed"})
+        data["cells"] += [{**cell, "scheme": "e4m3_head_fp16"} for cell in data["cells"]
+                          if cell["scheme"] == "e4m3_head"]
+        lines = {line.get_label(): line for line in dtypes.draw(data).axes[0].get_lines()}
+        storage, mixed = lines["e4m3_head"], lines["mixed"]
+        self.assertEqual((mixed.get_color(), mixed.get_marker()),
+                         (storage.get_color(), storage.get_marker()))
+        self.assertGreater(mixed.get_markersize(), storage.get_markersize())
+        self.assertEqual(mixed.get_markerfacecolor(), "none")
+        self.assertEqual(mixed.get_linestyle(), "None")
+
+    def test_the_legend_grows_with_the_schemes(self):
+        data = record()
+        for i in range(12):
+            name = f"e5m2_{i}"
+            data["schemes"].append({"name": name, "label": "mixed: E4M3, scale per block"})
+            data["cells"].append({**data["cells"][0], "scheme": name})
+        figure = dtypes.draw(data)
+        figure.canvas.draw()
+        legend = figure.legends[0].get_window_extent()
+        lowest = min(axes.xaxis.label.get_window_extent().y0 for axes in figure.axes)
+        self.assertTrue(0 <= legend.y0 and legend.y1 <= lowest and 0 <= legend.x0
+                        and legend.x1 <= figure.bbox.width, legend)
+
     def test_draws_no_point_where_there_is_no_figure(self):
         line, = dtypes.draw(record()).axes[1].get_lines()
         self.assertEqual(len(line.get_xdata()), 0)

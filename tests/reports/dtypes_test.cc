@@ -17,7 +17,7 @@ Json Record() {
   return Json::parse(R"({
     "schema_version": 1, "kind": "dtypes", "run_id": "dtypes-x", "seed": 7,
     "created_utc": "2026-01-02T03:04:05Z", "head_dim": 64, "heads": 4, "rows_per_head": 32,
-    "block_keys": 64, "schemes": [{"name": "a", "label": "A | b", "kv_bits": 8}],
+    "block_keys": 64, "schemes": [{"name": "a", "label": "A | b", "kv_bits": 8, "products": "fp16"}],
     "cells": [
       {"inputs": "normal", "seq": 64, "scheme": "a", "finite": true, "max_err": 0.5,
        "mean_err": 0.1, "relative_rms": 0.0312},
@@ -39,7 +39,20 @@ std::string Page(const Json& record) {
 }
 
 TEST(RenderDtypes, ShowsErrorsByLengthAndTheLargestOfTheLast) {
-  EXPECT_THAT(Page(Record()), HasSubstr("| A \\| b | 3.12% | 10.0% | 2.5e-01 |"));
+  EXPECT_THAT(Page(Record()), HasSubstr("| A \\| b | fp16 | 3.12% | 10.0% | 2.5e-01 |"));
+}
+
+TEST(RenderDtypes, SaysWhatMixedIsAndWhichKernelIsNot) {
+  const std::string page = Page(Record());
+  EXPECT_THAT(page, HasSubstr("**Mixed** is"));
+  EXPECT_THAT(page, HasSubstr("mixed (`mma_kv_dtype`"));
+  EXPECT_THAT(page, HasSubstr("`wgmma_fp8` alone isn't"));
+}
+
+TEST(RenderDtypes, LeavesProductsOpenThatAnOlderRecordDoesNotName) {
+  Json record = Record();
+  record["schemes"][0].erase("products");
+  EXPECT_THAT(Page(record), HasSubstr("| A \\| b | – | 3.12% |"));
 }
 
 TEST(RenderDtypes, NamesTheMistakesThatBeginAt512KeysAndNoOthers) {
@@ -56,7 +69,7 @@ TEST(RenderDtypes, SaysSoWhereASchemeGivesNan) {
   Json record = Record();
   record["cells"][1] = {{"inputs", "normal"}, {"seq", 128}, {"scheme", "a"}, {"finite", false}};
   const std::string page = Page(record);
-  EXPECT_THAT(page, HasSubstr("| A \\| b | 3.12% | NaN |"));
+  EXPECT_THAT(page, HasSubstr("| A \\| b | fp16 | 3.12% | NaN |"));
   EXPECT_THAT(page, Not(HasSubstr("No scheme above has one")));
 }
 

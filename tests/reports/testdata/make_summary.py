@@ -188,8 +188,8 @@ def make_summary():
             "n_samples": 3960, "throttled_samples": 0, "unknown_throttle_samples": 0,
             "sm_mhz_p50": 1965.0, "temp_c_p50": 41.0, "power_w_p50": 310.5},
         "statistics": {"confidence": 0.95, "bootstrap_resamples": 20000, "bootstrap_seed": 20240601,
-                       "neutral_delta": DELTA, "family_size": len(STEPS) * len(SHAPES),
-                       "correction": "Holm",
+                       "neutral_delta": DELTA, "error_ratio": 1.25,
+                       "family_size": len(STEPS) * len(SHAPES), "correction": "Holm",
                        "interval": "the wider of two invented methods"},
         "shapes": [{"name": name, "batch": b, "heads_q": h, "heads_kv": h, "seq_q": s, "seq_kv": s,
                     "head_dim": HEAD_DIM, "causal": False, **arithmetic(name)}
