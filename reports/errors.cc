@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -26,15 +26,68 @@ std::string BoldIf(bool bold, const std::string& text) {
   return bold ? Cat("**", text, "**") : text;
 }
 
-// "2.2e-05 → 4.8e-05, **2.18×**"; an error of 0 has no ratio.
-std::string MeanCell(const ErrorChange& errors, double most) {
+void AddOnce(const std::string& text, std::vector<std::string>* list) {
+  if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(text);
+}
+
+// Verdicts on one toggle against one base, on shapes where it does the same.
+using Group = std::vector<const Verdict*>;
+
+const ErrorChange* FindErrors(const Verdict& verdict, std::string_view kind) {
+  for (const ErrorChange& errors : verdict.errors) {
+    if (errors.inputs == kind) return &errors;
+  }
+  return nullptr;
+}
+
+// An error of 0 has no ratio.
+std::optional<double> RatioOf(const ErrorChange& errors) {
   const auto& [before, after] = errors.mean_err;
-  std::string out = Cat(FormatError(before), " → ", FormatError(after));
-  if (before.value_or(0) > 0 && after.value_or(0) > 0) {
-    const double ratio = *after / *before;
-    Append(&out, ", ", BoldIf(ratio > most || ratio < 1 / most, FormatRatio(ratio)));
+  if (before.value_or(0) <= 0 || after.value_or(0) <= 0) return std::nullopt;
+  return *after / *before;
+}
+
+// A group's ratios of mean errors on one kind of inputs.
+struct RatioRange {
+  double low = 0;
+  double high = 0;
+  size_t without = 0;  // that have no ratio
+};
+RatioRange RatiosOf(const Group& group, std::string_view kind) {
+  RatioRange out;
+  for (const Verdict* verdict : group) {
+    const ErrorChange* errors = FindErrors(*verdict, kind);
+    const std::optional<double> ratio = errors == nullptr ? std::nullopt : RatioOf(*errors);
+    if (!ratio) {
+      ++out.without;
+      continue;
+    }
+    out.low = out.high == 0 ? *ratio : std::min(out.low, *ratio);
+    out.high = std::max(out.high, *ratio);
   }
   return out;
+}
+
+// "2.2e-05 → 4.8e-05, **2.18×**"; of several shapes the largest errors and the range of ratios.
+std::string MeanCell(const Group& group, std::string_view kind, double most) {
+  std::optional<double> largest[2] = {0, 0};
+  for (const Verdict* verdict : group) {
+    const ErrorChange* errors = FindErrors(*verdict, kind);
+    if (errors == nullptr) return std::string(kNone);
+    const std::optional<double> both[2] = {errors->mean_err.before, errors->mean_err.after};
+    for (const int i : {0, 1}) {
+      if (!both[i]) largest[i].reset();
+      if (largest[i]) largest[i] = std::max(*largest[i], *both[i]);
+    }
+  }
+  const std::string errors = Cat(FormatError(largest[0]), " → ", FormatError(largest[1]));
+  const RatioRange ratios = RatiosOf(group, kind);
+  if (ratios.without > 0) return errors;
+  const std::string low = FormatRatio(ratios.low);
+  const std::string high = FormatRatio(ratios.high);
+  return Cat(errors, ", ",
+             BoldIf(ratios.high > most || ratios.low < 1 / most,
+                    low == high ? low : Cat(low, " to ", high)));
 }
 
 // The largest share of a limit over all kinds of inputs.
@@ -60,12 +113,14 @@ struct Shares {
   bool TooMuch() const { return mean.TooMuch() || max.TooMuch() || lse.TooMuch(); }
 };
 
-Shares SharesWith(const Verdict& verdict) {
+Shares SharesWith(const Group& group) {
   Shares shares;
-  for (const ErrorChange& errors : verdict.errors) {
-    shares.mean.Add(errors.mean_share.after, /*missing_is_unbounded=*/true);
-    shares.max.Add(errors.max_share.after, /*missing_is_unbounded=*/true);
-    shares.lse.Add(errors.lse_share.after, /*missing_is_unbounded=*/false);
+  for (const Verdict* verdict : group) {
+    for (const ErrorChange& errors : verdict->errors) {
+      shares.mean.Add(errors.mean_share.after, /*missing_is_unbounded=*/true);
+      shares.max.Add(errors.max_share.after, /*missing_is_unbounded=*/true);
+      shares.lse.Add(errors.lse_share.after, /*missing_is_unbounded=*/false);
+    }
   }
   return shares;
 }
@@ -76,32 +131,124 @@ std::string YesOrNo(std::optional<bool> correct) {
 }
 
 // Of the arm with the toggle; and of the other where that is wrong too, or alone.
-std::string CorrectBoth(const Cell* without, const Cell* with) {
-  std::string out = YesOrNo(with != nullptr ? with->correct : std::nullopt);
-  if (without == nullptr || without->correct != true) {
-    Append(&out, "; without it ", YesOrNo(without != nullptr ? without->correct : std::nullopt));
-  }
+std::string CorrectBoth(const Summary& summary, const Verdict& verdict) {
+  const auto correct = [&](const std::string& arm) {
+    const Cell* cell = summary.FindCell(arm, verdict.shape);
+    return cell == nullptr ? std::nullopt : cell->correct;
+  };
+  std::string out = YesOrNo(correct(verdict.candidate));
+  const std::optional<bool> without = correct(verdict.base);
+  if (without != true) Append(&out, "; without it ", YesOrNo(without));
   return out;
 }
 
-std::optional<sdpa::KvStorage> StorageOf(const Cell* cell) {
+// Whether a verdict says what a group does: the same arms, as right, and ratios that no two
+// shapes set further apart than what counts as different.
+bool Fits(const Summary& summary, const Group& group, const Verdict& verdict, double most) {
+  const Verdict& first = *group.front();
+  if (first.toggle != verdict.toggle || first.base != verdict.base ||
+      first.candidate != verdict.candidate || first.errors.size() != verdict.errors.size() ||
+      CorrectBoth(summary, first) != CorrectBoth(summary, verdict)) {
+    return false;
+  }
+  Group both = group;
+  both.push_back(&verdict);
+  return std::all_of(verdict.errors.begin(), verdict.errors.end(), [&](const ErrorChange& errors) {
+    const RatioRange ratios = RatiosOf(both, errors.inputs);
+    return ratios.without == both.size() ||
+           (ratios.without == 0 && ratios.high <= ratios.low * most);
+  });
+}
+
+std::vector<Group> Groups(const Summary& summary, double most) {
+  std::vector<Group> groups;
+  for (const Verdict& verdict : summary.verdicts) {
+    if (!IsListed(verdict)) continue;
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return Fits(summary, group, verdict, most);
+    });
+    if (found == groups.end()) {
+      groups.push_back({&verdict});
+    } else {
+      found->push_back(&verdict);
+    }
+  }
+  return groups;
+}
+
+std::string ErrorTable(const Summary& summary, double most) {
+  std::vector<std::string> kinds;  // of inputs, in the order in which the judge lists them
+  for (const Verdict& verdict : summary.verdicts) {
+    for (const ErrorChange& errors : verdict.errors) AddOnce(errors.inputs, &kinds);
+  }
+  std::vector<Table::Column> columns = {{"toggle"}, {"without it"}, {"with it"}, {"shapes"}};
+  for (const std::string& kind : kinds) {
+    columns.push_back({Cat("mean error, ", Code(kind)), Align::kRight});
+  }
+  columns.push_back({"of the limits: mean, largest, log-sum-exp", Align::kRight});
+  columns.push_back({"correct"});
+  Table table(columns);
+  for (const Group& group : Groups(summary, most)) {
+    const Verdict& first = *group.front();
+    std::vector<std::string> shapes;
+    for (const Verdict* verdict : group) shapes.push_back(Code(verdict->shape));
+    std::vector<std::string> row = {Code(first.toggle), Code(first.base), Code(first.candidate),
+                                    JoinWords(shapes)};
+    for (const std::string& kind : kinds) row.push_back(MeanCell(group, kind, most));
+    const Shares shares = SharesWith(group);
+    row.push_back(Cat(shares.mean.Text(), ", ", shares.max.Text(), ", ", shares.lse.Text()));
+    row.push_back(CorrectBoth(summary, first));
+    table.AddRow(row);
+  }
+  return table.ToMarkdown();
+}
+
+// What an arm's kernels read K and V as; empty where the record's configuration is not of today.
+std::optional<sdpa::KvStorage> StorageOf(const Summary& summary, const std::string& arm,
+                                         const std::string& shape) {
+  const Cell* cell = summary.FindCell(arm, shape);
   if (cell == nullptr) return std::nullopt;
   const std::optional<sdpa::Config> config = sdpa::ConfigFromName(cell->config);
   if (!config) return std::nullopt;
   return sdpa::KvStorageOf(*config);
 }
 
-void AddOnce(const std::string& text, std::vector<std::string>* list) {
-  if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(text);
+// Which toggles of the table the two arms of which have references of their own; "" where none.
+std::string StorageNote(const Summary& summary) {
+  std::vector<std::string> toggles;
+  bool queries = false;
+  for (const Verdict& verdict : summary.verdicts) {
+    if (!IsListed(verdict)) continue;
+    const auto before = StorageOf(summary, verdict.base, verdict.shape);
+    const auto after = StorageOf(summary, verdict.candidate, verdict.shape);
+    if (!before || !after || *before == *after) continue;
+    AddOnce(Code(verdict.toggle), &toggles);
+    queries = queries || before->queries || after->queries;
+  }
+  if (toggles.empty()) return "";
+  return Cat("\n", JoinWords(toggles), toggles.size() == 1 ? " changes" : " change", " what ",
+             queries ? "Q, " : "",
+             "K and V are stored as, and each arm is held against the reference of the numbers "
+             "that it reads. So these are errors of the arithmetic. The rounding of O counts among "
+             "them: where softmax leaves a single key, O of fp16 K and V is a number of fp16 as it "
+             "is, and O of 8-bit ones is not. What storing K and V in 8 bits itself costs is in "
+             "`reports/cpu/dtypes.md`.\n");
 }
 
-// The kinds of inputs, in the order in which the judge lists them.
-std::vector<std::string> Kinds(const Summary& summary) {
-  std::vector<std::string> kinds;
+// Why a verdict is BROKEN where no share of a limit says it: an arm was not run to its end, or
+// not checked, or its bits vary.
+std::string OtherReasons(const Summary& summary) {
+  std::string out;
   for (const Verdict& verdict : summary.verdicts) {
-    for (const ErrorChange& errors : verdict.errors) AddOnce(errors.inputs, &kinds);
+    if (!IsListed(verdict)) continue;
+    const Cell* with = summary.FindCell(verdict.candidate, verdict.shape);
+    const bool wrong = with == nullptr || with->correct != true;
+    if (verdict.errors.empty() || (wrong && !SharesWith({&verdict}).TooMuch())) {
+      Append(&out, "- ", Code(verdict.candidate), " at ", Code(verdict.shape), ": ", verdict.reason,
+             "\n");
+    }
   }
-  return kinds;
+  return out.empty() ? "" : Cat("\nBroken without an error over its limit:\n\n", out);
 }
 
 }  // namespace
@@ -109,82 +256,27 @@ std::vector<std::string> Kinds(const Summary& summary) {
 std::string ErrorSection(const Summary& summary) {
   if (!summary.statistics.error_ratio || summary.verdicts.empty()) return "";
   const double most = *summary.statistics.error_ratio;
-  const std::string bound =
-      Cat(" lie further than a factor of ", absl::StrFormat("%.4g", most),
+  const std::string none_differs =
+      Cat("every check passed, and with none does the mean error of O lie further than a factor "
+          "of ",
+          absl::StrFormat("%.4g", most),
           " from that of the base, on any inputs where neither is 0 (`ablations/summarize.h` says "
-          "why it is this factor)");
-  std::string out = "## Errors\n\n";
+          "why it is this factor).");
   if (std::none_of(summary.verdicts.begin(), summary.verdicts.end(), IsListed)) {
-    return Cat(out, "Every check passed, and with no toggle does the mean error of O", bound,
-               ".\n");
+    return Cat("## Errors\n\nOf all toggles ", none_differs, "\n");
   }
-  const std::vector<std::string> kinds = Kinds(summary);
-  std::vector<Table::Column> columns = {{"toggle"}, {"without it"}, {"with it"}, {"shape"}};
-  for (const std::string& kind : kinds) {
-    columns.push_back({Cat("mean error, ", Code(kind)), Align::kRight});
-  }
-  columns.push_back({"of the limits: mean, largest, log-sum-exp", Align::kRight});
-  columns.push_back({"correct"});
-  Table table(columns);
-  std::vector<std::string> reasons;
-  std::vector<std::string> storing;  // toggles that change what K and V are stored as
-  bool queries = false;              // and Q
-  for (const Verdict& verdict : summary.verdicts) {
-    if (!IsListed(verdict)) continue;
-    const Cell* without = summary.FindCell(verdict.base, verdict.shape);
-    const Cell* with = summary.FindCell(verdict.candidate, verdict.shape);
-    const Shares shares = SharesWith(verdict);
-    std::vector<std::string> row = {Code(verdict.toggle), Code(verdict.base),
-                                    Code(verdict.candidate), Code(verdict.shape)};
-    for (const std::string& kind : kinds) {
-      const auto found =
-          std::find_if(verdict.errors.begin(), verdict.errors.end(),
-                       [&](const ErrorChange& errors) { return errors.inputs == kind; });
-      row.push_back(found == verdict.errors.end() ? std::string(kNone) : MeanCell(*found, most));
-    }
-    row.push_back(Cat(shares.mean.Text(), ", ", shares.max.Text(), ", ", shares.lse.Text()));
-    row.push_back(CorrectBoth(without, with));
-    table.AddRow(std::move(row));
-    // Where no share says it: it was not run to its end, or not checked, or its bits vary.
-    const bool wrong = with == nullptr || with->correct != true;
-    if (verdict.errors.empty() || (wrong && !shares.TooMuch())) {
-      reasons.push_back(Cat("- ", Code(verdict.candidate), " at ", Code(verdict.shape), ": ",
-                            verdict.reason, "\n"));
-    }
-    const std::optional<sdpa::KvStorage> before = StorageOf(without);
-    const std::optional<sdpa::KvStorage> after = StorageOf(with);
-    if (before && after && *before != *after) {
-      AddOnce(Code(verdict.toggle), &storing);
-      queries = queries || before->queries || after->queries;
-    }
-  }
-  Append(
-      &out,
-      "What toggles cost, or save, in accuracy, against the FP64 reference. Mean errors are "
-      "those of the elements of O, without the toggle → with it, by kind of inputs "
-      "(`kernels/sdpa/inputs.h`); bold is a ratio that makes a row stand here, as a failed check "
-      "does. Of the other toggles of this page every check passed, and with none does the mean "
-      "error",
-      bound,
-      ". Before the last column stands the largest share that an error takes of its limit in "
-      "the rule of correctness (`ablations/correctness.h`), over all inputs with the toggle: "
-      "above 100% the results are wrong. ∞ is any error where the limit is 0, as where O is "
-      "exactly V, and one that is no number.\n\n",
-      table.ToMarkdown());
-  if (!storing.empty()) {
-    Append(&out, "\n", JoinWords(storing), storing.size() == 1 ? " changes" : " change", " what ",
-           queries ? "Q, " : "",
-           "K and V are stored as, and each arm is held against the reference of the numbers that "
-           "it reads. So these are errors of the arithmetic. The rounding of O counts among them: "
-           "where softmax leaves a single key, O of fp16 K and V is a number of fp16 as it is, and "
-           "O of 8-bit ones is not. What storing K and V in 8 bits itself costs is in "
-           "`reports/cpu/dtypes.md`.\n");
-  }
-  if (!reasons.empty()) {
-    out += "\nBroken without an error over its limit:\n\n";
-    for (const std::string& reason : reasons) out += reason;
-  }
-  return out;
+  return Cat(
+      "## Errors\n\nWhat toggles cost, or save, in accuracy, against the FP64 reference. Mean "
+      "errors are those of the elements of O, without the toggle → with it, by kind of inputs "
+      "(`kernels/sdpa/inputs.h`). A row stands here for a ratio of them (bold) or for a check that "
+      "failed; shapes on which the ratios hardly differ share one, with the largest errors and the "
+      "range of the ratios. Of all other toggles and shapes ",
+      none_differs,
+      "\n\nBefore the last column stands the largest share that an error takes of its limit in the "
+      "rule of correctness (`ablations/correctness.h`), over all inputs with the toggle: above "
+      "100% the results are wrong. ∞ is any error where the limit is 0, as where O is exactly V, "
+      "and one that is no number.\n\n",
+      ErrorTable(summary, most), StorageNote(summary), OtherReasons(summary));
 }
 
 }  // namespace warpledger::report

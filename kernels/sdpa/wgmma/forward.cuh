@@ -141,6 +141,7 @@ class WgmmaConsumer {
     float k;
     float v;
   };
+  struct NoTileScales {};
 
   // The state of one tile of queries.
   struct Tile {
@@ -310,7 +311,7 @@ class WgmmaConsumer {
   __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t);
-    const TileScales before = tile_scales_;
+    const auto before = tile_scales_;
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
@@ -444,7 +445,9 @@ class WgmmaConsumer {
   std::conditional_t<kShape.inline_loads, WgmmaInlineLoader<kShape>, WgmmaNoLoader> loader_;
   float scale_log2_;  // log2(e) times what multiplies scores
   // With a scale per tile of keys: of the tile whose scores came last, in parts of the head's.
-  TileScales tile_scales_;
+  // Else nothing at all: a member that nobody reads has changed ptxas's choice of registers.
+  [[no_unique_address]] std::conditional_t<kShape.block_scale, TileScales, NoTileScales>
+      tile_scales_;
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
 };
