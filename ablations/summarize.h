@@ -29,8 +29,9 @@ struct SummarizeOptions {
   double neutral_delta = 0.01;
   // Mean errors further apart than this factor are a finding of their own. In the H200's records
   // of 2026-11 what only changes the order of sums, or when they are rescaled, stays within 1.17;
-  // the mildest toggle that rounds an intermediate to fp16 starts at 1.28. 1.5 told one shape of
-  // `wmma_pv` (1.48) from the next (1.54).
+  // every toggle that rounds an intermediate to fp16 reaches 1.28 or more on some inputs. Scales
+  // per tile of K and V lie on both sides, 1.18 to 1.36. 1.5 would part one shape of `wmma_pv`
+  // (1.48) from the next (1.54).
   double error_ratio = 1.25;
   std::optional<MicroRecord> micro = {};  // of the same GPU; quoted, never judged
 };

@@ -81,8 +81,9 @@ def draw(data):
     date = field(data, "", "created_utc", str)[:10]
     heading = style.Heading(
         figure, _title(curves),
-        f"CPU, FP64 · head_dim {field(data, '', 'head_dim', int)} · root mean square of the change "
-        f"over that of O · seed {field(data, '', 'seed', int)} · {date}")
+        f"CPU, FP64; fp16 and mixed in fp16 · head_dim {field(data, '', 'head_dim', int)} · root "
+        "mean square of the change over that of O · "
+        f"seed {field(data, '', 'seed', int)} · {date}")
     most_curves = max(len(schemes) for schemes in curves.values())
     legend_in = 0.1 + _LEGEND_ROW_IN * -(-most_curves // _LEGEND_COLUMNS)
     height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN + legend_in

@@ -226,13 +226,15 @@ std::string StorageNote(const Summary& summary) {
     queries = queries || before->queries || after->queries;
   }
   if (toggles.empty()) return "";
-  return Cat("\n", JoinWords(toggles), toggles.size() == 1 ? " changes" : " change", " what ",
-             queries ? "Q, " : "",
-             "K and V are stored as, and each arm is held against the reference of the numbers "
-             "that it reads. So these are errors of the arithmetic. The rounding of O counts among "
-             "them: where softmax leaves a single key, O of fp16 K and V is a number of fp16 as it "
-             "is, and O of 8-bit ones is not. What storing K and V in 8 bits itself costs is in "
-             "`reports/cpu/dtypes.md`.\n");
+  return Cat(
+      "\n", JoinWords(toggles), toggles.size() == 1 ? " changes" : " change", " what ",
+      queries ? "Q, " : "",
+      "K and V are stored as, and each arm is held against the reference of the numbers "
+      "that it reads. So these are errors of the arithmetic",
+      queries ? ", in which P is FP8 too" : "",
+      ". The rounding of O counts among them: where softmax leaves a single key, O of fp16 K "
+      "and V is a number of fp16 as it is, and O of 8-bit ones is not. What storing K and V "
+      "in 8 bits itself costs is in `reports/cpu/dtypes.md`.\n");
 }
 
 // Why a verdict is BROKEN where no share of a limit says it: an arm was not run to its end, or
@@ -256,22 +258,23 @@ std::string OtherReasons(const Summary& summary) {
 std::string ErrorSection(const Summary& summary) {
   if (!summary.statistics.error_ratio || summary.verdicts.empty()) return "";
   const double most = *summary.statistics.error_ratio;
-  const std::string none_differs =
-      Cat("every check passed, and with none does the mean error of O lie further than a factor "
-          "of ",
-          absl::StrFormat("%.4g", most),
-          " from that of the base, on any inputs where neither is 0 (`ablations/summarize.h` says "
-          "why it is this factor).");
+  const std::string at_most = Cat(
+      absl::StrFormat("%.4g", most),
+      ", on any inputs where neither error is 0 (`ablations/summarize.h` says why this factor).");
   if (std::none_of(summary.verdicts.begin(), summary.verdicts.end(), IsListed)) {
-    return Cat("## Errors\n\nOf all toggles ", none_differs, "\n");
+    return Cat(
+        "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than a "
+        "factor of ",
+        at_most, "\n");
   }
   return Cat(
       "## Errors\n\nWhat toggles cost, or save, in accuracy, against the FP64 reference. Mean "
       "errors are those of the elements of O, without the toggle → with it, by kind of inputs "
       "(`kernels/sdpa/inputs.h`). A row stands here for a ratio of them (bold) or for a check that "
       "failed; shapes on which the ratios hardly differ share one, with the largest errors and the "
-      "range of the ratios. Of all other toggles and shapes ",
-      none_differs,
+      "range of the ratios. No other toggle, and none on another shape, failed a check or moves "
+      "the mean error by more than a factor of ",
+      at_most,
       "\n\nBefore the last column stands the largest share that an error takes of its limit in the "
       "rule of correctness (`ablations/correctness.h`), over all inputs with the toggle: above "
       "100% the results are wrong. ∞ is any error where the limit is 0, as where O is exactly V, "
