@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "reports/summary_reader.h"
 #include "reports/text.h"
 
 namespace warpledger::report {
@@ -13,181 +14,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Reads fields by path and keeps the first error. After an error every getter
-// returns an empty value, so that the parsing code needs no branch per field;
-// the caller looks at status() once, at the end.
-class Reader {
- public:
-  absl::Status status() const { return status_; }
-
-  void Fail(std::string_view path, std::string_view problem) {
-    if (!status_.ok()) return;
-    status_ = absl::InvalidArgumentError(
-        Cat("summary.json: ", path, " ", problem,
-            "; write the summary again with `warpledger judge` of this build"));
-  }
-
-  const Json& Object(const Json& in, std::string_view path, const char* key) {
-    return Typed(in, path, key, "an object", [](const Json& j) { return j.is_object(); });
-  }
-  const Json& Array(const Json& in, std::string_view path, const char* key) {
-    return Typed(in, path, key, "an array", [](const Json& j) { return j.is_array(); });
-  }
-  std::string String(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "a string", [](const Json& v) { return v.is_string(); });
-    return j.is_string() ? j.get<std::string>() : "";
-  }
-  // "" for null: the schema writes null where there is nothing to say.
-  std::string StringOrNull(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "a string or null",
-                          [](const Json& v) { return v.is_string() || v.is_null(); });
-    return j.is_string() ? j.get<std::string>() : "";
-  }
-  bool Bool(const Json& in, std::string_view path, const char* key) {
-    const Json& j =
-        Typed(in, path, key, "true or false", [](const Json& v) { return v.is_boolean(); });
-    return j.is_boolean() && j.get<bool>();
-  }
-  std::optional<bool> BoolOrNull(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "true, false or null",
-                          [](const Json& v) { return v.is_boolean() || v.is_null(); });
-    return j.is_boolean() ? std::optional<bool>(j.get<bool>()) : std::nullopt;
-  }
-  double Number(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "a number", [](const Json& v) { return v.is_number(); });
-    return j.is_number() ? j.get<double>() : 0;
-  }
-  std::optional<double> NumberOrNull(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "a number or null",
-                          [](const Json& v) { return v.is_number() || v.is_null(); });
-    return j.is_number() ? std::optional<double>(j.get<double>()) : std::nullopt;
-  }
-  // One that a double holds as well, so that the difference of two is one too.
-  static bool IsInteger(const Json& v) {
-    constexpr int64_t kMost = int64_t{1} << 53;
-    if (v.is_number_unsigned()) return v.get<uint64_t>() <= static_cast<uint64_t>(kMost);
-    return v.is_number_integer() && v.get<int64_t>() >= -kMost && v.get<int64_t>() <= kMost;
-  }
-  int64_t Integer(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "an integer", IsInteger);
-    return IsInteger(j) ? j.get<int64_t>() : 0;
-  }
-  uint64_t Unsigned(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "an integer of at least 0", [](const Json& v) {
-      return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
-    });
-    return j.is_number_integer() ? j.get<uint64_t>() : 0;
-  }
-  std::optional<int64_t> IntegerOrNull(const Json& in, std::string_view path, const char* key) {
-    const Json& j = Typed(in, path, key, "an integer or null",
-                          [](const Json& v) { return IsInteger(v) || v.is_null(); });
-    return IsInteger(j) ? std::optional<int64_t>(j.get<int64_t>()) : std::nullopt;
-  }
-  // [before, after], each an integer or null; null for a pair that the record lacks.
-  BeforeAfter Both(const Json& in, std::string_view path, const char* key) {
-    const auto is_figure = [](const Json& v) { return IsInteger(v) || v.is_null(); };
-    const auto is_pair = [&](const Json& v) {
-      return v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure);
-    };
-    const Json& j = Typed(in, path, key, "null or two integers or nulls",
-                          [&](const Json& v) { return v.is_null() || is_pair(v); });
-    if (!is_pair(j)) return {};
-    const auto figure = [](const Json& v) {
-      return v.is_null() ? std::nullopt : std::optional<int64_t>(v.get<int64_t>());
-    };
-    return {.before = figure(j[0]), .after = figure(j[1])};
-  }
-  ErrorChange::Both BothNumbers(const Json& in, std::string_view path, const char* key) {
-    const auto is_figure = [](const Json& v) { return v.is_number() || v.is_null(); };
-    const auto is_pair = [&](const Json& v) {
-      return v.is_array() && v.size() == 2 && std::all_of(v.begin(), v.end(), is_figure);
-    };
-    const Json& j = Typed(in, path, key, "two numbers or nulls", is_pair);
-    if (!is_pair(j)) return {};
-    const auto figure = [](const Json& v) {
-      return v.is_null() ? std::nullopt : std::optional<double>(v.get<double>());
-    };
-    return {.before = figure(j[0]), .after = figure(j[1])};
-  }
-  std::pair<bool, bool> BothBools(const Json& in, std::string_view path, const char* key) {
-    const auto is_pair = [](const Json& v) {
-      return v.is_array() && v.size() == 2 && v[0].is_boolean() && v[1].is_boolean();
-    };
-    const Json& j = Typed(in, path, key, "two of true and false", is_pair);
-    if (!is_pair(j)) return {};
-    return {j[0].get<bool>(), j[1].get<bool>()};
-  }
-  // A time or ratio that must be above zero where it is given: logarithms and
-  // quotients are taken of it.
-  Estimate Positive(const Json& in, std::string_view path, const char* value, const char* low,
-                    const char* high) {
-    Estimate estimate = {.value = NumberOrNull(in, path, value),
-                         .low = NumberOrNull(in, path, low),
-                         .high = NumberOrNull(in, path, high)};
-    const std::pair<const char*, std::optional<double>> parts[] = {
-        {value, estimate.value}, {low, estimate.low}, {high, estimate.high}};
-    for (const auto& [key, part] : parts) {
-      if (part && *part <= 0) {
-        Fail(Join(path, key), Cat("must be above 0, but is ", *part));
-      }
-    }
-    return estimate;
-  }
-  std::string OneOf(const Json& in, std::string_view path, const char* key,
-                    absl::Span<const std::string_view> allowed) {
-    std::string value = String(in, path, key);
-    if (status_.ok() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-      Fail(Join(path, key), Cat("is \"", value, "\", which this build does not know"));
-    }
-    return value;
-  }
-
-  static std::string Join(std::string_view path, std::string_view key) {
-    return path.empty() ? std::string(key) : Cat(path, ".", key);
-  }
-
- private:
-  template <typename Predicate>
-  const Json& Typed(const Json& in, std::string_view path, const char* key,
-                    std::string_view expected, Predicate holds) {
-    static const Json kNull;
-    if (!status_.ok()) return kNull;
-    if (!in.is_object()) {
-      Fail(path.empty() ? "the document" : path, Cat("must be an object, but is ", in.type_name()));
-      return kNull;
-    }
-    const auto found = in.find(key);
-    if (found == in.end()) {
-      Fail(Join(path, key), Cat("is missing; it must be ", expected));
-      return kNull;
-    }
-    if (!holds(*found)) {
-      Fail(Join(path, key), Cat("must be ", expected, ", but is ",
-                                found->is_number() ? found->dump() : found->type_name()));
-      return kNull;
-    }
-    return *found;
-  }
-
-  absl::Status status_;
-};
-
-std::string Element(std::string_view array, size_t index) { return Cat(array, "[", index, "]"); }
-
-// Calls `parse(element, path)` for each element of an array field.
-template <typename Parse>
-void ForEach(Reader& reader, const Json& json, const char* key, Parse parse) {
-  const Json& array = reader.Array(json, "", key);
-  for (size_t i = 0; i < array.size(); ++i) {
-    if (!reader.status().ok()) return;
-    parse(array[i], Element(key, i));
-  }
-}
-
 void Flatten(const std::string& prefix, const Json& json,
              std::vector<std::pair<std::string, std::string>>& rows) {
   if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) Flatten(Reader::Join(prefix, key), value, rows);
+    for (const auto& [key, value] : json.items())
+      Flatten(SummaryReader::Join(prefix, key), value, rows);
     return;
   }
   if (json.is_array()) {
@@ -204,7 +35,7 @@ void Flatten(const std::string& prefix, const Json& json,
                                              : json.dump());
 }
 
-Provenance ParseProvenance(Reader& reader, const Json& json) {
+Provenance ParseProvenance(SummaryReader& reader, const Json& json) {
   Provenance out;
   const Json& p = reader.Object(json, "", "provenance");
   out.created_utc = reader.String(p, "provenance", "created_utc");
@@ -236,7 +67,7 @@ Provenance ParseProvenance(Reader& reader, const Json& json) {
   return out;
 }
 
-Statistics ParseStatistics(Reader& reader, const Json& json) {
+Statistics ParseStatistics(SummaryReader& reader, const Json& json) {
   const char* path = "statistics";
   const Json& s = reader.Object(json, "", path);
   Statistics out;
@@ -261,7 +92,7 @@ Statistics ParseStatistics(Reader& reader, const Json& json) {
   return out;
 }
 
-Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
+Shape ParseShape(SummaryReader& reader, const Json& j, const std::string& path) {
   Shape out;
   out.name = reader.String(j, path, "name");
   out.batch = reader.Integer(j, path, "batch");
@@ -279,7 +110,7 @@ Shape ParseShape(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
+Cell ParseCell(SummaryReader& reader, const Json& j, const std::string& path) {
   Cell out;
   out.variant = reader.String(j, path, "variant");
   out.config = reader.String(j, path, "config");
@@ -311,7 +142,7 @@ Cell ParseCell(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Peer ParsePeer(Reader& reader, const Json& j, const std::string& path) {
+Peer ParsePeer(SummaryReader& reader, const Json& j, const std::string& path) {
   Peer out;
   out.name = reader.String(j, path, "name");
   out.version = reader.StringOrNull(j, path, "version");
@@ -323,7 +154,7 @@ Peer ParsePeer(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Floor ParseFloor(Reader& reader, const Json& j, const std::string& path) {
+Floor ParseFloor(SummaryReader& reader, const Json& j, const std::string& path) {
   Floor out;
   out.name = reader.String(j, path, "name");
   out.shape = reader.String(j, path, "shape");
@@ -331,7 +162,7 @@ Floor ParseFloor(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Spread ParseSpread(Reader& reader, const Json& j, const std::string& path) {
+Spread ParseSpread(SummaryReader& reader, const Json& j, const std::string& path) {
   const auto field = [&](const char* key) -> std::optional<double> {
     if (!j.is_object() || !j.contains(key)) return std::nullopt;
     return reader.NumberOrNull(j, path, key);
@@ -339,7 +170,7 @@ Spread ParseSpread(Reader& reader, const Json& j, const std::string& path) {
   return {.within = field("within_process_sd"), .between = field("between_process_sd")};
 }
 
-CodeChange ParseChange(Reader& reader, const Json& j, const std::string& path) {
+CodeChange ParseChange(SummaryReader& reader, const Json& j, const std::string& path) {
   CodeChange out;
   out.registers = reader.Both(j, path, "registers");
   out.smem_bytes = reader.Both(j, path, "smem_bytes");
@@ -356,7 +187,7 @@ CodeChange ParseChange(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-ErrorChange ParseErrors(Reader& reader, const Json& j, const std::string& path) {
+ErrorChange ParseErrors(SummaryReader& reader, const Json& j, const std::string& path) {
   ErrorChange out;
   out.inputs = reader.String(j, path, "inputs");
   out.mean_err = reader.BothNumbers(j, path, "mean_err");
@@ -367,7 +198,7 @@ ErrorChange ParseErrors(Reader& reader, const Json& j, const std::string& path) 
   return out;
 }
 
-Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
+Verdict ParseVerdict(SummaryReader& reader, const Json& j, const std::string& path) {
   Verdict out;
   out.toggle = reader.String(j, path, "toggle");
   out.base = reader.String(j, path, "base");
@@ -396,7 +227,7 @@ Verdict ParseVerdict(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
+Control ParseControl(SummaryReader& reader, const Json& j, const std::string& path) {
   static constexpr std::string_view kKinds[] = {"aa", "null"};
   Control out;
   out.kind = reader.OneOf(j, path, "kind", kKinds);
@@ -414,7 +245,7 @@ Control ParseControl(Reader& reader, const Json& j, const std::string& path) {
   return out;
 }
 
-Attribution ParseAttribution(Reader& reader, const Json& j, const std::string& path) {
+Attribution ParseAttribution(SummaryReader& reader, const Json& j, const std::string& path) {
   Attribution out;
   out.shape = reader.String(j, path, "shape");
   out.toggle = reader.String(j, path, "toggle");
@@ -433,7 +264,7 @@ Attribution ParseAttribution(Reader& reader, const Json& j, const std::string& p
   return out;
 }
 
-Interaction ParseInteraction(Reader& reader, const Json& j, const std::string& path) {
+Interaction ParseInteraction(SummaryReader& reader, const Json& j, const std::string& path) {
   Interaction out;
   out.shape = reader.String(j, path, "shape");
   out.a = reader.String(j, path, "a");
@@ -448,7 +279,7 @@ Interaction ParseInteraction(Reader& reader, const Json& j, const std::string& p
   return out;
 }
 
-InfeasibleCell ParseInfeasible(Reader& reader, const Json& j, const std::string& path) {
+InfeasibleCell ParseInfeasible(SummaryReader& reader, const Json& j, const std::string& path) {
   return {.variant = reader.String(j, path, "variant"),
           .toggle = reader.StringOrNull(j, path, "toggle"),
           .missing = reader.StringOrNull(j, path, "missing"),
@@ -458,7 +289,7 @@ InfeasibleCell ParseInfeasible(Reader& reader, const Json& j, const std::string&
 // Each (name, shape) stands once, and the shape is one of the record's.
 class KeyCheck {
  public:
-  KeyCheck(Reader& reader, const std::vector<Shape>& shapes) : reader_(reader) {
+  KeyCheck(SummaryReader& reader, const std::vector<Shape>& shapes) : reader_(reader) {
     for (const Shape& shape : shapes) shapes_.insert(shape.name);
   }
   void Check(const std::string& path, const std::string& name, const std::string& shape) {
@@ -471,7 +302,7 @@ class KeyCheck {
   }
 
  private:
-  Reader& reader_;
+  SummaryReader& reader_;
   std::set<std::string> shapes_;
   std::set<std::pair<std::string, std::string>> seen_;
 };
@@ -479,7 +310,7 @@ class KeyCheck {
 }  // namespace
 
 absl::StatusOr<Summary> ParseSummary(const Json& json) {
-  Reader reader;
+  SummaryReader reader;
   const int64_t version = reader.Integer(json, "", "schema_version");
   if (reader.status().ok() && version > kSummarySchemaVersion) {
     return absl::InvalidArgumentError(

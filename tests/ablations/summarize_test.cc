@@ -14,94 +14,13 @@
 #include "ablations/verdict_table.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record_fixture.h"
+#include "tests/ablations/summarize_fixture.h"
 
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr double kScalarUs = 100;
-constexpr double kTilingUs = 125;   // 0.80x
-constexpr double kWmmaUs = 78.125;  // 1.60x over tiling, 1.28x over scalar
-
-double TimeOf(const std::string& arm) {
-  if (arm == "minimal_scalar") return kScalarUs;
-  if (arm == "ladder:kv_tiling") return kTilingUs;
-  if (arm == "floor:empty_kernel") return 2.5;
-  return kWmmaUs;
-}
-
-// Three processes of eight blocks, with 0.2% of noise and a drift over blocks.
-Record ExampleRecord() {
-  Record record;
-  record.run = ExampleRun();
-  analysis::Random random(5);
-  for (int process = 0; process < 3; ++process) {
-    for (const ShapeInfo& shape : record.run.shapes) {
-      for (int block = 0; block < 8; ++block) {
-        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
-        for (Sample& sample : samples) {
-          const double drift = 1 + 0.01 * block;
-          sample.us = TimeOf(sample.arm) * drift * (1 + 0.004 * (random.Uniform() - 0.5));
-          sample.seq = static_cast<int64_t>(record.samples.size());
-          sample.of = static_cast<int>(samples.size());
-          record.samples.push_back(sample);
-        }
-      }
-    }
-  }
-  for (const Arm& arm : record.run.arms) {
-    for (const ShapeInfo& shape : record.run.shapes) {
-      if (arm.role != kRoleFloor) record.checks.push_back(ExampleCheck(arm.name, shape.name));
-    }
-  }
-  record.codegen = Codegen{"",
-                           {{"minimal_scalar", "sm_90", "hash0", "p0", {}},
-                            {"kv_tiling", "sm_90", "hash1", "p1", {}},
-                            {"kv_tiling+wmma_qk", "sm_90", "hash2", "p2", {}},
-                            {"kv_tiling+wmma_qk+null_toggle", "sm_90", "hash2", "p3", {}},
-                            {"kv_tiling", "sm_80", "hash9", "p9", {}}}};
-  record.resources = std::vector<InstanceResources>{{"minimal_scalar", "sm_90", 30, 512, 0, 0, 0},
-                                                    {"kv_tiling", "sm_90", 40, 1024, 16, 8, 4},
-                                                    {"kv_tiling", "sm_80", 99, 9, 9, 9, 9}};
-  record.launch = std::vector<InstanceLaunch>{{"kv_tiling", 2048, 1000, 42, 64, 12}};
-  return record;
-}
-
-Json SummaryOf(const Record& record) {
-  absl::StatusOr<Json> summary = Summarize(record);
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  return summary.ok() ? *summary : Json::object();
-}
-
-// The item of a list whose fields have the given values.
-Json Find(const Json& list, const Json& wanted) {
-  for (const Json& item : list) {
-    bool matches = true;
-    for (const auto& [field, value] : wanted.items()) matches = matches && item[field] == value;
-    if (matches) return item;
-  }
-  ADD_FAILURE() << "no item like " << wanted.dump();
-  return Json::object();
-}
-
-Json VerdictOn(const Json& summary, const std::string& toggle, const std::string& shape) {
-  return Find(summary["verdicts"], {{"toggle", toggle}, {"shape", shape}});
-}
-
-std::string VerdictOf(const Record& record, const std::string& toggle,
-                      const std::string& shape = "mission_b") {
-  return VerdictOn(SummaryOf(record), toggle, shape)["verdict"].get<std::string>();
-}
-
-void ForSamples(Record& record, const std::string& arm, const std::string& shape,
-                const std::function<void(Sample&)>& change) {
-  for (Sample& sample : record.samples) {
-    if (sample.arm == arm && sample.shape == shape) change(sample);
-  }
-}
 
 std::vector<std::string> Keys(const Json& object) {
   std::vector<std::string> keys;
@@ -346,96 +265,6 @@ TEST(SummarizeTest, OneFailureAmongManyChecksIsAFailure) {
   const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
   EXPECT_EQ(verdict["verdict"], "BROKEN");
   EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("seed 77"));
-}
-
-void ForChecks(Record& record, const std::string& arm, const std::string& shape,
-               const std::function<void(Check&)>& change) {
-  for (Check& check : record.checks) {
-    if (check.arm == arm && check.shape == shape) change(check);
-  }
-}
-
-TEST(SummarizeTest, ErrorsAreListedWhereMeanErrorsLieFurtherApartThanTheFactor) {
-  EXPECT_EQ(SummaryOf(ExampleRecord())["statistics"]["error_ratio"], 1.25);
-  const auto listed = [](double ratio) {
-    Record record = ExampleRecord();
-    ForChecks(record, "ladder:wmma_qk", "mission_b", [&](Check& c) { c.mean_err *= ratio; });
-    const Json summary = SummaryOf(record);
-    EXPECT_FALSE(VerdictOn(summary, "wmma_qk", "small").contains("errors"));
-    EXPECT_FALSE(VerdictOn(summary, "kv_tiling", "mission_b").contains("errors"));
-    return VerdictOn(summary, "wmma_qk", "mission_b").contains("errors");
-  };
-  EXPECT_FALSE(listed(1));
-  EXPECT_FALSE(listed(1.24));
-  EXPECT_TRUE(listed(1.26));
-  EXPECT_FALSE(listed(1 / 1.24));
-  EXPECT_TRUE(listed(1 / 1.26));
-}
-
-TEST(SummarizeTest, ErrorsAreThoseOfBothArmsWithTheLargestSharesOfTheirLimits) {
-  Record record = ExampleRecord();
-  ForChecks(record, "ladder:wmma_qk", "mission_b", [](Check& check) { check.mean_err = 1.5e-06; });
-  // Another process; what only one of the two has is in no mean, and in the shares.
-  for (const auto& [arm, error] :
-       {std::pair("ladder:kv_tiling", 2e-06), std::pair("ladder:wmma_qk", 1.7e-06)}) {
-    Check check = ExampleCheck(arm, "mission_b");
-    check.process = 1;
-    check.mean_err = error;
-    record.checks.push_back(check);
-  }
-  Check alone = ExampleCheck("ladder:wmma_qk", "mission_b");
-  alone.process = 2;
-  alone.mean_err = 1.9e-06;
-  alone.max_err = 1.08e-04;
-  alone.lse_err = std::nan("");
-  record.checks.push_back(alone);
-  // Not against the reference, and so not in any figure.
-  Check timed = alone;
-  timed.inputs = "timed_graph";
-  timed.max_err = 1;
-  record.checks.push_back(timed);
-  EXPECT_FALSE(VerdictOn(SummaryOf(record), "wmma_qk", "mission_b").contains("errors"));
-  ForChecks(record, "ladder:wmma_qk", "mission_b", [](Check& check) {
-    if (check.process == 1) check.mean_err = 4.5e-06;
-  });
-  const Json errors = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b")["errors"];
-  ASSERT_EQ(errors.size(), 1u);
-  EXPECT_EQ(errors[0], Json({{"inputs", "normal"},
-                             {"mean_err", {1.5e-06, 3e-06}},
-                             {"mean_share", {1.0, 2.25}},
-                             {"max_share", {0.258333, 0.9}},
-                             {"lse_share", {0.1, 0.1}},
-                             {"correct", {true, true}}}));
-}
-
-TEST(SummarizeTest, AFailedCheckListsTheErrorsOnAllInputsEvenOfNoLimit) {
-  Record record = ExampleRecord();
-  for (const char* arm : {"ladder:kv_tiling", "ladder:wmma_qk"}) {
-    Check check = ExampleCheck(arm, "mission_b");
-    check.inputs = "constant";
-    check.mean_err = check.mean_err_limit = 0;
-    check.lse_err = std::nan("");
-    record.checks.push_back(check);
-  }
-  // From no error to one that passes is no finding of its own: it has no ratio.
-  const auto set = [&](double mean_err, bool correct) {
-    ForChecks(record, "ladder:wmma_qk", "mission_b", [&](Check& check) {
-      if (check.inputs != "constant") return;
-      check.mean_err = mean_err;
-      check.correct = correct;
-    });
-    return VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
-  };
-  EXPECT_FALSE(set(1e-09, true).contains("errors"));
-  const Json errors = set(1e-03, false)["errors"];
-  ASSERT_EQ(errors.size(), 2u);
-  EXPECT_EQ(errors[0]["inputs"], "normal");
-  EXPECT_EQ(errors[0]["correct"], Json({true, true}));
-  EXPECT_EQ(errors[1]["inputs"], "constant");
-  EXPECT_EQ(errors[1]["correct"], Json({true, false}));
-  EXPECT_EQ(errors[1]["mean_err"], Json({0.0, 1e-03}));
-  EXPECT_EQ(errors[1]["mean_share"], Json({0.0, nullptr}));
-  EXPECT_EQ(errors[1]["lse_share"], Json({nullptr, nullptr}));
 }
 
 TEST(SummarizeTest, WhatWasNeverCheckedIsNeverRanked) {

@@ -1,12 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
 #include "reports/render.h"
 #include "reports/sections.h"
 #include "reports/summary_view.h"
+#include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
 namespace {
@@ -14,21 +14,6 @@ namespace {
 using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ordered_json Synthetic() {
-  std::ifstream file("tests/reports/testdata/summary.json");
-  EXPECT_TRUE(file) << "run the test from the repository's root";
-  return ordered_json::parse(file);
-}
-
-ordered_json& Find(ordered_json& array, const std::string& key, const std::string& value,
-                   const std::string& shape) {
-  for (ordered_json& element : array) {
-    if (element[key] == value && element["shape"] == shape) return element;
-  }
-  ADD_FAILURE() << "no " << value << " at " << shape;
-  return array[0];
-}
 
 ordered_json Errors(const std::string& inputs, double before, double after) {
   return {{"inputs", inputs},        {"mean_err", {before, after}}, {"mean_share", {0.3, 0.6}},

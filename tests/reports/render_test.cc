@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <string>
 
 #include "kernels/sdpa/config.h"
 #include "reports/floors.h"
 #include "reports/summary_view.h"
+#include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
 namespace {
@@ -17,22 +17,6 @@ namespace {
 using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Invented figures; testdata/make_summary.py writes them.
-ordered_json Synthetic() {
-  std::ifstream file("tests/reports/testdata/summary.json");
-  EXPECT_TRUE(file) << "run the test from the repository's root";
-  return ordered_json::parse(file);
-}
-
-ordered_json& Find(ordered_json& array, const std::string& key, const std::string& value,
-                   const std::string& shape) {
-  for (ordered_json& element : array) {
-    if (element[key] == value && element["shape"] == shape) return element;
-  }
-  ADD_FAILURE() << "no " << value << " at " << shape;
-  return array[0];
-}
 
 std::string Render(const ordered_json& summary, const RenderOptions& options = {}) {
   const absl::StatusOr<std::string> report = RenderReport(summary, options);

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 
 #include "kernels/sdpa/config.h"
+#include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
 namespace {
@@ -14,13 +14,6 @@ namespace {
 using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Invented figures; testdata/make_summary.py writes them.
-ordered_json Synthetic() {
-  std::ifstream file("tests/reports/testdata/summary.json");
-  EXPECT_TRUE(file) << "run the test from the repository's root";
-  return ordered_json::parse(file);
-}
 
 std::vector<Page> Pages(const std::vector<ordered_json>& records,
                         const RenderOptions& options = {}) {

@@ -2,23 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
 #include "reports/sections.h"
 #include "reports/summary_view.h"
+#include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
 namespace {
 
 using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
-
-ordered_json Synthetic() {
-  std::ifstream file("tests/reports/testdata/summary.json");
-  EXPECT_TRUE(file) << "run the test from the repository's root";
-  return ordered_json::parse(file);
-}
 
 // The synthetic record as if its shapes were of S = 512 to 8192 at one size, for which the last
 // step takes 100 us and the only peer as many times as `ratios` say.
