@@ -5,7 +5,8 @@
 //   one_on         each toggle alone, with the toggles that it needs
 //   leave_one_out  everything on, without one toggle and what needs it
 //   factorial      every legal combination of some toggles on a fixed background
-//   hopper         each toggle of the wgmma family on top of all before it
+//   hopper         the end of the mma family's ladder with Q in shared memory, then each toggle
+//                  of the wgmma family on top of all before it
 //   hopper_small   each toggle of the resident family on top of all before it
 //   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
 //   hopper_fp8     designs_hopper_plus.h
@@ -378,19 +379,22 @@ inline Design HopperLeaveOneOutDesign() {
   return design;
 }
 
+inline sdpa::Config MmaWideCore();  // designs_mma.h
+
 // The toggles of the wgmma family, each on top of all before it; the first is judged
-// against the whole of the smem family's ladder.
+// against the whole of the mma family's ladder but for Q in registers, which spills at
+// head_dim 128.
 inline Design HopperDesign() {
   Design design = {.name = "hopper",
                    .label =
                        "the Hopper kernel: each toggle of the wgmma family on top of all before "
-                       "it, from the end of the ladder",
+                       "it, from the end of the mma family's with Q in shared memory",
                    .arms = {},
                    .infeasible = {},
-                   .head_dims = {64, 128, 256}};
-  std::string previous = "hopper:ladder_end";
+                   .head_dims = {64, 128}};
+  std::string previous = "hopper:mma_end";
   design.arms.push_back(
-      {.name = previous, .config = EverythingOn(), .role = "base", .toggle = "", .base = ""});
+      {.name = previous, .config = MmaWideCore(), .role = "base", .toggle = "", .base = ""});
   sdpa::Config config;
   for (const sdpa::ToggleRow* row : HopperToggles()) {
     config.*row->field = FirstOnLevel(*row);

@@ -5,14 +5,15 @@
 //                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //   hopper_d64, hopper_d128, hopper_d256  the end of `hopper`, what it gains from its schedule,
-//                 the same chain, and what the ends of that chain gain without turns, at head
-//                 dimension 64 also without lazy rescaling: few arms, to stand beside peers
-//                 over many lengths
+//                 the same chain, and what the ends of that chain gain without turns or with
+//                 more registers, at head dimension 64 also without lazy rescaling and with
+//                 one, two and three stages of its four: few arms, to stand beside peers over
+//                 many lengths
 //   hopper_bf16   the chain and its ends without turns in fp16 and in bf16, at two head
 //                 dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
-//                 two levels, and then O by the copy engine; or fewer exponentials by MUFU; or
-//                 without turns, or without overlap
+//                 two levels, and then a scale for each tile of keys; or O by the copy engine;
+//                 or fewer exponentials by MUFU; or without turns, or without overlap
 //
 // Included by designs.h, at its end.
 
@@ -131,7 +132,13 @@ inline Design HopperLengthsDesign(int head_dim) {
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, no_turns, '+', &design);
     AddLevel({&sdpa::Config::wgmma_equal_registers, 1}, power_of_two, '+', &design);
+    // How deep the ring must be; elsewhere it has two stages, or none.
+    const std::string one_stage = AddLevel({&sdpa::Config::kv_ring_stages, 0}, end, ':', &design);
+    for (const int stages : {2, 3}) {
+      AddLevel({&sdpa::Config::kv_ring_stages, stages}, one_stage, '+', &design);
+    }
   }
+  AddLevel({&sdpa::Config::wgmma_more_registers, 1}, power_of_two, '+', &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
 }
@@ -147,7 +154,7 @@ inline Design HopperTilesDesign() {
                              .base = ""}},
                    .infeasible = {},
                    .head_dims = {64, 128}};
-  for (const int level : {1, 2}) {
+  for (const int level : {1, 2, 3, 4}) {
     AddLevel({&sdpa::Config::wgmma_tile, level}, base, ':', &design);
   }
   PlantControls(base, base, HopperEverythingOn(), &design);
@@ -200,6 +207,7 @@ inline Design HopperFp8Design() {
       .infeasible = {},
       .head_dims = {128}};
   const std::string exact = AddFp8(base, end, &design);
+  AddLevel({&sdpa::Config::wgmma_fp8_block_scale, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::tma_store, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::wgmma_exp, 1}, exact, '+', &design);  // MUFU binds there
   // What shorter products leave of what was made to hide softmax behind long ones.

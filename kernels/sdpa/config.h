@@ -312,6 +312,11 @@ constexpr std::string_view HeadDimName(int head_dim) {
   return head_dim == 64 ? "head_dim=64" : head_dim == 128 ? "head_dim=128" : "head_dim=256";
 }
 
+// The tile of a configuration of the wgmma family.
+constexpr WgmmaTile WgmmaTileFor(const Config& c) {
+  return c.wgmma_fp8 ? kFp8Tile : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+}
+
 // The one rule book on combinations; variants, kernels and tests all ask it.
 constexpr InvalidReason WhyInvalid(const Config& config) {
   for (const ToggleRow& row : kToggles) {
@@ -370,9 +375,19 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_fp8), "another head_dim",
             "a row of its tiles is the 128 bytes of a swizzled row"};
   }
-  if (config.wgmma_tile == 2 && config.head_dim == 256) {
+  if (config.wgmma_tile >= 2 && config.head_dim == 256) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
-            "two stages of more than 80 keys don't fit into shared memory beside Q"};
+            "two stages of more than 80 keys don't fit into shared memory beside Q, and 64 keys "
+            "are level 1"};
+  }
+  if (config.kv_ring_stages > 1 && config.kv_ring_stages >= WgmmaTileFor(config).stages) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::kv_ring_stages),
+            HeadDimName(config.head_dim), "the tile's own ring, level 1, is no deeper"};
+  }
+  if (config.wgmma_more_registers && WgmmaTileFor(config).consumers != 2) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_more_registers),
+            HeadDimName(config.head_dim),
+            "beside three warpgroups of 160 registers the producer has none to give"};
   }
   if (config.wgmma_equal_registers && (config.head_dim != 64 || config.wgmma_tile != 1)) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_equal_registers),
@@ -440,11 +455,11 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.bf16 = c.dtype == Dtype::kBf16;
   s.fp8 = c.wgmma_fp8 != 0;
   s.two_level = c.wgmma_fp8_two_level != 0;
-  const WgmmaTile tile =
-      s.fp8 ? kFp8Tile : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+  s.block_scale = c.wgmma_fp8_block_scale != 0;
+  const WgmmaTile tile = WgmmaTileFor(c);
   s.consumers = tile.consumers;
   s.tile_n = tile.tile_n;
-  s.stages = c.kv_ring_stages ? tile.stages : 1;
+  s.stages = c.kv_ring_stages == 0 ? 1 : c.kv_ring_stages == 1 ? tile.stages : c.kv_ring_stages;
   s.overlap = c.softmax_overlap != 0;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
@@ -454,9 +469,11 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.lazy_rescale = c.wgmma_lazy_rescale != 0;
   s.mask_all = c.wgmma_mask_all != 0;
   s.tile_per_cta = c.wgmma_tile_per_cta != 0;
+  s.tile_order = static_cast<WgmmaTileOrder>(c.wgmma_tile_order);
   s.cp_async = c.wgmma_cp_async != 0;
   s.inline_loads = c.wgmma_inline_loads != 0;
   s.equal_registers = c.wgmma_equal_registers != 0;
+  s.more_registers = c.wgmma_more_registers != 0;
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {

@@ -21,8 +21,11 @@ struct KvStorage {
 };
 constexpr KvStorage KvStorageOf(const Config& c) {
   if (FamilyOf(c) == Family::kWgmma && c.wgmma_fp8 != 0) {
+    const bool blocks = c.wgmma_fp8_block_scale != 0;
     return {.quantised = true,
-            .scheme = {.format = KvFormat::kE4m3, .scope = ScaleScope::kHead},
+            .scheme = {.format = KvFormat::kE4m3,
+                       .scope = blocks ? ScaleScope::kBlock : ScaleScope::kHead,
+                       .block_keys = kFp8Tile.tile_n},
             .queries = true};
   }
   const MmaShape s = MmaShapeOf(c);

@@ -396,10 +396,11 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
   }
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
-    if (row.field == &sdpa::Config::wgmma_fp8 || row.field == &sdpa::Config::wgmma_fp8_two_level) {
-      continue;  // HopperFp8Design
+    if (row.id.starts_with("wgmma_fp8")) continue;  // HopperFp8Design
+    if (row.field == &sdpa::Config::wgmma_equal_registers ||
+        row.field == &sdpa::Config::wgmma_more_registers) {
+      continue;  // HopperLengthsDesign
     }
-    if (row.field == &sdpa::Config::wgmma_equal_registers) continue;  // HopperLengthsDesign(64)
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
     const std::string level = LevelName(row, FirstOnLevel(row));
     EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
@@ -418,8 +419,11 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
 
 TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {
   const Design design = HopperTilesDesign();
-  EXPECT_EQ(Arm(design, "hopper_end:wgmma_tile=2").config.wgmma_tile, 2);
-  EXPECT_EQ(Arm(design, "hopper_end:wgmma_tile=1").base, "hopper_end");
+  for (const int level : {1, 2, 3, 4}) {
+    const DesignArm& arm = Arm(design, "hopper_end:wgmma_tile=" + std::to_string(level));
+    EXPECT_EQ(arm.config.wgmma_tile, level);
+    EXPECT_EQ(arm.base, "hopper_end");
+  }
   EXPECT_EQ(design.head_dims, (std::vector<int>{64, 128}));
 }
 
@@ -445,7 +449,21 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
     const std::string equal = power_of_two + "+wgmma_equal_registers";
     const auto holds_equal = [&](const DesignArm& arm) { return arm.name == equal; };
     EXPECT_EQ(std::ranges::count_if(design.arms, holds_equal), head_dim == 64 ? 1 : 0);
+    const std::string more = power_of_two + "+wgmma_more_registers";
+    EXPECT_EQ(Differences(Arm(design, more).config, Arm(design, power_of_two).config),
+              (std::set<std::string>{"wgmma_more_registers"}));
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      EXPECT_EQ(IsPredictedBeyondLadder(row, more), row.id == "wgmma_more_registers") << row.id;
+    }
     if (head_dim != 64) continue;
+    // One, two and three stages, and the end's own four.
+    EXPECT_EQ(Arm(design, "hopper_end:kv_ring_stages=0").role, "without");
+    for (const int stages : {2, 3}) {
+      const DesignArm& arm =
+          Arm(design, "hopper_end:kv_ring_stages=0+kv_ring_stages=" + std::to_string(stages));
+      EXPECT_EQ(arm.base, "hopper_end:kv_ring_stages=0");
+      EXPECT_EQ(sdpa::ShapeOf(sdpa::Specialise(arm.config, 64, false)).stages, stages);
+    }
     EXPECT_EQ(Arm(design, equal).base, power_of_two);
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
       EXPECT_EQ(IsPredictedBeyondLadder(row, equal), row.id == "wgmma_equal_registers") << row.id;
@@ -499,12 +517,14 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
     EXPECT_EQ(Differences(without.config, Arm(design, exact).config),
               (std::set<std::string>{toggle}));
   }
+  const DesignArm& block_scale = Arm(design, exact + "+wgmma_fp8_block_scale");
+  EXPECT_EQ(block_scale.base, exact);
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.field != &sdpa::Config::wgmma_fp8 && row.field != &sdpa::Config::wgmma_fp8_two_level) {
-      continue;
-    }
-    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8+wgmma_fp8_two_level"));
-    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8"));
+    if (!row.id.starts_with("wgmma_fp8")) continue;
+    const bool own_arm = row.id == "wgmma_fp8_block_scale";
+    EXPECT_EQ(IsPredictedBeyondLadder(row, exact), !own_arm) << row.id;
+    EXPECT_EQ(IsPredictedBeyondLadder(row, block_scale.name), own_arm) << row.id;
+    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8")) << row.id;
   }
   for (const DesignArm& arm : design.arms) {
     for (const sdpa::Config& config : Specialisations(design, arm)) {

@@ -39,8 +39,8 @@ class WgmmaCopyProducer {
       if (kShape.causal && work.kv_tiles == 0) continue;
       const int kv_head = work.head / p_.group_size;
       CopyK(work.kv_tiles - 1, kv_head);
-      if (threadIdx.x == 0) LoadQ<kShape>(p_, smem_, barriers_, work, q_phase ^ 1);
       q_phase ^= 1;
+      if (threadIdx.x == 0) LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
       for (int n = work.kv_tiles - 1; n >= 0; --n) {
         if (n > 0) CopyK(n - 1, kv_head);
         CopyV(n, kv_head);
@@ -55,6 +55,7 @@ class WgmmaCopyProducer {
   static constexpr int kBlockChunks = kSwizzleBytes / 16;
   static constexpr int kRowsAtOnce = kWarpgroup / kChunks;
   static_assert(kShape.stages > 1 && !kShape.dynamic_schedule && kShape.cluster == 1);
+  static_assert(kShape.tile_n % kRowsAtOnce == 0 && 2 * kRowsAtOnce % 8 == 0);
 
   // The tile whose copies are the oldest under way, to the consumers.
   template <int kNewer>
@@ -66,8 +67,10 @@ class WgmmaCopyProducer {
     pending_ = 0;
   }
 
-  // A thread keeps its column of chunks and goes down the rows. Rows past the last key become
-  // zeros, as the copy engine makes them.
+  // A thread keeps its column of chunks and goes down the rows. A whole tile, as all but the
+  // last are, takes one instruction a copy: two steps down, which are whole swizzle atoms, are
+  // the same distance everywhere. Rows past the last key become zeros, as the copy engine
+  // makes them.
   __device__ void Copy(uint32_t to, const void* rows, int n, int kv_head, uint32_t full) {
     const int chunk = threadIdx.x % kChunks;
     const int first = threadIdx.x / kChunks;
@@ -76,10 +79,21 @@ class WgmmaCopyProducer {
         ((int64_t{kv_head} * p_.seq_kv + n * kShape.tile_n + first) * kChunks + chunk) * 16;
     const uint32_t block = to + chunk / kBlockChunks * kShape.tile_n * kSwizzleBytes;
     const int keys = p_.seq_kv - n * kShape.tile_n;
+    constexpr int kStepBytes = kRowsAtOnce * kChunks * 16;
+    if (keys >= kShape.tile_n) {
+      const uint32_t even = block + SwizzledChunk(first, chunk % kBlockChunks);
+      const uint32_t odd = block + SwizzledChunk(first + kRowsAtOnce, chunk % kBlockChunks);
+#pragma unroll
+      for (int i = 0; i < kShape.tile_n / kRowsAtOnce; ++i) {
+        const uint32_t at = (i % 2 == 0 ? even : odd) + i / 2 * 2 * kRowsAtOnce * kSwizzleBytes;
+        ptx::CpAsync16(at, source + i * kStepBytes, true);
+      }
+    } else {
 #pragma unroll 1
-    for (int row = first; row < kShape.tile_n; row += kRowsAtOnce) {
-      ptx::CpAsync16(block + SwizzledChunk(row, chunk % kBlockChunks), source, row < keys);
-      source += kRowsAtOnce * kChunks * 16;
+      for (int row = first; row < kShape.tile_n; row += kRowsAtOnce) {
+        ptx::CpAsync16(block + SwizzledChunk(row, chunk % kBlockChunks), source, row < keys);
+        source += kStepBytes;
+      }
     }
     ptx::CpAsyncCommit();
     HandOver<1>();

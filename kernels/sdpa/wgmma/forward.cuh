@@ -136,6 +136,13 @@ class WgmmaConsumer {
     }
   }
 
+  // What a tile's scores and its P V are multiplied by.
+  struct TileScales {
+    float k;
+    float v;
+  };
+  struct NoTileScales {};
+
   // The state of one tile of queries.
   struct Tile {
     float scores[kScores];
@@ -304,6 +311,8 @@ class WgmmaConsumer {
   __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t);
+    const auto before = tile_scales_;
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -317,7 +326,8 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
-    const bool rises = t.softmax.Update(t.scores, scale_log2_, rescale);
+    if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(before.k, tile_scales_.k));
+    const bool rises = t.softmax.Update(t.scores, ScaleLog2(), rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       PinOutput(t);
@@ -327,6 +337,12 @@ class WgmmaConsumer {
     }
     PassProbabilities(t);
     if (rises) Rescale(t, rescale);
+    if constexpr (kShape.block_scale) {
+      // O is in units of the last tile's V, and becomes one of this tile's.
+      const float units = __fdividef(before.v, tile_scales_.v);
+      t.carry[0] *= units;
+      t.carry[1] *= units;
+    }
     AwaitProbabilities();
     // Late, so that the other warpgroups have had time to let go of it too.
     RefillK();
@@ -348,11 +364,23 @@ class WgmmaConsumer {
   // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
   __device__ WgmmaScales ScalesOf(const WgmmaWork& work) const {
     if constexpr (kShape.fp8) {
-      const int kv_head = work.head / p_.group_size;
+      const int kv_head = work.head / p_.group_size * (kShape.block_scale ? p_.scale_stride : 1);
       return {p_.softmax_scale * __ldg(p_.q_scales + work.head) * __ldg(p_.k_scales + kv_head),
               __ldg(p_.v_scales + kv_head)};
     } else {
       return {p_.softmax_scale, 1.0f};
+    }
+  }
+  // Of tile n of keys, in parts of its head's.
+  __device__ TileScales ScalesOfTile(const WgmmaWork& work, int n) const {
+    const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
+    return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
+  }
+  __device__ float ScaleLog2() const {
+    if constexpr (kShape.block_scale) {
+      return scale_log2_ * tile_scales_.k;
+    } else {
+      return scale_log2_;
     }
   }
 
@@ -360,10 +388,14 @@ class WgmmaConsumer {
     Tile t;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
-    const WgmmaScales scales = ScalesOf(work);
+    WgmmaScales scales = ScalesOf(work);
     if constexpr (kShape.fp8) scale_log2_ = scales.score * kLog2E;
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
+    if constexpr (kShape.block_scale) {
+      scales.score *= tile_scales_.k;
+      scales.out *= tile_scales_.v;
+    }
     epilogue_.Store(work, t.out, t.softmax, scales);
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
@@ -371,6 +403,7 @@ class WgmmaConsumer {
   // K/V tiles `first` down to 0.
   __device__ void RunKeys(Tile& t, const WgmmaWork& work, int first) {
     float rescale[2];
+    if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
@@ -380,7 +413,7 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
-    t.softmax.Update(t.scores, scale_log2_, rescale);
+    t.softmax.Update(t.scores, ScaleLog2(), rescale);
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
@@ -411,6 +444,10 @@ class WgmmaConsumer {
   WgmmaEpilogue<kShape> epilogue_;
   std::conditional_t<kShape.inline_loads, WgmmaInlineLoader<kShape>, WgmmaNoLoader> loader_;
   float scale_log2_;  // log2(e) times what multiplies scores
+  // With a scale per tile of keys: of the tile whose scores came last, in parts of the head's.
+  // Else nothing at all: a member that nobody reads has changed ptxas's choice of registers.
+  [[no_unique_address]] std::conditional_t<kShape.block_scale, TileScales, NoTileScales>
+      tile_scales_;
   RingCursor<kShape.stages> k_;
   RingCursor<kShape.stages> v_;
 };

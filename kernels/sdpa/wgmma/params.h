@@ -39,8 +39,9 @@ struct WgmmaStoreParams : WgmmaParams {
 // Where Q, K and V are 8-bit: the scales too. O's map is filled in if the kernel takes it.
 struct WgmmaFp8Params : WgmmaStoreParams {
   const float* q_scales = nullptr;  // (batch * heads_q)
-  const float* k_scales = nullptr;  // (batch * heads_kv)
-  const float* v_scales = nullptr;  // (batch * heads_kv)
+  const float* k_scales = nullptr;  // (batch * heads_kv, scale_stride), as in forward_params.h
+  const float* v_scales = nullptr;  // the same
+  int scale_stride = 1;
 };
 
 // Where K and V come without the copy engine: the tensors themselves.

@@ -34,24 +34,30 @@ __device__ int BlocksPerHead(const WgmmaParams& p) {
 
 // Tiles are numbered so that `heads_in_flight` heads, whose K/V fit into L2
 // together, go before the next ones; among them, under the causal mask, the longest
-// first.
+// first. WgmmaTileOrder names the other orders.
 template <WgmmaShape kShape>
 __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
   WgmmaWork w;
   const int blocks = BlocksPerHead<kShape>(p);
+  constexpr bool kBackwards = kShape.tile_order == WgmmaTileOrder::kShortestFirst;
   int block;
-  if constexpr (kShape.causal) {
+  if constexpr (kShape.tile_order == WgmmaTileOrder::kHeadsAbreast) {
+    const int rank = tile / p.heads_q;
+    block = kShape.causal ? blocks - 1 - rank : rank;
+    w.head = tile - rank * p.heads_q;
+  } else if constexpr (kShape.causal) {
     const int tiles_per_group = p.heads_in_flight * blocks;
     const int group = tile / tiles_per_group;
     const int in_group = tile - group * tiles_per_group;
     const int first_head = group * p.heads_in_flight;
     const int heads = min(p.heads_in_flight, p.heads_q - first_head);
     const int rank = in_group / heads;
-    block = blocks - 1 - rank;
+    block = kBackwards ? rank : blocks - 1 - rank;
     w.head = first_head + in_group - rank * heads;
   } else {
     w.head = tile / blocks;
-    block = tile - w.head * blocks;
+    const int rank = tile - w.head * blocks;
+    block = kBackwards ? blocks - 1 - rank : rank;
   }
   constexpr int kClusterRows = kShape.cluster * TileM(kShape);
   w.first_row = block * kClusterRows + blockIdx.x % kShape.cluster * TileM(kShape);

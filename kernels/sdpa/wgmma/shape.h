@@ -7,12 +7,20 @@
 
 namespace warpledger::sdpa {
 
+// In which order the tiles of queries are handed out.
+enum class WgmmaTileOrder {
+  kLongestFirst,   // under the causal mask, among the heads whose K and V fit into L2 together
+  kShortestFirst,  // the same, each head's tiles backwards
+  kHeadsAbreast,   // longest first, among all heads
+};
+
 struct WgmmaShape {
   int head_dim = 64;
   bool causal = false;
   bool bf16 = false;              // Q, K, V, P and O; else fp16
   bool fp8 = false;               // Q, K, V and P in E4M3; the producers transpose V
   bool two_level = false;         // with fp8: P V of each tile apart, added to O in fp32
+  bool block_scale = false;       // with two_level: a scale of K and of V for each tile of keys
   int consumers = 1;              // warpgroups that compute, 64 query rows each
   int tile_n = 128;               // keys per K/V tile
   int stages = 1;                 // K/V tiles in shared memory
@@ -22,12 +30,14 @@ struct WgmmaShape {
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
   bool tma_store = false;         // O leaves through shared memory by the copy engine
   ExpMethod exp = ExpMethod::kExpFolded;
-  int cluster = 1;               // CTAs that share each K/V tile, for neighbouring query tiles
-  bool p_smem = false;           // P passes to P V through shared memory
-  bool lazy_rescale = false;     // of O and the sums, only where some row's maximum rises far
-  bool mask_all = false;         // not only tiles that the mask's border crosses
-  bool tile_per_cta = false;     // a CTA ends after one tile of queries
+  int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
+  bool p_smem = false;        // P passes to P V through shared memory
+  bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
+  bool mask_all = false;      // not only tiles that the mask's border crosses
+  bool tile_per_cta = false;  // a CTA ends after one tile of queries
+  WgmmaTileOrder tile_order = WgmmaTileOrder::kLongestFirst;
   bool equal_registers = false;  // none are moved from the producer to the consumers
+  bool more_registers = false;   // with two consumers: eight more a thread are moved to them
   bool inline_loads = false;     // no producer: a consumer asks for tiles
   bool cp_async = false;         // K and V come by the producers' own copies, 16 bytes each
 
@@ -67,6 +77,10 @@ constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
                                : WgmmaTile{2, 64, 2};
     case 2:  // as many keys as two consumers have registers for
       return {2, 176, head_dim == 64 ? 3 : 2};
+    case 3:  // fewer: shorter steps, more of them
+      return {2, 64, 4};
+    case 4:
+      return {2, 96, head_dim == 64 ? 4 : 3};
     default:
       // Three consumers have 160 registers a thread: at 128 keys the scores, the
       // probabilities and O leave too few, and ptxas spills. O of a wider head takes
@@ -88,8 +102,12 @@ constexpr bool MovesRegisters(const WgmmaShape& s) {
 }
 // Registers per thread after setmaxnreg, within the SM's 65536. With one consumer
 // warpgroup there are enough for all and nothing is moved.
-constexpr int ProducerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 32 : 40; }
-constexpr int ConsumerRegisters(const WgmmaShape& s) { return s.consumers == 3 ? 160 : 232; }
+constexpr int ProducerRegisters(const WgmmaShape& s) {
+  return s.consumers == 3 ? 32 : s.more_registers ? 24 : 40;
+}
+constexpr int ConsumerRegisters(const WgmmaShape& s) {
+  return s.consumers == 3 ? 160 : s.more_registers ? 240 : 232;
+}
 
 // What one CTA may have on sm_90 (CUDA C++ Programming Guide, technical specifications).
 inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;

@@ -79,6 +79,12 @@ struct RowPairSoftmax {
     return rises;
   }
 
+  // From here on scores are multiplied by `factor`. A maximum of -inf stays.
+  __device__ void ChangeUnits(float factor) {
+    max[0] *= factor;
+    max[1] *= factor;
+  }
+
   // The sum of row r, for the log-sum-exp. Behind Finish.
   __device__ float PlainSum(int r) const {
     return kForFp8 ? sum[r] * (1.0f / (1 << kFp8RiseLog2)) : sum[r];

@@ -100,6 +100,7 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
   params->q_scales = forward.q_scales;
   params->k_scales = forward.k_scales;
   params->v_scales = forward.v_scales;
+  params->scale_stride = forward.kv_scale_stride;
   if (!shape.tma_store) return cudaSuccess;
   return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params));
 }

@@ -53,6 +53,11 @@ TEST(KvStorage, TakesQueriesTooWhereProductsAreOfFp8) {
   Config two_level = kFp8;
   two_level.wgmma_fp8_two_level = 1;
   EXPECT_EQ(KvStorageOf(two_level), storage);
+  two_level.wgmma_fp8_block_scale = 1;
+  const KvStorage blocks = KvStorageOf(two_level);
+  EXPECT_TRUE(blocks.queries);
+  EXPECT_EQ(blocks.scheme.scope, ScaleScope::kBlock);
+  EXPECT_EQ(blocks.scheme.block_keys, TileN(Specialise(two_level, 128, false)));
 }
 
 TEST(KvStorage, FollowsItsTogglesAndTheTile) {

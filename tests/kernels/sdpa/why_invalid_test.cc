@@ -261,6 +261,32 @@ TEST(WhyInvalid, LetsTheProducersToggleOfHopperStandOnlyWhereTheirKernelsExist) 
   EXPECT_TRUE(WhyInvalid(both));
 }
 
+TEST(WhyInvalid, RefusesARingAsDeepAsTheTilesOwn) {
+  Config config = {.wgmma = 1, .kv_ring_stages = 3, .consumer_warpgroups = 1};
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));  // of four
+  const InvalidReason reason = WhyInvalid(Specialise(config, 128, false));
+  EXPECT_EQ(reason.kind, Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "kv_ring_stages");
+  EXPECT_EQ(reason.missing, "head_dim=128");
+  config.kv_ring_stages = 2;
+  EXPECT_TRUE(WhyInvalid(Specialise(config, 128, false)));
+  config.wgmma_tile = 1;  // has three
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+}
+
+TEST(WhyInvalid, LetsMoreRegistersGoToTwoWarpgroupsAlone) {
+  Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_more_registers = 1};
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 256, false)));
+  const InvalidReason reason = WhyInvalid(Specialise(config, 64, false));
+  EXPECT_EQ(reason.kind, Kind::kExcluded);
+  EXPECT_EQ(reason.toggle, "wgmma_more_registers");
+  config.wgmma_tile = 1;
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));
+  config.wgmma_cp_async = 1;
+  EXPECT_TRUE(WhyInvalid(Specialise(config, 64, false)));
+}
+
 TEST(WhyInvalid, KeepsTheFamiliesApart) {
   const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
   EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);

@@ -150,13 +150,29 @@ TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
   EXPECT_EQ((512 + wide.tile_n - 1) / wide.tile_n * wide.tile_n * 1000 / 512, 1093);
 }
 
-TEST(WhyInvalid, RefusesTheWideTileAtHeadDim256) {
-  constexpr Config kWide = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_tile = 2};
-  EXPECT_FALSE(WhyInvalid(Specialise(kWide, 128, false)));
-  const InvalidReason reason = WhyInvalid(Specialise(kWide, 256, false));
-  EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "wgmma_tile");
-  EXPECT_EQ(reason.missing, "head_dim=256");
+TEST(WhyInvalid, RefusesTilesFromLevelTwoOnAtHeadDim256) {
+  for (const int level : {2, 3, 4}) {
+    const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_tile = level};
+    EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+    const InvalidReason reason = WhyInvalid(Specialise(config, 256, false));
+    EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
+    EXPECT_EQ(reason.toggle, "wgmma_tile");
+    EXPECT_EQ(reason.missing, "head_dim=256");
+  }
+}
+
+TEST(WgmmaShape, GivesAllRegistersThatALaunchHas) {
+  int moved = 0;
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape s = ShapeOf(config);
+    if (!MovesRegisters(s)) continue;
+    ++moved;
+    // A thread gets a multiple of eight at the launch.
+    const int at_start = kRegistersPerSm / Threads(s) / 8 * 8 * (s.consumers + 1);
+    EXPECT_EQ(ProducerRegisters(s) + s.consumers * ConsumerRegisters(s), at_start)
+        << InstanceName(config);
+  }
+  EXPECT_GT(moved, 50);
 }
 
 }  // namespace
