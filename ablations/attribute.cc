@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "kernels/common/nvml.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {

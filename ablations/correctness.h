@@ -24,6 +24,7 @@
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/dtype.h"
 #include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 

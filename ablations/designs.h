@@ -25,6 +25,8 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 #include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {

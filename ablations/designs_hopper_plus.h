@@ -29,6 +29,8 @@
 #include "ablations/designs.h"
 #include "ablations/designs_wmma.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::ablations {
 

@@ -10,6 +10,7 @@
 
 #include "ablations/designs.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 

@@ -18,6 +18,8 @@
 
 #include "ablations/designs.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::ablations {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {

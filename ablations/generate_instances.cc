@@ -25,6 +25,8 @@
 #include "ablations/designs.h"
 #include "ablations/own_designs.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 #include "kernels/sdpa/variant.h"
 
 namespace {

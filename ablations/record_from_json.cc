@@ -3,6 +3,7 @@
 #include "ablations/json_fields.h"
 #include "ablations/record.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/sdpa/dtype_name.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/nvml.h"
+#include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {

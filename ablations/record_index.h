@@ -24,7 +24,7 @@
 #include "ablations/store.h"
 #include "ablations/summarize.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ablations/record.h"
+#include "kernels/sdpa/dtype_name.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -6,7 +6,7 @@
 #include "ablations/rounded.h"
 #include "ablations/summarize_parts.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {

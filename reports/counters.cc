@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/text.h"
 
 namespace warpledger::report {

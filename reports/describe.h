@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/summary_view.h"
 
 namespace warpledger::report {

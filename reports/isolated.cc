@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/summary_view.h"
 
 namespace warpledger::report {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/code_change.h"
 #include "reports/describe.h"
 #include "reports/floors.h"

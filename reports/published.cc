@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"

@@ -13,6 +13,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/registry.h"
 
 namespace warpledger::report {
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/variant.h"
 #include "reports/describe.h"
 #include "reports/text.h"

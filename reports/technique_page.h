@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/staleness.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"

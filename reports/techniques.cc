@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/describe.h"
 #include "reports/staleness.h"
 #include "reports/summary_view.h"

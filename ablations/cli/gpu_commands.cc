@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/random.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/sdpa/dtype_name.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/inputs.h"
 #include "kernels/sdpa/smem_layout.h"
 

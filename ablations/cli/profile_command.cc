@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/inputs.h"
 #include "warpledger_source_hashes.h"
 

@@ -4,7 +4,6 @@
 #define WARPLEDGER_KERNELS_SDPA_DTYPE_H_
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/sdpa/bf16.h"
 #include "kernels/sdpa/fp16.h"
@@ -17,11 +16,6 @@ enum class Dtype { kFp16, kBf16 };
 using Bits16 = uint16_t;  // an element of either type
 
 inline constexpr Dtype kDtypes[] = {Dtype::kFp16, Dtype::kBf16};
-
-// As records, names of instances and the command line spell it.
-constexpr std::string_view DtypeName(Dtype dtype) {
-  return dtype == Dtype::kBf16 ? "bf16" : "fp16";
-}
 
 inline float ToFloat(Dtype dtype, Bits16 bits) {
   return dtype == Dtype::kBf16 ? Bf16ToFloat(bits) : Fp16ToFloat(bits);

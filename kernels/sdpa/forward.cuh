@@ -17,6 +17,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/forward_params.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/barrier.cuh"
 #include "kernels/sdpa/parts/copy.cuh"
 #include "kernels/sdpa/parts/epilogue.cuh"
@@ -99,7 +100,6 @@ __device__ void ComputeTile(const ForwardParams& params, unsigned char* smem, in
 // number.
 template <Config kConfig>
 __device__ void SdpaForward(const ForwardParams& params) {
-  static_assert(!WhyInvalid(kConfig), "an illegal combination of toggles; see WhyInvalid");
   extern __shared__ __align__(32) unsigned char smem[];
   if constexpr (kConfig.persistent > 0) {
     WorkQueue<kConfig> queue(params, reinterpret_cast<int*>(smem + MakeSmemLayout(kConfig).queue));

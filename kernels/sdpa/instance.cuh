@@ -3,10 +3,10 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_INSTANCE_CUH_
 
-#include <algorithm>
-
 #include "kernels/sdpa/forward.cuh"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/launch_instance.h"
+#include "kernels/sdpa/smem_layout.h"
 
 namespace warpledger::sdpa {
 
@@ -23,7 +23,8 @@ inline cudaError_t LimitToResident(const Config& config, const void* kernel, uns
   error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&ctas_per_sm, kernel, Threads(config),
                                                         SmemBytes(config));
   if (error != cudaSuccess) return error;
-  *ctas = std::min(*ctas, static_cast<unsigned>(sms * ctas_per_sm));
+  const auto resident = static_cast<unsigned>(sms * ctas_per_sm);
+  if (*ctas > resident) *ctas = resident;
   return cudaSuccess;
 }
 

@@ -7,6 +7,7 @@
 #define WARPLEDGER_KERNELS_SDPA_KV_STORAGE_H_
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/kv_scheme.h"
 
 namespace warpledger::sdpa {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
+#include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
 #include "warpledger_build_info.h"

@@ -12,6 +12,7 @@
 #define WARPLEDGER_KERNELS_SDPA_SMEM_LAYOUT_H_
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/tile_layout.h"
 
 namespace warpledger::sdpa {

@@ -19,6 +19,9 @@
 #include <string_view>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/dtype_name.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::sdpa {
 

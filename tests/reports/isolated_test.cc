@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/sections.h"
 #include "reports/summary_view.h"
 

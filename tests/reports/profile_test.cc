@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "reports/counters.h"
 
 namespace warpledger::report {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {

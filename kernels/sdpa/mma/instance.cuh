@@ -3,6 +3,7 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_MMA_INSTANCE_CUH_
 
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/launch_instance.h"
 #include "kernels/sdpa/mma/forward.cuh"
 #include "kernels/sdpa/mma/prepare_launch.h"
@@ -35,7 +36,6 @@ struct MmaWorkspace {
 // launches of one instance that uses it must not overlap on a device.
 #define WARPLEDGER_INSTANCE(symbol, ...)                                                    \
   static constexpr Config symbol##_config = __VA_ARGS__;                                    \
-  static_assert(!WhyInvalid(symbol##_config));                                              \
   static constexpr MmaShape symbol##_shape = MmaShapeOf(symbol##_config);                   \
   static __device__ MmaWorkspace<symbol##_shape> symbol##_workspace;                        \
   __global__ void __launch_bounds__(Threads(symbol##_shape), MinCtasPerSm(symbol##_shape))  \

@@ -5,6 +5,7 @@
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 
 namespace warpledger::sdpa {
 

@@ -7,6 +7,7 @@
 
 #include "kernels/common/ptx.cuh"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/schedule.cuh"
 #include "kernels/sdpa/smem_layout.h"
 

@@ -4,6 +4,7 @@
 #define WARPLEDGER_KERNELS_SDPA_PARTS_EPILOGUE_CUH_
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/softmax.cuh"
 
 namespace warpledger::sdpa {

@@ -9,6 +9,7 @@
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/copy.cuh"
 #include "kernels/sdpa/parts/schedule.cuh"
 #include "kernels/sdpa/smem_layout.h"

@@ -9,6 +9,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/forward_params.h"
+#include "kernels/sdpa/geometry.h"
 
 namespace warpledger::sdpa {
 

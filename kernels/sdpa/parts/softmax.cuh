@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/parts/schedule.cuh"
 #include "kernels/sdpa/smem_layout.h"

@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/copy.cuh"
 #include "kernels/sdpa/parts/epilogue.cuh"
 #include "kernels/sdpa/parts/softmax.cuh"

@@ -3,6 +3,7 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_INSTANCE_CUH_
 
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/launch_instance.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/wgmma/forward.cuh"
@@ -12,7 +13,7 @@
 // instance: two launches of one instance must not overlap on a device.
 #define WARPLEDGER_INSTANCE(symbol, ...)                                                           \
   static constexpr Config symbol##_config = __VA_ARGS__;                                           \
-  static_assert(!WhyInvalid(symbol##_config) && symbol##_config.mask != Mask::kAtRunTime);         \
+  static_assert(symbol##_config.mask != Mask::kAtRunTime);                                         \
   static __device__ int symbol##_next_tile;                                                        \
   __global__ void __launch_bounds__(Threads(symbol##_config), 1)                                   \
       symbol(const __grid_constant__ WgmmaParamsOf<ShapeOf(symbol##_config)> params) {             \

@@ -19,6 +19,7 @@
 #include <mma.h>
 
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/parts/barrier.cuh"
 #include "kernels/sdpa/parts/copy.cuh"
 #include "kernels/sdpa/parts/softmax.cuh"

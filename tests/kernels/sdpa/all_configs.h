@@ -10,6 +10,8 @@
 
 #include "kernels/common/random.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::sdpa {
 

@@ -5,7 +5,11 @@
 #include <string_view>
 
 #include "gtest/gtest.h"
+#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/kv_storage.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
 #include "tests/kernels/sdpa/all_configs.h"
 

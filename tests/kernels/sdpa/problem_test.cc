@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::sdpa {
 namespace {

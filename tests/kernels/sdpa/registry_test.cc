@@ -1,3 +1,5 @@
+#include "kernels/sdpa/registry.h"
+
 #include <algorithm>
 #include <iterator>
 #include <regex>

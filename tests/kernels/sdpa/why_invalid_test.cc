@@ -6,6 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/rules.h"
 #include "kernels/sdpa/smem_layout.h"
 #include "kernels/sdpa/variant.h"
 #include "tests/kernels/sdpa/all_configs.h"

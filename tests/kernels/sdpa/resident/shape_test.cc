@@ -5,6 +5,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/config.h"
+#include "kernels/sdpa/geometry.h"
+#include "kernels/sdpa/rules.h"
 #include "kernels/sdpa/smem_layout.h"
 
 namespace warpledger::sdpa {
