@@ -72,6 +72,12 @@ inline Json SummaryOf(const Record& record) {
   return summary.ok() ? *summary : Json::object();
 }
 
+inline std::vector<std::string> Keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  return keys;
+}
+
 // The item of a list whose fields have the given values.
 inline Json Find(const Json& list, const Json& wanted) {
   for (const Json& item : list) {
