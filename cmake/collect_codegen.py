@@ -18,11 +18,12 @@ code, or a disassembly without an instruction is an error, never an empty row.
 """
 
 import argparse
-import concurrent.futures
+import bisect
 import collections
-import glob
+import concurrent.futures
 import hashlib
 import importlib.metadata
+import itertools
 import json
 import os
 import pathlib
@@ -31,6 +32,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 SCHEMA_VERSION = 1
 
@@ -168,6 +170,12 @@ def code_sha256(cubin):
     return digest.hexdigest()
 
 
+def code_of(cubin):
+    """The machine code, with that of functions that the kernel calls, as bytes."""
+    return b"".join(section.data for section in cubin.sections
+                    if section.name.startswith(".text."))
+
+
 # --- PTX and SASS ------------------------------------------------------------
 
 
@@ -185,19 +193,27 @@ def normalise_ptx(text, symbol):
     return "\n".join(ptx_lines(text.replace(inner, "KERNEL")))
 
 
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Za-z0-9_.]*)")
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z][A-Za-z0-9_.]*)")
 
 
-def parse_disassembly(text):
-    """Counts opcodes with their modifiers, predicates left out: {"LDG.E.128": 4, ..}."""
-    opcodes = collections.Counter()
+def parse_disassembly(text, sizes):
+    """Counts opcodes in the disassembly of codes of `sizes` bytes that lie one behind the other.
+
+    A list of {"LDG.E.128": 4, ..}, with modifiers, predicates left out.
+    """
+    ends = list(itertools.accumulate(sizes))
+    opcodes = [collections.Counter() for _ in sizes]
     for line in text.splitlines():
         if match := _INSTRUCTION.match(line):
-            opcodes[match.group(1)] += 1
-    if not opcodes:
-        raise CodegenError("the disassembly holds no instruction; nvdisasm's format may have "
-                           "changed.")
-    return dict(sorted(opcodes.items()))
+            address = int(match.group(1), 16)
+            if address >= ends[-1]:
+                raise CodegenError(f"the disassembly has an instruction at {address:#x}, behind "
+                                   "the code's end.")
+            opcodes[bisect.bisect_right(ends, address)][match.group(2)] += 1
+    if not all(opcodes):
+        raise CodegenError("the disassembly holds no instruction of a kernel; nvdisasm's format "
+                           "may have changed.")
+    return [dict(sorted(counts.items())) for counts in opcodes]
 
 
 _CODE_HEADER = re.compile(r"^\s*\.section\s+\.text\.([^\s,]+)")
@@ -216,7 +232,7 @@ def parse_disassembly_by_kernel(text):
         elif instructions is None:
             continue
         elif match := _INSTRUCTION.match(line):
-            instructions.append((match.group(1), line[match.end():].strip()))
+            instructions.append((match.group(2), line[match.end():].strip()))
         elif match := _LABEL.match(line):
             instructions.append((match.group(1), ""))
     if not any(opcode[0] != "." for code in kernels.values() for opcode, _ in code):
@@ -246,7 +262,7 @@ def find_nvdisasm():
 
 
 class Disassembler:
-    """nvdisasm, or nothing: `name` is "" and opcodes() is empty then."""
+    """nvdisasm, or nothing: `name` is "" and no opcode is known then."""
 
     def __init__(self, path):
         self._path = path
@@ -258,12 +274,18 @@ class Disassembler:
             raise CodegenError(f"{path} --version names no version; is it nvdisasm?")
         self.name = f"nvdisasm {match.group(1)}"
 
-    def opcodes(self, cubin_path):
+    def opcodes(self, arch, codes):
+        """As parse_disassembly(), of machine codes (bytes) for `arch`; {} each without nvdisasm.
+
+        In one run, as raw code: nvdisasm takes half a second to start, and most kernels less.
+        """
         if not self._path:
-            return {}
-        # Without the analysis that names targets of indirect branches, which takes a third of
-        # the time and changes no opcode.
-        return parse_disassembly(self._run("--print-code", "--no-dataflow", str(cubin_path)))
+            return [{} for _ in codes]
+        with tempfile.NamedTemporaryFile(suffix=".bin") as raw:
+            raw.write(b"".join(codes))
+            raw.flush()
+            text = self._run("--binary", arch.replace("sm_", "SM"), raw.name)
+        return parse_disassembly(text, [len(code) for code in codes])
 
     def kernels(self, cubin_path):
         """As parse_disassembly_by_kernel(); {} without a disassembler."""
@@ -283,6 +305,8 @@ class Disassembler:
 
 
 # --- Instances ---------------------------------------------------------------
+
+_KERNELS_PER_RUN = 32  # of the disassembler: its start is then some hundredths of each kernel's time
 
 
 def load_instances(path):
@@ -304,15 +328,23 @@ def load_instances(path):
     return instances
 
 
-def find_keep_folder(keep_root, source):
-    """The one folder under `keep_root` that the compile of `source` left."""
+def find_keep_folders(keep_root):
+    """{name: folders} of all that compiles left under `keep_root`."""
+    folders = {}
+    for folder in sorted(pathlib.Path(keep_root).rglob("*.o.keep")):
+        if folder.is_dir():
+            folders.setdefault(folder.name, []).append(folder)
+    return folders
+
+
+def keep_folder_of(source, folders):
+    """The one folder of find_keep_folders() that the compile of `source` left."""
     name = pathlib.Path(source).name + ".o.keep"
-    found = sorted(folder for folder in pathlib.Path(keep_root).rglob(glob.escape(name))
-                   if folder.is_dir())
+    found = folders.get(name, [])
     if len(found) != 1:
         places = ", ".join(str(folder) for folder in found) or "none"
-        raise CodegenError(f"expected one {name} under {keep_root}, found {places}. Build the "
-                           "instances through cmake/instance_launcher.sh into a clean folder.")
+        raise CodegenError(f"expected one {name}, found {places}. Build the instances through "
+                           "cmake/instance_launcher.sh into a clean folder.")
     return found[0]
 
 
@@ -355,8 +387,9 @@ def match_archs(keep, kernels):
         yield arch, *cubins[arch]
 
 
-def collect_instance(instance, keep, disassembler):
-    """The rows of one instance: (rows for resources.json, rows for codegen.json)."""
+def collect_instance(instance, keep):
+    """What one instance's compile left: rows for resources.json, rows for codegen.json that lack
+    their opcodes, and the machine code that each of these is of."""
     log = keep / "ptxas.log"
     try:
         kernels = parse_ptxas_log(log.read_text(encoding="utf-8", errors="replace"))
@@ -364,7 +397,7 @@ def collect_instance(instance, keep, disassembler):
         raise CodegenError(f"{error}. Compile through cmake/instance_launcher.sh.") from error
     except CodegenError as error:
         raise CodegenError(f"{log}: {error}") from error
-    resources, codegen = [], []
+    resources, codegen, codes = [], [], []
     for arch, path, cubin in match_archs(keep, kernels):
         row = dict(kernels[arch])
         symbol = row.pop("symbol")
@@ -379,31 +412,45 @@ def collect_instance(instance, keep, disassembler):
         if ".entry KERNEL" not in ptx:
             raise CodegenError(f"{ptx_path} doesn't define {symbol}. Rebuild.")
         try:
-            hashed, opcodes = code_sha256(cubin), disassembler.opcodes(path)
+            hashed = code_sha256(cubin)
         except CodegenError as error:
             raise CodegenError(f"{path}: {error}") from error
         resources.append({"variant": instance["variant"], "arch": arch, **row})
         codegen.append({"variant": instance["variant"], "arch": arch, "code_sha256": hashed,
-                        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
-                        "opcodes": opcodes})
-    return resources, codegen
+                        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(), "opcodes": {}})
+        codes.append(code_of(cubin))
+    return resources, codegen, codes
+
+
+def add_opcodes(rows, codes, disassembler):
+    """Fills in the opcodes of rows for codegen.json, each of them of one of `codes`."""
+    of_arch = {}
+    for row, code in zip(rows, codes):
+        of_arch.setdefault(row["arch"], []).append((row, code))
+    batches = [(arch, pairs[i:i + _KERNELS_PER_RUN]) for arch, pairs in of_arch.items()
+               for i in range(0, len(pairs), _KERNELS_PER_RUN)]
+    # The disassembler is a process of its own, so that threads use all cores.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(
+            lambda batch: disassembler.opcodes(batch[0], [code for _, code in batch[1]]), batches)
+        for (_, pairs), opcodes in zip(batches, found):
+            for (row, _), counts in zip(pairs, opcodes):
+                row["opcodes"] = counts
 
 
 def collect(instances, keep_root, disassembler):
     """Returns (resources.json, codegen.json) as values, instances in the generator's order."""
     # Instances of one set (generate_instances.cc) are compiled for the same architectures.
-    resources, codegen, archs_of = [], [], {}
-    # The disassembler is a process of its own, so that threads use all cores.
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        collected = list(pool.map(
-            lambda instance: collect_instance(
-                instance, find_keep_folder(keep_root, instance["source"]), disassembler),
-            instances))
-    for instance, rows in zip(instances, collected):
+    resources, codegen, codes, archs_of = [], [], [], {}
+    folders = find_keep_folders(keep_root)
+    for instance in instances:
+        rows = collect_instance(instance, keep_folder_of(instance["source"], folders))
         resources += rows[0]
         codegen += rows[1]
+        codes += rows[2]
         of_set = archs_of.setdefault(instance["set"], {})
         of_set.setdefault(tuple(row["arch"] for row in rows[0]), instance["variant"])
+    add_opcodes(codegen, codes, disassembler)
     for of_set in (archs for archs in archs_of.values() if len(archs) > 1):
         told = "; ".join(f"{variant}: {', '.join(archs)}" for archs, variant in of_set.items())
         raise CodegenError(f"instances were compiled for different architectures ({told}). "

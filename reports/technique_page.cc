@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/sdpa/rules.h"
 #include "reports/describe.h"
 #include "reports/isolated.h"
 #include "reports/render.h"

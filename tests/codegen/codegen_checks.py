@@ -86,9 +86,10 @@ def load_instances(codegen_dir, keep_root, instances_path):
             f"{folder}: resources.json and codegen.json speak of different instances, or of none. "
             "Rebuild.")
     loaded = {}
+    folders = collect_codegen.find_keep_folders(keep_root)
     for listed in collect_codegen.load_instances(instances_path):
         variant = listed["variant"]
-        keep = collect_codegen.find_keep_folder(keep_root, listed["source"])
+        keep = collect_codegen.keep_folder_of(listed["source"], folders)
         kernels = collect_codegen.parse_ptxas_log((keep / "ptxas.log").read_text(encoding="utf-8"))
         for arch, cubin_path, _ in collect_codegen.match_archs(keep, kernels):
             ptx = collect_codegen.ptx_of(cubin_path).read_text(encoding="utf-8")

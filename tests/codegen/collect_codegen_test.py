@@ -1,5 +1,6 @@
 """cmake/collect_codegen.py, on hand-made cubins and, where there is one, on nvcc's."""
 
+import collections
 import contextlib
 import io
 import json
@@ -88,6 +89,20 @@ OPCODES = {"BRA": 1, "EXIT": 1, "HMMA.16816.F32": 2, "LDC": 1,
            "LDGSTS.E.BYPASS.LTC128B.128.ZFILL": 1, "NOP": 1}
 
 
+# Takes code's first byte for what each 16 bytes do, of the architectures that it is asked for.
+FAKE_NVDISASM = f"""#!{sys.executable}
+import sys
+if sys.argv[1] == "--version":
+    print("release 13.0, V13.0.39")
+else:
+    assert sys.argv[1] == "--binary" and sys.argv[2] in ("SM80", "SM90"), sys.argv
+    code = open(sys.argv[3], "rb").read()
+    for at in range(0, len(code), 16):
+        opcode = {{0x11: "LDC", 0x33: "HMMA.16816.F32", 0x44: "."}}[code[at]]
+        print(f"        /*{{at:04x}}*/                   {{opcode}} R1 ;")
+"""
+
+
 class PtxasLogTest(unittest.TestCase):
     def test_resources_are_read_for_each_architecture(self):
         self.assertEqual(collect.parse_ptxas_log(make_log()), {arch: {
@@ -173,12 +188,22 @@ class PtxAndSassTest(unittest.TestCase):
                             collect.normalise_ptx(plain.replace("ret", "exit"), "_Z1xv"))
 
     def test_opcodes_keep_modifiers_and_lose_predicates(self):
-        self.assertEqual(collect.parse_disassembly(DISASSEMBLY), OPCODES)
-        self.assertEqual(list(collect.parse_disassembly(DISASSEMBLY)), sorted(OPCODES))
+        counts, = collect.parse_disassembly(DISASSEMBLY, [0x70])
+        self.assertEqual(counts, OPCODES)
+        self.assertEqual(list(counts), sorted(OPCODES))
 
-    def test_a_disassembly_without_an_instruction_is_an_error(self):
-        with self.assertRaisesRegex(collect.CodegenError, "no instruction"):
-            collect.parse_disassembly("\t.target\tsm_90\nx:\n")
+    def test_an_instruction_is_of_the_kernel_that_its_address_lies_in(self):
+        first, second, third = collect.parse_disassembly(DISASSEMBLY, [0x20, 0x10, 0x40])
+        self.assertEqual(first, {"LDC": 1, "LDGSTS.E.BYPASS.LTC128B.128.ZFILL": 1})
+        self.assertEqual(second, {"HMMA.16816.F32": 1})
+        self.assertEqual(third, {"BRA": 1, "EXIT": 1, "HMMA.16816.F32": 1, "NOP": 1})
+
+    def test_a_disassembly_that_lacks_a_kernel_or_goes_on_behind_the_last_is_an_error(self):
+        for text, sizes, why in (("\t.target\tsm_90\nx:\n", [16], "no instruction"),
+                                 (DISASSEMBLY, [0x70, 16], "no instruction of a kernel"),
+                                 (DISASSEMBLY, [0x60], "at 0x60, behind the code's end")):
+            with self.subTest(why=why), self.assertRaisesRegex(collect.CodegenError, why):
+                collect.parse_disassembly(text, sizes)
 
 
 class CollectTest(unittest.TestCase):
@@ -190,13 +215,7 @@ class CollectTest(unittest.TestCase):
         self.add("minimal_scalar", "x")
         self.add("kv_tiling", "y", code=b"\x33" * 16)
         self.nvdisasm = self.folder / "nvdisasm"
-        (self.folder / "disassembly").write_text(DISASSEMBLY, encoding="utf-8")
-        self.nvdisasm.write_text(
-            "#!/bin/sh\n"
-            "case $1 in\n"
-            "  --version) echo 'release 13.0, V13.0.39' ;;\n"
-            f"  *) cat '{self.folder}/disassembly' ;;\n"
-            "esac\n", encoding="utf-8")
+        self.nvdisasm.write_text(FAKE_NVDISASM, encoding="utf-8")
         self.nvdisasm.chmod(0o755)
 
     def add(self, variant, symbol, archs=("sm_80", "sm_90"), **cubin):
@@ -244,7 +263,8 @@ class CollectTest(unittest.TestCase):
             "spill_load_bytes": 0})
         self.assertEqual(codegen["disassembler"], "nvdisasm 13.0.39")
         first, _, other, _ = codegen["instances"]
-        self.assertEqual(first["opcodes"], OPCODES)
+        self.assertEqual([first["opcodes"], other["opcodes"]],
+                         [{"LDC": 1}, {"HMMA.16816.F32": 1}])
         self.assertEqual(first["code_sha256"], hash_of())
         self.assertNotEqual(first["code_sha256"], other["code_sha256"])
         self.assertEqual(first["ptx_sha256"], other["ptx_sha256"])
@@ -278,7 +298,7 @@ class CollectTest(unittest.TestCase):
         self.assertEqual(codegen["instances"][0]["code_sha256"], hash_of())
 
     def test_an_empty_disassembly_is_an_error(self):
-        (self.folder / "disassembly").write_text("x:\n", encoding="utf-8")
+        self.add("wmma_pv", "z", code=b"\x44" * 16)
         self.fails("no instruction")
 
     def test_a_disassembler_that_is_none_is_an_error(self):
@@ -289,7 +309,7 @@ class CollectTest(unittest.TestCase):
     def test_an_instance_without_a_keep_folder_is_an_error(self):
         self.instances.append({"variant": "lost", "set": "smem", "symbol": "lost",
                                "source": "lost.cu"})
-        self.fails("expected one lost.cu.o.keep under .*, found none")
+        self.fails("expected one lost.cu.o.keep, found none")
 
     def test_two_keep_folders_for_one_source_are_an_error(self):
         (self.folder / "build" / "stale" / "x.cu.o.keep").mkdir(parents=True)
@@ -361,6 +381,7 @@ class NvccTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        cls.disassembler = collect.Disassembler(collect.find_nvdisasm())
         with tempfile.TemporaryDirectory() as scratch:
             cls.kept = {kernel: cls.compile(pathlib.Path(scratch), *kernel) for kernel in
                         (("alpha", "2"), ("a_name_of_another_length", "2"), ("alpha", "3"))}
@@ -378,29 +399,43 @@ class NvccTest(unittest.TestCase):
              source, "-o", folder / "x.o"], capture_output=True, text=True, check=True)
         kernels = collect.parse_ptxas_log(done.stderr)
         return {arch: (kernels[arch], cubin, collect.normalise_ptx(
-            collect.ptx_of(path).read_text(encoding="utf-8"), kernels[arch]["symbol"]))
+            collect.ptx_of(path).read_text(encoding="utf-8"), kernels[arch]["symbol"]),
+                       cls.disassembler.kernels(path))
                 for arch, path, cubin in collect.match_archs(keep, kernels)}
 
     def test_each_architecture_has_its_kernel_and_resources(self):
         kept = self.kept["alpha", "2"]
         self.assertEqual(list(kept), ["sm_80", "sm_90"])
-        for resources, cubin, _ in kept.values():
+        for resources, cubin, _, _ in kept.values():
             self.assertEqual(cubin.kernels, ["_Z5alphaPf"])
             self.assertEqual(resources["static_smem_bytes"], 256)
             self.assertGreater(resources["registers"], 0)
 
     def test_kernels_that_differ_by_name_alone_have_equal_hashes(self):
-        for (_, cubin, ptx), (_, other_cubin, other_ptx) in zip(
+        for (_, cubin, ptx, _), (_, other_cubin, other_ptx, _) in zip(
                 self.kept["alpha", "2"].values(),
                 self.kept["a_name_of_another_length", "2"].values()):
             self.assertEqual(collect.code_sha256(cubin), collect.code_sha256(other_cubin))
             self.assertEqual(ptx, other_ptx)
 
     def test_kernels_that_differ_by_one_constant_have_different_hashes(self):
-        for (_, cubin, ptx), (_, other_cubin, other_ptx) in zip(
+        for (_, cubin, ptx, _), (_, other_cubin, other_ptx, _) in zip(
                 self.kept["alpha", "2"].values(), self.kept["alpha", "3"].values()):
             self.assertNotEqual(collect.code_sha256(cubin), collect.code_sha256(other_cubin))
             self.assertNotEqual(ptx, other_ptx)
+
+    def test_opcodes_of_raw_codes_are_those_of_their_cubins(self):
+        if not self.disassembler.name:
+            self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm)")
+        for arch in ("sm_80", "sm_90"):
+            kept = [kernel[arch] for kernel in self.kept.values()]
+            alone = [collections.Counter(opcode for code in disassembled.values()
+                                         for opcode, _ in code if opcode[0] != ".")
+                     for _, _, _, disassembled in kept]
+            self.assertGreater(alone[0].total(), 10)
+            self.assertEqual(
+                self.disassembler.opcodes(arch, [collect.code_of(cubin) for _, cubin, _, _ in kept]),
+                alone)
 
 
 if __name__ == "__main__":
