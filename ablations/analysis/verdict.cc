@@ -121,8 +121,8 @@ std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
     return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
   }
   const PowerCap cap = FindPowerCap(pairs);
-  if (static_cast<double>(std::abs(cap.base - cap.candidate)) >
-      kMaxPowerCapDifference * static_cast<double>(cap.pairs)) {
+  if (!cap.ClocksAgree() && static_cast<double>(std::abs(cap.base - cap.candidate)) >
+                                kMaxPowerCapDifference * static_cast<double>(cap.pairs)) {
     return absl::StrFormat(
         "the power limit held one arm more than the other: base in %d, candidate in %d of %d pairs",
         cap.base, cap.candidate, cap.pairs);
@@ -153,6 +153,10 @@ PowerCap FindPowerCap(absl::Span<const Pair> pairs) {
 
 bool PowerCap::ClocksDiffer() const {
   return base_mhz && candidate_mhz && Differ(*base_mhz, *candidate_mhz);
+}
+
+bool PowerCap::ClocksAgree() const {
+  return base_mhz && candidate_mhz && !Differ(*base_mhz, *candidate_mhz);
 }
 
 std::string PowerCap::ClocksText() const {

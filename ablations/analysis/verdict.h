@@ -51,7 +51,7 @@ const char* VerdictName(Verdict verdict);
 inline constexpr double kMaxClockDifference = 0.02;
 inline constexpr int kMinProcesses = 2;
 // Between the shares of their samples in which base and candidate ran under the
-// power limit.
+// power limit, unless their clocks show that it did the same to both.
 inline constexpr double kMaxPowerCapDifference = 0.25;
 inline constexpr double kPower = 0.80;  // of the minimum detectable effect
 
@@ -102,6 +102,8 @@ struct PowerCap {
   // Further apart than kMaxClockDifference. Both arms are in every block, in random order, so
   // the kernels themselves make it so: tensor cores lower the clock (decisions/0019).
   bool ClocksDiffer() const;
+  // Both were read, and are no further apart than that.
+  bool ClocksAgree() const;
   // "at 1978 MHz (base) and 1802 MHz (candidate)".
   std::string ClocksText() const;
   // "power-capped in 70 (base) and 71 (candidate) of 72 pairs, " and ClocksText().
