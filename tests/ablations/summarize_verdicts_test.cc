@@ -206,10 +206,16 @@ TEST(SummarizeTest, ThrottledPairsMakeAVerdictInvalidAndIdleOnesDoNot) {
 
 TEST(SummarizeTest, APowerLimitOfBothArmsMarksAVerdictAndThatOfOneArmMakesItInvalid) {
   Record record = ExampleRecord();
-  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x4; });
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) {
+    s.throttle = 0x4;
+    s.sm_mhz = 1500;
+  });
   Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
   EXPECT_EQ(verdict["verdict"], "INVALID");
   EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("held one arm more"));
+
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.sm_mhz = 1980; });
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT") << "at one clock the limit did nothing to it";
 
   ForSamples(record, "ladder:kv_tiling", "mission_b", [](Sample& s) { s.throttle = 0x4 | 0x1; });
   const Json summary = SummaryOf(record);
