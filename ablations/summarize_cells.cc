@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,7 +7,9 @@
 #include "ablations/rounded.h"
 #include "ablations/summarize_parts.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/sdpa/kv_storage.h"
 #include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -25,6 +28,12 @@ std::string Label(const Arm& arm) {
   if (const sdpa::ToggleRow* row = RowOf(arm)) return std::string(row->label);
   if (arm.config == sdpa::kBaseline.id) return std::string(sdpa::kBaseline.label);
   return arm.name;
+}
+
+// Of K and V, in an arm that this program knows.
+bool StoresEightBits(const Arm& arm) {
+  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
+  return config && sdpa::KvStorageOf(*config).quantised;
 }
 
 Json SpeedupOverFirst(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
@@ -53,6 +62,7 @@ Json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
   Json cell;
   cell["variant"] = arm.name;
   cell["config"] = arm.config;
+  if (StoresEightBits(arm)) cell["kv_bits"] = 8;
   cell["role"] = arm.role;
   cell["toggle"] = arm.toggle;
   cell["label"] = Label(arm);

@@ -51,5 +51,6 @@ class ProfileSummary:
 
 
 def short(variant):
-    """ladder:wmma_pv as it stands in a figure whose title says what is compared."""
-    return variant.split(":", 1)[-1]
+    """The variant without its design, unless that leaves a bare level, as of `mma_layout:2`."""
+    name = variant.split(":", 1)[-1]
+    return variant if name == "off" or name.isdecimal() else name

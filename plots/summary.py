@@ -162,6 +162,7 @@ class Summary:
 
     def _cell(self, j, path):
         cell = {key: _field(j, path, key, str) for key in ("variant", "role", "shape")}
+        cell["kv_bits"] = _field(j, path, "kv_bits", int) if "kv_bits" in j else 16
         cell["toggle"] = _field(j, path, "toggle", str, nullable=True) or ""
         cell["label"] = _field(j, path, "label", str, nullable=True) or cell["variant"]
         cell["us"] = _estimate(j, path, "p50_us", "ci_low_us", "ci_high_us")

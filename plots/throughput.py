@@ -11,6 +11,8 @@ from plots.summary import SummaryError, spoken_times
 # Fewer lengths make no curve. reports/throughput.cc has the same rule.
 FEWEST_LENGTHS = 3
 OURS = "our fastest arm"
+# No peer has such operands, so it is compared with none.
+OURS_8_BIT = "ours, K and V in 8 bits"
 _ROW_IN = 3.1
 _GAP_IN = 0.35
 
@@ -43,13 +45,14 @@ def _teraflops(shape, us):
 def _lines(summary, shapes):
     """{name: [(length, (value, low, high))]}: ours first, then the peers in the record's order."""
     lines = {}
-    for shape in shapes:
-        ours = [cell["us"] for cell in summary.cells
-                if cell["shape"] == shape["name"] and cell["ranked"]
-                and cell["role"] not in ("aa", "null")]
-        if ours:
-            lines.setdefault(OURS, []).append(
-                (shape["seq_q"], _teraflops(shape, min(ours, key=lambda us: us[0]))))
+    for name, kv_bits in ((OURS, 16), (OURS_8_BIT, 8)):
+        for shape in shapes:
+            ours = [cell["us"] for cell in summary.cells
+                    if cell["shape"] == shape["name"] and cell["ranked"]
+                    and cell["kv_bits"] == kv_bits and cell["role"] not in ("aa", "null")]
+            if ours:
+                lines.setdefault(name, []).append(
+                    (shape["seq_q"], _teraflops(shape, min(ours, key=lambda us: us[0]))))
     for peer in summary.peers:
         for shape in shapes:
             if peer["shape"] == shape["name"] and peer["ranked"]:
@@ -76,7 +79,8 @@ def panels(*summaries):
 def _finding(curves):
     ratios = []
     for lines in curves.values():
-        peers = [dict(points) for name, points in lines.items() if name != OURS]
+        peers = [dict(points) for name, points in lines.items()
+                 if name not in (OURS, OURS_8_BIT)]
         for length, ours in lines.get(OURS, []):
             rivals = [points[length][0] for points in peers if length in points]
             if rivals:

@@ -114,6 +114,7 @@ Cell ParseCell(SummaryReader& reader, const Json& j, const std::string& path) {
   Cell out;
   out.variant = reader.String(j, path, "variant");
   out.config = reader.String(j, path, "config");
+  if (j.is_object() && j.contains("kv_bits")) out.kv_bits = reader.Integer(j, path, "kv_bits");
   out.role = reader.String(j, path, "role");
   out.toggle = reader.StringOrNull(j, path, "toggle");
   out.label = reader.StringOrNull(j, path, "label");

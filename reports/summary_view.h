@@ -64,6 +64,7 @@ struct Shape {
 struct Cell {
   std::string variant;  // the arm's name
   std::string config;
+  int64_t kv_bits = 16;  // of an element of K and V as its kernels read them
   std::string role;
   std::string toggle;
   std::string label;

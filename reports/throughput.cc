@@ -35,10 +35,13 @@ bool IsOurs(const Summary& summary, const Cell& cell) {
   return cell.role != "aa" && cell.role != "null" && summary.IsRanked(cell);
 }
 
-const Cell* FastestArm(const Summary& summary, const Shape& shape) {
+// `kv_bits`: of those arms alone that read K and V so.
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       std::optional<int64_t> kv_bits = std::nullopt) {
   const Cell* fastest = nullptr;
   for (const Cell& cell : summary.cells) {
     if (cell.shape != shape.name || !IsOurs(summary, cell)) continue;
+    if (kv_bits && cell.kv_bits != *kv_bits) continue;
     if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
   }
   return fastest;
@@ -137,17 +140,26 @@ void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>
   table.AddRow(std::move(row));
 }
 
+bool HasEightBits(const Summary& summary) {
+  return std::any_of(summary.cells.begin(), summary.cells.end(),
+                     [](const Cell& cell) { return cell.kv_bits == 8; });
+}
+
 std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& all) {
   const std::vector<int64_t> lengths = Lengths(all);
   std::vector<Table::Column> columns = {{"TFLOP/s"}, {"of"}};
   for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
   Table table(columns);
   for (const LengthSeries& series : all) {
-    AddRow(table, series, lengths, {SeriesName(series), "our fastest arm"}, [&](const Shape& s) {
-      const Cell* cell = FastestArm(summary, s);
-      return cell == nullptr ? std::string(kNone)
-                             : FormatTflops(TeraflopsPerS(s, *cell->p50_us.value));
-    });
+    const auto add_ours = [&](const char* name, int64_t kv_bits) {
+      AddRow(table, series, lengths, {SeriesName(series), name}, [&](const Shape& s) {
+        const Cell* cell = FastestArm(summary, s, kv_bits);
+        return cell == nullptr ? std::string(kNone)
+                               : FormatTflops(TeraflopsPerS(s, *cell->p50_us.value));
+      });
+    };
+    add_ours("our fastest arm", 16);
+    if (HasEightBits(summary)) add_ours("our fastest arm, K and V in 8 bits", 8);
     for (const std::string& name : PeerNames(summary)) {
       AddRow(table, series, lengths, {SeriesName(series), PeerName(name)}, [&](const Shape& s) {
         const Peer* peer = RankedPeer(summary, name, s);
@@ -166,7 +178,7 @@ std::string RatioTable(const Summary& summary, const std::vector<LengthSeries>& 
   Table table(columns);
   for (const LengthSeries& series : all) {
     AddRow(table, series, lengths, {SeriesName(series)}, [&](const Shape& s) {
-      const Cell* cell = FastestArm(summary, s);
+      const Cell* cell = FastestArm(summary, s, 16);
       const Peer* peer = summary.FastestPeer(s.name);
       if (cell == nullptr || peer == nullptr) return std::string(kNone);
       return Cat(FormatRatio(*peer->p50_us.value / *cell->p50_us.value), " (", PeerName(peer->name),
@@ -183,7 +195,7 @@ std::string BestSingleArm(const Summary& summary, const std::vector<const Shape*
   for (const Shape* shape : shapes) {
     const Peer* peer = summary.FastestPeer(shape->name);
     for (const Cell& cell : summary.cells) {
-      if (cell.shape != shape->name || !IsOurs(summary, cell)) continue;
+      if (cell.shape != shape->name || cell.kv_bits != 16 || !IsOurs(summary, cell)) continue;
       arms[cell.variant].Add(*peer->p50_us.value / *cell.p50_us.value);
     }
   }
@@ -207,7 +219,7 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
   for (const LengthSeries& series : all) {
     cells += series.shapes.size();
     for (const Shape* shape : series.shapes) {
-      const Cell* cell = FastestArm(summary, *shape);
+      const Cell* cell = FastestArm(summary, *shape, 16);
       const Peer* peer = summary.FastestPeer(shape->name);
       if (cell == nullptr || peer == nullptr) continue;
       const double ratio = *peer->p50_us.value / *cell->p50_us.value;
@@ -253,14 +265,18 @@ std::string PeersSurroundings(const Summary& summary) {
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
   const std::vector<LengthSeries> all = SeriesOf(summary);
   if (all.empty()) return "";
-  std::string out =
-      Cat("## Throughput by length\n\n![TFLOP/s by sequence length](",
-          PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
-          ")\n\nShapes that differ in their length alone, as many "
-          "tokens each. FLOP are those of the keys that the mask shows: under the "
-          "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
-          "fastest arm may be another one from cell to cell.\n\n",
-          RateTable(summary, all));
+  std::string out = Cat(
+      "## Throughput by length\n\n![TFLOP/s by sequence length](",
+      PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
+      ")\n\nShapes that differ in their length alone, as many "
+      "tokens each. FLOP are those of the keys that the mask shows: under the "
+      "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
+      "fastest arm may be another one from cell to cell.",
+      HasEightBits(summary)
+          ? " Peers compute in the shape's own type, so that arms with K and V in 8 bits have a "
+            "row of their own and are in no ratio."
+          : "",
+      "\n\n", RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
   return Cat(out, "\n", RatioTable(summary, all), "\n", PeersSurroundings(summary), "\n",
              Means(summary, all));

@@ -121,6 +121,20 @@ TEST(SummarizeTest, ACellHoldsTheMedianItsIntervalAndTheRate) {
               1e-4);
   EXPECT_EQ(cell["label"], "K/V tiling, serial reductions");
   EXPECT_EQ(cell["sm_mhz_p50"], 1980.0);
+  EXPECT_FALSE(cell.contains("kv_bits"));
+}
+
+TEST(SummarizeTest, ACellSaysWhereKernelsReadKAndVIn8Bits) {
+  for (const char* config : {"mma_sync+mma_kv_dtype=3", "wgmma+wgmma_fp8"}) {
+    Record record = ExampleRecord();
+    for (Arm& arm : record.run.arms) {
+      if (arm.name == "ladder:kv_tiling") arm.config = config;
+    }
+    const Json cells = SummaryOf(record)["cells"];
+    EXPECT_EQ(Find(cells, {{"variant", "ladder:kv_tiling"}, {"shape", "small"}})["kv_bits"], 8);
+    EXPECT_FALSE(
+        Find(cells, {{"variant", "ladder:wmma_qk"}, {"shape", "small"}}).contains("kv_bits"));
+  }
 }
 
 TEST(SummarizeTest, TheDriversFiguresGoBeforeThoseOfPtxas) {

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
 
 import make_summary  # noqa: E402
-from plots import interactions, matrix, render, roofline, stalls, style  # noqa: E402
+from plots import interactions, matrix, profile, render, roofline, stalls, style  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError  # noqa: E402
 from figure_test_case import FigureTest  # noqa: E402
@@ -141,6 +141,11 @@ class OverviewTest(FigureTest):
         data["profiles"] = [dict(data["profiles"][0], variant=f"ladder:step_{i}",
                                  p50_us=100.0 * 1.01 ** i) for i in range(14)]
         self.assert_readable(roofline.draw(ProfileSummary(data)))
+
+    def test_a_bare_level_keeps_its_designs_name(self):
+        self.assertEqual([profile.short(variant) for variant in
+                          ("ladder:wmma_pv", "mma_layout:off", "mma_layout:2", "minimal_scalar")],
+                         ["wmma_pv", "mma_layout:off", "mma_layout:2", "minimal_scalar"])
 
     def test_the_rooflines_title_is_of_the_roof_above_the_point(self):
         data = profiles()

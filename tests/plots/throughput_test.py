@@ -61,6 +61,22 @@ class ThroughputTest(FigureTest):
         title = throughput.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
         self.assertIn("2.00× the best peer over 3 cells (geometric mean), 0.500× to 8.00×", title)
 
+    def test_arms_with_8_bits_have_a_line_of_their_own_and_are_in_no_ratio(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        for cell in data["cells"]:
+            cell["p50_us"] = 10.0
+            cell.update(ci_low_us=None, ci_high_us=None)
+            if cell["variant"] == "hopper:ping_pong":
+                cell.update(p50_us=5.0, kv_bits=8)
+        for peer in data["peers"]:
+            peer.update(p50_us=20.0, ci_low_us=None, ci_high_us=None)
+        figure = throughput.draw(Summary(data))
+        self.assert_readable(figure)
+        ours, eight = (line(figure.axes[0], name).get_ydata()
+                       for name in (throughput.OURS, throughput.OURS_8_BIT))
+        self.assertAlmostEqual(eight[0] / ours[0], 2)
+        self.assertIn("Our fastest arm: 2.00× the best peer", figure.texts[-2].get_text())
+
     def test_the_subtitle_names_the_dtypes_of_the_shapes(self):
         data = make_grid(head_dims=(64,), masks=(False,))
         self.assertIn("· fp16, forward ·", throughput.draw(Summary(data)).texts[-1].get_text())

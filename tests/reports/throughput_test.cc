@@ -105,6 +105,22 @@ TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
   EXPECT_THAT(text, HasSubstr("Below 0.90×: `small` (0.500×)."));
 }
 
+// No peer has 8-bit operands, so a ratio would be one of unlike work.
+TEST(ThroughputSectionTest, ArmsWithEightBitsHaveARowOfTheirOwnAndAreInNoRatio) {
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  EXPECT_THAT(Section(json), testing::Not(HasSubstr("8 bits")));
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "ladder:wmma_pv") cell["kv_bits"] = 8;
+  }
+  const std::string text = Section(json);
+  EXPECT_THAT(
+      text, HasSubstr("| our fastest arm | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |\n| head_dim 64, full "
+                      "| our fastest arm, K and V in 8 bits | 100 | 100 | 100 | 100 | 100 |"));
+  EXPECT_THAT(text, HasSubstr("are in no ratio"));
+  EXPECT_THAT(text, HasSubstr("over the best peer is **0.500×**"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("best is `ladder:wmma_pv`")));
+}
+
 TEST(ThroughputSectionTest, SaysWhatThePeersRanBeside) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
   json["provenance"]["created_utc"] = "2026-11-21T20:59:59Z";
