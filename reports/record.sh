@@ -29,7 +29,7 @@ TEXT
 # set | design | shapes | flags. ladder_cold lacks `small`, which would take too many input sets.
 # Five processes, which is the default, decide more than many blocks (reports/decisions/0002);
 # where a call takes milliseconds, six blocks of each are enough. The slowest set, stage2_plus,
-# takes some ten minutes on an H200 with four.
+# takes some twelve minutes on an H200 with four.
 readonly kSquare=mission_a,mission_b,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
