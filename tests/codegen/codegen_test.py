@@ -81,6 +81,28 @@ class CodegenTest(unittest.TestCase):
             self.skipTest("codegen.json was made without nvdisasm, so it holds no opcodes")
         self.check_steps("step", checks.sass_failures)
 
+    def test_each_toggle_that_is_wired_to_nothing_is_refused(self):
+        steps, without = (checks.steps(self.registry, role) for role in ("step", "without"))
+        # Launch-side ones are held to what is launched, which takes a GPU.
+        self.assertEqual({toggle["id"] for toggle in self.registry["toggles"]
+                          if not toggle["control"] and not toggle["launch_side"]}
+                         - {step.toggle["id"] for step in steps + without}, set())
+        for step in steps + without:
+            # What a build gives where no kernel branches on it: the base again.
+            unwired = {**self.instances, step.candidate: self.instances[step.base]}
+            with self.subTest(step=str(step)):
+                self.assertTrue(checks.reach_failures(step, unwired))
+        for step in steps:
+            if step.between_levels:
+                continue  # base and candidate both have the evidence
+            unwired = {**self.instances, step.candidate: self.instances[step.base]}
+            with self.subTest(step=str(step)):
+                evidence = step.toggle["evidence"]
+                self.assertEqual(bool(checks.ptx_failures(step, unwired)), bool(evidence["ptx"]))
+                if self.disassembler:
+                    self.assertEqual(bool(checks.sass_failures(step, unwired)),
+                                     bool(evidence["sass"]))
+
     def test_a_control_leaves_the_machine_code_as_it_was(self):
         self.check_steps("null", checks.control_failures)
 
