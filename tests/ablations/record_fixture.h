@@ -109,6 +109,17 @@ inline Check ExampleCheck(const std::string& arm, const std::string& shape) {
   return check;
 }
 
+// A check that each arm but the floors passes at each of the run's shapes.
+inline std::vector<Check> PassingChecks(const RunInfo& run) {
+  std::vector<Check> checks;
+  for (const Arm& arm : run.arms) {
+    for (const ShapeInfo& shape : run.shapes) {
+      if (arm.role != kRoleFloor) checks.push_back(ExampleCheck(arm.name, shape.name));
+    }
+  }
+  return checks;
+}
+
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_TESTS_ABLATIONS_RECORD_FIXTURE_H_
