@@ -14,7 +14,7 @@
 #include "ablations/calibration_plan.h"
 #include "ablations/plan.h"
 #include "absl/status/status.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 

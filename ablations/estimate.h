@@ -22,7 +22,7 @@
 
 #include "ablations/designs.h"
 #include "ablations/store.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ablations/built_code.h"
 #include "ablations/controller.h"
 #include "ablations/describe_run.h"
 #include "ablations/designs.h"
@@ -59,19 +60,6 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
   }
   DescribeBuild(&run);
   return run;
-}
-
-// A build whose last step failed can leave a program beside the facts of an older one.
-absl::Status CheckCodegenOfThisBuild(const std::string& path, const Json& codegen) {
-  if (codegen.contains("kernel_source_sha256") &&
-      codegen["kernel_source_sha256"] == kKernelSourceSha256) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat(path,
-                   " was collected from other kernel sources than this program's, so the record "
-                   "would prove the wrong machine code. Build everything (cmake --build), then "
-                   "install again."));
 }
 
 // resources.json and codegen.json of this very build, cut down to these instances.

@@ -12,7 +12,7 @@
 
 #include "ablations/record.h"
 #include "absl/status/status.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 

@@ -27,9 +27,9 @@ TEXT
 }
 
 # set | design | shapes | flags. ladder_cold lacks `small`, which would take too many input sets.
-# Five processes, which is the default, decide more than many blocks (reports/decisions/0002);
-# where a call takes milliseconds, six blocks of each are enough. The slowest set, stage2_plus,
-# takes some twelve minutes on an H200 with four.
+# More processes decide more than more blocks (reports/decisions/0002): five are the default, and
+# the families of a hundred verdicts and more have eight, of four blocks each, because a call
+# takes milliseconds there. The slowest sets take some fourteen minutes on an H200.
 readonly kSquare=mission_a,mission_b,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
@@ -47,15 +47,15 @@ readonly kSets="
 ladder|ladder|ladder|
 ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
 hopper_small|hopper_small|mission_a,mission_b,medium,long|
-hopper|hopper|$kSquare,fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal|--peers=flash,cudnn --blocks=6
+hopper|hopper|$kSquare,fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=6
-hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --blocks=6
-hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --blocks=6
-hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --blocks=6
-hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --blocks=6
-hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --blocks=6
-hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --blocks=6
-hopper_fp8|hopper_fp8|$(lengths 128 "512 2048 4096 8192 16384")|--peers=flash,cudnn --blocks=6
+hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_d128|hopper_d128|$(lengths 128)|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --processes=8 --blocks=4
+hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4
+hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_fp8|hopper_fp8|$(lengths 128 "512 2048 4096 8192 16384")|--peers=flash,cudnn --processes=8 --blocks=4
 mma|mma|$kSquare,$kFlash2|--peers=flash,cudnn --blocks=8
 mma_d128|mma_d128|$kFlash2D128|--peers=flash,cudnn --blocks=8
 mma_leave_one_out|mma_leave_one_out|$kSquare,$kFlash2|--peers=off --blocks=8
@@ -74,8 +74,8 @@ mma_launch|mma_launch|mission_a,mission_b,medium,long,$kFlash2|--peers=off --blo
 fusion|fusion|fusion_a,fusion_b|
 stage2_plus|stage2_plus|$kSquare,$kFlash2|--peers=off --blocks=4
 wmma_d128|wmma_d128|fa3_d128_s512_full,$kFlash2D128|--peers=off --blocks=6
-one_on|one_on|$kSquare,$kFlash2Slow|--peers=off
-leave_one_out|leave_one_out|$kSquare,$kFlash2Slow|--peers=off
+one_on|one_on|$kSquare,$kFlash2Slow|--peers=off --blocks=6
+leave_one_out|leave_one_out|$kSquare,$kFlash2Slow|--peers=off --blocks=6
 factorial|factorial|small,mission_b,long|--peers=off
 "
 

@@ -1,4 +1,4 @@
-// `warpledger check`, `run`, `exec` and the worker that `run` starts.
+// `warpledger run`, `exec` and the worker that `run` starts.
 
 #include <cstdio>
 #include <cstring>
@@ -7,13 +7,12 @@
 #include <set>
 
 #include "ablations/cli/command.h"
+#include "ablations/cli/compiled_instance.h"
 #include "ablations/cli/dry_run.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/run_flags.h"
 #include "ablations/npy.h"
 #include "ablations/plan.h"
-#include "ablations/progress.h"
-#include "ablations/references.h"
 #include "ablations/run.h"
 #include "ablations/sdpa_runner.h"
 #include "ablations/tensor_npy.h"
@@ -21,7 +20,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/common/random.h"
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype_name.h"
 #include "warpledger_build_info.h"
@@ -30,70 +28,6 @@ namespace warpledger::cli {
 namespace {
 
 using ablations::NamedVariant;
-
-// Whether this build holds the configuration for some problem.
-bool IsCompiledForSome(const sdpa::Config& config) {
-  return absl::c_any_of(sdpa::AllInstances(), [&](const sdpa::KernelInstance* instance) {
-    const sdpa::Config& c = instance->config;
-    const bool causal = c.mask == sdpa::Mask::kCausal;
-    return sdpa::Specialise(config, c.head_dim, causal, c.dtype, c.projected) == c;
-  });
-}
-
-absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const NamedVariant& variant,
-                                                             const sdpa::Problem& problem) {
-  const sdpa::KernelInstance* instance = sdpa::FindInstance(variant.config, problem);
-  if (instance != nullptr) return instance;
-  if (IsCompiledForSome(variant.config)) {
-    return absl::NotFoundError(absl::StrCat("variant '", variant.name,
-                                            "' is not compiled for head_dim ", problem.head_dim,
-                                            " in ", std::string(sdpa::DtypeName(problem.dtype)),
-                                            problem.embed_dim > 0 ? " behind a projection" : "",
-                                            "; `warpledger list designs` shows which designs are"));
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("variant '", variant.name,
-                   "' is legal, but no design names it, so this build holds no kernel for it; "
-                   "`warpledger list variants` shows those it holds"));
-}
-
-struct CheckCounts {
-  int64_t done = 0;
-  int64_t failed = 0;
-  int64_t inaccurate = 0;  // where a toggle says that it may be
-};
-
-absl::Status CheckShape(const sdpa::NamedShape& shape, const sdpa::NamedInputKind& kind,
-                        uint64_t seed, absl::Span<const NamedVariant> variants, CheckCounts& counts,
-                        ablations::Progress& progress) {
-  const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
-  ablations::References references(shape.problem, inputs);
-  absl::StatusOr<ablations::SdpaRunner> runner =
-      ablations::SdpaRunner::Create(shape.problem, {inputs});
-  if (!runner.ok()) return runner.status();
-  for (const NamedVariant& variant : variants) {
-    const absl::StatusOr<const sdpa::KernelInstance*> instance =
-        CompiledInstance(variant, shape.problem);
-    if (!instance.ok()) return instance.status();
-    const absl::StatusOr<ablations::CheckOutcome> outcome =
-        runner->Check(**instance, 0, references.For((*instance)->config));
-    if (!outcome.ok()) return outcome.status();
-    ++counts.done;
-    const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
-                                           std::string(kind.name), ", seed ", seed);
-    if (!outcome->correct && outcome->guards_intact && outcome->bit_identical &&
-        sdpa::MayBreak((*instance)->config)) {
-      ++counts.inaccurate;
-      progress.Note(
-          absl::StrCat("inaccurate, as its toggle warns: ", where, ": ", outcome->reason));
-    } else if (!outcome->correct) {
-      ++counts.failed;
-      progress.Note(absl::StrCat("WRONG: ", where, ": ", outcome->reason));
-    }
-    progress.Step(where);
-  }
-  return absl::OkStatus();
-}
 
 // A specialised configuration.
 bool IsCompiled(const sdpa::Config& config) {
@@ -112,57 +46,6 @@ absl::Status CheckCompiled(const ablations::Design& design) {
 }
 
 }  // namespace
-
-absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
-  const auto variants = ablations::ParseVariants(absl::GetFlag(FLAGS_variants));
-  if (!variants.ok()) return variants.status();
-  const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
-  if (!shapes.ok()) return shapes.status();
-  const auto kinds = ablations::ParseInputKinds(absl::GetFlag(FLAGS_inputs));
-  if (!kinds.ok()) return kinds.status();
-  const int seeds = absl::GetFlag(FLAGS_seeds);
-  if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
-  // Where a variant is not made for a shape's head_dim or dtype, there is nothing to check.
-  const auto checked = [&](const sdpa::NamedShape& shape) {
-    std::vector<NamedVariant> found;
-    for (const NamedVariant& variant : *variants) {
-      if (CompiledInstance(variant, shape.problem).ok()) found.push_back(variant);
-    }
-    return found;
-  };
-  int64_t pairs = 0;
-  for (const NamedVariant& variant : *variants) {
-    const auto instance = CompiledInstance(variant, sdpa::Problem{});
-    if (!instance.ok() && !absl::IsNotFound(instance.status())) return instance.status();
-  }
-  for (const sdpa::NamedShape& shape : *shapes)
-    pairs += static_cast<int64_t>(checked(shape).size());
-  if (pairs == 0) {
-    return absl::InvalidArgumentError(
-        "none of these variants is compiled for the head_dim and dtype of these shapes");
-  }
-  if (const auto device = QueryDevice(); !device.ok()) return device.status();
-
-  CheckCounts counts;
-  ablations::Progress progress("checks", pairs * static_cast<int64_t>(kinds->size()) * seeds);
-  for (const sdpa::NamedShape& shape : *shapes) {
-    if (checked(shape).empty()) continue;
-    for (const sdpa::NamedInputKind& kind : *kinds) {
-      for (int i = 0; i < seeds; ++i) {
-        const uint64_t seed = MixSeed(absl::GetFlag(FLAGS_seed), i);
-        RETURN_IF_ERROR(CheckShape(shape, kind, seed, checked(shape), counts, progress));
-      }
-    }
-  }
-  std::printf("%lld checks, %lld wrong", static_cast<long long>(counts.done),
-              static_cast<long long>(counts.failed));
-  if (counts.inaccurate > 0) {
-    std::printf(", %lld inaccurate as their toggles warn",
-                static_cast<long long>(counts.inaccurate));
-  }
-  std::printf("\n");
-  return counts.failed == 0 ? kExitOk : kExitFinding;
-}
 
 absl::StatusOr<int> RunCommand(absl::Span<const std::string> /*arguments*/) {
   if (absl::GetFlag(FLAGS_dry_run)) return DryRun(&IsCompiled);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "ablations/built_code.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/files.h"
@@ -21,7 +22,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -146,29 +146,8 @@ class InputFiles {
   std::vector<std::string> arguments_;
 };
 
-// The machine code of this build's kernels; empty without codegen.json.
-ablations::Codegen CodegenOfThisBuild() {
-  const auto path = ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));
-  if (!path.ok()) return {};
-  const auto text = ablations::ReadFile(*path);
-  if (!text.ok()) return {};
-  const auto json = ablations::ParseJson(*text);
-  if (!json.ok()) return {};
-  const auto codegen = ablations::CodegenFromJson(*json);
-  return codegen.ok() ? *codegen : ablations::Codegen{};
-}
-
-// The hash of the code that this GPU runs; "" if there is none.
-std::string CodeHash(const ablations::Codegen& codegen, const std::string& name,
-                     const std::string& compute_capability) {
-  const std::string arch =
-      absl::StrCat("sm_", absl::StrReplaceAll(compute_capability, {{".", ""}}));
-  const ablations::InstanceCodegen* found = ablations::CodeFor(arch, codegen.instances, name);
-  return found != nullptr ? found->code_sha256 : "";
-}
-
 Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::NamedShape& shape,
-                   const InputFiles& inputs, const ablations::Codegen& codegen,
+                   const InputFiles& inputs, const ablations::BuiltCode& code,
                    absl::Duration silence_limit) {
   Profile profile;
   profile.variant = variant.name;
@@ -187,7 +166,7 @@ Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::Name
     const std::string instance = sdpa::InstanceName(
         sdpa::Specialise(variant.config, shape.problem.head_dim, shape.problem.causal,
                          shape.problem.dtype, shape.problem.embed_dim > 0));
-    profile.code_sha256 = CodeHash(codegen, instance, profile.launch.compute_capability);
+    profile.code_sha256 = code.HashOf(instance, profile.launch.compute_capability);
   }
   return profile;
 }
@@ -256,7 +235,8 @@ absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> /*arguments*/) 
                                                    ablations::DumpFile(ablations::ToJson(info))));
   }
 
-  const ablations::Codegen codegen = CodegenOfThisBuild();
+  // A build without its facts still has counters.
+  const ablations::BuiltCode code = ablations::BuiltCode::Load().value_or(ablations::BuiltCode());
   ablations::Progress progress("profiles", static_cast<int64_t>(variants->size() * shapes->size()));
   std::vector<std::string> failed;
   for (const sdpa::NamedShape& shape : *shapes) {
@@ -270,7 +250,7 @@ absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> /*arguments*/) 
                         profile.reason.empty());
       }
       if (!done) {
-        const Profile profile = ProfileOne(*ncu, variant, shape, *inputs, codegen, silence_limit);
+        const Profile profile = ProfileOne(*ncu, variant, shape, *inputs, code, silence_limit);
         RETURN_IF_ERROR(ablations::AppendProfile(out, profile));
         if (!profile.reason.empty()) {
           failed.push_back(where);

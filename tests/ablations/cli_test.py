@@ -233,6 +233,9 @@ class WrongUse(CliTest):
     def test_numbers_out_of_range_are_refused(self):
         self.needs_kernels()
         self.assertIn("--seeds", self.refused(USAGE, "check", "--seeds=0"))
+        for shard in ("0/4", "5/4", "2", "a/b", "1/0", "1/2/3"):
+            self.assertIn(f"--shard={shard}: it is K/N",
+                          self.refused(USAGE, "check", f"--shard={shard}"))
         for flag in ("--processes=0", "--blocks=-1", "--replay_us=0", "--replay_us=nan",
                      "--replay_us=inf", "--silence_limit_s=0", "--max_launches=1"):
             self.assertIn("must be positive", self.refused(USAGE, "run", "--out=o", flag))

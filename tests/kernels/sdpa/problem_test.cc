@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/config.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -1,0 +1,207 @@
+// `warpledger check`: variants against the FP64 reference.
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/built_code.h"
+#include "ablations/cli/command.h"
+#include "ablations/cli/compiled_instance.h"
+#include "ablations/cli/flags.h"
+#include "ablations/plan.h"
+#include "ablations/progress.h"
+#include "ablations/record.h"
+#include "ablations/references.h"
+#include "ablations/sdpa_runner.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/device.h"
+#include "kernels/common/random.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/rules.h"
+
+namespace warpledger::cli {
+namespace {
+
+using ablations::NamedVariant;
+
+// --shard=K/N: every N-th of all pairs of a shape and a variant, from the K-th.
+struct Shard {
+  int64_t index = 1;
+  int64_t of = 1;
+};
+
+absl::StatusOr<Shard> ParseShard(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '/');
+  Shard shard;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &shard.index) ||
+      !absl::SimpleAtoi(parts[1], &shard.of) || shard.index < 1 || shard.index > shard.of) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shard=", text, ": it is K/N, the K-th of N parts, say 1/8"));
+  }
+  return shard;
+}
+
+// A line of JSON per check, written as it ends.
+class CheckLog {
+ public:
+  // Appends to `path`; empty: logs nothing.
+  static absl::StatusOr<CheckLog> Open(const std::string& path) {
+    CheckLog log;
+    if (path.empty()) return log;
+    const absl::StatusOr<DeviceFacts> device = QueryDevice();
+    if (!device.ok()) return device.status();
+    log.compute_capability_ = absl::StrCat(device->compute_major, ".", device->compute_minor);
+    absl::StatusOr<ablations::BuiltCode> code = ablations::BuiltCode::Load();
+    if (!code.ok()) return code.status();
+    log.code_ = *std::move(code);
+    log.path_ = path;
+    log.file_.open(path, std::ios::app);
+    if (!log.file_) return absl::InvalidArgumentError(absl::StrCat(path, " can't be written"));
+    return log;
+  }
+
+  absl::Status Add(const NamedVariant& variant, const sdpa::KernelInstance& instance,
+                   const sdpa::NamedShape& shape, std::string_view inputs, uint64_t seed,
+                   const ablations::CheckOutcome& outcome) {
+    if (path_.empty()) return absl::OkStatus();
+    const std::string name = sdpa::InstanceName(instance.config);
+    const nlohmann::ordered_json line = {
+        {"variant", variant.name},
+        {"instance", name},
+        {"code_sha256", code_.HashOf(name, compute_capability_)},
+        {"shape", std::string(shape.name)},
+        {"inputs", std::string(inputs)},
+        {"seed", seed},
+        {"correct", outcome.correct},
+        {"reason", outcome.reason},
+    };
+    file_ << ablations::DumpLine(line) << std::endl;
+    if (!file_) return absl::InternalError(absl::StrCat(path_, " can't be written to its end"));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string path_;
+  std::string compute_capability_;
+  ablations::BuiltCode code_;
+  std::ofstream file_;
+};
+
+struct Checks {
+  int64_t done = 0;
+  int64_t failed = 0;
+  int64_t inaccurate = 0;  // where a toggle says that it may be
+  CheckLog log;
+};
+
+// A shape with the variants to check on it.
+struct Plan {
+  sdpa::NamedShape shape;
+  std::vector<NamedVariant> variants;
+};
+
+// Where a variant is not made for a shape's head_dim or dtype, there is nothing to check.
+absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& variants,
+                                             const std::vector<sdpa::NamedShape>& shapes,
+                                             const Shard& shard) {
+  for (const NamedVariant& variant : variants) {
+    const auto instance = CompiledInstance(variant, sdpa::Problem{});
+    if (!instance.ok() && !absl::IsNotFound(instance.status())) return instance.status();
+  }
+  std::vector<Plan> plans;
+  int64_t pairs = 0;
+  for (const sdpa::NamedShape& shape : shapes) {
+    Plan plan = {.shape = shape, .variants = {}};
+    for (const NamedVariant& variant : variants) {
+      if (!CompiledInstance(variant, shape.problem).ok()) continue;
+      if (pairs++ % shard.of == shard.index - 1) plan.variants.push_back(variant);
+    }
+    if (!plan.variants.empty()) plans.push_back(std::move(plan));
+  }
+  if (pairs > 0) return plans;
+  return absl::InvalidArgumentError(
+      "none of these variants is compiled for the head_dim and dtype of these shapes");
+}
+
+absl::Status CheckShape(const Plan& plan, const sdpa::NamedInputKind& kind, uint64_t seed,
+                        Checks& checks, ablations::Progress& progress) {
+  const sdpa::NamedShape& shape = plan.shape;
+  const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
+  ablations::References references(shape.problem, inputs);
+  absl::StatusOr<ablations::SdpaRunner> runner =
+      ablations::SdpaRunner::Create(shape.problem, {inputs});
+  if (!runner.ok()) return runner.status();
+  for (const NamedVariant& variant : plan.variants) {
+    const absl::StatusOr<const sdpa::KernelInstance*> instance =
+        CompiledInstance(variant, shape.problem);
+    if (!instance.ok()) return instance.status();
+    const absl::StatusOr<ablations::CheckOutcome> outcome =
+        runner->Check(**instance, 0, references.For((*instance)->config));
+    if (!outcome.ok()) return outcome.status();
+    ++checks.done;
+    RETURN_IF_ERROR(checks.log.Add(variant, **instance, shape, kind.name, seed, *outcome));
+    const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
+                                           std::string(kind.name), ", seed ", seed);
+    if (!outcome->correct && outcome->guards_intact && outcome->bit_identical &&
+        sdpa::MayBreak((*instance)->config)) {
+      ++checks.inaccurate;
+      progress.Note(
+          absl::StrCat("inaccurate, as its toggle warns: ", where, ": ", outcome->reason));
+    } else if (!outcome->correct) {
+      ++checks.failed;
+      progress.Note(absl::StrCat("WRONG: ", where, ": ", outcome->reason));
+    }
+    progress.Step(where);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
+  const auto variants = ablations::ParseVariants(absl::GetFlag(FLAGS_variants));
+  if (!variants.ok()) return variants.status();
+  const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));
+  if (!shapes.ok()) return shapes.status();
+  const auto kinds = ablations::ParseInputKinds(absl::GetFlag(FLAGS_inputs));
+  if (!kinds.ok()) return kinds.status();
+  const int seeds = absl::GetFlag(FLAGS_seeds);
+  if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
+  const absl::StatusOr<Shard> shard = ParseShard(absl::GetFlag(FLAGS_shard));
+  if (!shard.ok()) return shard.status();
+  const absl::StatusOr<std::vector<Plan>> plans = PlanChecks(*variants, *shapes, *shard);
+  if (!plans.ok()) return plans.status();
+  if (const auto device = QueryDevice(); !device.ok()) return device.status();
+
+  Checks checks;
+  absl::StatusOr<CheckLog> log = CheckLog::Open(absl::GetFlag(FLAGS_out));
+  if (!log.ok()) return log.status();
+  checks.log = *std::move(log);
+  int64_t pairs = 0;
+  for (const Plan& plan : *plans) pairs += static_cast<int64_t>(plan.variants.size());
+  ablations::Progress progress("checks", pairs * static_cast<int64_t>(kinds->size()) * seeds);
+  for (const Plan& plan : *plans) {
+    for (const sdpa::NamedInputKind& kind : *kinds) {
+      for (int i = 0; i < seeds; ++i) {
+        const uint64_t seed = MixSeed(absl::GetFlag(FLAGS_seed), i);
+        RETURN_IF_ERROR(CheckShape(plan, kind, seed, checks, progress));
+      }
+    }
+  }
+  std::printf("%lld checks, %lld wrong", static_cast<long long>(checks.done),
+              static_cast<long long>(checks.failed));
+  if (checks.inaccurate > 0) {
+    std::printf(", %lld inaccurate as their toggles warn",
+                static_cast<long long>(checks.inaccurate));
+  }
+  std::printf("\n");
+  return checks.failed == 0 ? kExitOk : kExitFinding;
+}
+
+}  // namespace warpledger::cli
