@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ablations/planted_faults.h"
+#include "ablations/fault.h"
 
 namespace warpledger::ablations {
 

@@ -16,12 +16,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ablations/fault.h"
 #include "ablations/record.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {
-
-enum class Fault { kNone, kTrap, kSpin, kWriteOutside, kWriteUnmapped };
 
 struct NamedFault {
   const char* name;
@@ -34,8 +33,6 @@ inline constexpr NamedFault kFaults[] = {
     {"write_outside", Fault::kWriteOutside},
     {"write_unmapped", Fault::kWriteUnmapped},
 };
-
-inline constexpr int kSpinSeconds = 30;
 
 // InvalidArgument for a name that is none of kFaults.
 absl::StatusOr<Fault> FindFault(std::string_view name);

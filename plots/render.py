@@ -16,6 +16,8 @@ import os
 import pathlib
 import sys
 
+from matplotlib import pyplot
+
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
@@ -111,7 +113,7 @@ def main(argv=None):
             figure = known[name]()
             for kind in ("svg", "png"):
                 files[f"{name}.{kind}"] = encode(figure, kind)
-            figure.clear()
+            pyplot.close(figure)
         out = pathlib.Path(arguments.out)
         out.mkdir(parents=True, exist_ok=True)
         for file_name, content in files.items():

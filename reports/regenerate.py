@@ -3,10 +3,11 @@
 
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
-So are the newest microbenchmarks, the newest profiles of each set of shapes, the
-newest study of data types (of the CPU), the comparison of the two newest ladders,
-a page per technique from all of these designs, and, from the newest ladder of all,
-the generated part of README.md. These last three are of records with a warm L2 alone.
+So are the newest microbenchmarks, the newest profiles of each set of shapes, what
+the sanitizers said last, the newest study of data types (of the CPU), the
+comparison of the two newest ladders, a page per technique from all of these
+designs, and, from the newest ladder of all, the generated part of README.md.
+These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
 
@@ -15,6 +16,8 @@ Exit codes: 0 done; 1 a step failed, and its output says why.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import pathlib
 import shutil
@@ -22,6 +25,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from plots import render  # noqa: E402 (the path comes first)
+
 DATA = ROOT / "reports" / "data"
 
 
@@ -66,6 +72,18 @@ def call(*command):
         raise StepFailed(f"{' '.join(str(part) for part in command)}\n{done.stdout}{done.stderr}")
 
 
+def draw(summary, folder):
+    """The figures of a summary, as `warpledger report` has them drawn.
+
+    In this process: Python and matplotlib take as long to start as a figure takes.
+    """
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = render.main(["--summary", str(summary), "--out", str(folder)])
+    if status != 0:
+        raise StepFailed(f"plots of {summary}: {said.getvalue()}")
+
+
 def regenerate(program, out, say=lambda line: None):
     """Makes every file under the folder `out`, laid out as in the repository; returns their paths.
 
@@ -73,7 +91,7 @@ def regenerate(program, out, say=lambda line: None):
     """
     made = set()
 
-    def into(gpu, title, *command):
+    def into(gpu, title, *command, then=lambda folder: None):
         """Runs a command that writes into an empty folder, then moves the files to reports/gpu."""
         say(f"{gpu}: {title}")
         scratch = out / "reports" / ".regenerate"
@@ -81,6 +99,7 @@ def regenerate(program, out, say=lambda line: None):
         scratch.mkdir(parents=True)
         try:
             call(*(part(scratch) if callable(part) else part for part in command))
+            then(scratch)
             for path in sorted(path for path in scratch.rglob("*") if path.is_file()):
                 target = pathlib.Path("reports") / gpu / path.relative_to(scratch)
                 if target in made:
@@ -92,18 +111,16 @@ def regenerate(program, out, say=lambda line: None):
             shutil.rmtree(scratch, ignore_errors=True)
 
     all_runs = runs()
-    for (gpu, design, cache), folders in sorted(all_runs.items()):
+    # A calibration's page quotes the verdicts of the other designs: it comes last.
+    for (gpu, design, cache), folders in sorted(all_runs.items(),
+                                                key=lambda run: (run[0][1] == "calibrate", run)):
         record = folders[-1]
         summary = (record / "summary.json").relative_to(ROOT)
-        say(f"{gpu}: {design} ({cache}), judged")
         (out / summary).parent.mkdir(parents=True, exist_ok=True)
-        call(program, "judge", f"--record={record}", f"--out={out / summary}")
-        made.add(summary)
-    # A calibration's page quotes the verdicts of the other designs.
-    for (gpu, design, cache), folders in sorted(all_runs.items()):
-        record = folders[-1]
         into(gpu, f"{design} ({cache})", program, "report", f"--record={record}",
-             lambda folder: f"--out={folder}", f"--python={sys.executable}")
+             lambda folder: f"--out={folder}", f"--summary={out / summary}", "--noplots",
+             then=lambda folder, summary=out / summary: draw(summary, folder))
+        made.add(summary)
     warm = {(gpu, design): folders for (gpu, design, cache), folders in all_runs.items()
             if cache == "warm"}
     for gpu in sorted({gpu for gpu, _ in warm}):
@@ -120,6 +137,9 @@ def regenerate(program, out, say=lambda line: None):
     for (gpu, place), record in profiles().items():
         into(gpu, "profiles", program, "report", f"--record={record}",
              lambda folder, place=place: f"--out={folder / place}", f"--python={sys.executable}")
+    for gpu, record in newest("*/sanitizers-*/sanitizers.json").items():
+        into(gpu, "sanitizers", sys.executable, "-B", ROOT / "tests" / "sanitizers.py", "report",
+             record, "--out", lambda folder: folder)
     for place, record in newest("*/dtypes-*/dtypes.json").items():
         into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")

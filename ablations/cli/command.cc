@@ -186,7 +186,7 @@ absl::Span<const Command> AllCommands() {
        .arguments = "--record=DIR --out=DIR [flags]",
        .summary = "Turns a record into a Markdown report and plots",
        .details = "",
-       .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
+       .flags = {"record", "out", "summary", "plots", "python", "readme", "readme_pictures"},
        .run = &ReportCommand},
       {.name = "techniques",
        .arguments = "--record=DIR[,DIR..] --out=DIR",

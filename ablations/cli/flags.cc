@@ -72,6 +72,7 @@ ABSL_FLAG(std::string, plant, "",
           "for tests of the harness: FAULT@ARM[@SHAPE],…, with the faults trap, spin, "
           "write_outside, write_unmapped; the record says so");
 ABSL_FLAG(bool, plots, true, "draw the figures too");
+ABSL_FLAG(std::string, summary, "", "also write here what `judge` writes");
 ABSL_FLAG(std::string, readme, "", "also renew the generated section of this README");
 ABSL_FLAG(std::string, readme_pictures, "",
           "the pictures' folder as the README names it; default: --out");

@@ -48,6 +48,7 @@ ABSL_DECLARE_FLAG(std::string, cache);
 ABSL_DECLARE_FLAG(std::string, plant);
 ABSL_DECLARE_FLAG(std::string, stop);
 ABSL_DECLARE_FLAG(bool, plots);
+ABSL_DECLARE_FLAG(std::string, summary);
 ABSL_DECLARE_FLAG(std::string, readme);
 ABSL_DECLARE_FLAG(std::string, readme_pictures);
 ABSL_DECLARE_FLAG(std::string, ncu);

@@ -283,6 +283,9 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (HasDtypes(absl::GetFlag(FLAGS_record))) return ReportDtypes(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
+  if (const std::string file = absl::GetFlag(FLAGS_summary); !file.empty()) {
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(*summary)));
+  }
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   absl::StatusOr<std::string> text =

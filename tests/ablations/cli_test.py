@@ -505,6 +505,14 @@ class Report(RecordTest):
             self.assertIn(word, report)
         self.assertEqual([path.name for path in (self.path / "out").iterdir()], ["ladder.md"])
 
+    def test_also_writes_the_summary_that_judge_writes(self):
+        for call in (["judge", "--out=judged.json"],
+                     ["report", "--out=out", "--noplots", "--summary=reported.json"]):
+            result = self.run_program(*call, "--record=record")
+            self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertEqual((self.path / "reported.json").read_text(),
+                         (self.path / "judged.json").read_text())
+
     def test_wants_a_record_and_a_place(self):
         self.assertIn("--out=DIR is missing", self.refused(USAGE, "report", "--record=record"))
         self.assertIn("--record=DIR is missing", self.refused(USAGE, "report", "--out=out"))

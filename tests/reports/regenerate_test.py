@@ -20,10 +20,11 @@ for argument; do
   case $argument in
     --record=* | --b=*) name=$(basename "${argument#*=}") ;;
     --out=*) out=${argument#*=} ;;
+    --summary=*) echo "$name" >"${argument#*=}" ;;
   esac
 done
 case $1 in
-  judge | compare) echo "$name" >"$out" ;;
+  compare) echo "$name" >"$out" ;;
   techniques) echo "$name" >"$out/techniques.md" ;;
   report) mkdir -p "$out" && echo "$name" >"$out/$name.md" ;;
 esac
@@ -40,9 +41,13 @@ class Regenerate(unittest.TestCase):
         self.program = self.root / "program"
         self.program.write_text(PROGRAM)
         self.program.chmod(0o755)
-        patch = mock.patch.multiple(regenerate, ROOT=self.root, DATA=self.data)
+        patch = mock.patch.multiple(regenerate, ROOT=self.root, DATA=self.data, draw=self.draw)
         patch.start()
         self.addCleanup(patch.stop)
+
+    def draw(self, summary, folder):
+        """A picture called after what the summary is of."""
+        (folder / f"{summary.read_text().strip()}.svg").touch()
 
     def record(self, design, day, cache="warm"):
         folder = self.data / "h200" / f"{design}-{cache}-{day}"
@@ -71,7 +76,7 @@ class Regenerate(unittest.TestCase):
         pages, calls = self.made()
         self.assertEqual(pages, {"hopper-warm-2.md", "ladder-warm-1.md", "techniques.md",
                                  "README.md"})
-        self.assertEqual(calls["judge"], ["hopper-warm-2", "ladder-warm-1"])
+        self.assertEqual(calls["report"], ["hopper-warm-2", "ladder-warm-1"])
         self.assertNotIn("compare", calls)
 
     def test_a_cold_record_has_a_page_beside_the_warm_one_and_stands_in_no_other(self):
@@ -85,7 +90,7 @@ class Regenerate(unittest.TestCase):
         self.assertEqual(pages, {"ladder-warm-2.md", "ladder-cold-4.md", "hopper-cold-5.md",
                                  "calibrate-warm-1.md", "compare.md", "techniques.md",
                                  "README.md"})
-        self.assertEqual(set(calls["judge"]), {"ladder-warm-2", "ladder-cold-4", "hopper-cold-5",
+        self.assertEqual(set(calls["report"]), {"ladder-warm-2", "ladder-cold-4", "hopper-cold-5",
                                                "calibrate-warm-1"})
         self.assertEqual(calls["techniques"], ["ladder-warm-2"])
         self.assertEqual(calls["compare"], ["ladder-warm-1 ladder-warm-2"])

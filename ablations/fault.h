@@ -1,0 +1,14 @@
+// What a planted fault does (planted_faults.h). Apart from it, so that nvcc reads no JSON.
+
+#ifndef WARPLEDGER_ABLATIONS_FAULT_H_
+#define WARPLEDGER_ABLATIONS_FAULT_H_
+
+namespace warpledger::ablations {
+
+enum class Fault { kNone, kTrap, kSpin, kWriteOutside, kWriteUnmapped };
+
+inline constexpr int kSpinSeconds = 30;
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_FAULT_H_
