@@ -265,19 +265,21 @@ std::string PeersSurroundings(const Summary& summary) {
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
   const std::vector<LengthSeries> all = SeriesOf(summary);
   if (all.empty()) return "";
-  std::string out = Cat(
-      "## Throughput by length\n\n![TFLOP/s by sequence length](",
-      PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
-      ")\n\nShapes that differ in their length alone, as many "
-      "tokens each. FLOP are those of the keys that the mask shows: under the "
-      "causal mask about half. Ratios are of medians, above 1 ours is faster; our "
-      "fastest arm may be another one from cell to cell.",
-      HasEightBits(summary)
-          ? " Peers compute in the shape's own type, so that arms with K and V in 8 bits have a "
-            "row of their own and are in no ratio."
-          : "",
-      "\n\n", RateTable(summary, all));
+  std::string out =
+      Cat("## Throughput by length\n\n![TFLOP/s by sequence length](",
+          PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
+          ")\n\nShapes that differ in their length alone, as many "
+          "tokens each. FLOP are those of the keys that the mask shows: under the "
+          "causal mask about half. Our fastest arm may be another one from cell to cell. ",
+          HasEightBits(summary)
+              ? "No arm of this record is in a ratio with a peer: peers compute in the shape's own "
+                "type, and at the power limit our arms of that type ran at the clock that their "
+                "neighbours with K and V in 8 bits, which draw less, left them "
+                "([0020](../decisions/0020-peers-alone.md))."
+              : "Ratios are of medians, above 1 ours is faster.",
+          "\n\n", RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
+  if (HasEightBits(summary)) return Cat(out, "\n", PeersSurroundings(summary), "\n");
   return Cat(out, "\n", RatioTable(summary, all), "\n", PeersSurroundings(summary), "\n",
              Means(summary, all));
 }
