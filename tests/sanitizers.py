@@ -105,8 +105,8 @@ def examine(work, sanitizer, gpu, piece, options):
     """One process: a tool on a part of a shape's variants. What it gave goes to work/."""
     tool, shape, part = piece
     stem = work / f"{tool}-{shape}-{part}"
-    checks = stem.with_suffix(".jsonl")
-    checks.unlink(missing_ok=True)
+    # A run that was killed may have left a process that still writes to its own.
+    checks = work / f"{stem.name}-{os.getpid()}.jsonl"
     started = time.monotonic()
     # timeout(1) ends the program under the tool too.
     call = ["timeout", "--kill-after=10", str(LIMIT_S), sanitizer, "--tool", tool,
@@ -129,8 +129,16 @@ def examine(work, sanitizer, gpu, piece, options):
     return result
 
 
-def read_pieces(work, pieces):
-    """{piece: what it gave} of those that are clean already; what found something runs again."""
+def read_pieces(work, request, pieces):
+    """{piece: what it gave} of those that are clean already; what found something runs again.
+
+    Refuses a folder that holds parts of another request.
+    """
+    path = work / "request.json"
+    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != request:
+        raise Refused(2, f"{work.parent} holds the beginning of another run (other tools, shapes, "
+                         "variants, parts or GPU); name another folder, or delete it")
+    path.write_text(json.dumps(request), encoding="utf-8")
     known = {}
     for tool, shape, part in pieces:
         path = work / f"{tool}-{shape}-{part}.json"
@@ -141,11 +149,16 @@ def read_pieces(work, pieces):
     return known
 
 
-def whole_record(facts, tools, shapes, results):
+def add_instances(result, instances):
+    """Notes the machine code of a piece's instances, which every other piece must have run too."""
+    for name, code in result["instances"].items():
+        if instances.setdefault(name, code) != code:
+            raise Refused(2, f"{name} was another kernel in an earlier call on this folder; name "
+                             "another, or delete it")
+
+
+def whole_record(facts, tools, shapes, instances, results):
     """The record of all pieces: instances once, and of each tool on each shape which of them."""
-    instances = {}
-    for result in results.values():
-        instances.update(result["instances"])
     names = sorted(instances)
     at = {name: i for i, name in enumerate(names)}
     runs = []
@@ -182,6 +195,28 @@ def choose(given, known, what):
     return given.split(",")
 
 
+def on_all_gpus(pieces, gpus, jobs, work):
+    """Yields (piece, work(piece, gpu)) as they end, `jobs` at a time, spread over the GPUs."""
+    free = queue.Queue()
+    for i in range(jobs):
+        free.put(gpus[i % len(gpus)][0])
+
+    def on_some_gpu(piece):
+        gpu = free.get()
+        try:
+            return piece, work(piece, gpu)
+        finally:
+            free.put(gpu)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(on_some_gpu, piece) for piece in pieces]
+        try:
+            for done in concurrent.futures.as_completed(waiting):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 def run(options):
     tools = choose(options.tools, list(TOOLS), "tool")
     shapes = listed(options.program, "shapes")
@@ -210,33 +245,27 @@ def run(options):
     order = sorted(tools, key=lambda tool: tool != "racecheck")
     pieces = [(tool, shape, part) for tool in order for shape in shapes
               for part in range(1, options.parts + 1)]
-    results = read_pieces(work, pieces)
+    request = {"tools": tools, "shapes": shapes, "variants": options.variants,
+               "parts": options.parts, "gpu": facts["gpu"], "compute_sanitizer": version}
+    results = read_pieces(work, request, pieces)
     left = [piece for piece in pieces if piece not in results]
+    instances = {}
+    for result in results.values():
+        add_instances(result, instances)
     if results:
         print(f"{len(results)} of {len(pieces)} processes were clean already")
-    free = queue.Queue()  # of GPUs, each as often as processes may share it
-    for i in range(options.jobs):
-        free.put(gpus[i % len(gpus)][0])
+    for piece, result in on_all_gpus(
+            left, gpus, options.jobs,
+            lambda piece, gpu: examine(work, sanitizer, gpu, piece, options)):
+        add_instances(result, instances)
+        results[piece] = result
+        said = "FOUND" if result["findings"] else "clean"
+        print(f"{len(results)}/{len(pieces)} {piece[0]} on {piece[1]}, part {piece[2]}: {said}, "
+              f"{len(result['instances'])} instances, {result['seconds']:.0f} s", flush=True)
+        for line in result["findings"]:
+            print(f"    {line}", flush=True)
 
-    def on_some_gpu(piece):
-        gpu = free.get()
-        try:
-            return piece, examine(work, sanitizer, gpu, piece, options)
-        finally:
-            free.put(gpu)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(on_some_gpu, piece) for piece in left]
-        for done in concurrent.futures.as_completed(waiting):
-            piece, result = done.result()
-            results[piece] = result
-            said = "FOUND" if result["findings"] else "clean"
-            print(f"{len(results)}/{len(pieces)} {piece[0]} on {piece[1]}, part {piece[2]}: {said}, "
-                  f"{len(result['instances'])} instances, {result['seconds']:.0f} s", flush=True)
-            for line in result["findings"]:
-                print(f"    {line}", flush=True)
-
-    record = whole_record(facts, tools, shapes, results)
+    record = whole_record(facts, tools, shapes, instances, results)
     if options.out:
         scratch = options.out / (RECORD + ".new")
         scratch.write_text(dump(record), encoding="utf-8")

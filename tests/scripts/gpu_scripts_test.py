@@ -148,6 +148,20 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertLess(after - before, 16)
         self.assertEqual(len(self.record()["instances"]), 4)
 
+    def test_what_another_call_began_is_refused(self):
+        self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
+                      "--out", self.folder / "out")
+        done = self.sanitize("true", "--out", self.folder / "out", "--parts=3")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("holds the beginning of another run", done.stderr)
+
+        script(self.folder / "other", PROGRAM.replace("code of", "other code of"))
+        done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
+                         self.folder / "other", "--parts=2", "--jobs=2", "--out",
+                         self.folder / "out")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("was another kernel in an earlier call", done.stderr)
+
     def test_wrong_use_has_one_line(self):
         for arguments, said in ((["--tools=racechek"], "no tool 'racechek'"),
                                 (["--shapes=smal"], "no shape 'smal'")):
