@@ -172,7 +172,8 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def page(self, change):
         """The page of a clean record of all instances of this tree, after `change` of it."""
-        spec = importlib.util.spec_from_file_location("sanitizers", ROOT / "tests" / "sanitizers.py")
+        path = ROOT / "tests" / "sanitizers.py"
+        spec = importlib.util.spec_from_file_location("sanitizers", path)
         sanitizers = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sanitizers)
         tree = sanitizers.instances_of_tree("9.0")
