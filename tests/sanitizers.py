@@ -10,7 +10,7 @@ content reports/RECORD.md describes; after the same call was stopped, only what 
 Copy DIR to reports/data/<gpu>/sanitizers-<time>, then run reports/regenerate.py.
 
 Exit codes of `run`: 0 clean, 1 a tool found something, 2 wrong use, 3 no compute-sanitizer or no
-GPU. Of `report`: 0 done, 1 the record can't be read.
+GPU. Of `report`: 0 done, 2 the record can't be read.
 """
 
 import argparse
@@ -51,11 +51,13 @@ def multiply_adds(shape):
 
 
 def listed(program, section):
-    done = subprocess.run([program, "list", section, "--format=json"], capture_output=True,
-                          text=True, timeout=60, check=False)
-    if done.returncode != 0:
-        raise Refused(2, f"{program} list {section}: {done.stderr.strip()}")
-    return json.loads(done.stdout)[section]
+    call = [program, "list", section, "--format=json"]
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=True)
+        return json.loads(done.stdout)[section]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        raise Refused(2, f"{' '.join(call)} names none: {error}. Build it (./test), or name "
+                         "another WARPLEDGER") from error
 
 
 def visible_gpus():
@@ -101,6 +103,13 @@ def findings(returncode, log):
     return [told, *(lines or log.splitlines()[-5:])[:SHOWN_LINES]]
 
 
+def replace(path, text):
+    """A kill leaves the old file or the new."""
+    scratch = path.with_name(path.name + ".new")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)
+
+
 def examine(work, sanitizer, gpu, piece, options):
     """One process: a tool on a part of a shape's variants. What it gave goes to work/."""
     tool, shape, part = piece
@@ -123,9 +132,7 @@ def examine(work, sanitizer, gpu, piece, options):
                             for row in map(json.loads, lines)},
               "findings": found}
     checks.unlink(missing_ok=True)
-    scratch = stem.with_suffix(".new")
-    scratch.write_text(json.dumps(result), encoding="utf-8")
-    scratch.replace(stem.with_suffix(".json"))
+    replace(stem.with_suffix(".json"), json.dumps(result))
     return result
 
 
@@ -138,7 +145,7 @@ def read_pieces(work, request, pieces):
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != request:
         raise Refused(2, f"{work.parent} holds the beginning of another run (other tools, shapes, "
                          "variants, parts or GPU); name another folder, or delete it")
-    path.write_text(json.dumps(request), encoding="utf-8")
+    replace(path, json.dumps(request))
     known = {}
     for tool, shape, part in pieces:
         path = work / f"{tool}-{shape}-{part}.json"
@@ -184,6 +191,13 @@ def dump(record):
     of_runs = ",\n".join(f"  {json.dumps(run)}" for run in record["runs"])
     rows += [f' "instances": {{\n{of_instances}\n }}', f' "runs": [\n{of_runs}\n ]']
     return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def read_record(folder):
+    try:
+        return json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refused(2, f"{folder / RECORD} can't be read: {error}") from error
 
 
 def choose(given, known, what):
@@ -233,8 +247,10 @@ def run(options):
     temporary = None
     if options.out:
         if (options.out / RECORD).exists():
-            print(f"{options.out / RECORD} is there already")
-            return 0
+            found = any(run["findings"] for run in read_record(options.out)["runs"])
+            print(f"{options.out / RECORD} is there already, "
+                  + ("with findings" if found else "clean"))
+            return 1 if found else 0
         work = options.out / "parts"
         work.mkdir(parents=True, exist_ok=True)
     else:
@@ -267,9 +283,7 @@ def run(options):
 
     record = whole_record(facts, tools, shapes, instances, results)
     if options.out:
-        scratch = options.out / (RECORD + ".new")
-        scratch.write_text(dump(record), encoding="utf-8")
-        scratch.replace(options.out / RECORD)
+        replace(options.out / RECORD, dump(record))
         shutil.rmtree(work)
         print(f"Record: {options.out / RECORD}")
     if temporary:
@@ -319,8 +333,9 @@ def page_of(record, tree):
     out = ["# compute-sanitizer on every variant\n\n",
            f"Run `{record['run_id']}` on an {gpu['name']} (driver {gpu['driver']}), "
            f"compute-sanitizer {record['compute_sanitizer']}: each instance is launched on each "
-           "shape that it is compiled for, twice, between guard bands and into poisoned memory, "
-           "and its result is checked against the FP64 reference, all under the tool. Record: "
+           "shape below that it is compiled for, twice, between guard bands and into poisoned "
+           "memory, and its result is checked against the FP64 reference, all under the tool. "
+           "Record: "
            f"`{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by `tests/sanitizers.py`.\n\n"]
     out.append(f"**{len(covered) - len(lacking)} of the {len(covered)} instances that this tree "
                f"compiles for this GPU ran clean under {', '.join(TOOLS[:-1])} and {TOOLS[-1]}, "
@@ -360,16 +375,21 @@ def page_of(record, tree):
                "engine writes there by a tensor map, and what `wgmma` reads there, belongs to no "
                "thread, and racecheck says nothing of it (FlashAttention's "
                "AI/RACECHECK_TMA_HAZARD.md found so too): for these stand the repeats of every "
-               "check, which must give the same bits, and the correctness tests.\n")
+               "check, which must give the same bits, and the correctness tests.\n\n"
+               "Small shapes have few tiles. None of the default ones has more than an H200 "
+               "has SMs, so that a persistent kernel's second tile, and what it then "
+               "uses again, ran under no tool; and rings of several stages turn over at the "
+               "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
+               "the correctness tests in part.\n")
     return "".join(out)
 
 
 def report(options):
+    record = read_record(options.record)
     try:
-        record = json.loads((options.record / RECORD).read_text(encoding="utf-8"))
         page = page_of(record, instances_of_tree(record["gpu"]["compute_capability"]))
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise Refused(1, f"{options.record / RECORD} can't be read: {error!r}") from error
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise Refused(2, f"{options.record / RECORD} can't be read: it lacks {error!r}") from error
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / PAGE).write_text(page, encoding="utf-8")
     return 0

@@ -130,6 +130,8 @@ echo '========= ERROR SUMMARY: 0 errors'
         found = [run for run in self.record()["runs"] if run["findings"]]
         self.assertEqual([(run["tool"], run["shape"]) for run in found], [("racecheck", "ragged")])
         self.assertIn("1 hazard displayed", found[0]["findings"][1])
+        again = self.sanitize("true", "--out", self.folder / "out")
+        self.assertEqual((again.returncode, again.stdout.count("with findings")), (1, 1))
 
     def test_so_is_an_exit_code_and_a_summary_that_is_not_there(self):
         self.assertEqual(self.sanitize("echo 'ERROR SUMMARY: 0 errors'; exit 9").returncode, 1)
@@ -169,6 +171,11 @@ echo '========= ERROR SUMMARY: 0 errors'
             self.assertEqual(done.returncode, 2)
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
+        done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
+                         self.folder / "not_built")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Build it", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
 
     def page(self, change):
         """The page of a clean record of all instances of this tree, after `change` of it."""
