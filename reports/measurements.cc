@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "kernels/sdpa/registry.h"
 #include "reports/code_change.h"
 #include "reports/describe.h"
@@ -378,10 +380,27 @@ std::string StatisticsSection(const Summary& summary) {
   return out + "\n";
 }
 
+namespace {
+
+// A command line without the folders of the machine that it was called on.
+std::string WithoutFolders(const std::string& argv) {
+  std::vector<std::string> words = absl::StrSplit(argv, ' ');
+  for (std::string& word : words) {
+    const size_t value = word.rfind("--", 0) == 0 ? word.find('=') + 1 : 0;
+    if (value < word.size() && word[value] == '/') {
+      word = word.substr(0, value) + word.substr(word.rfind('/') + 1);
+    }
+  }
+  return absl::StrJoin(words, " ");
+}
+
+}  // namespace
+
 std::string ProvenanceSection(const Summary& summary) {
   Table table({{"field"}, {"value"}});
   for (const auto& [key, value] : summary.provenance.rows) {
-    table.AddRow({Code(key), value.empty() ? std::string(kNone) : Code(value)});
+    const std::string shown = key == "argv" ? WithoutFolders(value) : value;
+    table.AddRow({Code(key), shown.empty() ? std::string(kNone) : Code(shown)});
   }
   return Cat("## Provenance\n\n", table.ToMarkdown());
 }

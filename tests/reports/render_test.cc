@@ -226,6 +226,10 @@ TEST(RenderReportTest, ListsTheWholeProvenance) {
   EXPECT_THAT(provenance, HasSubstr("| `gpu.driver` | `580.0` |"));
   EXPECT_THAT(provenance, HasSubstr("| `toolchain.cuda_flags` | `-O3 -std=c++20` |"));
   EXPECT_THAT(provenance, HasSubstr("| `argv` | `warpledger run --design=ladder` |"));
+  ordered_json json = Synthetic();
+  json["provenance"]["argv"] = "/a/b/warpledger run --out=/c/d/mine --shapes=x/y /e --peers=off";
+  EXPECT_THAT(Section(Render(json), "## Provenance"),
+              HasSubstr("| `warpledger run --out=mine --shapes=x/y e --peers=off` |"));
 }
 
 TEST(RenderReadmeSectionTest, ShowsPictureLadderAndVerdictsOfTheMainShape) {
