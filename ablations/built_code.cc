@@ -6,7 +6,6 @@
 #include "ablations/paths.h"
 #include "ablations/store.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "kernels/common/status_macros.h"
 #include "warpledger_source_hashes.h"
 
@@ -45,9 +44,9 @@ absl::StatusOr<BuiltCode> BuiltCode::Load() {
 
 std::string BuiltCode::HashOf(std::string_view instance,
                               std::string_view compute_capability) const {
-  const std::string arch =
-      absl::StrCat("sm_", absl::StrReplaceAll(std::string(compute_capability), {{".", ""}}));
-  const InstanceCodegen* found = CodeFor(arch, codegen_.instances, instance);
+  GpuInfo gpu;
+  gpu.compute_capability = std::string(compute_capability);
+  const InstanceCodegen* found = CodeFor(ArchOf(gpu), codegen_.instances, instance);
   return found != nullptr ? found->code_sha256 : "";
 }
 
