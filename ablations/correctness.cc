@@ -181,9 +181,11 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
 }
 
 double LseAllowance(const sdpa::Config& config, int seq_kv) {
-  constexpr int kHalfPairs = static_cast<int>(sdpa::ExpMethod::kExpHalfPairs);
+  constexpr auto kHalfPairs = sdpa::ExpMethod::kExpHalfPairs;
   double allowance = sdpa::LseAllowance(config);
-  if (config.exp_method == kHalfPairs || config.mma_exp == kHalfPairs) {
+  if (config.exp_method == static_cast<int>(kHalfPairs) ||
+      config.mma_exp == static_cast<int>(kHalfPairs) ||
+      sdpa::kWgmmaExpMethods[config.wgmma_exp] == kHalfPairs) {
     allowance += std::ldexp(std::log(static_cast<double>(seq_kv)), -11);
   }
   return allowance;

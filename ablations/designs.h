@@ -10,6 +10,7 @@
 //   hopper_small   each toggle of the resident family on top of all before it
 //   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
 //   hopper_fp8     designs_hopper_plus.h
+//   hopper_decode, hopper_gqa  designs_hopper_decode.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -418,6 +419,8 @@ inline Design HopperTilesDesign();                // designs_hopper_plus.h
 inline Design HopperLengthsDesign(int head_dim);  // designs_hopper_plus.h
 inline Design HopperBf16Design();                 // designs_hopper_plus.h
 inline Design HopperFp8Design();                  // designs_hopper_plus.h
+inline Design HopperDecodeDesign();               // designs_hopper_decode.h
+inline Design HopperGqaDesign();                  // designs_hopper_decode.h
 inline Design Stage2PlusDesign();                 // designs_wmma.h
 inline Design WmmaD128Design();                   // designs_wmma.h
 inline std::vector<Design> MmaDesigns();          // designs_mma.h
@@ -432,6 +435,7 @@ inline std::vector<Design> AllDesigns() {
                                  HopperTilesDesign(),      HopperLengthsDesign(64),
                                  HopperLengthsDesign(128), HopperLengthsDesign(256),
                                  HopperBf16Design(),       HopperFp8Design(),
+                                 HopperDecodeDesign(),     HopperGqaDesign(),
                                  Stage2PlusDesign(),       WmmaD128Design()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   designs.push_back(FusionDesign());
@@ -440,10 +444,11 @@ inline std::vector<Design> AllDesigns() {
 
 }  // namespace warpledger::ablations
 
-#include "ablations/designs_fusion.h"        // IWYU pragma: export
-#include "ablations/designs_hopper_plus.h"   // IWYU pragma: export
-#include "ablations/designs_hopper_small.h"  // IWYU pragma: export
-#include "ablations/designs_mma.h"           // IWYU pragma: export
-#include "ablations/designs_wmma.h"          // IWYU pragma: export
+#include "ablations/designs_fusion.h"         // IWYU pragma: export
+#include "ablations/designs_hopper_decode.h"  // IWYU pragma: export
+#include "ablations/designs_hopper_plus.h"    // IWYU pragma: export
+#include "ablations/designs_hopper_small.h"   // IWYU pragma: export
+#include "ablations/designs_mma.h"            // IWYU pragma: export
+#include "ablations/designs_wmma.h"           // IWYU pragma: export
 
 #endif  // WARPLEDGER_ABLATIONS_DESIGNS_H_

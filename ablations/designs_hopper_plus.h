@@ -79,6 +79,8 @@ inline Design HopperPlusDesign() {
       .head_dims = {64, 128, 256}};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || !Includes(row.families, sdpa::Family::kWgmma)) continue;
+    // Nothing to pack in most of these problems: hopper_gqa.
+    if (row.field == &sdpa::Config::wgmma_pack_heads) continue;
     for (std::size_t i = 1; i < row.levels.count; ++i) {
       sdpa::Config config = end;
       config.*row.field = row.levels.values[i];

@@ -244,6 +244,8 @@ std::string DesignTitle(const Summary& summary) {
   if (summary.design == "hopper_tiles") return "Tiles of the Hopper kernel";
   if (summary.design == "hopper_bf16") return "The Hopper kernel in fp16 and in bf16";
   if (summary.design == "hopper_fp8") return "The Hopper kernel in FP8";
+  if (summary.design == "hopper_decode") return "Decoding with the Hopper kernel";
+  if (summary.design == "hopper_gqa") return "Prompts with grouped heads in the Hopper kernel";
   if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
   if (summary.design == "wmma_d128") return "The wmma kernel at head_dim 128";
   if (summary.design == "one_on") return "Each toggle alone";

@@ -30,6 +30,16 @@ __device__ inline void TmaLoad3d(uint32_t smem, const CUtensorMap* map, uint32_t
       : "memory");
 }
 
+// The same for the box at (x, y, z, w) of a 4-D map.
+__device__ inline void TmaLoad4d(uint32_t smem, const CUtensorMap* map, uint32_t barrier, int x,
+                                 int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5, %6}], [%2];\n" ::"r"(smem),
+      "l"(reinterpret_cast<uint64_t>(map)), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 // The same for the box at (x, y) of a 2-D map.
 __device__ inline void TmaLoad2d(uint32_t smem, const CUtensorMap* map, uint32_t barrier, int x,
                                  int y) {

@@ -51,6 +51,9 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.equal_registers = c.wgmma_equal_registers != 0;
   s.more_registers = c.wgmma_more_registers != 0;
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
+  s.pack_heads = c.wgmma_pack_heads != 0;
+  s.split_kv = c.wgmma_split_kv != 0;
+  s.dependent_launch = c.wgmma_dependent_launch != 0;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {
     // P's place is taken from keys at head_dim 256, where there is no other; else from the

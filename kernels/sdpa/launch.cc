@@ -106,6 +106,12 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
                      " rows. Try the projection in a kernel "
                      "of its own."));
   }
+  if (config.wgmma_pack_heads && problem.heads_q / problem.heads_kv > TileM(config)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        InstanceName(config), " packs the query heads of a key/value head into a tile of ",
+        TileM(config), " rows; got ", problem.heads_q / problem.heads_kv,
+        " of them. Try it without wgmma_pack_heads."));
+  }
   if (Ctas(config, problem) > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(
         absl::StrCat(InstanceName(config), " needs ", Ctas(config, problem),

@@ -12,6 +12,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/parts/exp_method.h"
+#include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
 
@@ -164,7 +165,10 @@ constexpr bool MayBreak(const Config& config) {
 constexpr double LseAllowance(const Config& config) {
   constexpr int kHalfPairs = static_cast<int>(ExpMethod::kExpHalfPairs);
   // 2^-9.9 relative: PTX ISA, ex2.approx.f16x2.
-  if (config.exp_method == kHalfPairs || config.mma_exp == kHalfPairs) return 1.05e-3;
+  if (config.exp_method == kHalfPairs || config.mma_exp == kHalfPairs ||
+      kWgmmaExpMethods[config.wgmma_exp] == ExpMethod::kExpHalfPairs) {
+    return 1.05e-3;
+  }
   // Half a unit of fp16's last place, of each.
   if (config.softmax_in_registers == 1) return 1.0 / (1 << 12);
   return 0;

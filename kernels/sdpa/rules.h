@@ -58,6 +58,8 @@ inline constexpr Exclusion kExclusions[] = {
      "the producer has no view of the queue of work"},
     {&Config::mma_bulk_copy, 1, &Config::mma_smem_layout, 1, 1,
      "a bulk copy without a tensor map keeps a row's chunks in order"},
+    {&Config::wgmma_exp, 2, &Config::wgmma_fp8, 1, 1,
+     "its probabilities are raised by a power of two, in log2 units and beyond fp16's 11 bits"},
     {&Config::fuse_projection, 1, &Config::mma_tile, 1, kAnyLevel,
      "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
     {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,
@@ -78,6 +80,7 @@ inline constexpr Bf16Exclusion kBf16Exclusions[] = {
     {&Config::mma_fp16_accumulate, 1, kAnyLevel,
      "mma.sync accumulates products of bf16 in fp32 alone"},
     {&Config::mma_exp, 3, 3, "packed exponentials are of fp16"},
+    {&Config::wgmma_exp, 3, 3, "packed exponentials are of fp16"},
     {&Config::mma_kv_dtype, 1, kAnyLevel,
      "8-bit codes become fp16, for which the operands are fp16"},
 };
@@ -148,7 +151,11 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_fp8), "another head_dim",
             "a row of its tiles is the 128 bytes of a swizzled row"};
   }
-  if (config.wgmma_tile >= 2 && config.head_dim == 256) {
+  if (config.wgmma_tile != 0 && config.wgmma_tile != 3 && config.consumer_warpgroups == 0) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "one warpgroup of rows",
+            "it takes the tile's own keys, or 64 (level 3)"};
+  }
+  if (config.wgmma_tile >= 2 && config.consumer_warpgroups != 0 && config.head_dim == 256) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile), "head_dim=256",
             "two stages of more than 80 keys don't fit into shared memory beside Q, and 64 keys "
             "are level 1"};

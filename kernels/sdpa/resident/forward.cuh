@@ -205,11 +205,11 @@ class ResidentWarpgroup {
 #pragma unroll
     for (int i = 0; i < kScores; i += 2) {
       const int r = i / 2 % 2;
-      const float a = Exp2(fmaf(scores[i], scale_log2, -subtract[r]));
-      const float b = Exp2(fmaf(scores[i + 1], scale_log2, -subtract[r]));
+      const float a = Exp2Approx(fmaf(scores[i], scale_log2, -subtract[r]));
+      const float b = Exp2Approx(fmaf(scores[i + 1], scale_log2, -subtract[r]));
       sum_[r] += a;
       odd[r] += b;
-      probs[i / 2] = PackHalves(a, b);
+      probs[i / 2] = PackHalfPair(a, b);
     }
     sum_[0] += odd[0];
     sum_[1] += odd[1];
@@ -223,7 +223,7 @@ class ResidentWarpgroup {
       row_max[r] = fmaxf(row_max[r], __shfl_xor_sync(0xffffffffu, row_max[r], 2));
       // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
       subtract[r] = row_max[r] == -INFINITY ? 0.0f : row_max[r] * ScaleLog2();
-      rescale[r] = Exp2(max_[r] * ScaleLog2() - subtract[r]);
+      rescale[r] = Exp2Approx(max_[r] * ScaleLog2() - subtract[r]);
       max_[r] = row_max[r];
       sum_[r] *= rescale[r];
     }

@@ -134,7 +134,7 @@ class ResidentJoin {
     float all_sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < kParts; ++k) {
-      weights[k] *= Exp2(fmaf(maxima[k], scale_log2, -subtract));
+      weights[k] *= Exp2Approx(fmaf(maxima[k], scale_log2, -subtract));
       all_sum += weights[k];
     }
     const float inverse = Inverse(all_sum);
@@ -154,7 +154,7 @@ class ResidentJoin {
         const float a = out[at] * inverse[s % 2];
         const float b = out[at + 1] * inverse[s % 2];
         if constexpr (kHalves) {
-          shares[s][i] = PackHalves(a, b);
+          shares[s][i] = PackHalfPair(a, b);
         } else {
           shares[s][2 * i] = __float_as_uint(a);
           shares[s][2 * i + 1] = __float_as_uint(b);
@@ -216,7 +216,7 @@ class ResidentJoin {
     }
     uint32_t packed[kPieces];
 #pragma unroll
-    for (int i = 0; i < kPieces; ++i) packed[i] = PackHalves(o[2 * i], o[2 * i + 1]);
+    for (int i = 0; i < kPieces; ++i) packed[i] = PackHalfPair(o[2 * i], o[2 * i + 1]);
     Store(packed, part_.Index() % 2, part_.Index() / 2 * kColumns);
   }
   __device__ static void AddShare(const uint32_t (&share)[kShare], float weight,

@@ -29,7 +29,7 @@ cudaError_t LaunchResident(const ForwardParams& forward, const ResidentShape& sh
   if (error != cudaSuccess) return error;
   params.o = forward.o;
   params.lse = forward.lse;
-  params.heads_q = static_cast<int>(heads_q);
+  params.heads = static_cast<int>(heads_q);
   params.group_size = forward.heads_q / forward.heads_kv;
   params.seq_q = forward.seq_q;
   params.seq_kv = forward.seq_kv;

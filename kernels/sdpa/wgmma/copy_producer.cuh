@@ -35,9 +35,9 @@ class WgmmaCopyProducer {
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
       if (kShape.causal && work.kv_tiles == 0) continue;
-      const int kv_head = work.head / p_.group_size;
+      const int kv_head = work.KvHead(p_);
       CopyK(work.kv_tiles - 1, kv_head);
       q_phase ^= 1;
       if (threadIdx.x == 0) LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
@@ -54,7 +54,8 @@ class WgmmaCopyProducer {
   static constexpr int kChunks = kShape.head_dim / 8;  // of 16 bytes, in a row
   static constexpr int kBlockChunks = kSwizzleBytes / 16;
   static constexpr int kRowsAtOnce = kWarpgroup / kChunks;
-  static_assert(kShape.stages > 1 && !kShape.dynamic_schedule && kShape.cluster == 1);
+  static_assert(kShape.stages > 1 && !kShape.dynamic_schedule && kShape.cluster == 1 &&
+                !kShape.split_kv);
   static_assert(kShape.tile_n % kRowsAtOnce == 0 && 2 * kRowsAtOnce % 8 == 0);
 
   // The tile whose copies are the oldest under way, to the consumers.

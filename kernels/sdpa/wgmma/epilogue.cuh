@@ -15,11 +15,13 @@
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
+#include "kernels/sdpa/wgmma/split_join.cuh"
 
 namespace warpledger::sdpa {
 
 // Named barriers of the warpgroups: the turns take those from 1 on.
 inline constexpr int kEpilogueBarrier = 4;
+static_assert(kEpilogueBarrier + 3 <= kJoinBarrier);
 
 // One thread's part of it; all threads of the warpgroup call it together.
 template <WgmmaShape kShape>
@@ -36,12 +38,23 @@ class WgmmaEpilogue {
     return warpgroup_ * kRowsPerConsumer + thread_ / 32 * 16 + thread_ % 32 / 4;
   }
 
-  __device__ void Store(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+  __device__ void Store(const WgmmaWork<kShape>& work, const float (&out)[kShape.head_dim / 2],
                         const WgmmaSoftmax<kShape>& softmax, const WgmmaScales& scales) const {
     if constexpr (kShape.tma_store) {
       StoreByCopyEngine(work, out, softmax, scales);
     } else {
+      if constexpr (kShape.split_kv) {
+        if (p_.splits > 1) return StoreAsPart(work, out, softmax);
+      }
       StoreFromRegisters(work, out, softmax, scales);
+    }
+  }
+
+  // Where the keys of this CTA's part of a block are none.
+  __device__ void StoreNoKeys(const WgmmaWork<kShape>& work) const {
+    if constexpr (kShape.split_kv) {
+      const float out[kShape.head_dim / 2] = {};
+      StoreAsPart(work, out, WgmmaSoftmax<kShape>());
     }
   }
 
@@ -53,15 +66,16 @@ class WgmmaEpilogue {
   // O leaves from registers. A quad holds a row's columns in pieces of 16 bytes, a
   // fourth of each piece per lane; the lanes exchange them, so that each stores
   // whole pieces.
-  __device__ void StoreFromRegisters(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+  __device__ void StoreFromRegisters(const WgmmaWork<kShape>& work,
+                                     const float (&out)[kShape.head_dim / 2],
                                      const WgmmaSoftmax<kShape>& softmax,
                                      const WgmmaScales& scales) const {
     const int lane_in_quad = thread_ % 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = work.first_row + RowInTile() + 8 * r;
+      const int row = work.Row(RowInTile(), 8 * r);
       const float inverse = Inverse(softmax.sum[r], scales);
-      const int64_t at = int64_t{work.head} * p_.seq_q + row;
+      const int64_t at = work.IndexOf(p_, row);
       uint16_t* o = static_cast<uint16_t*>(p_.o) + at * kShape.head_dim;
 #pragma unroll
       for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
@@ -72,7 +86,7 @@ class WgmmaEpilogue {
                                            out[(chunk + c) * 4 + 2 * r + 1] * inverse);
         }
         TransposeQuad(piece, lane_in_quad);
-        if (row < p_.seq_q) {
+        if (work.IsValid(p_, row)) {
           *reinterpret_cast<uint4*>(o + (chunk + lane_in_quad) * 8) =
               make_uint4(piece[0], piece[1], piece[2], piece[3]);
         }
@@ -88,7 +102,8 @@ class WgmmaEpilogue {
   // them can wait for that, so the others meet it at a barrier before they write; where
   // the tile is Q's, that barrier also says that all four warps' last Q K^T is over, and
   // the thread waits at once, because Q is released behind this function.
-  __device__ void StoreByCopyEngine(const WgmmaWork& work, const float (&out)[kShape.head_dim / 2],
+  __device__ void StoreByCopyEngine(const WgmmaWork<kShape>& work,
+                                    const float (&out)[kShape.head_dim / 2],
                                     const WgmmaSoftmax<kShape>& softmax,
                                     const WgmmaScales& scales) const {
     constexpr WgmmaSmem kSmem = MakeSmem(kShape);
@@ -120,23 +135,42 @@ class WgmmaEpilogue {
   }
 
   // Rows that see no key: O = 0, LSE = -inf.
-  __device__ void StoreUnseen(const WgmmaWork& work) const {
+  __device__ void StoreUnseen(const WgmmaWork<kShape>& work) const {
     constexpr int kThreads = kShape.consumers * kWarpgroup;
-    const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
-    const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
-    uint16_t* o = static_cast<uint16_t*>(p_.o) + first_row * kShape.head_dim;
     const int thread = warpgroup_ * kWarpgroup + thread_;
-#pragma unroll 1  // rare, and the instruction cache is for the mainloop
-    for (int i = 0; i < rows * kShape.head_dim / 8; i += kThreads) {
-      if (i + thread < rows * kShape.head_dim / 8) {
-        reinterpret_cast<uint4*>(o)[i + thread] = make_uint4(0, 0, 0, 0);
-      }
-    }
     static_assert(TileM(kShape) <= kThreads);
-    if (thread < rows && p_.lse != nullptr) p_.lse[first_row + thread] = -INFINITY;
+    if constexpr (kShape.pack_heads) {
+      // Rows of several heads, a thread each.
+      if (thread >= work.Rows(p_)) return;
+      const int64_t at = work.IndexOf(p_, thread);
+      auto* o = reinterpret_cast<uint4*>(static_cast<uint16_t*>(p_.o) + at * kShape.head_dim);
+#pragma unroll 1
+      for (int i = 0; i < kShape.head_dim / 8; ++i) o[i] = make_uint4(0, 0, 0, 0);
+      if (p_.lse != nullptr) p_.lse[at] = -INFINITY;
+    } else {
+      const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
+      const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
+      uint16_t* o = static_cast<uint16_t*>(p_.o) + first_row * kShape.head_dim;
+#pragma unroll 1  // rare, and the instruction cache is for the mainloop
+      for (int i = 0; i < rows * kShape.head_dim / 8; i += kThreads) {
+        if (i + thread < rows * kShape.head_dim / 8) {
+          reinterpret_cast<uint4*>(o)[i + thread] = make_uint4(0, 0, 0, 0);
+        }
+      }
+      if (thread < rows && p_.lse != nullptr) p_.lse[first_row + thread] = -INFINITY;
+    }
   }
 
  private:
+  // All threads of the warpgroups that compute.
+  __device__ void StoreAsPart(const WgmmaWork<kShape>& work,
+                              const float (&out)[kShape.head_dim / 2],
+                              const WgmmaSoftmax<kShape>& softmax) const {
+    const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
+    join.Leave(work, RowInTile(), out, softmax);
+    if (join.IsLast()) join.Join(work);
+  }
+
   // What an output is multiplied by.
   __device__ static float Inverse(float sum, const WgmmaScales& scales) {
     const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
@@ -144,12 +178,11 @@ class WgmmaEpilogue {
   }
 
   // Of the thread's row `r`, by one lane of the quad that holds it.
-  __device__ void StoreLse(const WgmmaWork& work, const WgmmaSoftmax<kShape>& softmax,
+  __device__ void StoreLse(const WgmmaWork<kShape>& work, const WgmmaSoftmax<kShape>& softmax,
                            const WgmmaScales& scales, int r) const {
-    const int row = work.first_row + RowInTile() + 8 * r;
-    if (p_.lse != nullptr && thread_ % 4 == 0 && row < p_.seq_q) {
-      p_.lse[int64_t{work.head} * p_.seq_q + row] =
-          softmax.max[r] * scales.score + logf(softmax.PlainSum(r));
+    const int row = work.Row(RowInTile(), 8 * r);
+    if (p_.lse != nullptr && thread_ % 4 == 0 && work.IsValid(p_, row)) {
+      p_.lse[work.IndexOf(p_, row)] = softmax.max[r] * scales.score + logf(softmax.PlainSum(r));
     }
   }
 

@@ -62,7 +62,7 @@ class WgmmaConsumer {
         thread_(threadIdx.x % kWarpgroup),
         epilogue_(p, smem, warpgroup, threadIdx.x % kWarpgroup),
         loader_(p, smem, barriers),
-        scale_log2_(p.softmax_scale * kLog2E) {}
+        score_scale_(Exp::Scale(p.softmax_scale)) {}
 
   __device__ void Run() {
     // The first turn is given away by the last warpgroup.
@@ -73,7 +73,13 @@ class WgmmaConsumer {
       if (Loads()) loader_.Start();
     }
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      if constexpr (kShape.split_kv) {
+        if (p_.splits > 1 && !work.HasKeys()) {
+          epilogue_.StoreNoKeys(work);
+          break;  // a CTA has one block then
+        }
+      }
       if (kShape.causal && work.kv_tiles == 0) {
         epilogue_.StoreUnseen(work);
       } else {
@@ -93,7 +99,7 @@ class WgmmaConsumer {
   }
 
  private:
-  static constexpr float kLog2E = 1.4426950408889634f;
+  using Exp = typename WgmmaSoftmax<kShape>::Exp;
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
@@ -262,12 +268,12 @@ class WgmmaConsumer {
   }
 
   // Sets scores of keys that a row does not see to -inf.
-  __device__ void Mask(float (&scores)[kScores], const WgmmaWork& work, int n) const {
-    const int row = work.first_row + epilogue_.RowInTile();
+  __device__ void Mask(float (&scores)[kScores], const WgmmaWork<kShape>& work, int n) const {
+    const int row = work.Row(epilogue_.RowInTile());
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int visible =
-          WgmmaWork::VisibleKeys<kShape>(p_, row + 8 * r) - n * kShape.tile_n - thread_ % 4 * 2;
+      const int position = kShape.pack_heads ? work.PackedPosition(p_, row + 8 * r) : row + 8 * r;
+      const int visible = work.VisibleKeys(p_, position) - n * kShape.tile_n - thread_ % 4 * 2;
 #pragma unroll
       for (int i = 0; i < kScores; i += 4) {
 #pragma unroll
@@ -308,7 +314,7 @@ class WgmmaConsumer {
   // One K/V tile after the first. With overlap its scores and softmax run beside
   // P V of the tile before; without, P V of the tile before is over first.
   template <bool kMasked>
-  __device__ void Step(Tile& t, const WgmmaWork& work, int n) {
+  __device__ void Step(Tile& t, const WgmmaWork<kShape>& work, int n) {
     float rescale[2];
     if constexpr (!kShape.overlap) FinishOutput(t);
     const auto before = tile_scales_;
@@ -327,7 +333,7 @@ class WgmmaConsumer {
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
     if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(before.k, tile_scales_.k));
-    const bool rises = t.softmax.Update(t.scores, ScaleLog2(), rescale);
+    const bool rises = t.softmax.Update(t.scores, ScoreScale(), rescale);
     if constexpr (kShape.overlap) {
       ptx::WgmmaWait<0>();
       PinOutput(t);
@@ -362,7 +368,7 @@ class WgmmaConsumer {
   }
 
   // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.
-  __device__ WgmmaScales ScalesOf(const WgmmaWork& work) const {
+  __device__ WgmmaScales ScalesOf(const WgmmaWork<kShape>& work) const {
     if constexpr (kShape.fp8) {
       const int kv_head = work.head / p_.group_size * (kShape.block_scale ? p_.scale_stride : 1);
       return {p_.softmax_scale * __ldg(p_.q_scales + work.head) * __ldg(p_.k_scales + kv_head),
@@ -372,24 +378,24 @@ class WgmmaConsumer {
     }
   }
   // Of tile n of keys, in parts of its head's.
-  __device__ TileScales ScalesOfTile(const WgmmaWork& work, int n) const {
+  __device__ TileScales ScalesOfTile(const WgmmaWork<kShape>& work, int n) const {
     const int at = work.head / p_.group_size * p_.scale_stride + 1 + n;
     return {__ldg(p_.k_scales + at), __ldg(p_.v_scales + at)};
   }
-  __device__ float ScaleLog2() const {
+  __device__ float ScoreScale() const {
     if constexpr (kShape.block_scale) {
-      return scale_log2_ * tile_scales_.k;
+      return score_scale_ * tile_scales_.k;
     } else {
-      return scale_log2_;
+      return score_scale_;
     }
   }
 
-  __device__ void RunTile(const WgmmaWork& work) {
+  __device__ void RunTile(const WgmmaWork<kShape>& work) {
     Tile t;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
     WgmmaScales scales = ScalesOf(work);
-    if constexpr (kShape.fp8) scale_log2_ = scales.score * kLog2E;
+    if constexpr (kShape.fp8) score_scale_ = Exp::Scale(scales.score);
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
     if constexpr (kShape.block_scale) {
@@ -400,8 +406,8 @@ class WgmmaConsumer {
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
 
-  // K/V tiles `first` down to 0.
-  __device__ void RunKeys(Tile& t, const WgmmaWork& work, int first) {
+  // K/V tiles `first` down to the CTA's first.
+  __device__ void RunKeys(Tile& t, const WgmmaWork<kShape>& work, int first) {
     float rescale[2];
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
@@ -413,7 +419,7 @@ class WgmmaConsumer {
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
-    t.softmax.Update(t.scores, ScaleLog2(), rescale);
+    t.softmax.Update(t.scores, ScoreScale(), rescale);
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
@@ -421,14 +427,13 @@ class WgmmaConsumer {
 
     int n = first - 1;
     // Below this tile every row of the CTA sees every key.
-    const int whole = kShape.mask_all ? 0
-                                      : max(WgmmaWork::VisibleKeys<kShape>(p_, work.first_row), 0) /
-                                            kShape.tile_n;
+    int whole = kShape.mask_all ? 0 : max(work.VisibleKeys(p_, work.first_row), 0) / kShape.tile_n;
+    if constexpr (kShape.split_kv) whole = max(whole, work.split_begin);
 #pragma unroll 1
     for (; n >= whole; --n) Step<true>(t, work, n);
     if constexpr (!kShape.mask_all) {
 #pragma unroll 1
-      for (; n >= 0; --n) Step<false>(t, work, n);
+      for (; n >= (kShape.split_kv ? work.split_begin : 0); --n) Step<false>(t, work, n);
     }
     // The last product that reads Q is done.
     if constexpr (!StoresThroughQ(kShape)) Release(barriers_.QEmpty());
@@ -443,7 +448,7 @@ class WgmmaConsumer {
   const int thread_;
   WgmmaEpilogue<kShape> epilogue_;
   std::conditional_t<kShape.inline_loads, WgmmaInlineLoader<kShape>, WgmmaNoLoader> loader_;
-  float scale_log2_;  // log2(e) times what multiplies scores
+  float score_scale_;  // Exp::Scale of what multiplies scores
   // With a scale per tile of keys: of the tile whose scores came last, in parts of the head's.
   // Else nothing at all: a member that nobody reads has changed ptxas's choice of registers.
   [[no_unique_address]] std::conditional_t<kShape.block_scale, TileScales, NoTileScales>
@@ -492,6 +497,12 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
     barriers.Init();
   }
   SyncCluster<kShape>();
+  if constexpr (kShape.dependent_launch) {
+    // Nothing that another kernel wrote was read before; what this one writes, the next one's
+    // CTAs, which may start from now on, wait for.
+    ptx::AwaitPriorKernel();
+    ptx::LaunchDependents();
+  }
   if constexpr (kShape.inline_loads) {
     WgmmaConsumer<kShape>(p, smem, barriers, warpgroup).Run();
   } else if (warpgroup == 0) {

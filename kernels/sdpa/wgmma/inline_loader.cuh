@@ -25,7 +25,7 @@ class WgmmaInlineLoader {
  public:
   using Barriers = WgmmaBarriers<kShape>;
 
-  __device__ WgmmaInlineLoader(const WgmmaParams& p, uint32_t smem, Barriers barriers)
+  __device__ WgmmaInlineLoader(const WgmmaParamsOf<kShape>& p, uint32_t smem, Barriers barriers)
       : p_(p), smem_(smem), barriers_(barriers), keys_(p, barriers), values_(p, barriers) {}
 
   // One thread, in this order: Start() once; LoadQueries() before each tile of queries that sees a
@@ -39,7 +39,7 @@ class WgmmaInlineLoader {
     }
   }
   //   phase: of Q's full barrier, in which this Q will arrive
-  __device__ void LoadQueries(const WgmmaWork& work, uint32_t phase) {
+  __device__ void LoadQueries(const WgmmaWork<kShape>& work, uint32_t phase) {
     LoadQ<kShape>(p_, smem_, barriers_, work, phase ^ 1);
   }
   //   at: the tile's place, which is the next one's
@@ -54,11 +54,11 @@ class WgmmaInlineLoader {
 
  private:
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
-  static_assert(!kShape.dynamic_schedule && kShape.cluster == 1 && !kShape.fp8);
+  static_assert(!kShape.dynamic_schedule && kShape.cluster == 1 && !kShape.fp8 && !kShape.split_kv);
 
   // The K or V tiles of all of the CTA's query tiles, one after another.
   struct Cursor {
-    __device__ Cursor(const WgmmaParams& p, Barriers barriers) : queue(p, barriers) {}
+    __device__ Cursor(const WgmmaParamsOf<kShape>& p, Barriers barriers) : queue(p, barriers) {}
     TileQueue<kShape> queue;
     int head = 0;
     int n = -1;  // the next tile of keys; -1: in the next tile of queries
@@ -69,8 +69,8 @@ class WgmmaInlineLoader {
     while (at.n < 0) {
       const int tile = at.queue.template Next<true>();
       if (tile < 0) return;
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
-      at.head = work.head / p_.group_size;
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      at.head = work.KvHead(p_);
       at.n = work.kv_tiles - 1;
     }
     ptx::MbarrierWait(empty, phase);
@@ -79,7 +79,7 @@ class WgmmaInlineLoader {
     --at.n;
   }
 
-  const WgmmaParams& p_;
+  const WgmmaParamsOf<kShape>& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   Cursor keys_;

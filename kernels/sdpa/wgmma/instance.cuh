@@ -9,29 +9,59 @@
 #include "kernels/sdpa/wgmma/forward.cuh"
 #include "kernels/sdpa/wgmma/tensor_maps.h"
 
-// As in kernels/sdpa/instance.cuh. The counter of the dynamic schedule belongs to the
-// instance: two launches of one instance must not overlap on a device.
-#define WARPLEDGER_INSTANCE(symbol, ...)                                                           \
-  static constexpr Config symbol##_config = __VA_ARGS__;                                           \
-  static_assert(symbol##_config.mask != Mask::kAtRunTime);                                         \
-  static __device__ int symbol##_next_tile;                                                        \
-  __global__ void __launch_bounds__(Threads(symbol##_config), 1)                                   \
-      symbol(const __grid_constant__ WgmmaParamsOf<ShapeOf(symbol##_config)> params) {             \
-    WgmmaForward<ShapeOf(symbol##_config)>(params);                                                \
-  }                                                                                                \
-  static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned,                       \
-                                     cudaStream_t stream) {                                        \
-    WgmmaParamsOf<ShapeOf(symbol##_config)> params;                                                \
-    unsigned ctas = 0;                                                                             \
-    cudaError_t error = PrepareWgmmaLaunch(forward, ShapeOf(symbol##_config), &params, &ctas);     \
-    if (error != cudaSuccess) return error;                                                        \
-    error = PrepareRest(forward, ShapeOf(symbol##_config), &params);                               \
-    if (error != cudaSuccess) return error;                                                        \
-    error = cudaGetSymbolAddress(reinterpret_cast<void**>(&params.next_tile), symbol##_next_tile); \
-    if (error != cudaSuccess) return error;                                                        \
-    return LaunchWgmma(reinterpret_cast<const void*>(&symbol), ShapeOf(symbol##_config), ctas,     \
-                       &params, stream);                                                           \
-  }                                                                                                \
+namespace warpledger::sdpa {
+
+// An instance's own global memory: what outlives a CTA. Counters are 0 between launches.
+template <WgmmaShape kShape>
+struct WgmmaWorkspace {
+  int next_tile;
+
+  // From a pointer to device memory; nothing is read.
+  void AddTo(WgmmaParams* params) { params->next_tile = &next_tile; }
+};
+
+template <WgmmaShape kShape>
+requires(kShape.split_kv) struct WgmmaWorkspace<kShape> {
+  static constexpr int kRows = kMaxWgmmaPartials * TileM(kShape);
+
+  float4 partial_out[kRows * kShape.head_dim / 4];
+  float2 partial_stats[kRows];
+  int arrivals[kMaxWgmmaPartials];
+
+  void AddTo(WgmmaDecodeParams* params) {
+    params->partial_out = partial_out;
+    params->partial_stats = partial_stats;
+    params->arrivals = arrivals;
+  }
+};
+
+}  // namespace warpledger::sdpa
+
+// As in kernels/sdpa/instance.cuh. The workspace belongs to the instance: two launches of one
+// instance that uses it must not overlap on a device.
+#define WARPLEDGER_INSTANCE(symbol, ...)                                                       \
+  static constexpr Config symbol##_config = __VA_ARGS__;                                       \
+  static_assert(symbol##_config.mask != Mask::kAtRunTime);                                     \
+  static __device__ WgmmaWorkspace<ShapeOf(symbol##_config)> symbol##_workspace;               \
+  __global__ void __launch_bounds__(Threads(symbol##_config), 1)                               \
+      symbol(const __grid_constant__ WgmmaParamsOf<ShapeOf(symbol##_config)> params) {         \
+    WgmmaForward<ShapeOf(symbol##_config)>(params);                                            \
+  }                                                                                            \
+  static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned,                   \
+                                     cudaStream_t stream) {                                    \
+    WgmmaParamsOf<ShapeOf(symbol##_config)> params;                                            \
+    unsigned ctas = 0;                                                                         \
+    cudaError_t error = PrepareWgmmaLaunch(forward, ShapeOf(symbol##_config), &params, &ctas); \
+    if (error != cudaSuccess) return error;                                                    \
+    error = PrepareRest(forward, ShapeOf(symbol##_config), &params, &ctas);                    \
+    if (error != cudaSuccess) return error;                                                    \
+    WgmmaWorkspace<ShapeOf(symbol##_config)>* workspace = nullptr;                             \
+    error = cudaGetSymbolAddress(reinterpret_cast<void**>(&workspace), symbol##_workspace);    \
+    if (error != cudaSuccess) return error;                                                    \
+    workspace->AddTo(&params);                                                                 \
+    return LaunchWgmma(reinterpret_cast<const void*>(&symbol), ShapeOf(symbol##_config), ctas, \
+                       &params, stream);                                                       \
+  }                                                                                            \
   WARPLEDGER_DESCRIBE_INSTANCE(symbol)
 
 #endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_INSTANCE_CUH_

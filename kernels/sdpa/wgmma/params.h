@@ -4,6 +4,7 @@
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_
 
 #include <cuda.h>
+#include <vector_types.h>
 
 #include <type_traits>
 
@@ -20,7 +21,7 @@ struct WgmmaParams {
   CUtensorMap v;
   void* o = nullptr;     // (batch, heads_q, seq_q, head_dim) fp16 or bf16
   float* lse = nullptr;  // (batch, heads_q, seq_q) fp32, or null
-  int heads_q = 1;       // query heads over the whole batch
+  int heads = 1;         // of tiles, over the whole batch: query heads, or K/V heads when packed
   int group_size = 1;    // query heads that share a K/V head
   int seq_q = 1;
   int seq_kv = 1;
@@ -51,11 +52,28 @@ struct WgmmaCopyParams : WgmmaParams {
   const void* v_rows = nullptr;
 };
 
+// Most CTAs of one launch that leave parts of outputs: one on each SM and to spare. The parts
+// lie in the instance's own static memory, so that a launch allocates nothing and can be
+// captured into a graph.
+inline constexpr int kMaxWgmmaPartials = 160;
+inline constexpr int kMaxWgmmaSplits = 64;
+
+// Where a tile holds rows of several heads, or several CTAs share its keys.
+struct WgmmaDecodeParams : WgmmaParams {
+  int positions = 1;                // of each of its heads, that a tile of queries holds
+  int splits = 1;                   // CTAs that share a tile's keys
+  float4* partial_out = nullptr;    // (tiles, splits, tile_m, head_dim) fp32, not yet divided
+  float2* partial_stats = nullptr;  // (tiles, splits, tile_m): maximum of raw scores, sum
+  int* arrivals = nullptr;          // (tiles): parts done; 0 before and after a launch
+};
+
 template <WgmmaShape kShape>
 using WgmmaParamsOf = std::conditional_t<
     kShape.fp8, WgmmaFp8Params,
     std::conditional_t<kShape.tma_store, WgmmaStoreParams,
-                       std::conditional_t<kShape.cp_async, WgmmaCopyParams, WgmmaParams>>>;
+                       std::conditional_t<kShape.cp_async, WgmmaCopyParams,
+                                          std::conditional_t<kShape.pack_heads || kShape.split_kv,
+                                                             WgmmaDecodeParams, WgmmaParams>>>>;
 
 }  // namespace warpledger::sdpa
 

@@ -21,7 +21,7 @@ class WgmmaProducer {
  public:
   using Barriers = WgmmaBarriers<kShape>;
 
-  __device__ WgmmaProducer(const WgmmaParams& p, uint32_t smem, Barriers barriers)
+  __device__ WgmmaProducer(const WgmmaParamsOf<kShape>& p, uint32_t smem, Barriers barriers)
       : p_(p), smem_(smem), barriers_(barriers) {}
 
   // One thread.
@@ -29,18 +29,22 @@ class WgmmaProducer {
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      if constexpr (kShape.split_kv) {
+        if (!work.HasKeys()) break;
+      }
       if (kShape.causal && work.kv_tiles == 0) {
         queue.FetchAhead();
         continue;
       }
-      const int kv_head = work.head / p_.group_size;
+      const int kv_head = work.KvHead(p_);
+      const int first = kShape.split_kv ? work.split_begin : 0;
       // K first: its slot is free before Q's buffer is.
       LoadK(work.kv_tiles - 1, kv_head);
       q_phase ^= 1;
       LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
-      for (int n = work.kv_tiles - 1; n >= 0; --n) {
-        if (n > 0) {
+      for (int n = work.kv_tiles - 1; n >= first; --n) {
+        if (n > first) {
           LoadK(n - 1, kv_head);
         } else {
           queue.FetchAhead();
@@ -91,7 +95,7 @@ class WgmmaProducer {
     v_.Advance();
   }
 
-  const WgmmaParams& p_;
+  const WgmmaParamsOf<kShape>& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   RingCursor<kShape.stages> k_;

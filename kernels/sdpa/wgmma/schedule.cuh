@@ -3,6 +3,8 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_
 
+#include <cstdint>
+
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
@@ -13,16 +15,66 @@ namespace warpledger::sdpa {
 // One tile_m block of queries of one head. The CTAs of a cluster have neighbouring blocks
 // and walk over the same K/V tiles, as many as the last of them needs: for the others the
 // first may be masked as a whole, and a block may lie past the last row.
+//
+// With packed heads a block holds `positions` of the sequence of all query heads that share a
+// K/V head: row r is of position r / group_size and of the head r % group_size of the group.
+// With split keys a CTA has those tiles of them from split_begin on.
+template <WgmmaShape kShape>
 struct WgmmaWork {
-  int head;       // over batch and query heads
-  int first_row;  // of Q
-  int kv_tiles;   // tiles that hold a key which some row sees
+  using Params = WgmmaParamsOf<kShape>;
 
-  // Row `row` of Q sees keys [0, VisibleKeys); the causal mask is aligned to the
+  int head;         // over batch and query heads, or K/V heads where packed
+  int first_row;    // of Q: a position
+  int kv_tiles;     // tiles that hold a key which some row sees, up to the CTA's last
+  int split_begin;  // with split keys, the CTA's first of them
+
+  // Position `row` of Q sees keys [0, VisibleKeys); the causal mask is aligned to the
   // bottom right.
-  template <WgmmaShape kShape>
-  __device__ static int VisibleKeys(const WgmmaParams& p, int row) {
+  __device__ static int VisibleKeys(const Params& p, int row) {
     return kShape.causal ? min(row + p.seq_kv - p.seq_q + 1, p.seq_kv) : p.seq_kv;
+  }
+
+  // With split keys there may be fewer tiles than CTAs to share them.
+  __device__ bool HasKeys() const { return split_begin < kv_tiles; }
+
+  __device__ int KvHead(const Params& p) const {
+    return kShape.pack_heads ? head : head / p.group_size;
+  }
+
+  // What stands for row `in_block` + `step` of the block in the functions below: its position
+  // where nothing is packed, so that their arithmetic is what it would be without them.
+  __device__ int Row(int in_block, int step = 0) const {
+    if constexpr (kShape.pack_heads) return in_block + step;
+    return first_row + in_block + step;
+  }
+  // Where heads are packed.
+  __device__ int PackedPosition(const Params& p, int row) const {
+    return first_row + row / p.group_size;
+  }
+  // Whether it lies in Q, and where there, in O and in LSE.
+  __device__ bool IsValid(const Params& p, int row) const {
+    if constexpr (kShape.pack_heads) {
+      return row / p.group_size < min(p.positions, p.seq_q - first_row);
+    } else {
+      return row < p.seq_q;
+    }
+  }
+  __device__ int64_t IndexOf(const Params& p, int row) const {
+    if constexpr (kShape.pack_heads) {
+      const int position = row / p.group_size;
+      const int query_head = head * p.group_size + row - position * p.group_size;
+      return int64_t{query_head} * p.seq_q + first_row + position;
+    } else {
+      return int64_t{head} * p.seq_q + row;
+    }
+  }
+  // The rows of the block that lie in Q are its first ones.
+  __device__ int Rows(const Params& p) const {
+    if constexpr (kShape.pack_heads) {
+      return min(p.positions, p.seq_q - first_row) * p.group_size;
+    } else {
+      return min(TileM(kShape), p.seq_q - first_row);
+    }
   }
 };
 
@@ -36,21 +88,21 @@ __device__ int BlocksPerHead(const WgmmaParams& p) {
 // together, go before the next ones; among them, under the causal mask, the longest
 // first. WgmmaTileOrder names the other orders.
 template <WgmmaShape kShape>
-__device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
-  WgmmaWork w;
+__device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile) {
+  WgmmaWork<kShape> w;
   const int blocks = BlocksPerHead<kShape>(p);
   constexpr bool kBackwards = kShape.tile_order == WgmmaTileOrder::kShortestFirst;
   int block;
   if constexpr (kShape.tile_order == WgmmaTileOrder::kHeadsAbreast) {
-    const int rank = tile / p.heads_q;
+    const int rank = tile / p.heads;
     block = kShape.causal ? blocks - 1 - rank : rank;
-    w.head = tile - rank * p.heads_q;
+    w.head = tile - rank * p.heads;
   } else if constexpr (kShape.causal) {
     const int tiles_per_group = p.heads_in_flight * blocks;
     const int group = tile / tiles_per_group;
     const int in_group = tile - group * tiles_per_group;
     const int first_head = group * p.heads_in_flight;
-    const int heads = min(p.heads_in_flight, p.heads_q - first_head);
+    const int heads = min(p.heads_in_flight, p.heads - first_head);
     const int rank = in_group / heads;
     block = kBackwards ? rank : blocks - 1 - rank;
     w.head = first_head + in_group - rank * heads;
@@ -59,18 +111,31 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
     const int rank = tile - w.head * blocks;
     block = kBackwards ? blocks - 1 - rank : rank;
   }
-  constexpr int kClusterRows = kShape.cluster * TileM(kShape);
-  w.first_row = block * kClusterRows + blockIdx.x % kShape.cluster * TileM(kShape);
-  const int last_row = min((block + 1) * kClusterRows, p.seq_q) - 1;
-  const int keys = max(WgmmaWork::VisibleKeys<kShape>(p, last_row), 0);
+  int last_row;
+  if constexpr (kShape.pack_heads) {
+    w.first_row = block * p.positions;
+    last_row = min((block + 1) * p.positions, p.seq_q) - 1;
+  } else {
+    constexpr int kClusterRows = kShape.cluster * TileM(kShape);
+    w.first_row = block * kClusterRows + blockIdx.x % kShape.cluster * TileM(kShape);
+    last_row = min((block + 1) * kClusterRows, p.seq_q) - 1;
+  }
+  const int keys = max(w.VisibleKeys(p, last_row), 0);
   w.kv_tiles = (keys + kShape.tile_n - 1) / kShape.tile_n;
+  if constexpr (kShape.split_kv) {
+    const int split = static_cast<int>(blockIdx.x) % p.splits;
+    const int tiles = w.kv_tiles;
+    w.split_begin = split * tiles / p.splits;
+    w.kv_tiles = (split + 1) * tiles / p.splits;
+  }
   return w;
 }
 
 // The tiles that a persistent CTA works on, one after another, as its producer
 // sees them; the consumers follow through the barriers' work slots or by the same
 // arithmetic.
-//   one per CTA: the GPU hands them out, in their order, as CTAs end
+//   one per CTA: the GPU hands them out, in their order, as CTAs end; with split keys
+//            neighbouring CTAs have the same
 //   static:  one tile a round; under the causal mask every other round runs
 //            backwards, for tiles are sorted by length and the first CTA would get
 //            the longest of each
@@ -80,8 +145,8 @@ __device__ WgmmaWork DecodeWork(const WgmmaParams& p, int tile) {
 template <WgmmaShape kShape>
 class TileQueue {
  public:
-  __device__ TileQueue(const WgmmaParams& p, WgmmaBarriers<kShape> barriers)
-      : p_(p), barriers_(barriers), tiles_(BlocksPerHead<kShape>(p) * p.heads_q) {}
+  __device__ TileQueue(const WgmmaParamsOf<kShape>& p, WgmmaBarriers<kShape> barriers)
+      : p_(p), barriers_(barriers), tiles_(BlocksPerHead<kShape>(p) * p.heads) {}
 
   // The producer, once between two calls of Next: asks for the next tile. The answer is
   // not waited for here, so that a round trip to L2 passes beside the wait for a slot of
@@ -94,7 +159,9 @@ class TileQueue {
   // one thread, the consumers from all.
   template <bool kProducer>
   __device__ int Next() {
-    if constexpr (kShape.tile_per_cta) {
+    if constexpr (kShape.split_kv) {
+      return round_++ == 0 ? static_cast<int>(blockIdx.x) / p_.splits : -1;
+    } else if constexpr (kShape.tile_per_cta) {
       return round_++ == 0 ? static_cast<int>(blockIdx.x) : -1;
     } else if constexpr (!kShape.dynamic_schedule) {
       const int clusters = gridDim.x / kShape.cluster;
@@ -132,7 +199,7 @@ class TileQueue {
   }
 
  private:
-  const WgmmaParams& p_;
+  const WgmmaParamsOf<kShape>& p_;
   const WgmmaBarriers<kShape> barriers_;
   const int tiles_;
   int round_ = 0;

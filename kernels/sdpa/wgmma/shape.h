@@ -36,10 +36,13 @@ struct WgmmaShape {
   bool mask_all = false;      // not only tiles that the mask's border crosses
   bool tile_per_cta = false;  // a CTA ends after one tile of queries
   WgmmaTileOrder tile_order = WgmmaTileOrder::kLongestFirst;
-  bool equal_registers = false;  // none are moved from the producer to the consumers
-  bool more_registers = false;   // with two consumers: eight more a thread are moved to them
-  bool inline_loads = false;     // no producer: a consumer asks for tiles
-  bool cp_async = false;         // K and V come by the producers' own copies, 16 bytes each
+  bool equal_registers = false;   // none are moved from the producer to the consumers
+  bool more_registers = false;    // with two consumers: eight more a thread are moved to them
+  bool inline_loads = false;      // no producer: a consumer asks for tiles
+  bool cp_async = false;          // K and V come by the producers' own copies, 16 bytes each
+  bool pack_heads = false;        // a tile holds the query heads that share a K/V head
+  bool split_kv = false;          // CTAs share a tile's keys where tiles are few
+  bool dependent_launch = false;  // the kernel begins beside the end of the one before
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -68,7 +71,8 @@ inline constexpr WgmmaTile kFp8Tile = {2, 128, 3};
 
 // The tile at a level of wgmma_tile. What bounds the stages is shared memory: MakeSmem.
 constexpr WgmmaTile WgmmaTileOf(int level, bool all_consumers, int head_dim) {
-  // One consumer: tiles for problems that don't fill the GPU, whatever the level.
+  // One consumer: tiles for problems that don't fill the GPU.
+  if (!all_consumers && level == 3) return {1, 64, head_dim == 256 ? 2 : 4};
   if (!all_consumers) return {1, head_dim == 256 ? 80 : 128, head_dim == 64 ? 4 : 2};
   switch (level) {
     case 1:  // rows and keys divide powers of two
@@ -113,7 +117,9 @@ constexpr int ConsumerRegisters(const WgmmaShape& s) {
 inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;
 
 // By the level of wgmma_exp.
-inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMethod::kExpMixed};
+inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMethod::kExpMixed,
+                                                 ExpMethod::kExpIntrinsic,
+                                                 ExpMethod::kExpHalfPairs};
 
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;

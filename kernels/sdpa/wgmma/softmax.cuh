@@ -15,19 +15,6 @@
 
 namespace warpledger::sdpa {
 
-__device__ inline float Exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// Two fp32 to one register of fp16, `low` in the lower half.
-__device__ inline uint32_t PackHalves(float low, float high) {
-  uint32_t packed;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-
 // How far, as a power of two, a row's scores may rise above the maximum that its
 // probabilities are taken against before O and the sum are rescaled: probabilities stay
 // below 2^8, far from fp16's largest. The final division makes it exact.
@@ -39,13 +26,15 @@ inline constexpr float kLazyRiseLog2 = 8.0f;
 inline constexpr int kFp8RiseLog2 = 8;
 
 // The running state of two rows, in raw score units.
-//   kMethod: an exponential in log2 units (parts/exp_method.h)
+//   kMethod: the exponential (parts/exp_method.h). Pairs of halves are widened, for the sum, and
+//       packed again when P V in flight has read P's registers: if they stay packed until then,
+//       ptxas runs out of registers for products in flight and serialises them (C7511)
 //   kLazy: the maximum is left where it is until some row of the warp outgrows it
 //   kForFp8: probabilities and sums are 2^kFp8RiseLog2 times as large
 template <ExpMethod kMethod, bool kLazy, bool kForFp8 = false>
 struct RowPairSoftmax {
-  // Half pairs would have to wait for P V in flight, whose operands they become.
-  static_assert(InLog2Units(kMethod) && kMethod != ExpMethod::kExpHalfPairs);
+  static constexpr bool kHalfPairs = kMethod == ExpMethod::kExpHalfPairs;
+  static_assert(!kForFp8 || (InLog2Units(kMethod) && !kHalfPairs), "raised by a power of two");
   static_assert(!(kForFp8 && kLazy), "both raise probabilities, and E4M3 ends at 448");
   using Exp = SoftmaxExp<kMethod>;
 
@@ -57,23 +46,23 @@ struct RowPairSoftmax {
   // Turns `scores`, (64, kCount * 2) of the warpgroup, into probabilities; adds to
   // the sums; sets in `rescale` what the earlier output must be multiplied by. Returns
   // false, the same in all lanes, where those are ones.
-  //   scale_log2: softmax scale times log2(e)
+  //   scale: Exp::Scale of what multiplies scores
   template <int kCount>
-  __device__ bool Update(float (&scores)[kCount], float scale_log2, float (&rescale)[2]) {
+  __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2]) {
     bool rises = !kLazy;
     float row_max[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       row_max[r] = RowMax(scores, r);
       // From -inf too; both -inf compare false.
-      if (kLazy) rises = rises || (row_max[r] - max[r]) * scale_log2 > kLazyRiseLog2;
-      if (!kLazy) Exponentials(scores, scale_log2, r, row_max[r], rescale[r]);
+      if (kLazy) rises = rises || (row_max[r] - max[r]) * scale > kLazyRise;
+      if (!kLazy) Exponentials(scores, scale, r, row_max[r], rescale[r]);
     }
     if constexpr (kLazy) {
       rises = __any_sync(0xffffffffu, rises);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        Exponentials(scores, scale_log2, r, rises ? row_max[r] : max[r], rescale[r]);
+        Exponentials(scores, scale, r, rises ? row_max[r] : max[r], rescale[r]);
       }
     }
     return rises;
@@ -102,6 +91,10 @@ struct RowPairSoftmax {
   }
 
  private:
+  // In units of scaled scores.
+  static constexpr float kLazyRise =
+      InLog2Units(kMethod) ? kLazyRiseLog2 : kLazyRiseLog2 / Exp::kLog2E;
+
   // Of row r, over the quad and the tiles before.
   template <int kCount>
   __device__ float RowMax(const float (&scores)[kCount], int r) const {
@@ -120,13 +113,13 @@ struct RowPairSoftmax {
 
   // Of row r, against new_max, which becomes the row's maximum.
   template <int kCount>
-  __device__ void Exponentials(float (&scores)[kCount], float scale_log2, int r, float new_max,
+  __device__ void Exponentials(float (&scores)[kCount], float scale, int r, float new_max,
                                float& rescale) {
     // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
-    const float subtract = new_max == -INFINITY ? 0.0f : __fmul_rn(new_max, scale_log2);
+    const float subtract = new_max == -INFINITY ? 0.0f : __fmul_rn(new_max, scale);
     // Rounded as `subtract` is, not fused: exactly one where the maximum stays, however many
     // tiles follow. With lazy rescaling O is not multiplied then, but the sum is.
-    rescale = Exp2(__fmul_rn(max[r], scale_log2) - subtract);
+    rescale = Exp::Rescale(__fmul_rn(max[r], scale) - subtract);
     max[r] = new_max;
     const float shift = kForFp8 ? kFp8RiseLog2 - subtract : -subtract;
     float sum_even = sum[r] * rescale;
@@ -135,8 +128,16 @@ struct RowPairSoftmax {
     for (int i = 0; i < kCount; i += 4) {
       float& even = scores[i + 2 * r];
       float& odd = scores[i + 2 * r + 1];
-      even = Exp::Of(fmaf(even, scale_log2, shift), i / 2);
-      odd = Exp::Of(fmaf(odd, scale_log2, shift), i / 2 + 1);
+      if constexpr (kHalfPairs) {
+        const uint32_t pair =
+            Exp2HalfPair(PackHalfPair(fmaf(even, scale, shift), fmaf(odd, scale, shift)));
+        const float2 wide = __half22float2(*reinterpret_cast<const __half2*>(&pair));
+        even = wide.x;
+        odd = wide.y;
+      } else {
+        even = Exp::Of(fmaf(even, scale, shift), i / 2);
+        odd = Exp::Of(fmaf(odd, scale, shift), i / 2 + 1);
+      }
       sum_even += even;
       sum_odd += odd;
     }

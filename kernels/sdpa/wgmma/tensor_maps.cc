@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/sdpa/wgmma/plan.h"
+
 namespace warpledger::sdpa {
 namespace {
 
@@ -27,12 +29,41 @@ CUtensorMapDataType OutputType(const WgmmaShape& shape) {
   return shape.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 }
 
+// Of `rank` dimensions, innermost first; `strides` are in bytes, from the second dimension on.
+cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank,
+                   const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                   CUtensorMap* map) {
+  static const auto encode = FindEncoder();
+  if (encode == nullptr) return cudaErrorNotSupported;
+  const cuuint32_t element_strides[] = {1, 1, 1, 1};
+  const CUresult result =
+      encode(map, type, rank, const_cast<void*>(tensor), sizes, strides, box, element_strides,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+// Of Q where the heads of a group are packed: boxes of `positions` of all of the group's heads,
+// a position's heads side by side.
+cudaError_t EncodePackedQueries(const ForwardParams& forward, const WgmmaShape& shape,
+                                int positions, CUtensorMap* map) {
+  const int group = forward.heads_q / forward.heads_kv;
+  const auto seq = static_cast<cuuint64_t>(forward.seq_q);
+  const auto row_bytes = static_cast<cuuint64_t>(shape.head_dim * ElementBytes(shape));
+  const cuuint64_t sizes[] = {
+      static_cast<cuuint64_t>(shape.head_dim), static_cast<cuuint64_t>(group), seq,
+      static_cast<cuuint64_t>(forward.batch) * static_cast<cuuint64_t>(forward.heads_kv)};
+  const cuuint64_t strides[] = {row_bytes * seq, row_bytes,
+                                row_bytes * seq * static_cast<cuuint64_t>(group)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(SwizzleColumns(shape)),
+                            static_cast<cuuint32_t>(group), static_cast<cuuint32_t>(positions), 1};
+  return Encode(forward.q, OutputType(shape), 4, sizes, strides, box, map);
+}
+
 }  // namespace
 
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
                             CUtensorMap* map, CUtensorMapDataType type) {
-  static const auto encode = FindEncoder();
-  if (encode == nullptr) return cudaErrorNotSupported;
   const int bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
                               static_cast<cuuint64_t>(heads)};
@@ -40,12 +71,7 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
   const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
                             static_cast<cuuint32_t>(rows), 1};
-  const cuuint32_t element_strides[] = {1, 1, 1};
-  const CUresult result =
-      encode(map, type, 3, const_cast<void*>(tensor), sizes, strides, box, element_strides,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+  return Encode(tensor, type, 3, sizes, strides, box, map);
 }
 
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
@@ -53,8 +79,11 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
   const CUtensorMapDataType type = shape.fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : OutputType(shape);
-  cudaError_t error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
-                                      TileM(shape), &params->q, type);
+  const int group = forward.heads_q / forward.heads_kv;
+  const int positions = WgmmaPositions(shape, group);
+  cudaError_t error = shape.pack_heads ? EncodePackedQueries(forward, shape, positions, &params->q)
+                                       : EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q,
+                                                         heads_q, TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
   error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
@@ -66,15 +95,16 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
 
   params->o = forward.o;
   params->lse = forward.lse;
-  params->heads_q = static_cast<int>(heads_q);
-  params->group_size = forward.heads_q / forward.heads_kv;
+  params->heads = static_cast<int>(shape.pack_heads ? heads_kv : heads_q);
+  params->group_size = group;
   params->seq_q = forward.seq_q;
   params->seq_kv = forward.seq_kv;
-  params->query_tiles = forward.query_tiles;
+  params->query_tiles = (forward.seq_q + positions - 1) / positions;
   params->softmax_scale = forward.softmax_scale;
   const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 2 * ElementBytes(shape);
+  const int heads_of_kv = shape.pack_heads ? 1 : group;  // heads of tiles with the same K and V
   params->heads_in_flight = static_cast<int>(
-      std::clamp<int64_t>(kHeadsInFlightBytes / kv_bytes * params->group_size, 1, params->heads_q));
+      std::clamp<int64_t>(kHeadsInFlightBytes / kv_bytes * heads_of_kv, 1, params->heads));
 
   int device = 0;
   int sm_count = 0;
@@ -83,48 +113,75 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
   if (error != cudaSuccess) return error;
   const int64_t clusters =
-      (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads_q;
+      (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads;
   const int64_t at_once = shape.tile_per_cta ? clusters : sm_count / shape.cluster;
   *ctas = static_cast<unsigned>(std::min(clusters, at_once) * shape.cluster);
   return cudaSuccess;
 }
 
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaStoreParams* params) {
-  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads_q,
-                         kRowsPerConsumer, &params->o_map, OutputType(shape));
+                        WgmmaStoreParams* params, unsigned*) {
+  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads, kRowsPerConsumer,
+                         &params->o_map, OutputType(shape));
 }
 
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaFp8Params* params) {
+                        WgmmaFp8Params* params, unsigned* ctas) {
   params->q_scales = forward.q_scales;
   params->k_scales = forward.k_scales;
   params->v_scales = forward.v_scales;
   params->scale_stride = forward.kv_scale_stride;
   if (!shape.tma_store) return cudaSuccess;
-  return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params));
+  return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params), ctas);
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape&, WgmmaCopyParams* params) {
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape&, WgmmaCopyParams* params,
+                        unsigned*) {
   params->k_rows = forward.k;
   params->v_rows = forward.v;
   return cudaSuccess;
 }
 
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaDecodeParams* params, unsigned* ctas) {
+  params->positions = WgmmaPositions(shape, params->group_size);
+  params->splits = 1;
+  if (!shape.split_kv) return cudaSuccess;
+  int device = 0;
+  int sm_count = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  const int tiles = params->query_tiles * params->heads;
+  const int rows =
+      std::min(TileM(shape), forward.seq_q * (shape.pack_heads ? params->group_size : 1));
+  params->splits = WgmmaSplits(shape, tiles, rows, forward.seq_kv, sm_count);
+  *ctas = static_cast<unsigned>(tiles * params->splits);
+  return cudaSuccess;
+}
+
 cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
                         cudaStream_t stream) {
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
+  if (shape.cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
+    attributes[config.numAttrs].val.clusterDim.y = 1;
+    attributes[config.numAttrs].val.clusterDim.z = 1;
+    ++config.numAttrs;
+  }
+  if (shape.dependent_launch) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
+    ++config.numAttrs;
+  }
   config.gridDim = dim3(ctas);
   config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
   config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
   config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = shape.cluster > 1 ? 1 : 0;
+  config.attrs = attributes;
   void* arguments[] = {params};
   return cudaLaunchKernelExC(&config, kernel, arguments);
 }

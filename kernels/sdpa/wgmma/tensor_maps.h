@@ -24,16 +24,19 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
                                WgmmaParams* params, unsigned* ctas);
 
-// What else the kernel takes, O's map, scales, K's and V's rows; call it after PrepareWgmmaLaunch.
-inline cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*) {
+// What else the kernel takes, O's map, scales, K's and V's rows, how keys are shared, but no memory
+// of the instance's; call it after PrepareWgmmaLaunch.
+inline cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*, unsigned*) {
   return cudaSuccess;
 }
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaStoreParams* params);
+                        WgmmaStoreParams* params, unsigned* ctas);
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaFp8Params* params);
+                        WgmmaFp8Params* params, unsigned* ctas);
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaCopyParams* params);
+                        WgmmaCopyParams* params, unsigned* ctas);
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaDecodeParams* params, unsigned* ctas);
 
 // Launches `kernel` over `ctas` CTAs, in clusters where the shape has them.
 //   params: what the kernel takes

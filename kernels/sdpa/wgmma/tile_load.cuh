@@ -30,13 +30,26 @@ __device__ void LoadTile(uint32_t to, const CUtensorMap* map, uint32_t barrier, 
 // A tile of queries, once its place is empty.
 //   phase: the parity of Q's empty barrier to wait for
 template <WgmmaShape kShape>
-__device__ void LoadQ(const WgmmaParams& p, uint32_t smem, const WgmmaBarriers<kShape>& barriers,
-                      const WgmmaWork& work, uint32_t phase) {
+__device__ void LoadQ(const WgmmaParamsOf<kShape>& p, uint32_t smem,
+                      const WgmmaBarriers<kShape>& barriers, const WgmmaWork<kShape>& work,
+                      uint32_t phase) {
   constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   ptx::MbarrierWait(barriers.QEmpty(), phase);
-  ptx::MbarrierArriveExpectBytes(barriers.QFull(), kSmem.q_bytes);
-  LoadTile<kShape>(smem + kSmem.q, &p.q, barriers.QFull(), TileM(kShape), work.first_row,
-                   work.head);
+  if constexpr (kShape.pack_heads) {
+    // Behind a box's rows, where a group does not divide the tile, lies what lay there before:
+    // rows of a product that nobody stores.
+    constexpr int kRowBytes = kShape.head_dim * ElementBytes(kShape);
+    ptx::MbarrierArriveExpectBytes(barriers.QFull(), p.positions * p.group_size * kRowBytes);
+#pragma unroll
+    for (int block = 0; block < kShape.head_dim / SwizzleColumns(kShape); ++block) {
+      ptx::TmaLoad4d(smem + kSmem.q + block * TileM(kShape) * kSwizzleBytes, &p.q, barriers.QFull(),
+                     block * SwizzleColumns(kShape), 0, work.first_row, work.head);
+    }
+  } else {
+    ptx::MbarrierArriveExpectBytes(barriers.QFull(), kSmem.q_bytes);
+    LoadTile<kShape>(smem + kSmem.q, &p.q, barriers.QFull(), TileM(kShape), work.first_row,
+                     work.head);
+  }
 }
 
 }  // namespace warpledger::sdpa

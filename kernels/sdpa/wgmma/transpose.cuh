@@ -23,14 +23,14 @@ class VTransposer {
   using Barriers = WgmmaBarriers<kShape>;
 
   //   warp: below kTransposingWarps, the same in all lanes
-  __device__ VTransposer(const WgmmaParams& p, uint32_t smem, Barriers barriers, int warp)
+  __device__ VTransposer(const WgmmaParamsOf<kShape>& p, uint32_t smem, Barriers barriers, int warp)
       : p_(p), smem_(smem), barriers_(barriers), warp_(warp) {}
 
   // All lanes of the warp.
   __device__ void Run() {
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
-      const WgmmaWork work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
 #pragma unroll 1
       for (int n = work.kv_tiles; n > 0; --n) {
         ptx::MbarrierWait(barriers_.RawFull(slot_.slot), slot_.phase);
@@ -92,7 +92,7 @@ class VTransposer {
     }
   }
 
-  const WgmmaParams& p_;
+  const WgmmaParamsOf<kShape>& p_;
   const uint32_t smem_;  // base of the tiles
   const Barriers barriers_;
   const int warp_;

@@ -120,6 +120,24 @@ TEST(CheckLaunchable, RefusesClustersOfMoreThanEightCtasAndOfGroupedHeads) {
   EXPECT_GE(clusters, 2);
 }
 
+TEST(CheckLaunchable, RefusesGroupsThatNoTileHolds) {
+  int packed = 0;
+  for (const KernelInstance* instance : AllInstances()) {
+    if (!instance->config.wgmma_pack_heads) continue;
+    ++packed;
+    const int rows = TileM(instance->config);
+    Problem problem = ProblemOf(*instance);
+    problem.heads_kv = 1;
+    problem.heads_q = rows;
+    EXPECT_TRUE(CheckLaunchable(instance->config, problem, Gpu(227 * 1024)).ok());
+    problem.heads_q = rows + 1;
+    const absl::Status status = CheckLaunchable(instance->config, problem, Gpu(227 * 1024));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("Try it without wgmma_pack_heads"));
+  }
+  EXPECT_GE(packed, 8);
+}
+
 TEST(CheckLaunchable, NamesTheSharedMemoryThatIsMissing) {
   const KernelInstance& last = *AllInstances().back();
   const absl::Status status =

@@ -289,6 +289,40 @@ TEST(WhyInvalid, LetsMoreRegistersGoToTwoWarpgroupsAlone) {
   EXPECT_TRUE(WhyInvalid(Specialise(config, 64, false)));
 }
 
+TEST(WhyInvalid, GivesOneWarpgroupOfRowsItsOwnTilesAlone) {
+  for (const int level : {1, 2, 3, 4}) {
+    const Config config = {.wgmma = 1, .wgmma_tile = level};
+    const InvalidReason reason = WhyInvalid(config);
+    EXPECT_EQ(static_cast<bool>(reason), level != 3) << level;
+    if (level != 3) {
+      EXPECT_EQ(reason.toggle, "wgmma_tile");
+    }
+  }
+}
+
+TEST(WhyInvalid, SharesKeysAmongCtasOfOneTileEach) {
+  Config config = {.wgmma = 1, .wgmma_split_kv = 1};
+  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_tile_per_cta");
+  config.wgmma_tile_per_cta = 1;
+  EXPECT_FALSE(WhyInvalid(config));
+  config.wgmma_pack_heads = 1;
+  EXPECT_FALSE(WhyInvalid(config));
+  config.tma_store = 1;
+  EXPECT_TRUE(WhyInvalid(config));
+}
+
+TEST(WhyInvalid, LeavesHalfPrecisionExponentialsToFp16) {
+  for (const int method : {1, 2, 3}) {
+    const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_exp = method};
+    EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
+    EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(config, 128, false, Dtype::kBf16))),
+              method == 3);
+    Config fp8 = config;
+    fp8.wgmma_fp8 = 1;
+    EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(fp8, 128, false))), method != 1);
+  }
+}
+
 TEST(WhyInvalid, KeepsTheFamiliesApart) {
   const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
   EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);

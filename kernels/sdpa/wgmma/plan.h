@@ -1,0 +1,37 @@
+// How rows of queries are laid out over tiles of the wgmma family, and keys over CTAs. Host-safe.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PLAN_H_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_PLAN_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+// Positions of the sequence in a tile, each with the rows of all heads of a group where they
+// are packed: 0 if a group has more heads than a tile has rows.
+constexpr int WgmmaPositions(const WgmmaShape& s, int group_size) {
+  return s.pack_heads ? TileM(s) / group_size : TileM(s);
+}
+
+// What the last CTA of a tile reads by itself when it joins the parts: more would take longer
+// than the keys that further CTAs save.
+inline constexpr int64_t kMaxJoinBytes = int64_t{256} << 10;
+
+// CTAs that share the keys of a tile: as many as there are SMs for, one on each, as there are
+// tiles of keys, and as are worth joining.
+//   tiles: of queries, over all heads
+//   rows: of queries in a tile, at the most
+constexpr int WgmmaSplits(const WgmmaShape& s, int tiles, int rows, int seq_kv, int sm_count) {
+  const int kv_tiles = (seq_kv + s.tile_n - 1) / s.tile_n;
+  const auto joined = static_cast<int>(kMaxJoinBytes / (int64_t{rows} * s.head_dim * 4));
+  const int slots = std::min(sm_count, kMaxWgmmaPartials);
+  return std::max(1, std::min({slots / tiles, kMaxWgmmaSplits, kv_tiles, joined}));
+}
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_PLAN_H_

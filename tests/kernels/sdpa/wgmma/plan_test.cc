@@ -1,0 +1,75 @@
+#include "kernels/sdpa/wgmma/plan.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "kernels/sdpa/geometry.h"
+#include "kernels/sdpa/shapes.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+constexpr int kSms = 132;  // of an H200
+
+constexpr WgmmaShape kDecode = {
+    .head_dim = 128, .tile_n = 128, .stages = 2, .pack_heads = true, .split_kv = true};
+
+TEST(WgmmaPositions, AreTheTilesRowsUnlessHeadsArePacked) {
+  WgmmaShape shape = {.consumers = 2};
+  EXPECT_EQ(WgmmaPositions(shape, 4), 128);
+  shape.pack_heads = true;
+  EXPECT_EQ(WgmmaPositions(shape, 1), 128);
+  EXPECT_EQ(WgmmaPositions(shape, 4), 32);
+  EXPECT_EQ(WgmmaPositions(shape, 3), 42) << "two rows stay idle";
+  EXPECT_EQ(WgmmaPositions(shape, 128), 1);
+  EXPECT_EQ(WgmmaPositions(shape, 129), 0) << "a group that no tile holds";
+}
+
+TEST(WgmmaSplits, FillTheGpuOnce) {
+  EXPECT_EQ(WgmmaSplits(kDecode, 8, 4, 8192, kSms), 16);
+  EXPECT_EQ(WgmmaSplits(kDecode, 32, 1, 8192, kSms), 4);
+  EXPECT_EQ(WgmmaSplits(kDecode, 128, 4, 8192, kSms), 1);
+  EXPECT_EQ(WgmmaSplits(kDecode, 5000, 4, 8192, kSms), 1);
+}
+
+TEST(WgmmaSplits, AreNoMoreThanThereAreTilesOfKeys) {
+  EXPECT_EQ(WgmmaSplits(kDecode, 1, 1, 1, kSms), 1);
+  EXPECT_EQ(WgmmaSplits(kDecode, 1, 1, 128 * 5, kSms), 5);
+  EXPECT_EQ(WgmmaSplits(kDecode, 1, 1, 128 * 5 + 1, kSms), 6);
+}
+
+TEST(WgmmaSplits, AreNoMoreThanOneCtaIsToJoin) {
+  // 16 KiB of each part.
+  EXPECT_EQ(WgmmaSplits(kDecode, 1, 32, 8192, kSms), 16);
+  EXPECT_EQ(WgmmaSplits(kDecode, 1, 64, 8192, kSms), 8);
+}
+
+// The parts of all splits have a place, on the largest of GPUs too.
+TEST(WgmmaSplits, NeverLeaveMorePartsThanThereIsRoomFor) {
+  int split = 0;
+  for (const int sms : {1, 78, 132, 148, 1000}) {
+    for (const NamedShape& shape : kShapes) {
+      const Problem& p = shape.problem;
+      for (const bool packed : {false, true}) {
+        WgmmaShape s = kDecode;
+        s.head_dim = p.head_dim;
+        s.pack_heads = packed;
+        const int group = p.heads_q / p.heads_kv;
+        const int positions = WgmmaPositions(s, group);
+        const int heads = p.batch * (packed ? p.heads_kv : p.heads_q);
+        const int tiles = heads * ((p.seq_q + positions - 1) / positions);
+        const int rows = std::min(TileM(s), p.seq_q * (packed ? group : 1));
+        const int splits = WgmmaSplits(s, tiles, rows, p.seq_kv, sms);
+        EXPECT_GE(splits, 1) << shape.name;
+        EXPECT_LE(splits, kMaxWgmmaSplits) << shape.name;
+        if (splits == 1) continue;
+        ++split;
+        EXPECT_LE(splits * tiles, std::min(sms, kMaxWgmmaPartials)) << shape.name;
+      }
+    }
+  }
+  EXPECT_GT(split, 50);
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa
