@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,61 @@ absl::StatusOr<Shard> ParseShard(const std::string& text) {
   return shard;
 }
 
+// The hashes of this build's machine code on this GPU.
+class CodeHere {
+ public:
+  static absl::StatusOr<CodeHere> Load() {
+    CodeHere here;
+    const absl::StatusOr<DeviceFacts> device = QueryDevice();
+    if (!device.ok()) return device.status();
+    here.compute_capability_ = absl::StrCat(device->compute_major, ".", device->compute_minor);
+    absl::StatusOr<ablations::BuiltCode> code = ablations::BuiltCode::Load();
+    if (!code.ok()) return code.status();
+    here.code_ = *std::move(code);
+    return here;
+  }
+  std::string HashOf(const sdpa::KernelInstance& instance) const {
+    return code_.HashOf(sdpa::InstanceName(instance.config), compute_capability_);
+  }
+
+ private:
+  std::string compute_capability_;
+  ablations::BuiltCode code_;
+};
+
+// --known=FILE: machine code that needs no check, a hash a line.
+class KnownCode {
+ public:
+  // From `path`; empty: none is known.
+  static absl::StatusOr<KnownCode> Read(const std::string& path) {
+    KnownCode known;
+    if (path.empty()) return known;
+    std::ifstream file(path);
+    if (!file) return absl::InvalidArgumentError(absl::StrCat("--known=", path, " can't be read"));
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty()) continue;
+      const bool is_hash =
+          line.size() == 64 && line.find_first_not_of("0123456789abcdef") == std::string::npos;
+      if (!is_hash) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--known=", path, ": '", line, "' is no SHA-256, as --out writes it in code_sha256"));
+      }
+      known.hashes_.insert(line);
+    }
+    absl::StatusOr<CodeHere> code = CodeHere::Load();
+    if (!code.ok()) return code.status();
+    known.code_ = *std::move(code);
+    return known;
+  }
+  bool Holds(const sdpa::KernelInstance& instance) const {
+    return !hashes_.empty() && hashes_.contains(code_.HashOf(instance));
+  }
+
+ private:
+  std::set<std::string> hashes_;
+  CodeHere code_;
+};
+
 // A line of JSON per check, written as it ends.
 class CheckLog {
  public:
@@ -54,10 +110,7 @@ class CheckLog {
   static absl::StatusOr<CheckLog> Open(const std::string& path) {
     CheckLog log;
     if (path.empty()) return log;
-    const absl::StatusOr<DeviceFacts> device = QueryDevice();
-    if (!device.ok()) return device.status();
-    log.compute_capability_ = absl::StrCat(device->compute_major, ".", device->compute_minor);
-    absl::StatusOr<ablations::BuiltCode> code = ablations::BuiltCode::Load();
+    absl::StatusOr<CodeHere> code = CodeHere::Load();
     if (!code.ok()) return code.status();
     log.code_ = *std::move(code);
     log.path_ = path;
@@ -74,7 +127,7 @@ class CheckLog {
     const nlohmann::ordered_json line = {
         {"variant", variant.name},
         {"instance", name},
-        {"code_sha256", code_.HashOf(name, compute_capability_)},
+        {"code_sha256", code_.HashOf(instance)},
         {"shape", std::string(shape.name)},
         {"inputs", std::string(inputs)},
         {"seed", seed},
@@ -88,8 +141,7 @@ class CheckLog {
 
  private:
   std::string path_;
-  std::string compute_capability_;
-  ablations::BuiltCode code_;
+  CodeHere code_;
   std::ofstream file_;
 };
 
@@ -109,22 +161,26 @@ struct Plan {
 // Where a variant is not made for a shape's head_dim or dtype, there is nothing to check.
 absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& variants,
                                              const std::vector<sdpa::NamedShape>& shapes,
-                                             const Shard& shard) {
+                                             const KnownCode& known, const Shard& shard) {
   for (const NamedVariant& variant : variants) {
     const auto instance = CompiledInstance(variant, sdpa::Problem{});
     if (!instance.ok() && !absl::IsNotFound(instance.status())) return instance.status();
   }
   std::vector<Plan> plans;
+  int64_t compiled = 0;
   int64_t pairs = 0;
   for (const sdpa::NamedShape& shape : shapes) {
     Plan plan = {.shape = shape, .variants = {}};
     for (const NamedVariant& variant : variants) {
-      if (!CompiledInstance(variant, shape.problem).ok()) continue;
+      const auto instance = CompiledInstance(variant, shape.problem);
+      if (!instance.ok()) continue;
+      ++compiled;
+      if (known.Holds(**instance)) continue;
       if (pairs++ % shard.of == shard.index - 1) plan.variants.push_back(variant);
     }
     if (!plan.variants.empty()) plans.push_back(std::move(plan));
   }
-  if (pairs > 0) return plans;
+  if (compiled > 0) return plans;
   return absl::InvalidArgumentError(
       "none of these variants is compiled for the head_dim and dtype of these shapes");
 }
@@ -175,7 +231,9 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
   if (seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
   const absl::StatusOr<Shard> shard = ParseShard(absl::GetFlag(FLAGS_shard));
   if (!shard.ok()) return shard.status();
-  const absl::StatusOr<std::vector<Plan>> plans = PlanChecks(*variants, *shapes, *shard);
+  const absl::StatusOr<KnownCode> known = KnownCode::Read(absl::GetFlag(FLAGS_known));
+  if (!known.ok()) return known.status();
+  const absl::StatusOr<std::vector<Plan>> plans = PlanChecks(*variants, *shapes, *known, *shard);
   if (!plans.ok()) return plans.status();
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 

@@ -19,6 +19,8 @@ ABSL_FLAG(std::string, plants, "0.5%x4,1%x4,2%x10,5%x3",
           "planted slow-downs, each with the number of its arms in a block");
 ABSL_FLAG(std::string, inputs, "all",
           "input distributions, comma-separated: normal, outliers, large_logits, constant; or all");
+ABSL_FLAG(std::string, known, "",
+          "a file of SHA-256 hashes, one a line: machine code that is left out of the checks");
 ABSL_FLAG(std::string, shard, "1/1",
           "K/N: only the K-th of N parts of the pairs of a variant and a shape, for N processes");
 ABSL_FLAG(int, seeds, 3, "seeds per shape and input distribution");

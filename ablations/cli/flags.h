@@ -18,6 +18,7 @@ ABSL_DECLARE_FLAG(int, aa_pairs);
 ABSL_DECLARE_FLAG(int, groups);
 ABSL_DECLARE_FLAG(std::string, plants);
 ABSL_DECLARE_FLAG(std::string, inputs);
+ABSL_DECLARE_FLAG(std::string, known);
 ABSL_DECLARE_FLAG(std::string, shard);
 ABSL_DECLARE_FLAG(int, seeds);
 ABSL_DECLARE_FLAG(std::string, design);

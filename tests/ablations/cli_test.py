@@ -236,6 +236,12 @@ class WrongUse(CliTest):
         for shard in ("0/4", "5/4", "2", "a/b", "1/0", "1/2/3"):
             self.assertIn(f"--shard={shard}: it is K/N",
                           self.refused(USAGE, "check", f"--shard={shard}"))
+        self.assertIn("can't be read", self.refused(USAGE, "check", "--known=nowhere"))
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as known:
+            known.write("ab12\n")
+            known.flush()
+            self.assertIn("'ab12' is no SHA-256",
+                          self.refused(USAGE, "check", f"--known={known.name}"))
         for flag in ("--processes=0", "--blocks=-1", "--replay_us=0", "--replay_us=nan",
                      "--replay_us=inf", "--silence_limit_s=0", "--max_launches=1"):
             self.assertIn("must be positive", self.refused(USAGE, "run", "--out=o", flag))
