@@ -4,9 +4,10 @@
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, what
-the sanitizers said last, the newest study of data types (of the CPU), the
-comparison of the two newest ladders, a page per technique from all of these
-designs, and, from the newest ladder of all, the generated part of README.md.
+the sanitizers said last with what that builds on, the newest study of data types
+(of the CPU), the comparison of the two newest ladders, a page per technique from
+all of these designs, and, from the newest ladder of all, the generated part of
+README.md.
 These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
@@ -48,6 +49,26 @@ def runs():
 def newest(pattern):
     """{gpu slug: newest folder that holds such a file}; the folders' names end in the time."""
     return {path.parent.parent.name: path.parent for path in sorted(DATA.glob(pattern))}
+
+
+def sanitizers():
+    """{gpu slug: the newest record, and those whose clean runs it left out, and so on}."""
+    found = {}
+    for gpu, last in newest("*/sanitizers-*/sanitizers.json").items():
+        folders, since = {}, {}
+        for path in (DATA / gpu).glob("sanitizers-*/sanitizers.json"):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            folders[record["run_id"]] = path.parent
+            since[path.parent] = record.get("since", [])
+        found[gpu] = [last]
+        for folder in found[gpu]:  # which grows meanwhile
+            for run_id in since[folder]:
+                if run_id not in folders:
+                    raise StepFailed(f"{folder} leaves out what {run_id} found clean, and "
+                                     f"{DATA / gpu} has no such record")
+                if folders[run_id] not in found[gpu]:
+                    found[gpu].append(folders[run_id])
+    return found
 
 
 def profiles():
@@ -137,9 +158,9 @@ def regenerate(program, out, say=lambda line: None):
     for (gpu, place), record in profiles().items():
         into(gpu, "profiles", program, "report", f"--record={record}",
              lambda folder, place=place: f"--out={folder / place}", f"--python={sys.executable}")
-    for gpu, record in newest("*/sanitizers-*/sanitizers.json").items():
+    for gpu, records in sanitizers().items():
         into(gpu, "sanitizers", sys.executable, "-B", ROOT / "tests" / "sanitizers.py", "report",
-             record, "--out", lambda folder: folder)
+             *records, "--out", lambda folder: folder)
     for place, record in newest("*/dtypes-*/dtypes.json").items():
         into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")

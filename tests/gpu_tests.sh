@@ -40,8 +40,9 @@ run() {
 }
 # Times nothing, so that its parts may run side by side.
 readonly kSharded=forward_gpu_test
-shards=${GPU_TEST_SHARDS:-$(($(nproc) / 3))}
-shards=$((shards < 1 ? 1 : shards > 6 ? 6 : shards))
+third=$(($(nproc) / 3))
+shards=${GPU_TEST_SHARDS:-$((third < 1 ? 1 : third > 6 ? 6 : third))}
+[[ $shards =~ ^[1-9][0-9]*$ ]] || { echo "GPU_TEST_SHARDS=$shards: it is a number from 1 on" >&2; exit 2; }
 sharded() { # the exit code is the first failure's
   local program=$1 shard status=0 pids=() logs
   logs=$(mktemp -d)
@@ -84,7 +85,7 @@ started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
 [[ ! -x $program ]] || beside "$kSharded" sharded "$program"
 beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
-for name in isolation_gpu_test calibrate_gpu_test; do
+for name in check_gpu_test isolation_gpu_test calibrate_gpu_test; do
   beside "$name" timeout 300 "$python" -B "$here/ablations/$name.py" "$prefix/bin/warpledger"
 done
 for each in "${started[@]}"; do run "${each%%:*}" shown "${each%%:*}" "${each##*:}"; done

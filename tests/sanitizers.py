@@ -2,15 +2,21 @@
 """Runs compute-sanitizer's tools over every variant, keeps what they said, and makes a page of it.
 
   sanitizers.py run [WARPLEDGER] [--out DIR]   needs a GPU and the CUDA toolkit
-  sanitizers.py report DIR --out FOLDER        FOLDER/sanitizers.md from DIR/sanitizers.json
+  sanitizers.py report DIR… --out FOLDER       FOLDER/sanitizers.md from each DIR/sanitizers.json
 
 A run is `warpledger check` under each tool on each small shape, in many processes at a time, on
 all GPUs that CUDA_VISIBLE_DEVICES leaves. With --out it ends with DIR/sanitizers.json, whose
 content reports/RECORD.md describes; after the same call was stopped, only what is left is run.
+With --since=DIR,… a run leaves out the machine code that one of those records found clean under
+the same tool on the same shape; a page of the new record then takes those records too.
 Copy DIR to reports/data/<gpu>/sanitizers-<time>, then run reports/regenerate.py.
 
-Exit codes of `run`: 0 clean, 1 a tool found something, 2 wrong use, 3 no compute-sanitizer or no
-GPU. Of `report`: 0 done, 2 the record can't be read.
+Before anything else each tool has to find a fault that is planted for it
+(tests/sanitizer_faults.cu).
+
+Exit codes of `run`: 0 clean, 1 a tool found something, 2 wrong use, 3 no compute-sanitizer, one
+that overlooks what is planted, or no GPU. Of `report`: 0 done, 2 a record can't be read, or two
+are of different GPUs or versions.
 """
 
 import argparse
@@ -91,6 +97,33 @@ def find_sanitizer():
     return found, version.group(1) if version else "unknown"
 
 
+def convict(sanitizer, tools, gpu, program):
+    """{tool: what it says of a fault that is planted for it}.
+
+    A tool that overlooks its fault would call everything clean.
+    """
+    if not os.access(program, os.X_OK):
+        raise Refused(3, f"{program}, which plants a fault for each tool, is not here. Build it "
+                         "(./test), or name it with --faults")
+    seen = {}
+    for tool in tools:
+        done = subprocess.run(["timeout", "--kill-after=10", str(LIMIT_S), sanitizer, "--tool",
+                               tool, "--error-exitcode", "9", "--print-limit", "5", program, tool],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, errors="replace",
+                              env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
+        if done.returncode == 0 or not re.search(r"SUMMARY: [1-9]", done.stdout):
+            last = done.stdout.strip().splitlines()[-1:] or ["nothing"]
+            raise Refused(3, f"{tool} does not find the fault that {program} plants for it (exit "
+                             f"code {done.returncode}, {last[0]!r}); that it finds none in a "
+                             "kernel would say nothing")
+        lines = [line.removeprefix("=========").strip() for line in done.stdout.splitlines()
+                 if line.startswith("=========")]
+        said = [line for line in lines if line and not line.startswith("COMPUTE-SANITIZER")]
+        seen[tool] = said[0]
+    return seen
+
+
 def findings(returncode, log):
     """What a tool and the program under it complained of; empty where all is well.
 
@@ -110,8 +143,25 @@ def replace(path, text):
     scratch.replace(path)
 
 
-def examine(work, sanitizer, gpu, piece, options):
-    """One process: a tool on a part of a shape's variants. What it gave goes to work/."""
+def known_code(records, tool, shape, tree):
+    """Hashes of the machine code that one of the records found clean there, under all its names.
+
+    The program leaves code out by its hash alone. An instance of the tree that shares it with
+    another (as one with the null toggle does) and ran in no record would never run: then the
+    code runs again.
+    """
+    clean = {pair for record in records for of in record["runs"]
+             if (of["tool"], of["shape"]) == (tool, shape) and not of["findings"]
+             for pair in of["pairs"]}
+    missed = {code for name, code in tree.items() if (name, code) not in clean}
+    return sorted({code for _, code in clean} - missed - {""})
+
+
+def examine(work, sanitizer, gpu, piece, options, known):
+    """One process: a tool on a part of a shape's variants. What it gave goes to work/.
+
+    `known`: the file of machine code to leave out, or None.
+    """
     tool, shape, part = piece
     stem = work / f"{tool}-{shape}-{part}"
     # A run that was killed may have left a process that still writes to its own.
@@ -121,7 +171,8 @@ def examine(work, sanitizer, gpu, piece, options):
     call = ["timeout", "--kill-after=10", str(LIMIT_S), sanitizer, "--tool", tool,
             "--error-exitcode", "9", "--print-limit", "5", options.program, "check",
             f"--shapes={shape}", f"--variants={options.variants}", "--inputs=normal", "--seeds=1",
-            f"--shard={part}/{options.parts}", f"--out={checks}"]
+            f"--shard={part}/{options.parts}", f"--out={checks}",
+            *([f"--known={known}"] if known else [])]
     done = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, errors="replace",
                           env=os.environ | {"CUDA_VISIBLE_DEVICES": gpu})
@@ -144,16 +195,16 @@ def read_pieces(work, request, pieces):
     path = work / "request.json"
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != request:
         raise Refused(2, f"{work.parent} holds the beginning of another run (other tools, shapes, "
-                         "variants, parts or GPU); name another folder, or delete it")
+                         "variants, parts, GPU or --since); name another folder, or delete it")
     replace(path, json.dumps(request))
-    known = {}
+    clean = {}
     for tool, shape, part in pieces:
         path = work / f"{tool}-{shape}-{part}.json"
         if path.exists():
             result = json.loads(path.read_text(encoding="utf-8"))
             if not result["findings"]:
-                known[tool, shape, part] = result
-    return known
+                clean[tool, shape, part] = result
+    return clean
 
 
 def add_instances(result, instances):
@@ -194,10 +245,42 @@ def dump(record):
 
 
 def read_record(folder):
+    """What is used of a record; its runs have pairs (instance, machine code) for positions."""
     try:
-        return json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        instances = list(record["instances"].items())
+        if any(of["tool"] not in TOOLS for of in record["runs"]):
+            raise ValueError(f"its tools are not all of {', '.join(TOOLS)}")
+        return {"run_id": record["run_id"], "created_utc": record["created_utc"],
+                "gpu": {key: record["gpu"][key]
+                        for key in ("name", "compute_capability", "driver")},
+                "compute_sanitizer": record["compute_sanitizer"],
+                "since": list(record.get("since", [])),
+                "planted": dict(record.get("planted", {})),
+                "instances": instances,
+                "runs": [{"tool": of["tool"], "shape": of["shape"], "findings": of["findings"],
+                          "pairs": [instances[i] for i in of["instances"]]}
+                         for of in record["runs"]]}
+    except KeyError as error:
+        raise Refused(2, f"{folder / RECORD} can't be read: it lacks {error}") from error
+    except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise Refused(2, f"{folder / RECORD} can't be read: {error}") from error
+
+
+def read_records(folders):
+    """Each record once, the newest first."""
+    records = {record["run_id"]: record for record in map(read_record, folders)}
+    return [records[run_id] for run_id in sorted(records, reverse=True)]
+
+
+def refuse_mixture(records, gpu, sanitizer_version, whose):
+    """A page names one GPU and one compute-sanitizer. Their driver may differ."""
+    for record in records:
+        theirs = record["gpu"]["name"], record["compute_sanitizer"]
+        if theirs != (gpu["name"], sanitizer_version):
+            raise Refused(2, f"{record['run_id']} is of an {theirs[0]} under compute-sanitizer "
+                             f"{theirs[1]}, and {whose} of an {gpu['name']} under "
+                             f"{sanitizer_version}: one page can't speak of both")
 
 
 def choose(given, known, what):
@@ -244,6 +327,9 @@ def run(options):
     facts = {"schema_version": 1, "run_id": now.strftime("sanitizers-%Y%m%dT%H%M%SZ"),
              "created_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "gpu": gpus[0][1],
              "compute_sanitizer": version, "variants": options.variants}
+    earlier = read_records(options.since)
+    refuse_mixture(earlier, facts["gpu"], version, "this run")
+    facts["since"] = sorted(record["run_id"] for record in earlier)
     temporary = None
     if options.out:
         if (options.out / RECORD).exists():
@@ -262,7 +348,8 @@ def run(options):
     pieces = [(tool, shape, part) for tool in order for shape in shapes
               for part in range(1, options.parts + 1)]
     request = {"tools": tools, "shapes": shapes, "variants": options.variants,
-               "parts": options.parts, "gpu": facts["gpu"], "compute_sanitizer": version}
+               "parts": options.parts, "gpu": facts["gpu"], "compute_sanitizer": version,
+               "since": facts["since"]}
     results = read_pieces(work, request, pieces)
     left = [piece for piece in pieces if piece not in results]
     instances = {}
@@ -270,16 +357,45 @@ def run(options):
         add_instances(result, instances)
     if results:
         print(f"{len(results)} of {len(pieces)} processes were clean already")
-    for piece, result in on_all_gpus(
-            left, gpus, options.jobs,
-            lambda piece, gpu: examine(work, sanitizer, gpu, piece, options)):
-        add_instances(result, instances)
-        results[piece] = result
-        said = "FOUND" if result["findings"] else "clean"
-        print(f"{len(results)}/{len(pieces)} {piece[0]} on {piece[1]}, part {piece[2]}: {said}, "
-              f"{len(result['instances'])} instances, {result['seconds']:.0f} s", flush=True)
-        for line in result["findings"]:
-            print(f"    {line}", flush=True)
+
+    faults = options.faults or (pathlib.Path(options.program).resolve().parents[1] / "share"
+                                / "warpledger" / "sanitizer_faults")
+    facts["planted"] = convict(sanitizer, tools, gpus[0][0], faults)
+    print(f"each of {', '.join(tools)} finds the fault that is planted for it", flush=True)
+
+    known = {}
+    tree = instances_of_tree(facts["gpu"]["compute_capability"])
+    for tool, shape in dict.fromkeys(piece[:2] for piece in left):
+        if hashes := known_code(earlier, tool, shape, tree):
+            known[tool, shape] = work / f"known-{tool}-{shape}.txt"
+            replace(known[tool, shape], "".join(f"{code}\n" for code in hashes))
+
+    def is_scout(piece):
+        return piece[2] == 1 and piece[:2] in known
+
+    def has_nothing(piece):
+        """The program fills the parts from the first: where that is empty, all are."""
+        first = results.get((*piece[:2], 1))
+        return (piece[:2] in known and first is not None
+                and not first["instances"] and not first["findings"])
+
+    # Most of a process is the start of the program under the tool, also where nothing is left
+    # to check. So the first parts go first where something is known.
+    for scouts in (True, False):
+        now_due = [piece for piece in left
+                   if is_scout(piece) == scouts and not has_nothing(piece)]
+        for piece, result in on_all_gpus(
+                now_due, gpus, options.jobs,
+                lambda piece, gpu: examine(work, sanitizer, gpu, piece, options,
+                                           known.get(piece[:2]))):
+            add_instances(result, instances)
+            results[piece] = result
+            said = "FOUND" if result["findings"] else "clean"
+            print(f"{len(results)}/{len(pieces)} {piece[0]} on {piece[1]}, part {piece[2]}: "
+                  f"{said}, {len(result['instances'])} instances, {result['seconds']:.0f} s",
+                  flush=True)
+            for line in result["findings"]:
+                print(f"    {line}", flush=True)
 
     record = whole_record(facts, tools, shapes, instances, results)
     if options.out:
@@ -289,7 +405,7 @@ def run(options):
     if temporary:
         temporary.cleanup()
     found = sum(bool(result["findings"]) for result in results.values())
-    print(f"{len(record['instances'])} instances, {len(pieces)} processes: "
+    print(f"{len(record['instances'])} instances, {len(results)} processes: "
           + (f"{found} found something" if found else "clean: " + ", ".join(tools)))
     return 1 if found else 0
 
@@ -297,15 +413,14 @@ def run(options):
 # --- Reporting ---------------------------------------------------------------
 
 
-def coverage(record, tree):
+def coverage(records, tree):
     """Of each instance of the tree, the tools that ran clean on this very machine code."""
-    names = list(record["instances"])
     clean = collections.defaultdict(set)
-    for of in record["runs"]:
-        for i in () if of["findings"] else of["instances"]:
-            clean[names[i]].add(of["tool"])
-    return {name: clean[name] if record["instances"].get(name) == code else set()
-            for name, code in tree.items()}
+    for record in records:
+        for of in record["runs"]:
+            for pair in () if of["findings"] else of["pairs"]:
+                clean[pair].add(of["tool"])
+    return {name: clean[name, code] for name, code in tree.items()}
 
 
 def instances_of_tree(compute_capability):
@@ -320,49 +435,89 @@ def code_list(names):
     return "".join(f"- `{name}`\n" for name in names)
 
 
-def page_of(record, tree):
-    tools = sorted({run["tool"] for run in record["runs"]}, key=TOOLS.index)
-    shapes = list(dict.fromkeys(run["shape"] for run in record["runs"]))
-    covered = coverage(record, tree)
-    lacking = {name: [tool for tool in TOOLS if tool not in clean]
-               for name, clean in covered.items() if len(clean) < len(TOOLS)}
-    found = [run for run in record["runs"] if run["findings"]]
+def count_checks(record):
+    return sum(len(of["pairs"]) for of in record["runs"])
+
+
+def line_of_run(record):
     gpu = record["gpu"]
-    names = list(record["instances"])
-    checks = sum(len(run["instances"]) for run in record["runs"])
+    earlier = " and ".join(f"`{run_id}`" for run_id in record["since"])
+    return (f"- `{record['run_id']}` ({record['created_utc']}): {gpu['name']}, driver "
+            f"{gpu['driver']}, compute-sanitizer {record['compute_sanitizer']}, "
+            f"{count_checks(record)} checks, "
+            + (f"without what {earlier} had found clean\n" if earlier else "nothing left out\n"))
+
+
+def line_of_plants(record):
+    return (f"\nBefore `{record['run_id']}` each tool had to find a fault that was planted for it: "
+            + "; ".join(f"{tool}, \"{said}\"" for tool, said in record["planted"].items())
+            + ".\n")
+
+
+def reach_of(shapes):
+    """What these shapes can't show, having few tiles."""
+    many = [f"`{shape}`" for shape in shapes if shape.startswith("many_heads")]
+    if many:
+        return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, "
+                f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
+                "again what the first of them used, and its rings of several stages turn over. "
+                "At the decoding shapes, where keys are many, rings turn over too.\n")
+    return ("Small shapes have few tiles. None of the default ones has more than an H200 "
+            "has SMs, so that a persistent kernel's second tile, and what it then "
+            "uses again, ran under no tool; and rings of several stages turn over at the "
+            "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
+            "the correctness tests in part.\n")
+
+
+def page_of(records, tree):
+    """The page of all the records together; the newest is the first of them."""
+    runs = [(record, of) for record in records for of in record["runs"]]
+    tools = sorted({of["tool"] for _, of in runs}, key=TOOLS.index)
+    shapes = list(dict.fromkeys(of["shape"] for _, of in runs))
+    ran = collections.defaultdict(set)  # {(tool, shape): pairs of an instance and its code}
+    for _, of in runs:
+        ran[of["tool"], of["shape"]].update(of["pairs"])
+    found = [(record, of) for record, of in runs if of["findings"]]
+    with_findings = {(of["tool"], of["shape"]) for _, of in found}
+    covered = coverage(records, tree)
+    lacking = [name for name, clean in covered.items() if len(clean) < len(TOOLS)]
+    codes = collections.defaultdict(set)
+    for record in records:
+        for name, code in record["instances"]:
+            codes[name].add(code)
     out = ["# compute-sanitizer on every variant\n\n",
-           f"Run `{record['run_id']}` on an {gpu['name']} (driver {gpu['driver']}), "
-           f"compute-sanitizer {record['compute_sanitizer']}: each instance is launched on each "
-           "shape below that it is compiled for, twice, between guard bands and into poisoned "
-           "memory, and its result is checked against the FP64 reference, all under the tool. "
-           "Record: "
-           f"`{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by `tests/sanitizers.py`.\n\n"]
+           "Each instance is launched on each shape below that it is compiled for, twice, between "
+           "guard bands and into poisoned memory, and its result is checked against the FP64 "
+           "reference, all under the tool. The runs, the newest first:\n\n",
+           *map(line_of_run, records),
+           *map(line_of_plants, (record for record in records if record["planted"])),
+           f"\nEach one's record is its `{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by "
+           "`tests/sanitizers.py`.\n\n"]
     out.append(f"**{len(covered) - len(lacking)} of the {len(covered)} instances that this tree "
                f"compiles for this GPU ran clean under {', '.join(TOOLS[:-1])} and {TOOLS[-1]}, "
                f"with the machine code that they have in this tree; "
-               f"{len(found)} of {len(record['runs'])} pairs of a tool and a shape have "
-               f"findings, in {checks} checks.**\n\n")
+               f"{len(with_findings)} of {len(ran)} pairs of a tool and a shape have "
+               f"findings, in {sum(map(count_checks, records))} checks.**\n\n")
     out.append("An instance is a variant compiled for a head dimension, a mask and a dtype. "
-               "A number below is how many instances ran clean there; bold, how many of a pair "
-               "with findings.\n\n")
+               "A number below is how many instances ran clean there; bold, how many ran of a "
+               "pair with findings. One whose machine code changed between two runs counts for "
+               "each.\n\n")
     out.append("| shape | " + " | ".join(tools) + " |\n|---" + "|--:" * len(tools) + "|\n")
-    by = {(run["tool"], run["shape"]): run for run in record["runs"]}
     for shape in shapes:
         cells = []
         for tool in tools:
-            run_of = by.get((tool, shape))
-            count = "-" if run_of is None else str(len(run_of["instances"]))
-            cells.append(f"**{count}**" if run_of and run_of["findings"] else count)
+            count = str(len(ran[tool, shape])) if (tool, shape) in ran else "-"
+            cells.append(f"**{count}**" if (tool, shape) in with_findings else count)
         out.append(f"| `{shape}` | " + " | ".join(cells) + " |\n")
     if found:
         out.append("\n## Findings\n")
-        for run_of in found:
-            out.append(f"\n{run_of['tool']} on `{run_of['shape']}`:\n\n```\n"
-                       + "\n".join(run_of["findings"]) + "\n```\n")
-    changed = [name for name in lacking if record["instances"].get(name) not in (None, tree[name])]
-    never = [name for name in lacking if name not in record["instances"]]
-    others = [name for name in lacking if name not in changed and name not in never]
-    gone = [name for name in names if name not in tree]
+        for record, of in found:
+            out.append(f"\n{of['tool']} on `{of['shape']}` in `{record['run_id']}`:\n\n```\n"
+                       + "\n".join(of["findings"]) + "\n```\n")
+    never = [name for name in lacking if name not in codes]
+    changed = [name for name in lacking if name in codes and tree[name] not in codes[name]]
+    others = [name for name in lacking if name in codes and tree[name] in codes[name]]
+    gone = sorted(name for name in codes if name not in tree)
     for title, which in (("Never run", never), ("Machine code changed since", changed),
                          ("Not clean under every tool", others),
                          ("Run, and no longer in this tree", gone)):
@@ -376,20 +531,16 @@ def page_of(record, tree):
                "thread, and racecheck says nothing of it (FlashAttention's "
                "AI/RACECHECK_TMA_HAZARD.md found so too): for these stand the repeats of every "
                "check, which must give the same bits, and the correctness tests.\n\n"
-               "Small shapes have few tiles. None of the default ones has more than an H200 "
-               "has SMs, so that a persistent kernel's second tile, and what it then "
-               "uses again, ran under no tool; and rings of several stages turn over at the "
-               "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
-               "the correctness tests in part.\n")
+               + reach_of(shape for shape in shapes if any(ran.get((tool, shape))
+                                                           for tool in tools)))
     return "".join(out)
 
 
 def report(options):
-    record = read_record(options.record)
-    try:
-        page = page_of(record, instances_of_tree(record["gpu"]["compute_capability"]))
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise Refused(2, f"{options.record / RECORD} can't be read: it lacks {error!r}") from error
+    records = read_records(options.records)
+    newest = records[0]
+    refuse_mixture(records, newest["gpu"], newest["compute_sanitizer"], newest["run_id"])
+    page = page_of(records, instances_of_tree(newest["gpu"]["compute_capability"]))
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / PAGE).write_text(page, encoding="utf-8")
     return 0
@@ -410,6 +561,12 @@ def main():
     running.add_argument("program", nargs="?", default=str(ROOT / "build" / "bin" / "warpledger"),
                          metavar="WARPLEDGER", help="the program (default: build/bin/warpledger)")
     running.add_argument("--out", type=pathlib.Path, metavar="DIR", help="where the record goes")
+    running.add_argument("--faults", type=pathlib.Path, metavar="PROGRAM",
+                         help="plants a fault for each tool to find (default: "
+                              "share/warpledger/sanitizer_faults beside WARPLEDGER's folder)")
+    running.add_argument("--since", type=lambda text: list(map(pathlib.Path, text.split(","))),
+                         default=[], metavar="DIR,…",
+                         help="earlier records: leave out what one of them found clean")
     running.add_argument("--tools", metavar="TOOL,…", help=f"some of {', '.join(TOOLS)}")
     running.add_argument("--shapes", metavar="SHAPE,…",
                          help=f"default: those of up to {SMALL} multiply-adds in Q K^T")
@@ -419,8 +576,8 @@ def main():
     running.add_argument("--jobs", type=positive,
                          default=max(1, min(8, (os.cpu_count() or 2) // 2)),
                          help="processes at a time (default: half of the CPU cores, at most 8)")
-    reporting = commands.add_parser("report", help="make the page of a record")
-    reporting.add_argument("record", type=pathlib.Path, metavar="DIR")
+    reporting = commands.add_parser("report", help="make the page of one or more records")
+    reporting.add_argument("records", type=pathlib.Path, nargs="+", metavar="DIR")
     reporting.add_argument("--out", required=True, type=pathlib.Path, metavar="FOLDER")
     options = parser.parse_args()
     try:
