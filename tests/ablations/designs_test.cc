@@ -401,6 +401,10 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
         row.field == &sdpa::Config::wgmma_more_registers) {
       continue;  // HopperLengthsDesign
     }
+    if (row.field == &sdpa::Config::wgmma_pack_heads ||
+        row.field == &sdpa::Config::wgmma_split_kv) {
+      continue;  // HopperDecodeDesign
+    }
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
     const std::string level = LevelName(row, FirstOnLevel(row));
     EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
@@ -489,6 +493,43 @@ TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
     EXPECT_EQ(Differences(Arm(design, base + "+ping_pong=0").config, Arm(design, base).config),
               (std::set<std::string>{"ping_pong"}));
   }
+}
+
+TEST(HopperDecodeDesign, SharesKeysWithAndWithoutPackedHeads) {
+  const Design design = HopperDecodeDesign();
+  const sdpa::Config base = Arm(design, "hopper_decode:base").config;
+  EXPECT_EQ(base.wgmma_tile_per_cta, 1);
+  std::set<std::string> predicted;
+  for (const DesignArm& arm : design.arms) {
+    for (const int head_dim : design.head_dims) {
+      EXPECT_FALSE(sdpa::WhyInvalid(sdpa::Specialise(arm.config, head_dim, true))) << arm.name;
+    }
+    if (arm.role != "step") continue;
+    EXPECT_EQ(Differences(arm.config, Arm(design, arm.base).config),
+              (std::set<std::string>{arm.toggle}))
+        << arm.name;
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (row.id == arm.toggle && IsPredictedBeyondLadder(row, arm.name)) {
+        EXPECT_TRUE(predicted.insert(arm.toggle).second) << arm.toggle << " is predicted twice";
+      }
+    }
+  }
+  EXPECT_EQ(predicted, (std::set<std::string>{"wgmma_pack_heads", "wgmma_split_kv",
+                                              "wgmma_dependent_launch"}));
+  const std::string both = "hopper_decode:base+wgmma_pack_heads+wgmma_split_kv";
+  for (const std::string& arm :
+       {std::string("hopper_decode:base+wgmma_split_kv"), both, both + "+wgmma_tile=3",
+        both + "+wgmma_dependent_launch", both + "+wgmma_tile=3+wgmma_dependent_launch"}) {
+    EXPECT_EQ(Arm(design, arm).config.wgmma_split_kv, 1) << arm;
+  }
+  EXPECT_TRUE(design.infeasible.empty());
+}
+
+TEST(HopperGqaDesign, PacksHeadsOnTheEndOfHopper) {
+  const Design design = HopperGqaDesign();
+  EXPECT_EQ(design.arms.front().config, HopperEverythingOn());
+  EXPECT_EQ(Differences(Arm(design, "hopper_end:wgmma_pack_heads").config, HopperEverythingOn()),
+            (std::set<std::string>{"wgmma_pack_heads"}));
 }
 
 TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {

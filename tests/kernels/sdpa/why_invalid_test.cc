@@ -30,7 +30,9 @@ TEST(WhyInvalid, RefusesBf16InAFamilyThatComputesInFp16Alone) {
 
 TEST(WhyInvalid, RefusesInBf16WhatIsFp16Alone) {
   for (const Bf16Exclusion& rule : kBf16Exclusions) {
-    Config config = {.mma_sync = 1, .mma_v_ldmatrix_trans = 1};
+    const bool of_wgmma = rule.toggle == &Config::wgmma_exp;
+    Config config =
+        of_wgmma ? Config{.wgmma = 1} : Config{.mma_sync = 1, .mma_v_ldmatrix_trans = 1};
     EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false, Dtype::kBf16)));
     config.*rule.toggle = rule.from;
     EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
@@ -164,6 +166,7 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
     if (rule.toggle == &Config::fuse_projection) config = {.mma_sync = 1, .project_mma = 1};
     if (rule.toggle == &Config::mma_bulk_copy) config = {.mma_sync = 1, .mma_cp_async_stages = 2};
+    if (rule.toggle == &Config::wgmma_exp) config = {.wgmma = 1, .consumer_warpgroups = 1};
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
