@@ -15,7 +15,7 @@ SKIPPED = 77
 MISSING = 3  # warpledger's exit code where there is no GPU
 
 PROGRAM = ""
-CHECK = ("check", "--shapes=ragged_1x1", "--variants=kv_tiling,kv_tiling+warp_shuffle",
+CHECK = ("check", "--shapes=ragged_1x1", "--variants=minimal_scalar,ladder:kv_tiling",
          "--inputs=normal", "--seeds=1")
 
 
@@ -38,15 +38,15 @@ class KnownCodeTest(unittest.TestCase):
 
     def test_what_is_known_is_left_out(self):
         both, _ = self.checked("both")
-        self.assertEqual([row["instance"] for row in both],
-                         ["kv_tiling", "kv_tiling+warp_shuffle"])
+        self.assertEqual([row["variant"] for row in both],
+                         ["minimal_scalar", "ladder:kv_tiling"])
         self.assertTrue(all(row["correct"] for row in both))
         hashes = [row["code_sha256"] for row in both]
         self.assertEqual(len(set(hashes)), 2)
         known = self.folder / "known"
         known.write_text(hashes[0] + "\n", encoding="utf-8")
         rest, _ = self.checked("rest", f"--known={known}")
-        self.assertEqual([row["instance"] for row in rest], ["kv_tiling+warp_shuffle"])
+        self.assertEqual([row["variant"] for row in rest], ["ladder:kv_tiling"])
         known.write_text("\n".join(hashes) + "\n", encoding="utf-8")
         none, said = self.checked("none", f"--known={known}")
         self.assertEqual(none, [])
