@@ -20,7 +20,6 @@ are of different GPUs or versions.
 """
 
 import argparse
-import collections
 import concurrent.futures
 import datetime
 import json
@@ -34,18 +33,15 @@ import sys
 import tempfile
 import time
 
+from sanitizer_records import (RECORD, TOOLS, Refused, instances_of_tree, page_of, read_record,
+                               read_records, refuse_mixture)
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RECORD = "sanitizers.json"
 PAGE = "sanitizers.md"
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # Of Q K^T: the ragged shapes have less, and the least of those that are timed for their speed more.
 SMALL = 2**25
 LIMIT_S = 550  # for a process, which takes a few seconds
 SHOWN_LINES = 20
-
-
-class Refused(Exception):
-    """Wrong use, or something is missing; the first argument is the exit code."""
 
 
 # --- Running -----------------------------------------------------------------
@@ -244,45 +240,6 @@ def dump(record):
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def read_record(folder):
-    """What is used of a record; its runs have pairs (instance, machine code) for positions."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        instances = list(record["instances"].items())
-        if any(of["tool"] not in TOOLS for of in record["runs"]):
-            raise ValueError(f"its tools are not all of {', '.join(TOOLS)}")
-        return {"run_id": record["run_id"], "created_utc": record["created_utc"],
-                "gpu": {key: record["gpu"][key]
-                        for key in ("name", "compute_capability", "driver")},
-                "compute_sanitizer": record["compute_sanitizer"],
-                "since": list(record.get("since", [])),
-                "planted": dict(record.get("planted", {})),
-                "instances": instances,
-                "runs": [{"tool": of["tool"], "shape": of["shape"], "findings": of["findings"],
-                          "pairs": [instances[i] for i in of["instances"]]}
-                         for of in record["runs"]]}
-    except KeyError as error:
-        raise Refused(2, f"{folder / RECORD} can't be read: it lacks {error}") from error
-    except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:
-        raise Refused(2, f"{folder / RECORD} can't be read: {error}") from error
-
-
-def read_records(folders):
-    """Each record once, the newest first."""
-    records = {record["run_id"]: record for record in map(read_record, folders)}
-    return [records[run_id] for run_id in sorted(records, reverse=True)]
-
-
-def refuse_mixture(records, gpu, sanitizer_version, whose):
-    """A page names one GPU and one compute-sanitizer. Their driver may differ."""
-    for record in records:
-        theirs = record["gpu"]["name"], record["compute_sanitizer"]
-        if theirs != (gpu["name"], sanitizer_version):
-            raise Refused(2, f"{record['run_id']} is of an {theirs[0]} under compute-sanitizer "
-                             f"{theirs[1]}, and {whose} of an {gpu['name']} under "
-                             f"{sanitizer_version}: one page can't speak of both")
-
-
 def choose(given, known, what):
     if not given:
         return known
@@ -411,130 +368,6 @@ def run(options):
 
 
 # --- Reporting ---------------------------------------------------------------
-
-
-def coverage(records, tree):
-    """Of each instance of the tree, the tools that ran clean on this very machine code."""
-    clean = collections.defaultdict(set)
-    for record in records:
-        for of in record["runs"]:
-            for pair in () if of["findings"] else of["pairs"]:
-                clean[pair].add(of["tool"])
-    return {name: clean[name, code] for name, code in tree.items()}
-
-
-def instances_of_tree(compute_capability):
-    """{instance: hash} of what this tree compiles for such a GPU."""
-    path = ROOT / "kernels" / "sdpa" / "machine_code.json"
-    archs = json.loads(path.read_text(encoding="utf-8"))["archs"]
-    arch = "sm_" + compute_capability.replace(".", "")
-    return archs.get(arch + "a", {}) | archs.get(arch, {})
-
-
-def code_list(names):
-    return "".join(f"- `{name}`\n" for name in names)
-
-
-def count_checks(record):
-    return sum(len(of["pairs"]) for of in record["runs"])
-
-
-def line_of_run(record):
-    gpu = record["gpu"]
-    earlier = " and ".join(f"`{run_id}`" for run_id in record["since"])
-    return (f"- `{record['run_id']}` ({record['created_utc']}): {gpu['name']}, driver "
-            f"{gpu['driver']}, compute-sanitizer {record['compute_sanitizer']}, "
-            f"{count_checks(record)} checks, "
-            + (f"without what {earlier} had found clean\n" if earlier else "nothing left out\n"))
-
-
-def line_of_plants(record):
-    return (f"\nBefore `{record['run_id']}` each tool had to find a fault that was planted for it: "
-            + "; ".join(f"{tool}, \"{said}\"" for tool, said in record["planted"].items())
-            + ".\n")
-
-
-def reach_of(shapes):
-    """What these shapes can't show, having few tiles."""
-    many = [f"`{shape}`" for shape in shapes if shape.startswith("many_heads")]
-    if many:
-        return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, "
-                f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
-                "again what the first of them used, and its rings of several stages turn over. "
-                "At the decoding shapes, where keys are many, rings turn over too.\n")
-    return ("Small shapes have few tiles. None of the default ones has more than an H200 "
-            "has SMs, so that a persistent kernel's second tile, and what it then "
-            "uses again, ran under no tool; and rings of several stages turn over at the "
-            "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
-            "the correctness tests in part. What racecheck says of a third tile: "
-            "[0022](../decisions/0022-hopper-decode.md).\n")
-
-
-def page_of(records, tree):
-    """The page of all the records together; the newest is the first of them."""
-    runs = [(record, of) for record in records for of in record["runs"]]
-    tools = sorted({of["tool"] for _, of in runs}, key=TOOLS.index)
-    shapes = list(dict.fromkeys(of["shape"] for _, of in runs))
-    ran = collections.defaultdict(set)  # {(tool, shape): pairs of an instance and its code}
-    for _, of in runs:
-        ran[of["tool"], of["shape"]].update(of["pairs"])
-    found = [(record, of) for record, of in runs if of["findings"]]
-    with_findings = {(of["tool"], of["shape"]) for _, of in found}
-    covered = coverage(records, tree)
-    lacking = [name for name, clean in covered.items() if len(clean) < len(TOOLS)]
-    codes = collections.defaultdict(set)
-    for record in records:
-        for name, code in record["instances"]:
-            codes[name].add(code)
-    out = ["# compute-sanitizer on every variant\n\n",
-           "Each instance is launched on each shape below that it is compiled for, twice, between "
-           "guard bands and into poisoned memory, and its result is checked against the FP64 "
-           "reference, all under the tool. The runs, the newest first:\n\n",
-           *map(line_of_run, records),
-           *map(line_of_plants, (record for record in records if record["planted"])),
-           f"\nEach one's record is its `{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by "
-           "`tests/sanitizers.py`.\n\n"]
-    out.append(f"**{len(covered) - len(lacking)} of the {len(covered)} instances that this tree "
-               f"compiles for this GPU ran clean under {', '.join(TOOLS[:-1])} and {TOOLS[-1]}, "
-               f"with the machine code that they have in this tree; "
-               f"{len(with_findings)} of {len(ran)} pairs of a tool and a shape have "
-               f"findings, in {sum(map(count_checks, records))} checks.**\n\n")
-    out.append("An instance is a variant compiled for a head dimension, a mask and a dtype. "
-               "A number below is how many instances ran clean there; bold, how many ran of a "
-               "pair with findings. One whose machine code changed between two runs counts for "
-               "each.\n\n")
-    out.append("| shape | " + " | ".join(tools) + " |\n|---" + "|--:" * len(tools) + "|\n")
-    for shape in shapes:
-        cells = []
-        for tool in tools:
-            count = str(len(ran[tool, shape])) if (tool, shape) in ran else "-"
-            cells.append(f"**{count}**" if (tool, shape) in with_findings else count)
-        out.append(f"| `{shape}` | " + " | ".join(cells) + " |\n")
-    if found:
-        out.append("\n## Findings\n")
-        for record, of in found:
-            out.append(f"\n{of['tool']} on `{of['shape']}` in `{record['run_id']}`:\n\n```\n"
-                       + "\n".join(of["findings"]) + "\n```\n")
-    never = [name for name in lacking if name not in codes]
-    changed = [name for name in lacking if name in codes and tree[name] not in codes[name]]
-    others = [name for name in lacking if name in codes and tree[name] in codes[name]]
-    gone = sorted(name for name in codes if name not in tree)
-    for title, which in (("Never run", never), ("Machine code changed since", changed),
-                         ("Not clean under every tool", others),
-                         ("Run, and no longer in this tree", gone)):
-        if which:
-            out.append(f"\n## {title}\n\n{code_list(which)}")
-    out.append("\n## What the tools don't see\n\n"
-               "memcheck sees accesses outside allocations and misaligned ones, initcheck reads of "
-               "global memory that nobody wrote, synccheck barriers that not all threads reach, "
-               "racecheck hazards in shared memory between accesses of threads. What the copy "
-               "engine writes there by a tensor map, and what `wgmma` reads there, belongs to no "
-               "thread, and racecheck says nothing of it (FlashAttention's "
-               "AI/RACECHECK_TMA_HAZARD.md found so too): for these stand the repeats of every "
-               "check, which must give the same bits, and the correctness tests.\n\n"
-               + reach_of(shape for shape in shapes if any(ran.get((tool, shape))
-                                                           for tool in tools)))
-    return "".join(out)
 
 
 def report(options):
