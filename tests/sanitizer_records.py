@@ -107,7 +107,7 @@ def reach_of(shapes):
             "has SMs, so that a persistent kernel's second tile, and what it then "
             "uses again, ran under no tool; and rings of several stages turn over at the "
             "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
-            "the correctness tests in part. What racecheck says of a third tile: "
+            "the correctness tests in part. What racecheck says where they do: "
             "[0022](../decisions/0022-hopper-decode.md).\n")
 
 

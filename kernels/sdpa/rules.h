@@ -60,6 +60,8 @@ inline constexpr Exclusion kExclusions[] = {
      "a bulk copy without a tensor map keeps a row's chunks in order"},
     {&Config::wgmma_exp, 2, &Config::wgmma_fp8, 1, 1,
      "its probabilities are raised by a power of two, in log2 units and beyond fp16's 11 bits"},
+    {&Config::wgmma_lazy_rescale, 1, &Config::wgmma_pack_heads, 1, 1,
+     "rows behind a group that does not divide the tile hold what lay there, and would vote"},
     {&Config::fuse_projection, 1, &Config::mma_tile, 1, kAnyLevel,
      "a CTA projects 64 rows at a time, which its tiles of queries and keys must have"},
     {&Config::fuse_projection, 1, &Config::mma_longest_first, 1, kAnyLevel,

@@ -166,7 +166,9 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
     if (rule.toggle == &Config::xor_swizzle) config.wmma_qk = config.wmma_pv = 0;
     if (rule.toggle == &Config::fuse_projection) config = {.mma_sync = 1, .project_mma = 1};
     if (rule.toggle == &Config::mma_bulk_copy) config = {.mma_sync = 1, .mma_cp_async_stages = 2};
-    if (rule.toggle == &Config::wgmma_exp) config = {.wgmma = 1, .consumer_warpgroups = 1};
+    if (rule.toggle == &Config::wgmma_exp || rule.toggle == &Config::wgmma_lazy_rescale) {
+      config = {.wgmma = 1, .consumer_warpgroups = 1};
+    }
     for (const ToggleRow& row : kToggles) {
       if (row.field == rule.toggle) config.*row.field = std::max(rule.from, row.levels.values[1]);
     }
