@@ -14,6 +14,11 @@
 
 namespace warpledger {
 
+// N(0, 1) of two uniform numbers in [0, 1) by Box and Muller, one of the pair.
+inline double NormalOf(double radius, double angle) {
+  return std::sqrt(-2.0 * std::log1p(-radius)) * std::cos(2.0 * std::numbers::pi * angle);
+}
+
 class SplitMix64 {
  public:
   explicit SplitMix64(uint64_t seed) : state_(seed) {}
@@ -31,10 +36,10 @@ class SplitMix64 {
   // Uniform in [0, n), n > 0. The bias, below n / 2^64, does not matter here.
   uint64_t Below(uint64_t n) { return Next() % n; }
 
-  // N(0, 1) by Box and Muller, one of the pair.
+  // N(0, 1).
   double Normal() {
-    const double radius = std::sqrt(-2.0 * std::log1p(-Uniform()));
-    return radius * std::cos(2.0 * std::numbers::pi * Uniform());
+    const double radius = Uniform();
+    return NormalOf(radius, Uniform());
   }
 
  private:

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/types/span.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/random.h"
+#include "kernels/sdpa/draw_normals.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -20,11 +22,15 @@ std::vector<Bits16> Draw(Dtype dtype, int64_t elements, double outlier_share, do
   const int64_t chunks = (elements + kChunk - 1) / kChunk;
   ParallelFor(chunks, [&](int64_t chunk) {
     SplitMix64 random(chunk == 0 ? seed : MixSeed(seed, static_cast<uint64_t>(chunk)));
-    for (int64_t i = chunk * kChunk; i < std::min((chunk + 1) * kChunk, elements); ++i) {
+    const int64_t begin = chunk * kChunk;
+    const int64_t end = std::min(begin + kChunk, elements);
+    if (outlier_share == 0) {
+      DrawNormals(dtype, scale, random, absl::MakeSpan(&values[begin], end - begin));
+      return;
+    }
+    for (int64_t i = begin; i < end; ++i) {
       double x = random.Normal() * scale;
-      if (outlier_share > 0 && random.Uniform() < outlier_share) {
-        x += random.Normal() * kOutlierScale;
-      }
+      if (random.Uniform() < outlier_share) x += random.Normal() * kOutlierScale;
       values[i] = FromFloat(dtype, static_cast<float>(x));
     }
   });
