@@ -77,8 +77,10 @@ class WgmmaSplitJoin {
       JoinPieces<8, 2>(work);
     } else if (p_.splits <= 4) {
       JoinPieces<4, 4>(work);
-    } else {
+    } else if (work.Rows(p_) * kQuads <= kThreads) {
       JoinPieces<1, 16>(work);
+    } else {
+      JoinPieces<2, 16>(work);
     }
   }
 
@@ -111,14 +113,17 @@ class WgmmaSplitJoin {
         float4 parts[kPieces][kParts];
 #pragma unroll
         for (int i = 0; i < kPieces; ++i) {
-          // What is one too many is another's and not added: no branch stands between loads.
+          // What is one too many is another's and added as nothing: no branch stands between loads.
           const int piece = min(first + i * kThreads, pieces - 1);
 #pragma unroll
           for (int s = 0; s < kParts; ++s) {
             const int row = min(split + s, p_.splits - 1) * kRows;
             stats[i][s] = __ldcg(all_stats + row + piece / kQuads);
             parts[i][s] = __ldcg(all_parts + row * kQuads + piece);
-            if (split + s >= p_.splits) stats[i][s].x = -INFINITY;
+            if (split + s < p_.splits) continue;
+            // Of weight 0, which does not make nothing of an infinite V.
+            stats[i][s] = make_float2(-INFINITY, 0.0f);
+            parts[i][s] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
           }
         }
 #pragma unroll
@@ -139,14 +144,15 @@ class WgmmaSplitJoin {
 #pragma unroll
     for (int s = 0; s < kParts; ++s) largest = fmaxf(largest, stats[s].x);
     // Nothing seen yet: all weights are 0.
-    const float subtract = largest == -INFINITY ? 0.0f : largest * scale_log2;
-    const float earlier = Exp2Approx(fmaf(joined->largest, scale_log2, -subtract));
+    const float subtract = largest == -INFINITY ? 0.0f : __fmul_rn(largest, scale_log2);
+    // Rounded as in the parts' own sums (softmax.cuh), not fused: exactly one for the largest.
+    const float earlier = Exp2Approx(__fmul_rn(joined->largest, scale_log2) - subtract);
     float sum = joined->sum * earlier;
     float4 x = make_float4(joined->x.x * earlier, joined->x.y * earlier, joined->x.z * earlier,
                            joined->x.w * earlier);
 #pragma unroll
     for (int s = 0; s < kParts; ++s) {
-      const float weight = Exp2Approx(fmaf(stats[s].x, scale_log2, -subtract));
+      const float weight = Exp2Approx(__fmul_rn(stats[s].x, scale_log2) - subtract);
       sum = fmaf(weight, stats[s].y, sum);
       x.x = fmaf(weight, parts[s].x, x.x);
       x.y = fmaf(weight, parts[s].y, x.y);
