@@ -4,8 +4,8 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-reports/record.sh OUTDIR [--only SET[,SET…]] [--prefix PREFIX] [--python PYTHON]
-                  [--dry_run] [-- FLAGS]
+reports/record.sh OUTDIR [--only SET[,SET…]] [--gpus N] [--prefix PREFIX]
+                  [--python PYTHON] [--dry_run] [-- FLAGS]
 reports/record.sh --list
 
 Measures each set below with `warpledger run` into OUTDIR/SET, after the same call
@@ -14,6 +14,8 @@ being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, then run
 reports/regenerate.py.
 
   --only SET,…     only these sets, in this order
+  --gpus N         on N GPUs at a time, a set on each, each with its share of the CPU
+                   cores; of CUDA_VISIBLE_DEVICES, or the first ones (default: 1)
   --prefix PREFIX  an install tree or a build folder (default: build)
   --python PYTHON  has PyTorch, whose attention is timed beside ours (default: python3)
   --dry_run        only say what each set takes
@@ -87,19 +89,19 @@ fail() {
 }
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-out="" only="" prefix=$root/build python=python3 dry_run=0
+out="" only="" gpus=1 prefix=$root/build python=python3 dry_run=0
 flags=()
 while (($# > 0)); do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --list) awk -F'|' 'NF { printf "%-22s %s on %s %s\n", $1, $2, $3, $4 }' <<<"$kSets" && exit 0 ;;
     --dry_run) dry_run=1 ;;
-    --only | --prefix | --python)
+    --only | --gpus | --prefix | --python)
       (($# >= 2)) || fail 2 "$1 needs a value"
       declare "${1#--}=$2"
       shift
       ;;
-    --only=* | --prefix=* | --python=*)
+    --only=* | --gpus=* | --prefix=* | --python=*)
       set -- "${1%%=*}" "${1#*=}" "${@:2}"
       continue
       ;;
@@ -113,6 +115,7 @@ while (($# > 0)); do
   shift
 done
 [[ -n $out ]] || { usage >&2; exit 2; }
+[[ $gpus =~ ^[1-9][0-9]?$ ]] || fail 2 "--gpus is a number from 1 on, not '$gpus'"
 warpledger=$prefix/bin/warpledger
 [[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
 
@@ -127,18 +130,53 @@ else
 fi
 
 mkdir -p "$out"
-failed=()
-for set in $sets; do
-  IFS='|' read -r _ design shapes own <<<"$(set_of "$set")"
-  echo "== $set: $design on $shapes"
-  extra=()
+claims=$(mktemp -d)
+trap 'rm -r "$claims"' EXIT
+
+measure() { # SET [COMMAND…]: COMMAND goes before the program
+  local name=$1 design shapes own started=$SECONDS status=0 extra=() own_flags
+  shift
+  IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
+  echo "== $name: $design on $shapes"
   ((dry_run)) && extra+=(--dry_run)
   read -ra own_flags <<<"$own"
-  started=$SECONDS
-  status=0
-  "$warpledger" run --design="$design" --shapes="$shapes" --out="$out/$set" --python="$python" \
-    ${own_flags[@]+"${own_flags[@]}"} ${extra[@]+"${extra[@]}"} ${flags[@]+"${flags[@]}"} || status=$?
-  echo "== $set: exit code $status after $((SECONDS - started)) s"
-  ((status == 0)) || failed+=("$set")
-done
+  "$@" "$warpledger" run --design="$design" --shapes="$shapes" --out="$out/$name" \
+    --python="$python" ${own_flags[@]+"${own_flags[@]}"} ${extra[@]+"${extra[@]}"} \
+    ${flags[@]+"${flags[@]}"} || status=$?
+  echo "== $name: exit code $status after $((SECONDS - started)) s"
+  ((status == 0)) || touch "$claims/$name/failed"
+}
+
+# Takes sets that no other stream has taken. Their workers make inputs and references on all
+# cores that they may use: streams that share cores hold each other up.
+stream() { # PLACE: of the N
+  local cores names first
+  IFS=, read -ra names <<<"${CUDA_VISIBLE_DEVICES:-$(seq -s, 0 $((gpus - 1)))}"
+  mapfile -t cores < <("$python" -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+  local share=$((${#cores[@]} / gpus > 0 ? ${#cores[@]} / gpus : 1))
+  first=$(($1 * share % ${#cores[@]}))
+  local mine=("${cores[@]:first:share}")
+  for set in $sets; do
+    mkdir "$claims/$set" 2>/dev/null || continue
+    measure "$set" env CUDA_VISIBLE_DEVICES="${names[$1]}" taskset -c "$(IFS=, && echo "${mine[*]}")"
+  done
+}
+
+if ((gpus == 1)); then
+  for set in $sets; do
+    mkdir "$claims/$set"
+    measure "$set"
+  done
+else
+  visible=${CUDA_VISIBLE_DEVICES:-}
+  commas=${visible//[^,]/}
+  [[ -z $visible ]] || ((${#commas} + 1 >= gpus)) ||
+    fail 2 "--gpus=$gpus, but CUDA_VISIBLE_DEVICES=$visible"
+  for ((place = 0; place < gpus; ++place)); do
+    stream "$place" 2>&1 | sed -u "s/^/[$place] /" &
+  done
+  wait
+fi
+failed=()
+for set in $sets; do [[ ! -e $claims/$set/failed ]] || failed+=("$set"); done
 ((${#failed[@]} == 0)) || fail 1 "failed: ${failed[*]}"

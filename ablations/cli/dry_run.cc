@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "ablations/cli/command.h"
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/common/parallel.h"
 
 namespace warpledger::cli {
 namespace {
@@ -115,14 +115,13 @@ absl::StatusOr<int> DryRun(const HoldsKernel& holds) {
   const absl::StatusOr<RunRequest> request = RunRequestFromFlags();
   if (!request.ok()) return request.status();
   const ablations::RunOptions& options = request->options;
-  const ablations::RunPlan plan = {
-      .design = request->design,
-      .shapes = options.shapes,
-      .processes = options.processes,
-      .blocks = options.blocks,
-      .replay_us = options.replay_us,
-      .max_launches = options.max_launches,
-      .cpu_cores = static_cast<int>(std::thread::hardware_concurrency())};
+  const ablations::RunPlan plan = {.design = request->design,
+                                   .shapes = options.shapes,
+                                   .processes = options.processes,
+                                   .blocks = options.blocks,
+                                   .replay_us = options.replay_us,
+                                   .max_launches = options.max_launches,
+                                   .cpu_cores = UsableCores()};
   const absl::StatusOr<Known> known = LoadKnown(options);
   if (!known.ok()) return known.status();
   const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known->done, known->times);

@@ -1,7 +1,9 @@
-// A loop over independent pieces of work on all cores of the host.
+// A loop over independent pieces of work on all cores that the process may use.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_PARALLEL_H_
 #define WARPLEDGER_KERNELS_COMMON_PARALLEL_H_
+
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +12,14 @@
 #include <vector>
 
 namespace warpledger {
+
+// Cores that this process may run on: taskset and job schedulers give a process a part of the
+// machine's, which std::thread::hardware_concurrency counts all the same.
+inline int UsableCores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 // Calls body(i) for every i below `count`, in no order. `body` comes from make_body(), which
 // each thread calls once, so that what it needs to work with is made once per thread.
@@ -20,8 +30,7 @@ void ParallelForWith(int64_t count, const MakeBody& make_body) {
     auto body = make_body();
     for (int64_t i = next++; i < count; i = next++) body(i);
   };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(count, 1));
+  const int64_t threads = std::clamp<int64_t>(UsableCores(), 1, std::max<int64_t>(count, 1));
   std::vector<std::thread> pool;
   for (int64_t i = 1; i < threads; ++i) pool.emplace_back(work);
   work();

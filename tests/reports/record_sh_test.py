@@ -3,12 +3,14 @@
     record_sh_test.py path/to/warpledger
 """
 
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "reports" / "record.sh"
@@ -59,12 +61,41 @@ class RecordShTest(unittest.TestCase):
         self.assertIn("== one_on: exit code 2", done.stdout)
         self.assertIn("failed: ladder one_on", done.stderr)
 
+    def stand_in(self):
+        """A prefix whose warpledger says where it runs; the set `ladder` fails there."""
+        prefix = self.out.parent / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        program = prefix / "bin" / "warpledger"
+        program.write_text(f"#!{sys.executable}\n"
+                           "import os, sys, time\n"
+                           "print('GPU', os.environ.get('CUDA_VISIBLE_DEVICES'), 'cores',\n"
+                           "      *sorted(os.sched_getaffinity(0)))\n"
+                           "time.sleep(0.5)\n"
+                           "sys.exit(4 if '--design=ladder' in sys.argv else 0)\n")
+        program.chmod(0o755)
+        return prefix
+
+    def test_sets_are_handed_out_to_gpus_each_with_cores_of_its_own(self):
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c"}):
+            done = call(self.out, "--prefix", self.stand_in(), "--gpus=2",
+                        "--only=mma,ladder,mma_exp,mma_tiles", "--python", sys.executable)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("failed: ladder\n", done.stderr)
+        for name in ("mma", "mma_exp", "mma_tiles"):
+            self.assertEqual(done.stdout.count(f"== {name}: exit code 0"), 1, done.stdout)
+        ran = set(re.findall(r"^\[(\d)\] GPU (\S+) cores (.*)$", done.stdout, re.M))
+        self.assertEqual({(place, gpu) for place, gpu, _ in ran}, {("0", "GPU-a"), ("1", "GPU-b")})
+        if len(os.sched_getaffinity(0)) > 1:
+            of = {place: set(cores.split()) for place, _, cores in ran}
+            self.assertFalse(of["0"] & of["1"], done.stdout)
+
     def test_bad_calls_say_what_is_wrong(self):
         for arguments, code, words in (
                 ((), 2, "reports/record.sh OUTDIR"),
                 ((self.out, "--only", "lader", "--prefix", PREFIX), 2, "no set 'lader'"),
                 ((self.out, "--speed"), 2, "unknown argument '--speed'"),
                 ((self.out, self.out), 2, "one folder"),
+                ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 on"),
                 ((self.out, "--prefix", self.out), 3, "no program")):
             with self.subTest(arguments=arguments):
                 done = call(*arguments)

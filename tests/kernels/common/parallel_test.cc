@@ -1,12 +1,11 @@
 #include "kernels/common/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 namespace warpledger {
@@ -36,7 +35,21 @@ TEST(ParallelForWith, GivesEachThreadAStateOfItsOwn) {
   EXPECT_EQ(sum, 499 * 500 / 2);
   EXPECT_EQ(at_once, 0);
   EXPECT_GE(made, 1);
-  EXPECT_LE(made, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  EXPECT_LE(made, UsableCores());
+}
+
+TEST(UsableCores, AreThoseThatTheProcessIsHeldTo) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(UsableCores(), CPU_COUNT(&before));
+  int some = 0;
+  while (!CPU_ISSET(some, &before)) ++some;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(some, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(UsableCores(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 }  // namespace
