@@ -89,10 +89,15 @@ def line_of_run(record):
             + (f"without what {earlier} had found clean\n" if earlier else "nothing left out\n"))
 
 
-def line_of_plants(record):
-    return (f"\nBefore `{record['run_id']}` each tool had to find a fault that was planted for it: "
-            + "; ".join(f"{tool}, \"{said}\"" for tool, said in record["planted"].items())
-            + ".\n")
+def lines_of_plants(records):
+    """What the tools said of planted faults, once for the runs in which it was the same."""
+    runs = collections.defaultdict(list)
+    for record in records:
+        if record["planted"]:
+            said = "; ".join(f"{tool}, \"{said}\"" for tool, said in record["planted"].items())
+            runs[said].append(f"`{record['run_id']}`")
+    return [f"\nBefore {' and '.join(names)} each tool had to find a fault that was planted for it: "
+            f"{said}.\n" for said, names in runs.items()]
 
 
 def reach_of(shapes):
@@ -103,12 +108,11 @@ def reach_of(shapes):
                 f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
                 "again what the first of them used, and its rings of several stages turn over. "
                 "At the decoding shapes, where keys are many, rings turn over too.\n")
-    return ("Small shapes have few tiles. None of the default ones has more than an H200 "
-            "has SMs, so that a persistent kernel's second tile, and what it then "
-            "uses again, ran under no tool; and rings of several stages turn over at the "
+    return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, so "
+            "that a persistent kernel's second tile, and what it then uses again, ran under no "
+            "tool (`many_heads…` are for that); and rings of several stages turn over at the "
             "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
-            "the correctness tests in part. What racecheck says where they do: "
-            "[0022](../decisions/0022-hopper-decode.md).\n")
+            "the correctness tests in part.\n")
 
 
 def page_of(records, tree):
@@ -132,7 +136,7 @@ def page_of(records, tree):
            "guard bands and into poisoned memory, and its result is checked against the FP64 "
            "reference, all under the tool. The runs, the newest first:\n\n",
            *map(line_of_run, records),
-           *map(line_of_plants, (record for record in records if record["planted"])),
+           *lines_of_plants(records),
            f"\nEach one's record is its `{RECORD}` (schema: [RECORD.md](../RECORD.md)); made by "
            "`tests/sanitizers.py`.\n\n"]
     out.append(f"**{len(covered) - len(lacking)} of the {len(covered)} instances that this tree "

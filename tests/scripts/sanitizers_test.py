@@ -414,6 +414,16 @@ echo '========= ERROR SUMMARY: 0 errors'
                 self.assertIn(name, said)
             self.assertIn("one page can't speak of both", said)
 
+    def test_runs_whose_tools_found_the_same_planted_faults_share_a_line(self):
+        def plant(said):
+            return lambda record: record.update(planted={"memcheck": said})
+
+        page = self.page(plant("a read"), plant("a read"), plant("a write"))
+        self.assertIn("Before `r2` and `r1` each tool had to find a fault that was planted for it: "
+                      "memcheck, \"a read\".", page)
+        self.assertIn("Before `r3` each tool had to find a fault that was planted for it: "
+                      "memcheck, \"a write\".", page)
+
     def test_the_page_says_which_shapes_give_a_persistent_kernel_several_tiles(self):
         none = "a persistent kernel's second tile, and what it then uses again, ran under no tool"
 
