@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <numbers>
 
+#include "kernels/common/vector_clones.h"
+
 namespace warpledger::sdpa {
 namespace {
 
@@ -69,7 +71,7 @@ inline uint32_t Rounded(float x) {
 }
 
 template <Dtype kDtype>
-void GuessBlock(const Uniforms& uniforms, double scale, Guess* guess) {
+WARPLEDGER_VECTOR_CLONES void GuessBlock(const Uniforms& uniforms, double scale, Guess* guess) {
   // Where exponents of both types are normal and away from infinity.
   constexpr float kLeast = 0x1p-14f;
   constexpr float kMost = 0x1p15f;

@@ -9,6 +9,7 @@
 
 #include "kernels/common/parallel.h"
 #include "kernels/common/random.h"
+#include "kernels/common/vector_clones.h"
 #include "kernels/sdpa/fp8.h"
 #include "kernels/sdpa/projection.h"
 
@@ -27,12 +28,14 @@ struct Head {
   Head(const Problem& p, int64_t offset, const At& k_at, const At& v_at)
       : k_transposed(static_cast<size_t>(p.seq_kv) * p.head_dim),
         v(static_cast<size_t>(p.seq_kv) * p.head_dim) {
-    for (int j = 0; j < p.seq_kv; ++j) {
+    for (int64_t at = 0; at < static_cast<int64_t>(v.size()); ++at) v[at] = v_at(offset + at);
+    // Some keys at a time, so that a cache line of the transpose is written at once.
+    constexpr int kKeys = 16;
+    for (int begin = 0; begin < p.seq_kv; begin += kKeys) {
+      const int end = std::min(begin + kKeys, p.seq_kv);
       for (int d = 0; d < p.head_dim; ++d) {
-        const size_t at = static_cast<size_t>(j) * p.head_dim + d;
-        k_transposed[static_cast<size_t>(d) * p.seq_kv + j] =
-            k_at(offset + static_cast<int64_t>(at));
-        v[at] = v_at(offset + static_cast<int64_t>(at));
+        T* to = &k_transposed[static_cast<size_t>(d) * p.seq_kv];
+        for (int j = begin; j < end; ++j) to[j] = k_at(offset + int64_t{j} * p.head_dim + d);
       }
     }
   }
@@ -61,24 +64,63 @@ struct ExactAt {
   double operator()(int64_t at) const { return values[at]; }
 };
 
-// scores[j] = sum over d of q[d] * k[j][d], for j < keys; the row of Q begins at `q`.
-template <typename T, typename At>
-void Scores(const Problem& p, const Head<T>& head, const At& q_at, int64_t q, int keys, T* scores) {
-  std::fill(scores, scores + keys, T{0});
-  for (int d = 0; d < p.head_dim; ++d) {
-    const T q_value = q_at(q + d);
-    const T* k = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
-    for (int j = 0; j < keys; ++j) scores[j] += q_value * k[j];
+// Rows of queries that go over a head's keys together, a stretch of keys at a time: K and V of
+// a stretch stay in a core's cache for all of them. No sum has another order for that.
+constexpr int kRowsAtOnce = 8;
+constexpr int kKeysAtOnce = 256;
+static_assert(kKeysAtOnce % 4 == 0);
+
+struct RowGroup {
+  int64_t first;          // of the reference
+  int count;              // up to kRowsAtOnce
+  int keys[kRowsAtOnce];  // that each of them sees
+};
+
+// Calls body(row, begin, end) for the stretches of keys that each row sees.
+template <typename Body>
+void ForStretches(const RowGroup& rows, const Body& body) {
+  const int most = *std::max_element(rows.keys, rows.keys + rows.count);
+  for (int begin = 0; begin < most; begin += kKeysAtOnce) {
+    for (int row = 0; row < rows.count; ++row) {
+      const int end = std::min(begin + kKeysAtOnce, rows.keys[row]);
+      if (begin < end) body(row, begin, end);
+    }
   }
 }
 
-// out[d] = sum over j of probs[j] * v[j][d].
+// scores[j] = sum over d of q[d] * k[j][d], for begin <= j < end. Four d at a time, so that a
+// score is loaded and stored once for them.
 template <typename T>
-void WeightedSum(const Problem& p, const Head<T>& head, const T* probs, int keys, T* out) {
-  std::fill(out, out + p.head_dim, T{0});
-  for (int j = 0; j < keys; ++j) {
-    const T* v = &head.v[static_cast<size_t>(j) * p.head_dim];
-    for (int d = 0; d < p.head_dim; ++d) out[d] += probs[j] * v[d];
+WARPLEDGER_VECTOR_CLONES void Scores(const Problem& p, const Head<T>& head, const T* q, int begin,
+                                     int end, T* __restrict scores) {
+  std::fill(scores + begin, scores + end, T{0});
+  for (int d = 0; d < p.head_dim; d += 4) {
+    const T* k0 = &head.k_transposed[static_cast<size_t>(d) * p.seq_kv];
+    const T* k1 = k0 + p.seq_kv;
+    const T* k2 = k1 + p.seq_kv;
+    const T* k3 = k2 + p.seq_kv;
+    for (int j = begin; j < end; ++j) {
+      scores[j] = scores[j] + q[d] * k0[j] + q[d + 1] * k1[j] + q[d + 2] * k2[j] + q[d + 3] * k3[j];
+    }
+  }
+}
+
+// out[d] += sum over j of probs[j] * v[j][d], for begin <= j < end; four j at a time.
+template <typename T>
+WARPLEDGER_VECTOR_CLONES void AddWeighted(const Problem& p, const Head<T>& head, const T* probs,
+                                          int begin, int end, T* __restrict out) {
+  const int dims = p.head_dim;
+  int j = begin;
+  for (; j + 4 <= end; j += 4) {
+    const T* v = &head.v[static_cast<size_t>(j) * dims];
+    for (int d = 0; d < dims; ++d) {
+      out[d] = out[d] + probs[j] * v[d] + probs[j + 1] * v[dims + d] +
+               probs[j + 2] * v[2 * dims + d] + probs[j + 3] * v[3 * dims + d];
+    }
+  }
+  for (; j < end; ++j) {
+    const T* v = &head.v[static_cast<size_t>(j) * dims];
+    for (int d = 0; d < dims; ++d) out[d] += probs[j] * v[d];
   }
 }
 
@@ -102,8 +144,8 @@ class HeadWorker {
         exact_(exact),
         naive_(naive),
         result_(result),
-        scores_(p.seq_kv),
-        naive_scores_(p.seq_kv) {}
+        scores_(static_cast<size_t>(kRowsAtOnce) * p.seq_kv),
+        naive_scores_(scores_.size()) {}
 
   // Rows [begin, end) of the reference, all of one head.
   void Run(int64_t begin, int64_t end) {
@@ -113,19 +155,27 @@ class HeadWorker {
     const int64_t offset = kv_head * p_.seq_kv * p_.head_dim;
     const Head<double> exact(p_, offset, exact_.k, exact_.v);
     const Head<float> naive(p_, offset, naive_.k, naive_.v);
-    for (int64_t at = begin; at < end; ++at) {
-      const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
-      const int keys = Keys(row);
-      ExactRow(exact, at, keys);
-      NaiveRow(naive, at, keys);
-    }
+    const auto for_rows = [&](auto body) {
+      for (int64_t at = begin; at < end; at += kRowsAtOnce) {
+        RowGroup rows = {at, static_cast<int>(std::min<int64_t>(kRowsAtOnce, end - at)), {}};
+        for (int i = 0; i < rows.count; ++i) {
+          rows.keys[i] = Keys(static_cast<int>(GlobalRow(at + i) - head * p_.seq_q));
+        }
+        body(rows);
+      }
+    };
+    for_rows([&](const RowGroup& rows) {
+      ExactRows(exact, rows);
+      NaiveRows(naive, rows);
+    });
     if (result_.rounded_lse.empty() || fp8_products_) return;
     const Head<double> rounded(p_, offset, naive_.k, naive_.v);
-    for (int64_t at = begin; at < end; ++at) {
-      const int row = static_cast<int>(GlobalRow(at) - head * p_.seq_q);
-      Scores(p_, rounded, naive_.q, GlobalRow(at) * p_.head_dim, Keys(row), scores_.data());
-      result_.rounded_lse[at] = Softmax(Keys(row)).lse;
-    }
+    for_rows([&](const RowGroup& rows) {
+      ScoresOf(rounded, naive_.q, rows, scores_);
+      for (int i = 0; i < rows.count; ++i) {
+        result_.rounded_lse[rows.first + i] = Softmax(ScoresOfRow(scores_, i), rows.keys[i]).lse;
+      }
+    });
   }
 
  private:
@@ -135,22 +185,51 @@ class HeadWorker {
     return p_.causal ? std::clamp(row + p_.seq_kv - p_.seq_q + 1, 0, p_.seq_kv) : p_.seq_kv;
   }
 
-  // Turns scores_ into exp(scale * score - max).
+  template <typename T>
+  T* ScoresOfRow(std::vector<T>& scores, int row) const {
+    return &scores[static_cast<size_t>(row) * p_.seq_kv];
+  }
+  template <typename T, typename At>
+  void ScoresOf(const Head<T>& head, const At& q_at, const RowGroup& rows,
+                std::vector<T>& scores) const {
+    std::vector<T> q(static_cast<size_t>(rows.count) * p_.head_dim);
+    for (int i = 0; i < rows.count; ++i) {
+      const int64_t begin = GlobalRow(rows.first + i) * p_.head_dim;
+      for (int d = 0; d < p_.head_dim; ++d) {
+        q[static_cast<size_t>(i) * p_.head_dim + d] = static_cast<T>(q_at(begin + d));
+      }
+    }
+    ForStretches(rows, [&](int row, int begin, int end) {
+      Scores(p_, head, &q[static_cast<size_t>(row) * p_.head_dim], begin, end,
+             ScoresOfRow(scores, row));
+    });
+  }
+  // Into `out`, (rows, head_dim), which is zero.
+  template <typename T>
+  void WeightedSums(const Head<T>& head, std::vector<T>& probs, const RowGroup& rows,
+                    T* out) const {
+    ForStretches(rows, [&](int row, int begin, int end) {
+      AddWeighted(p_, head, ScoresOfRow(probs, row), begin, end,
+                  out + static_cast<ptrdiff_t>(row) * p_.head_dim);
+    });
+  }
+
+  // Turns scores into exp(scale * score - max).
   struct Sums {
     double sum;
     double lse;
   };
-  Sums Softmax(int keys) {
+  Sums Softmax(double* scores, int keys) const {
     const double scale = 1.0 / std::sqrt(static_cast<double>(p_.head_dim));
     double max = -std::numeric_limits<double>::infinity();
     for (int j = 0; j < keys; ++j) {
-      scores_[j] *= scale;
-      max = std::max(max, scores_[j]);
+      scores[j] *= scale;
+      max = std::max(max, scores[j]);
     }
     double sum = 0;
     for (int j = 0; j < keys; ++j) {
-      scores_[j] = std::exp(scores_[j] - max);
-      sum += scores_[j];
+      scores[j] = std::exp(scores[j] - max);
+      sum += scores[j];
     }
     return {sum, max + std::log(sum)};
   }
@@ -168,7 +247,7 @@ class HeadWorker {
   // cores align FP8 products at the largest of those that they add and drop what lies more
   // than 13 bits below it, so that a score whose products cancel may be off by more than its
   // own size says.
-  double RoundedLse(const Head<float>& head, int64_t at, int keys) {
+  double RoundedLse(const Head<float>& head, int64_t at, const float* naive_scores, int keys) {
     const float unit = std::ldexp(1.0f / std::sqrt(static_cast<float>(p_.head_dim)), -13);
     raised_.assign(keys, 0.0f);
     for (int d = 0; d < p_.head_dim; ++d) {
@@ -176,49 +255,65 @@ class HeadWorker {
       const float* k = &head.k_transposed[static_cast<size_t>(d) * p_.seq_kv];
       for (int j = 0; j < keys; ++j) raised_[j] += q * std::fabs(k[j]);
     }
-    for (int j = 0; j < keys; ++j) raised_[j] += naive_scores_[j];
+    for (int j = 0; j < keys; ++j) raised_[j] += naive_scores[j];
     return LogSumExp(raised_.data(), keys);
   }
 
-  void ExactRow(const Head<double>& head, int64_t at, int keys) {
-    double* out = &result_.out[at * p_.head_dim];
-    Scores(p_, head, exact_.q, GlobalRow(at) * p_.head_dim, keys, scores_.data());
-    const Sums sums = Softmax(keys);
-    WeightedSum(p_, head, scores_.data(), keys, out);
-    for (int d = 0; d < p_.head_dim; ++d) out[d] = keys == 0 ? 0.0 : out[d] / sums.sum;
-    result_.lse[at] = sums.lse;
+  void ExactRows(const Head<double>& head, const RowGroup& rows) {
+    double* out = &result_.out[rows.first * p_.head_dim];
+    Sums sums[kRowsAtOnce];
+    ScoresOf(head, exact_.q, rows, scores_);
+    for (int i = 0; i < rows.count; ++i) {
+      sums[i] = Softmax(ScoresOfRow(scores_, i), rows.keys[i]);
+      result_.lse[rows.first + i] = sums[i].lse;
+    }
+    WeightedSums(head, scores_, rows, out);
+    for (int i = 0; i < rows.count; ++i, out += p_.head_dim) {
+      for (int d = 0; d < p_.head_dim; ++d) out[d] = rows.keys[i] == 0 ? 0.0 : out[d] / sums[i].sum;
+    }
   }
 
-  void NaiveRow(const Head<float>& head, int64_t at, int keys) {
-    float* out = &result_.naive_out[at * p_.head_dim];
-    Scores(p_, head, naive_.q, GlobalRow(at) * p_.head_dim, keys, naive_scores_.data());
+  void NaiveRows(const Head<float>& head, const RowGroup& rows) {
+    float* out = &result_.naive_out[rows.first * p_.head_dim];
+    float sums[kRowsAtOnce];
+    ScoresOf(head, naive_.q, rows, naive_scores_);
+    for (int i = 0; i < rows.count; ++i) {
+      sums[i] =
+          NaiveProbabilities(head, rows.first + i, ScoresOfRow(naive_scores_, i), rows.keys[i]);
+    }
+    WeightedSums(head, naive_scores_, rows, out);
+    for (int i = 0; i < rows.count; ++i, out += p_.head_dim) {
+      for (int d = 0; d < p_.head_dim; ++d) {
+        out[d] = RoundTo(p_.dtype, rows.keys[i] == 0 ? 0.0f : out[d] / sums[i]);
+      }
+    }
+  }
+
+  // Turns raw scores of the reference's row `at` into what P V is taken of, and gives what P V
+  // is divided by.
+  float NaiveProbabilities(const Head<float>& head, int64_t at, float* scores, int keys) {
     const float scale = 1.0f / std::sqrt(static_cast<float>(p_.head_dim));
     float max = -std::numeric_limits<float>::infinity();
     for (int j = 0; j < keys; ++j) {
-      naive_scores_[j] = RoundTo(p_.dtype, RoundTo(p_.dtype, naive_scores_[j]) * scale);
-      max = std::max(max, naive_scores_[j]);
+      scores[j] = RoundTo(p_.dtype, RoundTo(p_.dtype, scores[j]) * scale);
+      max = std::max(max, scores[j]);
     }
-    if (fp8_products_) result_.rounded_lse[at] = RoundedLse(head, at, keys);
+    if (fp8_products_) result_.rounded_lse[at] = RoundedLse(head, at, scores, keys);
     float sum = 0;
     for (int j = 0; j < keys; ++j) {
-      naive_scores_[j] = std::exp(naive_scores_[j] - max);
-      sum += naive_scores_[j];
+      scores[j] = std::exp(scores[j] - max);
+      sum += scores[j];
     }
     if (fp8_products_) {
       constexpr float kRise = 256;
       for (int j = 0; j < keys; ++j) {
-        const uint8_t code = FloatToFp8(kE4m3, kRise * naive_scores_[j], Fp8Overflow::kSaturate);
-        naive_scores_[j] = Fp8ToFloat(kE4m3, code);
+        const uint8_t code = FloatToFp8(kE4m3, kRise * scores[j], Fp8Overflow::kSaturate);
+        scores[j] = Fp8ToFloat(kE4m3, code);
       }
-      WeightedSum(p_, head, naive_scores_.data(), keys, out);
-      for (int d = 0; d < p_.head_dim; ++d) {
-        out[d] = RoundTo(p_.dtype, keys == 0 ? 0.0f : out[d] / (kRise * sum));
-      }
-      return;
+      return kRise * sum;
     }
-    for (int j = 0; j < keys; ++j) naive_scores_[j] = RoundTo(p_.dtype, naive_scores_[j] / sum);
-    WeightedSum(p_, head, naive_scores_.data(), keys, out);
-    for (int d = 0; d < p_.head_dim; ++d) out[d] = RoundTo(p_.dtype, out[d]);
+    for (int j = 0; j < keys; ++j) scores[j] = RoundTo(p_.dtype, scores[j] / sum);
+    return 1.0f;
   }
 
   const Problem& p_;
@@ -226,9 +321,9 @@ class HeadWorker {
   const Tensors<Exact> exact_;
   const Tensors<ElementAt<float>> naive_;
   Reference& result_;
-  std::vector<double> scores_;
-  std::vector<float> naive_scores_;
-  std::vector<float> raised_;  // of FP8 products
+  std::vector<double> scores_;       // (kRowsAtOnce, seq_kv), and then probabilities
+  std::vector<float> naive_scores_;  // the same
+  std::vector<float> raised_;        // of FP8 products
 };
 
 // Fills `result`, whose vectors have their sizes.
