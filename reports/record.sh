@@ -14,8 +14,9 @@ being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, then run
 reports/regenerate.py.
 
   --only SET,…     only these sets, in this order
-  --gpus N         on N GPUs at a time, a set on each, each with its share of the CPU
-                   cores; of CUDA_VISIBLE_DEVICES, or the first ones (default: 1)
+  --gpus N         on N GPUs at a time, a set on each, each with its share of the
+                   logical CPUs; of CUDA_VISIBLE_DEVICES, or the first ones. One on
+                   which two sets in a row fail takes no other (default: 1)
   --prefix PREFIX  an install tree or a build folder (default: build)
   --python PYTHON  has PyTorch, whose attention is timed beside ours (default: python3)
   --dry_run        only say what each set takes
@@ -115,7 +116,7 @@ while (($# > 0)); do
   shift
 done
 [[ -n $out ]] || { usage >&2; exit 2; }
-[[ $gpus =~ ^[1-9][0-9]?$ ]] || fail 2 "--gpus is a number from 1 on, not '$gpus'"
+[[ $gpus =~ ^[1-9][0-9]?$ ]] || fail 2 "--gpus is a number from 1 to 99, not '$gpus'"
 warpledger=$prefix/bin/warpledger
 [[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
 
@@ -131,9 +132,9 @@ fi
 
 mkdir -p "$out"
 claims=$(mktemp -d)
-trap 'rm -r "$claims"' EXIT
+trap 'rm -rf "$claims"' EXIT
 
-measure() { # SET [COMMAND…]: COMMAND goes before the program
+measure() { # SET [COMMAND…]: COMMAND goes before the program. Its exit code
   local name=$1 design shapes own started=$SECONDS status=0 extra=() own_flags
   shift
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
@@ -144,39 +145,47 @@ measure() { # SET [COMMAND…]: COMMAND goes before the program
     --python="$python" ${own_flags[@]+"${own_flags[@]}"} ${extra[@]+"${extra[@]}"} \
     ${flags[@]+"${flags[@]}"} || status=$?
   echo "== $name: exit code $status after $((SECONDS - started)) s"
-  ((status == 0)) || touch "$claims/$name/failed"
+  ((status == 0)) && touch "$claims/$name/whole"
+  return "$status"
 }
 
-# Takes sets that no other stream has taken. Their workers make inputs and references on all
-# cores that they may use: streams that share cores hold each other up.
+# Takes sets that no other stream has taken, until two in a row fail: a GPU that fails at once
+# would take all that is left. Workers make inputs and references on all cores that they may
+# use, so that streams that share cores hold each other up.
 stream() { # PLACE: of the N
-  local cores names first
-  IFS=, read -ra names <<<"${CUDA_VISIBLE_DEVICES:-$(seq -s, 0 $((gpus - 1)))}"
-  mapfile -t cores < <("$python" -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
   local share=$((${#cores[@]} / gpus > 0 ? ${#cores[@]} / gpus : 1))
-  first=$(($1 * share % ${#cores[@]}))
-  local mine=("${cores[@]:first:share}")
+  local mine=("${cores[@]:$1 * share % ${#cores[@]}:share}") set failures=0
   for set in $sets; do
+    ((failures < 2)) || break
     mkdir "$claims/$set" 2>/dev/null || continue
-    measure "$set" env CUDA_VISIBLE_DEVICES="${names[$1]}" taskset -c "$(IFS=, && echo "${mine[*]}")"
+    failures=$((failures + 1))
+    measure "$set" env CUDA_VISIBLE_DEVICES="${names[$1]}" \
+      taskset -c "$(IFS=, && echo "${mine[*]}")" && failures=0
   done
 }
 
 if ((gpus == 1)); then
   for set in $sets; do
-    mkdir "$claims/$set"
-    measure "$set"
+    mkdir -p "$claims/$set"
+    measure "$set" || true
   done
 else
   visible=${CUDA_VISIBLE_DEVICES:-}
-  commas=${visible//[^,]/}
-  [[ -z $visible ]] || ((${#commas} + 1 >= gpus)) ||
-    fail 2 "--gpus=$gpus, but CUDA_VISIBLE_DEVICES=$visible"
+  [[ -n $visible ]] ||
+    visible=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd,) || true
+  IFS=, read -ra names <<<"$visible"
+  ((${#names[@]} >= gpus)) || fail 2 "--gpus=$gpus, but there are these: ${visible:-none}"
+  command -v taskset >/dev/null || fail 3 "no taskset (util-linux), which gives each GPU its cores"
+  list=$(taskset -cp $$ | sed 's/.*: //')
+  cores=()
+  for range in ${list//,/ }; do
+    mapfile -t -O "${#cores[@]}" cores < <(seq "${range%-*}" "${range#*-}")
+  done
   for ((place = 0; place < gpus; ++place)); do
     stream "$place" 2>&1 | sed -u "s/^/[$place] /" &
   done
   wait
 fi
 failed=()
-for set in $sets; do [[ ! -e $claims/$set/failed ]] || failed+=("$set"); done
+for set in $sets; do [[ -e $claims/$set/whole ]] || failed+=("$set"); done
 ((${#failed[@]} == 0)) || fail 1 "failed: ${failed[*]}"

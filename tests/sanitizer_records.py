@@ -106,13 +106,17 @@ def reach_of(shapes):
     if many:
         return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, "
                 f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
-                "again what the first of them used, and its rings of several stages turn over. "
+                "again what the first of them used, and its rings of several stages turn over "
+                "(kernels with the dynamic schedule, in which racecheck names hazards there that "
+                "we hold for none, are not among those: "
+                "[0022](../decisions/0022-hopper-decode.md)). "
                 "At the decoding shapes, where keys are many, rings turn over too.\n")
     return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, so "
             "that a persistent kernel's second tile, and what it then uses again, ran under no "
             "tool (`many_heads…` are for that); and rings of several stages turn over at the "
             "decoding shapes alone, where keys are many. The checks of recorded cells reach both, "
-            "the correctness tests in part.\n")
+            "the correctness tests in part. What racecheck says where they do: "
+            "[0022](../decisions/0022-hopper-decode.md).\n")
 
 
 def page_of(records, tree):
@@ -120,9 +124,10 @@ def page_of(records, tree):
     runs = [(record, of) for record in records for of in record["runs"]]
     tools = sorted({of["tool"] for _, of in runs}, key=TOOLS.index)
     shapes = list(dict.fromkeys(of["shape"] for _, of in runs))
-    ran = collections.defaultdict(set)  # {(tool, shape): pairs of an instance and its code}
+    ran = collections.defaultdict(set)  # {(tool, shape): instances, with their code of today}
     for _, of in runs:
-        ran[of["tool"], of["shape"]].update(of["pairs"])
+        ran[of["tool"], of["shape"]].update(name for name, code in of["pairs"]
+                                            if tree.get(name) == code)
     found = [(record, of) for record, of in runs if of["findings"]]
     with_findings = {(of["tool"], of["shape"]) for _, of in found}
     covered = coverage(records, tree)
@@ -145,9 +150,8 @@ def page_of(records, tree):
                f"{len(with_findings)} of {len(ran)} pairs of a tool and a shape have "
                f"findings, in {sum(map(count_checks, records))} checks.**\n\n")
     out.append("An instance is a variant compiled for a head dimension, a mask and a dtype. "
-               "A number below is how many instances ran clean there; bold, how many ran of a "
-               "pair with findings. One whose machine code changed between two runs counts for "
-               "each.\n\n")
+               "A number below is how many ran clean there with the machine code that they have in "
+               "this tree; bold, how many ran of a pair with findings.\n\n")
     out.append("| shape | " + " | ".join(tools) + " |\n|---" + "|--:" * len(tools) + "|\n")
     for shape in shapes:
         cells = []

@@ -1,6 +1,7 @@
 #include "kernels/sdpa/reference.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -89,7 +90,7 @@ void ForStretches(const RowGroup& rows, const Body& body) {
 }
 
 // scores[j] = sum over d of q[d] * k[j][d], for begin <= j < end. Four d at a time, so that a
-// score is loaded and stored once for them.
+// score is loaded and stored once for them: every head_dim there is (kHeadDims) is a multiple.
 template <typename T>
 WARPLEDGER_VECTOR_CLONES void Scores(const Problem& p, const Head<T>& head, const T* q, int begin,
                                      int end, T* __restrict scores) {
@@ -368,6 +369,7 @@ Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme, 
 }
 
 Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
+  assert(p.head_dim % 4 == 0);
   Reference result;
   result.dtype = p.dtype;
   result.rows = std::move(rows);

@@ -6,6 +6,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,9 +86,39 @@ class RecordShTest(unittest.TestCase):
             self.assertEqual(done.stdout.count(f"== {name}: exit code 0"), 1, done.stdout)
         ran = set(re.findall(r"^\[(\d)\] GPU (\S+) cores (.*)$", done.stdout, re.M))
         self.assertEqual({(place, gpu) for place, gpu, _ in ran}, {("0", "GPU-a"), ("1", "GPU-b")})
+        self.assertLessEqual(set(" ".join(cores for _, _, cores in ran).split()),
+                             set(map(str, os.sched_getaffinity(0))))
         if len(os.sched_getaffinity(0)) > 1:
             of = {place: set(cores.split()) for place, _, cores in ran}
             self.assertFalse(of["0"] & of["1"], done.stdout)
+
+    def test_a_gpu_that_fails_leaves_its_sets_to_the_others(self):
+        prefix = self.stand_in()
+        program = prefix / "bin" / "warpledger"
+        program.write_text(program.read_text() +
+                           "sys.exit(5 if os.environ['CUDA_VISIBLE_DEVICES'] == 'bad' else 0)\n")
+        program.write_text(program.read_text().replace("time.sleep(0.5)", "time.sleep(0.5 if os.environ"
+                                                       "['CUDA_VISIBLE_DEVICES'] != 'bad' else 0)")
+                           .replace("sys.exit(4 if '--design=ladder' in sys.argv else 0)\n", ""))
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "bad,good"}):
+            done = call(self.out, "--prefix", prefix, "--gpus=2",
+                        "--only=mma,ladder,mma_exp,mma_tiles,mma_stages")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(done.stdout.count(": exit code 5"), 2, done.stdout)
+        self.assertEqual(done.stdout.count(": exit code 0"), 3, done.stdout)
+
+    def test_more_gpus_than_there_are(self):
+        for visible, named in (("a,b", "a,b"), ("", "none")):
+            with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": visible}):
+                done = call(self.out, "--prefix", PREFIX, "--gpus=90", "--only=mma")
+            self.assertEqual(done.returncode, 2)
+            if visible or not shutil.which("nvidia-smi"):
+                self.assertIn(f"--gpus=90, but there are these: {named}", done.stderr)
+
+    def test_a_set_that_is_named_twice_is_run_twice(self):
+        done = call(self.out, "--prefix", self.stand_in(), "--only=mma,mma_exp,mma")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("== mma: exit code 0"), 2)
 
     def test_bad_calls_say_what_is_wrong(self):
         for arguments, code, words in (
@@ -95,7 +126,7 @@ class RecordShTest(unittest.TestCase):
                 ((self.out, "--only", "lader", "--prefix", PREFIX), 2, "no set 'lader'"),
                 ((self.out, "--speed"), 2, "unknown argument '--speed'"),
                 ((self.out, self.out), 2, "one folder"),
-                ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 on"),
+                ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 to 99"),
                 ((self.out, "--prefix", self.out), 3, "no program")):
             with self.subTest(arguments=arguments):
                 done = call(*arguments)

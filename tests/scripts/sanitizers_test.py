@@ -365,8 +365,9 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertNotIn("\n## Machine code changed", page)
         self.assertIn(f"0 of 4 pairs of a tool and a shape have findings, in {4 * every + 8} "
                       "checks.**", page)
-        # Of a machine code that ran twice there is one, and of an instance that changed two.
-        self.assertIn("\n| `small` |" + f" {every + 1} |" * 4 + "\n", page)
+        # Of a machine code that ran twice there is one, and of one that is gone none.
+        self.assertIn("\n| `small` |" + f" {every} |" * 4 + "\n", page)
+        self.assertIn("\n| `small` |" + f" {every - 1} |" * 4 + "\n", self.page(old_code))
         newest_first = (
             "- `r2` (day 2): NVIDIA H200, driver 580.2, compute-sanitizer 2025.3, 8 checks, "
             "without what `r1` had found clean\n"

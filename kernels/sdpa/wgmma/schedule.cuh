@@ -187,14 +187,9 @@ class TileQueue {
       return tile;
     } else {
       ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
-      // Only the lane that gives the slot back reads it: racecheck does not follow the other
-      // lanes' reads through __syncwarp and one arrival (reports/decisions/0022).
-      int tile = 0;
-      if (threadIdx.x % 32 == 0) {
-        tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
-        ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
-      }
+      const int tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
       __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
       slot_.Advance();
       // The same in all lanes, which the compiler must be told: else all that follows
       // from it, down to the descriptors of products, is kept per lane and moved to

@@ -21,8 +21,8 @@ std::vector<Bits16> OneByOne(Dtype dtype, double scale, SplitMix64& random, size
   return values;
 }
 
-// Four million draws reach five standard deviations, and small numbers of all exponents that
-// are rounded in another way (fp16's subnormals).
+// Four million draws reach five standard deviations, and small numbers of many exponents, some of
+// which fp16 rounds in another way (its subnormals).
 TEST(DrawNormals, AreTheGeneratorsOwnToTheLastBit) {
   constexpr size_t kCount = 4 << 20;
   for (const Dtype dtype : kDtypes) {

@@ -229,6 +229,37 @@ TEST(Reference, AgreesWithTheDefinitionOnRowsOfLaterChunks) {
   }
 }
 
+// Many keys are gone over in stretches, for several rows at a time. Sums keep the order of
+// their terms for all that, so that a plain loop gives the same bits.
+TEST(Reference, IsWhatAPlainLoopGivesOverManyKeys) {
+  for (const bool causal : {false, true}) {
+    const Problem p = {.seq_q = 21, .seq_kv = 1 + 2 * 256 + 3, .causal = causal};
+    const Inputs in = MakeInputs(p, InputKind::kNormal, 9);
+    const Reference reference = ComputeReference(p, in);
+    const double scale = 1.0 / std::sqrt(64.0);
+    for (int i = 0; i < p.seq_q; ++i) {
+      const int keys = causal ? i + p.seq_kv - p.seq_q + 1 : p.seq_kv;
+      std::vector<double> s(static_cast<size_t>(keys));
+      double max = -kInfinity;
+      for (int j = 0; j < keys; ++j) {
+        for (int d = 0; d < 64; ++d) {
+          s[j] += double{Fp16ToFloat(in.q[i * 64 + d])} * double{Fp16ToFloat(in.k[j * 64 + d])};
+        }
+        s[j] *= scale;
+        max = std::max(max, s[j]);
+      }
+      double sum = 0;
+      for (double& x : s) sum += x = std::exp(x - max);
+      EXPECT_EQ(reference.lse[i], max + std::log(sum)) << "row " << i;
+      for (int d = 0; d < 64; ++d) {
+        double out = 0;
+        for (int j = 0; j < keys; ++j) out += s[j] * double{Fp16ToFloat(in.v[j * 64 + d])};
+        EXPECT_EQ(reference.out[i * 64 + d], out / sum) << "row " << i << ", column " << d;
+      }
+    }
+  }
+}
+
 TEST(NaiveOutput, HoldsFp16NumbersNearTheReferenceButNotEqualToIt) {
   for (const bool causal : {false, true}) {
     const Problem p = {.heads_q = 2, .heads_kv = 2, .seq_q = 97, .seq_kv = 113, .causal = causal};
