@@ -130,6 +130,20 @@ else
   for set in $sets; do set_of "$set" >/dev/null; done
 fi
 
+((dry_run)) && gpus=1  # which needs none
+if ((gpus > 1)); then
+  visible=${CUDA_VISIBLE_DEVICES:-}
+  [[ -n $visible ]] ||
+    visible=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd,) || true
+  IFS=, read -ra names <<<"$visible"
+  ((${#names[@]} >= gpus)) || fail 2 "--gpus=$gpus, but there are these: ${visible:-none}"
+  command -v taskset >/dev/null || fail 3 "no taskset (util-linux), which gives each GPU its cores"
+  list=$(taskset -cp $$ | sed 's/.*: //')
+  cores=()
+  for range in ${list//,/ }; do
+    mapfile -t -O "${#cores[@]}" cores < <(seq "${range%-*}" "${range#*-}")
+  done
+fi
 mkdir -p "$out"
 claims=$(mktemp -d)
 trap 'rm -rf "$claims"' EXIT
@@ -167,20 +181,10 @@ stream() { # PLACE: of the N
 if ((gpus == 1)); then
   for set in $sets; do
     mkdir -p "$claims/$set"
+    rm -f "$claims/$set/whole"
     measure "$set" || true
   done
 else
-  visible=${CUDA_VISIBLE_DEVICES:-}
-  [[ -n $visible ]] ||
-    visible=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd,) || true
-  IFS=, read -ra names <<<"$visible"
-  ((${#names[@]} >= gpus)) || fail 2 "--gpus=$gpus, but there are these: ${visible:-none}"
-  command -v taskset >/dev/null || fail 3 "no taskset (util-linux), which gives each GPU its cores"
-  list=$(taskset -cp $$ | sed 's/.*: //')
-  cores=()
-  for range in ${list//,/ }; do
-    mapfile -t -O "${#cores[@]}" cores < <(seq "${range%-*}" "${range#*-}")
-  done
   for ((place = 0; place < gpus; ++place)); do
     stream "$place" 2>&1 | sed -u "s/^/[$place] /" &
   done

@@ -100,17 +100,21 @@ def lines_of_plants(records):
             f"{said}.\n" for said, names in runs.items()]
 
 
-def reach_of(shapes):
-    """What these shapes can't show, having few tiles."""
+def reach_of(shapes, dynamic):
+    """What these shapes can't show, having few tiles.
+
+    dynamic: whether a kernel with the dynamic schedule ran where there are many
+    """
     many = [f"`{shape}`" for shape in shapes if shape.startswith("many_heads")]
     if many:
         return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, "
                 f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
-                "again what the first of them used, and its rings of several stages turn over "
-                "(kernels with the dynamic schedule, in which racecheck names hazards there that "
-                "we hold for none, are not among those: "
-                "[0022](../decisions/0022-hopper-decode.md)). "
-                "At the decoding shapes, where keys are many, rings turn over too.\n")
+                "again what the first of them used, and its rings of several stages turn over"
+                + ("" if dynamic else
+                   " (kernels with the dynamic schedule, in which racecheck names hazards there "
+                   "that we hold for none, are not among those: "
+                   "[0022](../decisions/0022-hopper-decode.md))")
+                + ". At the decoding shapes, where keys are many, rings turn over too.\n")
     return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, so "
             "that a persistent kernel's second tile, and what it then uses again, ran under no "
             "tool (`many_heads…` are for that); and rings of several stages turn over at the "
@@ -181,6 +185,8 @@ def page_of(records, tree):
                "thread, and racecheck says nothing of it (FlashAttention's "
                "AI/RACECHECK_TMA_HAZARD.md found so too): for these stand the repeats of every "
                "check, which must give the same bits, and the correctness tests.\n\n"
-               + reach_of(shape for shape in shapes if any(ran.get((tool, shape))
-                                                           for tool in tools)))
+               + reach_of([shape for shape in shapes
+                           if any(ran.get((tool, shape)) for tool in tools)],
+                          any(shape.startswith("many_heads") and "+dynamic_schedule" in name
+                              for (_, shape), names in ran.items() for name in names)))
     return "".join(out)

@@ -1,9 +1,9 @@
 #include "kernels/sdpa/reference.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "kernels/common/vector_clones.h"
 #include "kernels/sdpa/fp8.h"
 #include "kernels/sdpa/projection.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -69,7 +70,9 @@ struct ExactAt {
 // a stretch stay in a core's cache for all of them. No sum has another order for that.
 constexpr int kRowsAtOnce = 8;
 constexpr int kKeysAtOnce = 256;
-static_assert(kKeysAtOnce % 4 == 0);
+// Scores takes four columns at a time.
+static_assert(std::all_of(std::begin(kHeadDims), std::end(kHeadDims),
+                          [](int head_dim) { return head_dim % 4 == 0; }));
 
 struct RowGroup {
   int64_t first;          // of the reference
@@ -90,7 +93,7 @@ void ForStretches(const RowGroup& rows, const Body& body) {
 }
 
 // scores[j] = sum over d of q[d] * k[j][d], for begin <= j < end. Four d at a time, so that a
-// score is loaded and stored once for them: every head_dim there is (kHeadDims) is a multiple.
+// score is loaded and stored once for them.
 template <typename T>
 WARPLEDGER_VECTOR_CLONES void Scores(const Problem& p, const Head<T>& head, const T* q, int begin,
                                      int end, T* __restrict scores) {
@@ -369,7 +372,6 @@ Inputs WithQuantisedKv(const Problem& p, Inputs inputs, const KvScheme& scheme, 
 }
 
 Reference ComputeReference(const Problem& p, const Inputs& inputs, std::vector<int64_t> rows) {
-  assert(p.head_dim % 4 == 0);
   Reference result;
   result.dtype = p.dtype;
   result.rows = std::move(rows);

@@ -62,24 +62,24 @@ class RecordShTest(unittest.TestCase):
         self.assertIn("== one_on: exit code 2", done.stdout)
         self.assertIn("failed: ladder one_on", done.stderr)
 
-    def stand_in(self):
-        """A prefix whose warpledger says where it runs; the set `ladder` fails there."""
+    def stand_in(self, then):
+        """A prefix whose warpledger says where it runs, and `then` does that."""
         prefix = self.out.parent / "prefix"
         (prefix / "bin").mkdir(parents=True)
         program = prefix / "bin" / "warpledger"
         program.write_text(f"#!{sys.executable}\n"
                            "import os, sys, time\n"
-                           "print('GPU', os.environ.get('CUDA_VISIBLE_DEVICES'), 'cores',\n"
-                           "      *sorted(os.sched_getaffinity(0)))\n"
-                           "time.sleep(0.5)\n"
-                           "sys.exit(4 if '--design=ladder' in sys.argv else 0)\n")
+                           "gpu = os.environ.get('CUDA_VISIBLE_DEVICES')\n"
+                           "print('GPU', gpu, 'cores', *sorted(os.sched_getaffinity(0)))\n"
+                           f"{then}\n")
         program.chmod(0o755)
         return prefix
 
     def test_sets_are_handed_out_to_gpus_each_with_cores_of_its_own(self):
+        prefix = self.stand_in("time.sleep(0.5)\nsys.exit('--design=ladder' in sys.argv)")
         with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c"}):
-            done = call(self.out, "--prefix", self.stand_in(), "--gpus=2",
-                        "--only=mma,ladder,mma_exp,mma_tiles", "--python", sys.executable)
+            done = call(self.out, "--prefix", prefix, "--gpus=2",
+                        "--only=mma,ladder,mma_exp,mma_tiles")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("failed: ladder\n", done.stderr)
         for name in ("mma", "mma_exp", "mma_tiles"):
@@ -93,13 +93,7 @@ class RecordShTest(unittest.TestCase):
             self.assertFalse(of["0"] & of["1"], done.stdout)
 
     def test_a_gpu_that_fails_leaves_its_sets_to_the_others(self):
-        prefix = self.stand_in()
-        program = prefix / "bin" / "warpledger"
-        program.write_text(program.read_text() +
-                           "sys.exit(5 if os.environ['CUDA_VISIBLE_DEVICES'] == 'bad' else 0)\n")
-        program.write_text(program.read_text().replace("time.sleep(0.5)", "time.sleep(0.5 if os.environ"
-                                                       "['CUDA_VISIBLE_DEVICES'] != 'bad' else 0)")
-                           .replace("sys.exit(4 if '--design=ladder' in sys.argv else 0)\n", ""))
+        prefix = self.stand_in("sys.exit(5) if gpu == 'bad' else time.sleep(0.5)")
         with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "bad,good"}):
             done = call(self.out, "--prefix", prefix, "--gpus=2",
                         "--only=mma,ladder,mma_exp,mma_tiles,mma_stages")
@@ -114,11 +108,19 @@ class RecordShTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             if visible or not shutil.which("nvidia-smi"):
                 self.assertIn(f"--gpus=90, but there are these: {named}", done.stderr)
+            self.assertFalse(self.out.exists())
 
-    def test_a_set_that_is_named_twice_is_run_twice(self):
-        done = call(self.out, "--prefix", self.stand_in(), "--only=mma,mma_exp,mma")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(done.stdout.count("== mma: exit code 0"), 2)
+    def test_a_set_that_is_named_twice_is_run_twice_and_as_whole_as_the_last_time(self):
+        prefix = self.stand_in("open(sys.argv[0] + '.ran', 'x')")  # which a second time raises
+        done = call(self.out, "--prefix", prefix, "--only=mma,mma")
+        self.assertEqual(done.stdout.count("== mma: exit code 0"), 1, done.stdout)
+        self.assertEqual(done.stdout.count("== mma: exit code 1"), 1, done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+    def test_a_dry_run_needs_no_gpu(self):
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "a"}):
+            done = call(self.out, "--prefix", PREFIX, "--gpus=2", "--only=mma", "--dry_run")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_bad_calls_say_what_is_wrong(self):
         for arguments, code, words in (

@@ -438,6 +438,15 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertNotIn(none, page)
         self.assertIn("but for `many_heads_d128`: there, a persistent kernel has several tiles",
                       page)
+        without = "kernels with the dynamic schedule, in which racecheck names hazards"
+        self.assertNotIn(without, page)
+
+        def many_heads_of_others(record):
+            many_heads(record)
+            record["runs"][-1]["instances"] = [
+                at for at, name in enumerate(record["instances"]) if "dynamic" not in name]
+
+        self.assertIn(without, self.page(many_heads_of_others))
         self.assertIn(none, self.page(nothing_ran, lambda record: None))
 
     def test_a_damaged_record_has_one_line(self):
