@@ -187,11 +187,16 @@ class TileQueue {
       return tile;
     } else {
       ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
-      const int tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
+      // A lane that came out of the wait late, behind the arrival below, could find the
+      // barrier two phases on.
       __syncwarp();
-      if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
+      int tile = 0;
+      if (threadIdx.x % 32 == 0) {
+        tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));
+        ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.slot));
+      }
       slot_.Advance();
-      // The same in all lanes, which the compiler must be told: else all that follows
+      // The same in all lanes, which the compiler must be told too: else all that follows
       // from it, down to the descriptors of products, is kept per lane and moved to
       // uniform registers one by one.
       return __shfl_sync(0xffffffffu, tile, 0);
