@@ -31,7 +31,9 @@ inline Design HopperDecodeDesign() {
       .head_dims = {64, 128}};
   AddLevel({&Config::wgmma_split_kv, 1}, base, '+', &design);
   const std::string packed = AddLevel({&Config::wgmma_pack_heads, 1}, base, '+', &design);
+  AddLevel({&Config::wgmma_l2_promotion, 1}, packed, '+', &design);
   const std::string both = AddLevel({&Config::wgmma_split_kv, 1}, packed, '+', &design);
+  AddLevel({&Config::wgmma_l2_promotion, 1}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, both, '+', &design);
   const std::string shorter = AddLevel({&Config::wgmma_tile, 3}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, shorter, '+', &design);

@@ -21,6 +21,7 @@
 #include "kernels/common/nvml.h"
 #include "kernels/common/random.h"
 #include "kernels/common/text.h"
+#include "kernels/sdpa/wgmma/tensor_maps.h"
 #include "micro/harness/graph_timer.h"
 #include "micro/harness/spin_kernel.h"
 
@@ -365,7 +366,11 @@ class Worker {
     };
     const harness::LaunchedBy by =
         arm.config.stream_launch ? harness::LaunchedBy::kStream : harness::LaunchedBy::kGraph;
-    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch, by);
+    harness::DescribeParameter describe;  // a wgmma call is one kernel
+    if (arm.instance != nullptr && sdpa::FamilyOf(arm.config) == sdpa::Family::kWgmma) {
+      describe = sdpa::DescribePromotion;
+    }
+    absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch, by, describe);
     if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;
     // As many launches as without the delay, which ends the replay.
     const int launches = graph->launches();

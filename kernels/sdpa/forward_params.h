@@ -39,6 +39,7 @@ struct ForwardParams {
   const float* k_scales = nullptr;
   const float* v_scales = nullptr;
   int kv_scale_stride = 1;
+  int l2_promotion = 0;             // of K's and V's tensor maps: a level of wgmma_l2_promotion
   ProjectionParams projection;      // of a problem that begins with x, whose q, k and v are null
   const float* q_scales = nullptr;  // with 8-bit Q: (batch * heads_q) fp32
 };

@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<cudaGraphNode_t>> Chain(cudaGraph_t graph,
 
 std::string Size(unsigned x, unsigned y, unsigned z) { return absl::StrCat(x, "x", y, "x", z); }
 
-absl::StatusOr<std::string> KernelLine(cudaGraphNode_t node) {
+absl::StatusOr<std::string> KernelLine(cudaGraphNode_t node, const DescribeParameter& describe) {
   static auto* const get_params =
       FindDriverFunction<decltype(cuGraphKernelNodeGetParams)>("cuGraphKernelNodeGetParams", 12000);
   static auto* const function_name =
@@ -123,15 +123,21 @@ absl::StatusOr<std::string> KernelLine(cudaGraphNode_t node) {
   if (window.num_bytes > 0 && window.hitProp == cudaAccessPropertyPersisting) {
     absl::StrAppendFormat(&line, " window %d B hit %.2f", window.num_bytes, window.hitRatio);
   }
+  if (describe != nullptr) {
+    if (params.kernelParams == nullptr) {
+      return absl::UnimplementedError("the driver gives no parameters of a kernel");
+    }
+    absl::StrAppend(&line, " ", describe(params.kernelParams[0]));
+  }
   return line;
 }
 
-absl::StatusOr<std::string> NodeLine(cudaGraphNode_t node) {
+absl::StatusOr<std::string> NodeLine(cudaGraphNode_t node, const DescribeParameter& describe) {
   cudaGraphNodeType type;
   RETURN_IF_CUDA_ERROR(cudaGraphNodeGetType(node, &type), "reading a node's type");
   switch (type) {
     case cudaGraphNodeTypeKernel:
-      return KernelLine(node);
+      return KernelLine(node, describe);
     case cudaGraphNodeTypeMemset:
       return "memset";
     case cudaGraphNodeTypeMemcpy:
@@ -143,7 +149,8 @@ absl::StatusOr<std::string> NodeLine(cudaGraphNode_t node) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> CallLines(cudaGraph_t graph, int calls) {
+absl::StatusOr<std::vector<std::string>> CallLines(cudaGraph_t graph, int calls,
+                                                   const DescribeParameter& describe) {
   const absl::StatusOr<std::map<cudaGraphNode_t, Edge>> into = EdgesInto(graph);
   if (!into.ok()) return into.status();
   const absl::StatusOr<std::vector<cudaGraphNode_t>> chain = Chain(graph, *into);
@@ -156,7 +163,7 @@ absl::StatusOr<std::vector<std::string>> CallLines(cudaGraph_t graph, int calls)
   const size_t first = calls > 1 ? of_one : 0;
   std::vector<std::string> lines;
   for (size_t i = first; i < first + of_one; ++i) {
-    absl::StatusOr<std::string> line = NodeLine((*chain)[i]);
+    absl::StatusOr<std::string> line = NodeLine((*chain)[i], describe);
     if (!line.ok()) return line.status();
     const auto edge = into->find((*chain)[i]);
     if (edge != into->end() && edge->second.programmatic) *line += " after programmatic";

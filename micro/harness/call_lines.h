@@ -4,7 +4,7 @@
 //
 // A line per node, in order:
 //   kernel <symbol> grid 64x1x1 block 128x1x1 smem 49152 B [cluster 8x1x1]
-//       [window 1048576 B hit 1.00] [after programmatic]
+//       [window 1048576 B hit 1.00] [what `describe` says] [after programmatic]
 // Other nodes are called by their type. "after programmatic": the dependency on the node
 // before is one of programmatic dependent launch, not a full one.
 //
@@ -15,6 +15,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,14 @@
 
 namespace warpledger::harness {
 
+// What else there is to say of a kernel, from its first parameter as the node holds it.
+using DescribeParameter = std::function<std::string(const void* parameter)>;
+
 // The lines of the second of `calls` calls (of the first where there is one): the first
 // has nothing in front of it. FailedPrecondition where the graph is no chain, or its
 // nodes are no multiple of `calls`.
-absl::StatusOr<std::vector<std::string>> CallLines(cudaGraph_t graph, int calls);
+absl::StatusOr<std::vector<std::string>> CallLines(cudaGraph_t graph, int calls,
+                                                   const DescribeParameter& describe = nullptr);
 
 }  // namespace warpledger::harness
 

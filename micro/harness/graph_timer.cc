@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kernels/common/cuda_status.h"
-#include "micro/harness/call_lines.h"
 
 namespace warpledger::harness {
 namespace {
@@ -77,7 +76,7 @@ GraphTimer::~GraphTimer() {
 }
 
 absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunction& launch,
-                                               LaunchedBy by) {
+                                               LaunchedBy by, const DescribeParameter& describe) {
   RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
                        "starting a graph capture");
   absl::Status launched = absl::OkStatus();
@@ -89,7 +88,7 @@ absl::StatusOr<TimedGraph> GraphTimer::Capture(int launches, const LaunchFunctio
     return launched;
   }
   RETURN_IF_CUDA_ERROR(ended, "ending a graph capture");
-  absl::StatusOr<std::vector<std::string>> call = CallLines(graph, launches);
+  absl::StatusOr<std::vector<std::string>> call = CallLines(graph, launches, describe);
   if (!call.ok()) {
     (void)cudaGetLastError();  // or the next launch would be blamed for it
   } else {
@@ -141,8 +140,9 @@ absl::StatusOr<ReplaySample> GraphTimer::Replay(const TimedGraph& graph) {
 }
 
 absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,
-                                                      const LaunchFunction& launch, LaunchedBy by) {
-  absl::StatusOr<TimedGraph> trial = Capture(plan.multiple_of, launch, by);
+                                                      const LaunchFunction& launch, LaunchedBy by,
+                                                      const DescribeParameter& describe) {
+  absl::StatusOr<TimedGraph> trial = Capture(plan.multiple_of, launch, by, describe);
   if (!trial.ok()) return trial.status();
   double kernel_us = 0;
   for (int i = 0; i < kEstimateReplays; ++i) {
@@ -150,7 +150,7 @@ absl::StatusOr<TimedGraph> GraphTimer::CaptureForPlan(const ReplayPlan& plan,
     if (!us.ok()) return us.status();
     kernel_us = i == 0 ? *us : std::min(kernel_us, *us);
   }
-  return Capture(PlanLaunches(plan, kernel_us), launch, by);
+  return Capture(PlanLaunches(plan, kernel_us), launch, by, describe);
 }
 
 }  // namespace warpledger::harness

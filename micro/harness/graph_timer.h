@@ -30,6 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "micro/harness/call_lines.h"
 #include "micro/harness/clock_probe.h"
 
 namespace warpledger::harness {
@@ -82,9 +83,11 @@ class GraphTimer {
   GraphTimer& operator=(GraphTimer&&) noexcept;
   ~GraphTimer();
 
-  // By stream, `launch` is kept and called in each replay.
+  // By stream, `launch` is kept and called in each replay. `describe` adds to what call() says
+  // of each kernel (call_lines.h).
   absl::StatusOr<TimedGraph> Capture(int launches, const LaunchFunction& launch,
-                                     LaunchedBy by = LaunchedBy::kGraph);
+                                     LaunchedBy by = LaunchedBy::kGraph,
+                                     const DescribeParameter& describe = nullptr);
   // Replays once and waits. Microseconds per launch.
   absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
   // The same, with the clock that it ran at.
@@ -92,7 +95,8 @@ class GraphTimer {
   // Captures as many launches as the plan asks for, after a few to warm up and
   // to estimate the kernel's time.
   absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch,
-                                            LaunchedBy by = LaunchedBy::kGraph);
+                                            LaunchedBy by = LaunchedBy::kGraph,
+                                            const DescribeParameter& describe = nullptr);
 
   cudaStream_t stream() const { return stream_; }
 

@@ -146,7 +146,7 @@ TEST(HopperDecodeDesign, SharesKeysWithAndWithoutPackedHeads) {
     }
   }
   EXPECT_EQ(predicted, (std::set<std::string>{"wgmma_pack_heads", "wgmma_split_kv",
-                                              "wgmma_dependent_launch"}));
+                                              "wgmma_dependent_launch", "wgmma_l2_promotion"}));
   const std::string both = "hopper_decode:base+wgmma_pack_heads+wgmma_split_kv";
   for (const std::string& arm :
        {std::string("hopper_decode:base+wgmma_split_kv"), both, both + "+wgmma_tile=3",

@@ -3,7 +3,11 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "kernels/sdpa/wgmma/plan.h"
 
@@ -13,6 +17,12 @@ namespace {
 // Heads whose K and V together stay below this go through the GPU at a time, so
 // that they are read from L2. About half of an H200's 60 MB.
 constexpr int64_t kHeadsInFlightBytes = int64_t{32} << 20;
+
+// What K's and V's maps ask L2 to fetch at a time, by the level of wgmma_l2_promotion: a box's
+// row, two of them, or as it likes.
+constexpr CUtensorMapL2promotion kPromotions[] = {CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                                  CU_TENSOR_MAP_L2_PROMOTION_NONE};
 
 // The driver's encoder, looked up so that the program needs no libcuda to start.
 decltype(&cuTensorMapEncodeTiled) FindEncoder() {
@@ -32,14 +42,15 @@ CUtensorMapDataType OutputType(const WgmmaShape& shape) {
 // Of `rank` dimensions, innermost first; `strides` are in bytes, from the second dimension on.
 cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank,
                    const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
-                   CUtensorMap* map) {
+                   CUtensorMap* map,
+                   CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B) {
   static const auto encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const cuuint32_t element_strides[] = {1, 1, 1, 1};
   const CUresult result =
       encode(map, type, rank, const_cast<void*>(tensor), sizes, strides, box, element_strides,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -63,7 +74,8 @@ cudaError_t EncodePackedQueries(const ForwardParams& forward, const WgmmaShape& 
 }  // namespace
 
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map, CUtensorMapDataType type) {
+                            CUtensorMap* map, CUtensorMapDataType type,
+                            CUtensorMapL2promotion promotion) {
   const int bytes = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
                               static_cast<cuuint64_t>(heads)};
@@ -71,7 +83,39 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
   const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
                             static_cast<cuuint32_t>(rows), 1};
-  return Encode(tensor, type, 3, sizes, strides, box, map);
+  return Encode(tensor, type, 3, sizes, strides, box, map, promotion);
+}
+
+const char* DescribePromotion(const void* params) {
+  alignas(16) static const std::byte kTensor[1024] = {};
+  using Words = std::array<uint32_t, sizeof(CUtensorMap) / sizeof(uint32_t)>;
+  constexpr const char* kNames[] = {"no L2 promotion", "L2 promotion 64 B", "L2 promotion 128 B",
+                                    "L2 promotion 256 B"};
+  std::array<Words, std::size(kNames)> encoded;
+  for (size_t i = 0; i < encoded.size(); ++i) {
+    CUtensorMap map;
+    const auto promotion = static_cast<CUtensorMapL2promotion>(i);
+    if (EncodeTensorMap(kTensor, 64, 8, 1, 8, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, promotion) !=
+        cudaSuccess) {
+      return "L2 promotion unknown";
+    }
+    encoded[i] = std::bit_cast<Words>(map);
+  }
+  // The bits in which the encodings differ say what is fetched.
+  const auto launched = std::bit_cast<Words>(static_cast<const WgmmaParams*>(params)->k);
+  Words field = {};
+  for (const Words& words : encoded) {
+    for (size_t i = 0; i < field.size(); ++i) field[i] |= words[i] ^ encoded[0][i];
+  }
+  if (field == Words{}) return "L2 promotion unknown";
+  for (size_t level = 0; level < encoded.size(); ++level) {
+    bool same = true;
+    for (size_t i = 0; i < field.size(); ++i) {
+      same = same && ((launched[i] ^ encoded[level][i]) & field[i]) == 0;
+    }
+    if (same) return kNames[level];
+  }
+  return "L2 promotion unknown";
 }
 
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
@@ -86,11 +130,12 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
                                                          heads_q, TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
+  const CUtensorMapL2promotion promotion = kPromotions[forward.l2_promotion];
   error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
-                          type);
+                          type, promotion);
   if (error != cudaSuccess) return error;
   error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v,
-                          type);
+                          type, promotion);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;

@@ -15,7 +15,13 @@ namespace warpledger::sdpa {
 // swizzle. Of 16-bit elements, or of bytes.
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
                             CUtensorMap* map,
-                            CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+                            CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                            CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+
+// What the K of a launch's parameters (WgmmaParams, or what derives from it) has L2 fetch from
+// DRAM at a time: "L2 promotion 128 B" or "no L2 promotion". Read from the map's own bits, of
+// which the driver's encoder shows which they are; "L2 promotion unknown" where it doesn't.
+const char* DescribePromotion(const void* params);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
 // how many CTAs to launch: as many as there are SMs, or tiles if fewer, in whole clusters.
