@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 
 #include "kernels/sdpa/wgmma/plan.h"
@@ -102,7 +103,10 @@ const char* DescribePromotion(const void* params) {
     encoded[i] = std::bit_cast<Words>(map);
   }
   // The bits in which the encodings differ say what is fetched.
-  const auto launched = std::bit_cast<Words>(static_cast<const WgmmaParams*>(params)->k);
+  // A copy of parameters need not be aligned as they are.
+  Words launched;
+  std::memcpy(launched.data(), static_cast<const std::byte*>(params) + offsetof(WgmmaParams, k),
+              sizeof(launched));
   Words field = {};
   for (const Words& words : encoded) {
     for (size_t i = 0; i < field.size(); ++i) field[i] |= words[i] ^ encoded[0][i];
