@@ -3,9 +3,8 @@
 
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
-So are the newest microbenchmarks, the newest profiles of each set of shapes, what
-the sanitizers said last with what that builds on, the newest study of data types
-(of the CPU), the comparison of the two newest ladders, a page per technique from
+So are the newest microbenchmarks, the newest profiles of each set of shapes, all
+that the sanitizers said, the newest study of data types (of the CPU), the comparison of the two newest ladders, a page per technique from
 all of these designs, and, from the newest ladder of all, the generated part of
 README.md.
 These last three are of records with a warm L2 alone.
@@ -17,6 +16,7 @@ Exit codes: 0 done; 1 a step failed, and its output says why.
 """
 
 import argparse
+import collections
 import contextlib
 import io
 import json
@@ -52,22 +52,17 @@ def newest(pattern):
 
 
 def sanitizers():
-    """{gpu slug: the newest record, and those whose clean runs it left out, and so on}."""
-    found = {}
-    for gpu, last in newest("*/sanitizers-*/sanitizers.json").items():
-        folders, since = {}, {}
-        for path in (DATA / gpu).glob("sanitizers-*/sanitizers.json"):
-            record = json.loads(path.read_text(encoding="utf-8"))
-            folders[record["run_id"]] = path.parent
-            since[path.parent] = record.get("since", [])
-        found[gpu] = [last]
-        for folder in found[gpu]:  # which grows meanwhile
-            for run_id in since[folder]:
-                if run_id not in folders:
-                    raise StepFailed(f"{folder} leaves out what {run_id} found clean, and "
-                                     f"{DATA / gpu} has no such record")
-                if folders[run_id] not in found[gpu]:
-                    found[gpu].append(folders[run_id])
+    """{gpu slug: all records, the newest first}: each counts for the code that it ran."""
+    found = collections.defaultdict(list)
+    for path in sorted(DATA.glob("*/sanitizers-*/sanitizers.json"), reverse=True):
+        found[path.parent.parent.name].append(path.parent)
+    for gpu, folders in found.items():
+        names = {folder.name for folder in folders}
+        for folder in folders:
+            record = json.loads((folder / "sanitizers.json").read_text(encoding="utf-8"))
+            for missing in set(record.get("since", [])) - names:
+                raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
+                                 f"{DATA / gpu} has no such record")
     return found
 
 
