@@ -159,6 +159,11 @@ absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
       if (arm.name == name) return NamedVariant{arm.name, arm.config};
     }
   }
+  if (absl::StrContains(Text(name), ':')) {  // an arm's; a list of toggles has none
+    std::vector<std::string> known;
+    for (const NamedVariant& variant : AllVariants()) known.push_back(variant.name);
+    return UnknownName("variant", name, known);
+  }
   const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
   if (!config.ok()) return config.status();
   if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {

@@ -4,9 +4,9 @@
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, all
-that the sanitizers said, the newest study of data types (of the CPU), the comparison of the two newest ladders, a page per technique from
-all of these designs, and, from the newest ladder of all, the generated part of
-README.md.
+that the sanitizers said, the newest study of data types (of the CPU), the
+comparison of the two newest ladders, a page per technique from all of these
+designs, and, from the newest ladder of all, the generated part of README.md.
 These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
@@ -53,16 +53,16 @@ def newest(pattern):
 
 def sanitizers():
     """{gpu slug: all records, the newest first}: each counts for the code that it ran."""
-    found = collections.defaultdict(list)
+    found, run_ids, since = collections.defaultdict(list), set(), {}
     for path in sorted(DATA.glob("*/sanitizers-*/sanitizers.json"), reverse=True):
+        record = json.loads(path.read_text(encoding="utf-8"))
         found[path.parent.parent.name].append(path.parent)
-    for gpu, folders in found.items():
-        names = {folder.name for folder in folders}
-        for folder in folders:
-            record = json.loads((folder / "sanitizers.json").read_text(encoding="utf-8"))
-            for missing in set(record.get("since", [])) - names:
-                raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
-                                 f"{DATA / gpu} has no such record")
+        run_ids.add(record["run_id"])
+        since[path.parent] = record.get("since", [])
+    for folder, left_out in since.items():
+        for missing in set(left_out) - run_ids:
+            raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
+                             f"{folder.parent} has no such record")
     return found
 
 

@@ -197,6 +197,9 @@ TEST(FindVariant, RefusesLevelsThatAToggleDoesNotHave) {
 TEST(FindVariant, SuggestsTheNearestToggleOrArm) {
   EXPECT_THAT(Refusal(FindVariant("kv_tilling")), HasSubstr("did you mean 'kv_tiling'"));
   EXPECT_THAT(Refusal(FindVariant("ladder:wmma_vp")), HasSubstr("'ladder:wmma_pv'"));
+  EXPECT_THAT(Refusal(FindVariant("hopper_decode:base+wgmma_pack_heds")),
+              AllOf(HasSubstr("unknown variant 'hopper_decode:base+wgmma_pack_heds'"),
+                    HasSubstr("did you mean 'hopper_decode:base+wgmma_pack_heads'")));
   EXPECT_THAT(Refusal(FindVariant("kv_tiling+warp_shufle")),
               AllOf(HasSubstr("unknown variant 'warp_shufle'"), HasSubstr("'warp_shuffle'")));
 }
