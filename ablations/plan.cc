@@ -154,16 +154,15 @@ std::vector<sdpa::Config> AllInstanceConfigs() {
 }
 
 absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
+  std::vector<std::string> arms;
   for (const Design& design : AllDesigns()) {
     for (const DesignArm& arm : design.arms) {
       if (arm.name == name) return NamedVariant{arm.name, arm.config};
+      arms.push_back(arm.name);
     }
   }
-  if (absl::StrContains(Text(name), ':')) {  // an arm's; a list of toggles has none
-    std::vector<std::string> known;
-    for (const NamedVariant& variant : AllVariants()) known.push_back(variant.name);
-    return UnknownName("variant", name, known);
-  }
+  // A list of toggles has no colon.
+  if (absl::StrContains(Text(name), ':')) return UnknownName("variant", name, arms);
   const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
   if (!config.ok()) return config.status();
   if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {

@@ -150,6 +150,7 @@ std::string_view ArithmeticRoof(const Json& profile) {
 
 std::string RooflineTable(const Page& page, const std::string& shape) {
   const auto l2 = page.Ceiling("L2");
+  const auto dram = page.Ceiling("DRAM");
   Table table({{"variant"},
                {"L2 traffic, MB", Align::kRight},
                {"FLOP per L2 byte", Align::kRight},
@@ -171,6 +172,11 @@ std::string RooflineTable(const Page& page, const std::string& shape) {
       const bool under_slope = *l2 * *intensity < *peak;
       roof = under_slope ? *l2 * *intensity : *peak;
       which = under_slope ? "L2" : unit;
+      const auto dram_intensity = Ratio(page.Flops(shape), DramBytes(*p));
+      if (dram && dram_intensity && *dram * *dram_intensity < *roof) {
+        roof = *dram * *dram_intensity;
+        which = "DRAM";
+      }
     }
     const auto rate = page.FlopPerS(*p);
     const auto share = Ratio(rate, roof);
@@ -404,7 +410,7 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   Append(&out,
          "\nOne launch of each variant under Nsight Compute, clocks and caches left alone. A "
          "profiler changes times, so times are those of records of samples of the very same "
-         "machine code; “",
+         "machine code, however that was launched (grids, tensor maps); “",
          kNone,
          "” where there is none.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
          "which the average SM had work. `warps`: resident warps of those that fit. `issue`, pipes "
@@ -425,8 +431,8 @@ std::string Render(const Json& summary, const RenderOptions& options) {
     Append(&out, "Roofs are measured, not quoted; rates per clock are taken at the maximum clock, ",
            FormatSignificant(gpu.at("max_sm_clock_mhz").get<double>(), 4), " MHz:\n\n",
            CeilingTable(page),
-           "\nThe roof at an intensity is the lower of the tensor cores' and L2's. Inputs stay in "
-           "L2 between launches, so DRAM traffic is near none and its roof binds nothing here.\n");
+           "\nA kernel's roof is the lowest of its arithmetic's, L2's and DRAM's, which binds "
+           "nothing where inputs stay in L2 between launches. The picture has no roof of DRAM.\n");
   }
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", RooflineTable(page, shape));

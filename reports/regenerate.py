@@ -16,7 +16,6 @@ Exit codes: 0 done; 1 a step failed, and its output says why.
 """
 
 import argparse
-import collections
 import contextlib
 import io
 import json
@@ -52,17 +51,21 @@ def newest(pattern):
 
 
 def sanitizers():
-    """{gpu slug: all records, the newest first}: each counts for the code that it ran."""
-    found, run_ids, since = collections.defaultdict(list), set(), {}
-    for path in sorted(DATA.glob("*/sanitizers-*/sanitizers.json"), reverse=True):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        found[path.parent.parent.name].append(path.parent)
-        run_ids.add(record["run_id"])
-        since[path.parent] = record.get("since", [])
-    for folder, left_out in since.items():
-        for missing in set(left_out) - run_ids:
-            raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
-                             f"{folder.parent} has no such record")
+    """{gpu slug: records, the newest first}: each counts for the code that it ran. Those of
+    another model of GPU or another compute-sanitizer than the newest's are left out."""
+    found = {}
+    for gpu in sorted({path.parent.parent.name for path in
+                       DATA.glob("*/sanitizers-*/sanitizers.json")}):
+        records = {path.parent: json.loads(path.read_text(encoding="utf-8")) for path in
+                   sorted((DATA / gpu).glob("sanitizers-*/sanitizers.json"), reverse=True)}
+        run_ids = {record["run_id"] for record in records.values()}
+        for folder, record in records.items():
+            for missing in set(record.get("since", [])) - run_ids:
+                raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
+                                 f"{DATA / gpu} has no such record")
+        tools = [(record.get("gpu", {}).get("name"), record.get("compute_sanitizer"))
+                 for record in records.values()]
+        found[gpu] = [folder for folder, tool in zip(records, tools) if tool == tools[0]]
     return found
 
 

@@ -148,7 +148,8 @@ std::string HarmlessChanges(const Staleness& staleness) {
   if (staleness.sources_changed && !staleness.IsStale()) {
     const auto all = static_cast<int64_t>(staleness.instances.size());
     Append(&out, "Sources changed since; the machine code of ",
-           all == 1 ? "its instance" : Cat("all its ", all, " instances"), " is the same.");
+           all == 1 ? "its instance" : Cat("all its ", all, " instances"),
+           " is the same, which says nothing of how it is launched (grids, tensor maps).");
   }
   if (staleness.registry_changed) {
     Append(&out, out.empty() ? "" : " ",

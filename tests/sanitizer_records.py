@@ -80,6 +80,12 @@ def count_checks(record):
     return sum(len(of["pairs"]) for of in record["runs"])
 
 
+def count_checks_of(records, tree):
+    """Those that ran the machine code of the tree."""
+    return sum(tree.get(name) == code for record in records for of in record["runs"]
+               for name, code in of["pairs"])
+
+
 def line_of_run(record):
     gpu = record["gpu"]
     earlier = " and ".join(f"`{run_id}`" for run_id in record["since"])
@@ -100,20 +106,18 @@ def lines_of_plants(records):
             f"{said}.\n" for said, names in runs.items()]
 
 
-def reach_of(shapes, dynamic):
+def reach_of(shapes, one_tile):
     """What these shapes can't show, having few tiles.
 
-    dynamic: whether a kernel with the dynamic schedule ran where there are many
+    one_tile: how many kernels with the dynamic schedule never ran where there are many
     """
     many = [f"`{shape}`" for shape in shapes if shape.startswith("many_heads")]
     if many:
         return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, "
                 f"but for {', '.join(many)}: there, a persistent kernel has several tiles, uses "
                 "again what the first of them used, and its rings of several stages turn over"
-                + ("" if dynamic else
-                   " (kernels with the dynamic schedule, in which racecheck names hazards there "
-                   "that we hold for none, are not among those: "
-                   "[0022](../decisions/0022-hopper-decode.md))")
+                + (f" (but for {one_tile} instances with the dynamic schedule, which had one tile a "
+                   "CTA at most)" if one_tile else "")
                 + ". At the decoding shapes, where keys are many, rings turn over too.\n")
     return ("Small shapes have few tiles. None of those above has more than an H200 has SMs, so "
             "that a persistent kernel's second tile, and what it then uses again, ran under no "
@@ -132,7 +136,9 @@ def page_of(records, tree):
     for _, of in runs:
         ran[of["tool"], of["shape"]].update(name for name, code in of["pairs"]
                                             if tree.get(name) == code)
-    found = [(record, of) for record, of in runs if of["findings"]]
+    # What was said of code that is gone stays in its record.
+    found = [(record, of) for record, of in runs if of["findings"]
+             and (not of["pairs"] or any(tree.get(name) == code for name, code in of["pairs"]))]
     with_findings = {(of["tool"], of["shape"]) for _, of in found}
     covered = coverage(records, tree)
     lacking = [name for name, clean in covered.items() if len(clean) < len(TOOLS)]
@@ -152,7 +158,8 @@ def page_of(records, tree):
                f"compiles for this GPU ran clean under {', '.join(TOOLS[:-1])} and {TOOLS[-1]}, "
                f"with the machine code that they have in this tree; "
                f"{len(with_findings)} of {len(ran)} pairs of a tool and a shape have "
-               f"findings, in {sum(map(count_checks, records))} checks.**\n\n")
+               f"findings, in {sum(map(count_checks, records))} checks, of which "
+               f"{count_checks_of(records, tree)} ran that code.**\n\n")
     out.append("An instance is a variant compiled for a head dimension, a mask and a dtype. "
                "A number below is how many ran clean there with the machine code that they have in "
                "this tree; bold, how many ran of a pair with findings.\n\n")
@@ -187,6 +194,7 @@ def page_of(records, tree):
                "check, which must give the same bits, and the correctness tests.\n\n"
                + reach_of([shape for shape in shapes
                            if any(ran.get((tool, shape)) for tool in tools)],
-                          any(shape.startswith("many_heads") and "+dynamic_schedule" in name
-                              for (_, shape), names in ran.items() for name in names)))
+                          len({name for name in tree if "+dynamic_schedule" in name}
+                              - {name for (_, shape), names in ran.items()
+                                 if shape.startswith("many_heads") for name in names})))
     return "".join(out)

@@ -8,7 +8,7 @@ A run is `warpledger check` under each tool on each small shape, in many process
 all GPUs that CUDA_VISIBLE_DEVICES leaves. With --out it ends with DIR/sanitizers.json, whose
 content reports/RECORD.md describes; after the same call was stopped, only what is left is run.
 With --since=DIR,… a run leaves out the machine code that one of those records found clean under
-the same tool on the same shape; a page of the new record then takes those records too.
+the same tool on the same shape.
 Copy DIR to reports/data/<gpu>/sanitizers-<time>, then run reports/regenerate.py.
 
 Before anything else each tool has to find a fault that is planted for it

@@ -81,6 +81,19 @@ std::string Page(const Json& summary) {
   return page.ok() ? *page : "";
 }
 
+TEST(ProfileReport, TakesTheLowestOfTheRoofs) {
+  Json summary = Summary();
+  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
+  summary["ceilings"].push_back(
+      {{"name", "DRAM"}, {"per_s", 4e12}, {"of", "bytes"}, {"micro", "d"}, {"run", "micro-1"}});
+  Json& metrics = summary["profiles"][0]["metrics"];
+  metrics["dram__bytes_write.sum"] = {{"value", 0.0}, {"unit", "byte"}};
+  metrics["dram__bytes_read.sum"] = {{"value", 1e7}, {"unit", "byte"}};
+  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 10.00 | 5.00 | 50.0 | L2 | 10.0% |"));
+  metrics["dram__bytes_read.sum"]["value"] = 8e7;
+  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 80.00 | 5.00 | 25.0 | DRAM | 20.0% |"));
+}
+
 TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
   Json summary = Summary();
   EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "no kernel of the mma family";
@@ -200,7 +213,9 @@ TEST(ProfileReport, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone)
     return *RenderProfileReport(summary, tree);
   };
   EXPECT_THAT(page("aa"), Not(HasSubstr("older than the kernels")));
-  EXPECT_THAT(page("aa"), HasSubstr("the machine code of all its 2 instances is the same."));
+  EXPECT_THAT(page("aa"),
+              HasSubstr("the machine code of all its 2 instances is the same, "
+                        "which says nothing of how it is launched (grids, tensor maps)."));
   EXPECT_THAT(page("bb"), HasSubstr("> **Warning: this record is older than the kernels.** Since "
                                     "it was made, the machine code of 1 of its 2 instances "
                                     "changed: `minimal_scalar`. Counters of what changed"));

@@ -51,7 +51,8 @@ TEST(StalenessTest, ChangedSourcesThatReachNoKernelOfTheRecordAreHarmless) {
   const Staleness staleness = CompareWithTree(Record(), Tree(kSame));
   EXPECT_FALSE(staleness.IsStale());
   EXPECT_EQ(HarmlessChanges(staleness),
-            "Sources changed since; the machine code of all its 2 instances is the same.");
+            "Sources changed since; the machine code of all its 2 instances is the same, "
+            "which says nothing of how it is launched (grids, tensor maps).");
 }
 
 TEST(StalenessTest, NothingIsSaidWhereNothingChanged) {

@@ -342,6 +342,12 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertIn("racecheck on `small` in `r1`:\n\n```\na hazard\n```", page)
         self.assertIn(f"\n| `small` | {every} | **{every}** | {every} | {every} |\n", page)
 
+        def of_code_that_is_gone(record):
+            record["instances"] = dict.fromkeys(record["instances"], "old")
+            record["runs"][1]["findings"].append("a hazard")
+
+        self.assertNotIn("a hazard", self.page(lambda record: None, of_code_that_is_gone))
+
         page = self.page(lambda record: record["runs"].pop())
         self.assert_covered(page, every)
         self.assertEqual(page.split("\n## Not clean under every tool\n")[1].count("\n- `"), every)
@@ -364,7 +370,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assert_covered(page, 0)
         self.assertNotIn("\n## Machine code changed", page)
         self.assertIn(f"0 of 4 pairs of a tool and a shape have findings, in {4 * every + 8} "
-                      "checks.**", page)
+                      f"checks, of which {4 * every + 4} ran that code.**", page)
         # Of a machine code that ran twice there is one, and of one that is gone none.
         self.assertIn("\n| `small` |" + f" {every} |" * 4 + "\n", page)
         self.assertIn("\n| `small` |" + f" {every - 1} |" * 4 + "\n", self.page(old_code))
@@ -438,7 +444,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertNotIn(none, page)
         self.assertIn("but for `many_heads_d128`: there, a persistent kernel has several tiles",
                       page)
-        without = "kernels with the dynamic schedule, in which racecheck names hazards"
+        without = "instances with the dynamic schedule, which had one tile a CTA at most"
         self.assertNotIn(without, page)
 
         def many_heads_of_others(record):
@@ -483,7 +489,13 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertEqual([command[3:-2] for command in calls],
                          [("report", last, fourth, third, second, first)])
 
-        record("day6", "day0")
+        newer = record("day6")
+        (newer / "sanitizers.json").write_text(
+            json.dumps({"run_id": "day6", "compute_sanitizer": "2099"}), encoding="utf-8")
+        with mock.patch.multiple(regenerate, DATA=self.folder):
+            self.assertEqual(regenerate.sanitizers(), {"h200": [newer]})
+
+        record("day7", "day0")
         with mock.patch.multiple(regenerate, DATA=self.folder):
             with self.assertRaisesRegex(regenerate.StepFailed, "what day0 found clean"):
                 regenerate.sanitizers()
