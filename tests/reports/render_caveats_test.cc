@@ -162,7 +162,8 @@ TEST(RenderReportTest, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNo
   const std::string fresh = Render(json, tree);
   EXPECT_THAT(fresh, Not(HasSubstr("Warning")));
   EXPECT_THAT(fresh, HasSubstr("\n\nSources changed since; the machine code of all its "));
-  EXPECT_THAT(fresh, HasSubstr("launched (grids, tensor maps). The registry of toggles changed since; "));
+  EXPECT_THAT(fresh,
+              HasSubstr("launched (grids, tensor maps). The registry of toggles changed since; "));
   EXPECT_LT(fresh.find("Sources changed"), fresh.find("## "));
   EXPECT_THAT(*RenderReadmeSection(json, tree), Not(HasSubstr("changed since")));
 
