@@ -83,8 +83,8 @@ __device__ inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
       ".reg .pred done;\n"
       "wait:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni finished;\n"
-      "bra.uni wait;\n"
+      "@done bra finished;\n"
+      "bra wait;\n"
       "finished:\n"
       "}\n" ::"r"(barrier),
       "r"(parity)
