@@ -1,7 +1,8 @@
 // The designs of the pipelined Hopper kernel for grouped heads and few rows of queries.
 //
 //   hopper_decode  one row a head: a CTA per tile; keys shared among CTAs, heads packed into a
-//                  tile, and both; on both shorter tiles of keys and a dependent launch
+//                  tile, and both; on both what L2 fetches, shorter tiles of keys, a dependent
+//                  launch, and a kernel of its own that joins, with these two on top
 //   hopper_gqa     prompts with grouped heads, where tiles are full of rows without packing
 //
 // Included by designs.h, at its end.
@@ -34,7 +35,11 @@ inline Design HopperDecodeDesign() {
   AddLevel({&Config::wgmma_l2_promotion, 1}, packed, '+', &design);
   const std::string both = AddLevel({&Config::wgmma_split_kv, 1}, packed, '+', &design);
   AddLevel({&Config::wgmma_l2_promotion, 1}, both, '+', &design);
-  AddLevel({&Config::wgmma_dependent_launch, 1}, both, '+', &design);
+  const std::string dependent = AddLevel({&Config::wgmma_dependent_launch, 1}, both, '+', &design);
+  AddLevel({&Config::wgmma_l2_promotion, 1}, dependent, '+', &design);
+  const std::string joined = AddLevel({&Config::wgmma_join_kernel, 1}, both, '+', &design);
+  const std::string behind = AddLevel({&Config::wgmma_dependent_launch, 1}, joined, '+', &design);
+  AddLevel({&Config::wgmma_tile, 3}, behind, '+', &design);
   const std::string shorter = AddLevel({&Config::wgmma_tile, 3}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, shorter, '+', &design);
   PlantControls(base, base, config, &design);

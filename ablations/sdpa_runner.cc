@@ -303,8 +303,8 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
   auto* out = static_cast<std::byte*>(device.out.data());
   params.o = out + OutOffset();
   params.lse = reinterpret_cast<float*>(out + LseOffset());
-  const auto launch = [&] { return sdpa::Launch(instance, params, problem_, stream); };
   if (arm != nullptr) params.l2_promotion = arm->wgmma_l2_promotion;
+  const auto launch = [&] { return sdpa::Launch(instance, params, problem_, stream); };
   // Behind a projection K and V lie in no piece of memory of their own.
   const bool in_window = arm != nullptr && arm->l2_persisting_kv != 0 && problem_.embed_dim == 0;
   RETURN_IF_ERROR(in_window ? LaunchInWindow(params.k, kv_end, stream, launch) : launch());

@@ -366,9 +366,13 @@ class Worker {
     };
     const harness::LaunchedBy by =
         arm.config.stream_launch ? harness::LaunchedBy::kStream : harness::LaunchedBy::kGraph;
-    harness::DescribeParameter describe;  // a wgmma call is one kernel
-    if (arm.instance != nullptr && sdpa::FamilyOf(arm.config) == sdpa::Family::kWgmma) {
-      describe = sdpa::DescribePromotion;
+    harness::DescribeParameter describe;
+    if (arm.instance != nullptr && sdpa::FamilyOf(arm.config) == sdpa::Family::kWgmma &&
+        !arm.config.wgmma_cp_async) {
+      describe = [](std::string_view symbol, const void* parameter) -> std::string {
+        const bool has_maps = symbol.find("sdpa_wgmma") != symbol.npos;  // none that joins parts
+        return has_maps ? sdpa::DescribePromotion(parameter) : "";
+      };
     }
     absl::StatusOr<harness::TimedGraph> graph = timer_->CaptureForPlan(plan, launch, by, describe);
     if (!graph.ok() || arm.instance == nullptr || arm.spin_cycles == 0) return graph;

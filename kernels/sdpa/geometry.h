@@ -53,6 +53,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.cluster = c.kv_multicast ? c.kv_multicast : 1;
   s.pack_heads = c.wgmma_pack_heads != 0;
   s.split_kv = c.wgmma_split_kv != 0;
+  s.join_kernel = c.wgmma_join_kernel != 0;
   s.dependent_launch = c.wgmma_dependent_launch != 0;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {

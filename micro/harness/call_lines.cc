@@ -127,7 +127,8 @@ absl::StatusOr<std::string> KernelLine(cudaGraphNode_t node, const DescribeParam
     if (params.kernelParams == nullptr) {
       return absl::UnimplementedError("the driver gives no parameters of a kernel");
     }
-    absl::StrAppend(&line, " ", describe(params.kernelParams[0]));
+    const std::string said = describe(name, params.kernelParams[0]);
+    if (!said.empty()) absl::StrAppend(&line, " ", said);
   }
   return line;
 }

@@ -168,7 +168,9 @@ class WgmmaEpilogue {
                               const WgmmaSoftmax<kShape>& softmax) const {
     const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
     join.Leave(work, RowInTile(), out, softmax);
-    if (join.IsLast()) join.Join(work);
+    if constexpr (!kShape.join_kernel) {
+      if (join.IsLast()) join.Join(work);
+    }
   }
 
   // What an output is multiplied by.

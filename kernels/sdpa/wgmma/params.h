@@ -60,10 +60,12 @@ inline constexpr int kMaxWgmmaSplits = 64;
 
 // Where a tile holds rows of several heads, or several CTAs share its keys.
 struct WgmmaDecodeParams : WgmmaParams {
-  int positions = 1;                // of each of its heads, that a tile of queries holds
-  int splits = 1;                   // CTAs that share a tile's keys
-  float4* partial_out = nullptr;    // (tiles, splits, tile_m, head_dim) fp32, not yet divided
-  float2* partial_stats = nullptr;  // (tiles, splits, tile_m): maximum of raw scores, sum
+  int positions = 1;  // of each of its heads, that a tile of queries holds
+  int splits = 1;     // CTAs that share a tile's keys
+  // (tiles, splits, tile_m, head_dim) fp32, not yet divided; with a kernel that joins (splits,
+  // batch, heads_q, seq_q, head_dim)
+  float4* partial_out = nullptr;
+  float2* partial_stats = nullptr;  // without head_dim: maximum of raw scores, sum
   int* arrivals = nullptr;          // (tiles): parts done; 0 before and after a launch
 };
 

@@ -156,7 +156,7 @@ class TileQueue {
   }
 
   // Both sides: the next tile, or -1 when there is none. The producer calls it from
-  // one thread, the consumers from all.
+  // one thread; the consumers, and FP8's transposing warps, from whole warps.
   template <bool kProducer>
   __device__ int Next() {
     if constexpr (kShape.split_kv) {
@@ -190,6 +190,8 @@ class TileQueue {
       // A lane that came out of the wait late, behind the arrival below, could find the
       // barrier two phases on.
       __syncwarp();
+      // The lane that gives the slot back is the one that reads it: racecheck follows no
+      // arrival of one lane for the reads of 32 (reports/decisions/0022, 0024).
       int tile = 0;
       if (threadIdx.x % 32 == 0) {
         tile = ptx::LoadShared(barriers_.WorkTile(slot_.slot));

@@ -42,6 +42,7 @@ struct WgmmaShape {
   bool cp_async = false;          // K and V come by the producers' own copies, 16 bytes each
   bool pack_heads = false;        // a tile holds the query heads that share a K/V head
   bool split_kv = false;          // CTAs share a tile's keys where tiles are few
+  bool join_kernel = false;       // whose parts of O a second kernel joins, not the last of them
   bool dependent_launch = false;  // the kernel begins beside the end of the one before
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;

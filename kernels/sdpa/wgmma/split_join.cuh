@@ -1,9 +1,6 @@
 // Where several CTAs share the keys of a block of queries: each leaves its part of O in global
-// memory, and the last to come joins the parts.
-//
-// Parts combine as in flash-decoding: with M the largest of the parts' maxima m_i,
-// O = sum(exp(m_i - M) O_i) / sum(exp(m_i - M) l_i). The order is that of the keys, whoever
-// joins, so that the same inputs give the same bits.
+// memory, and the last to come joins the parts, or a kernel behind this one (join_kernel.h). The
+// order is that of the keys, whoever joins, so that the same inputs give the same bits.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SPLIT_JOIN_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SPLIT_JOIN_CUH_
@@ -12,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/common/mbarrier.cuh"
-#include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/wgmma/join_pieces.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
@@ -42,7 +39,7 @@ class WgmmaSplitJoin {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (row + 8 * r >= work.Rows(p_)) continue;
-      const int64_t part = int64_t{blockIdx.x} * kRows + row + 8 * r;
+      const int64_t part = PartOf(work, row + 8 * r);
       auto* to = reinterpret_cast<float2*>(p_.partial_out) + part * (kShape.head_dim / 2);
 #pragma unroll
       for (int piece = 0; piece < kShape.head_dim / 8; ++piece) {
@@ -88,14 +85,6 @@ class WgmmaSplitJoin {
   static constexpr int kRows = TileM(kShape);
   static constexpr int kThreads = kShape.consumers * kWarpgroup;
   static constexpr int kQuads = kShape.head_dim / 4;  // pieces of a row
-  using Exp = SoftmaxExp<ExpMethod::kExpFolded>;
-
-  // What was joined of a piece: four columns of a row.
-  struct Piece {
-    float largest = -INFINITY;
-    float sum = 0.0f;
-    float4 x = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-  };
 
   // Each thread kPieces pieces at a time, of each kParts parts at a time.
   template <int kPieces, int kParts>
@@ -106,7 +95,7 @@ class WgmmaSplitJoin {
     const float4* all_parts = p_.partial_out + tile * kQuads;
 #pragma unroll 1
     for (int first = thread_; first < pieces; first += kPieces * kThreads) {
-      Piece joined[kPieces];
+      JoinedPiece joined[kPieces];
 #pragma unroll 1
       for (int split = 0; split < p_.splits; split += kParts) {
         float2 stats[kPieces][kParts];
@@ -127,7 +116,7 @@ class WgmmaSplitJoin {
           }
         }
 #pragma unroll
-        for (int i = 0; i < kPieces; ++i) Add(stats[i], parts[i], &joined[i]);
+        for (int i = 0; i < kPieces; ++i) joined[i].Add(stats[i], parts[i], p_.softmax_scale);
       }
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
@@ -136,42 +125,23 @@ class WgmmaSplitJoin {
     }
   }
 
-  template <int kParts>
-  __device__ void Add(const float2 (&stats)[kParts], const float4 (&parts)[kParts],
-                      Piece* joined) const {
-    const float scale_log2 = p_.softmax_scale * Exp::kLog2E;
-    float largest = joined->largest;
-#pragma unroll
-    for (int s = 0; s < kParts; ++s) largest = fmaxf(largest, stats[s].x);
-    // Nothing seen yet: all weights are 0.
-    const float subtract = largest == -INFINITY ? 0.0f : __fmul_rn(largest, scale_log2);
-    // Rounded as in the parts' own sums (softmax.cuh), not fused: exactly one for the largest.
-    const float earlier = Exp2Approx(__fmul_rn(joined->largest, scale_log2) - subtract);
-    float sum = joined->sum * earlier;
-    float4 x = make_float4(joined->x.x * earlier, joined->x.y * earlier, joined->x.z * earlier,
-                           joined->x.w * earlier);
-#pragma unroll
-    for (int s = 0; s < kParts; ++s) {
-      const float weight = Exp2Approx(__fmul_rn(stats[s].x, scale_log2) - subtract);
-      sum = fmaf(weight, stats[s].y, sum);
-      x.x = fmaf(weight, parts[s].x, x.x);
-      x.y = fmaf(weight, parts[s].y, x.y);
-      x.z = fmaf(weight, parts[s].z, x.z);
-      x.w = fmaf(weight, parts[s].w, x.w);
-    }
-    *joined = {largest, sum, x};
+  __device__ void Store(const WgmmaWork<kShape>& work, int piece, const JoinedPiece& joined) const {
+    joined.Store<kShape.head_dim, kShape.bf16>(
+        p_.o, p_.lse, work.IndexOf(p_, work.Row(piece / kQuads)), piece % kQuads, p_.softmax_scale);
   }
 
-  __device__ void Store(const WgmmaWork<kShape>& work, int piece, const Piece& joined) const {
-    const float inverse = joined.sum > 0.0f ? 1.0f / joined.sum : 0.0f;
-    const float4 x = joined.x;
-    const int64_t at = work.IndexOf(p_, work.Row(piece / kQuads));
-    auto* o = reinterpret_cast<uint2*>(static_cast<uint16_t*>(p_.o) + at * kShape.head_dim);
-    o[piece % kQuads] = make_uint2(PackPair<kShape.bf16>(x.x * inverse, x.y * inverse),
-                                   PackPair<kShape.bf16>(x.z * inverse, x.w * inverse));
-    if (piece % kQuads == 0 && p_.lse != nullptr) {
-      p_.lse[at] = joined.largest * p_.softmax_scale + logf(joined.sum);
+  // Where this CTA's part of a row of the block lies: the CTAs' parts one after another, each as
+  // it lies in O for a kernel that knows no tiles.
+  __device__ int64_t PartOf(const WgmmaWork<kShape>& work, int row) const {
+    if constexpr (kShape.join_kernel) {
+      const int split = static_cast<int>(blockIdx.x) % p_.splits;
+      return split * OutputRows(p_) + work.IndexOf(p_, work.Row(row));
+    } else {
+      return int64_t{blockIdx.x} * kRows + row;
     }
+  }
+  __device__ static int64_t OutputRows(const WgmmaDecodeParams& p) {
+    return int64_t{p.heads} * (kShape.pack_heads ? p.group_size : 1) * p.seq_q;
   }
 
   // Its CTAs are neighbours.

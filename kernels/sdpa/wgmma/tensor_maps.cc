@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "kernels/sdpa/wgmma/join_kernel.h"
 #include "kernels/sdpa/wgmma/plan.h"
 
 namespace warpledger::sdpa {
@@ -88,38 +89,42 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 }
 
 const char* DescribePromotion(const void* params) {
-  alignas(16) static const std::byte kTensor[1024] = {};
-  using Words = std::array<uint32_t, sizeof(CUtensorMap) / sizeof(uint32_t)>;
+  constexpr const char* kUnknown = "L2 promotion unknown";
   constexpr const char* kNames[] = {"no L2 promotion", "L2 promotion 64 B", "L2 promotion 128 B",
                                     "L2 promotion 256 B"};
+  using Words = std::array<uint32_t, sizeof(CUtensorMap) / sizeof(uint32_t)>;
+  alignas(16) static const std::byte kTensor[1024] = {};
   std::array<Words, std::size(kNames)> encoded;
-  for (size_t i = 0; i < encoded.size(); ++i) {
+  for (size_t level = 0; level < encoded.size(); ++level) {
     CUtensorMap map;
-    const auto promotion = static_cast<CUtensorMapL2promotion>(i);
+    const auto promotion = static_cast<CUtensorMapL2promotion>(level);
     if (EncodeTensorMap(kTensor, 64, 8, 1, 8, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, promotion) !=
         cudaSuccess) {
-      return "L2 promotion unknown";
+      return kUnknown;
     }
-    encoded[i] = std::bit_cast<Words>(map);
+    encoded[level] = std::bit_cast<Words>(map);
   }
   // The bits in which the encodings differ say what is fetched.
-  // A copy of parameters need not be aligned as they are.
-  Words launched;
-  std::memcpy(launched.data(), static_cast<const std::byte*>(params) + offsetof(WgmmaParams, k),
-              sizeof(launched));
   Words field = {};
   for (const Words& words : encoded) {
     for (size_t i = 0; i < field.size(); ++i) field[i] |= words[i] ^ encoded[0][i];
   }
-  if (field == Words{}) return "L2 promotion unknown";
-  for (size_t level = 0; level < encoded.size(); ++level) {
-    bool same = true;
-    for (size_t i = 0; i < field.size(); ++i) {
-      same = same && ((launched[i] ^ encoded[level][i]) & field[i]) == 0;
+  if (field == Words{}) return kUnknown;
+  const auto name_of = [&](size_t offset) {
+    Words launched;  // a copy, for copied parameters need not be aligned as they are
+    std::memcpy(launched.data(), static_cast<const std::byte*>(params) + offset, sizeof(launched));
+    for (size_t level = 0; level < encoded.size(); ++level) {
+      bool same = true;
+      for (size_t i = 0; i < field.size(); ++i) {
+        same = same && ((launched[i] ^ encoded[level][i]) & field[i]) == 0;
+      }
+      if (same) return kNames[level];
     }
-    if (same) return kNames[level];
-  }
-  return "L2 promotion unknown";
+    return kUnknown;
+  };
+  const char* of_k = name_of(offsetof(WgmmaParams, k));
+  const char* of_v = name_of(offsetof(WgmmaParams, v));
+  return of_k == of_v ? of_k : "L2 promotion of K and of V differ";
 }
 
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
@@ -233,6 +238,21 @@ cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ct
   config.attrs = attributes;
   void* arguments[] = {params};
   return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
+cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shape,
+                         cudaStream_t stream) {
+  if (!shape.join_kernel || params.splits <= 1) return cudaSuccess;
+  static_assert(kMaxWgmmaSplits <= kMaxJoinSplits);
+  const int rows = params.heads * (shape.pack_heads ? params.group_size : 1) * params.seq_q;
+  return LaunchJoin({.parts = params.partial_out,
+                     .stats = params.partial_stats,
+                     .o = params.o,
+                     .lse = params.lse,
+                     .rows = rows,
+                     .splits = params.splits,
+                     .softmax_scale = params.softmax_scale},
+                    shape.head_dim, shape.bf16, shape.dependent_launch, stream);
 }
 
 }  // namespace warpledger::sdpa

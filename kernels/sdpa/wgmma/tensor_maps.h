@@ -12,15 +12,16 @@
 namespace warpledger::sdpa {
 
 // The tensor map of (heads, seq, head_dim) with boxes of 128 bytes of a row by `rows`, 128-byte
-// swizzle. Of 16-bit elements, or of bytes.
+// swizzle. Of 16-bit elements, or of bytes. What L2 fetches of a miss is `promotion`.
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
                             CUtensorMap* map,
                             CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
                             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 
-// What the K of a launch's parameters (WgmmaParams, or what derives from it) has L2 fetch from
-// DRAM at a time: "L2 promotion 128 B" or "no L2 promotion". Read from the map's own bits, of
-// which the driver's encoder shows which they are; "L2 promotion unknown" where it doesn't.
+// What the maps of K and V in a launch's parameters (WgmmaParams, or what derives from it) have L2
+// fetch from DRAM at a time: "no L2 promotion", "L2 promotion 64 B", "… 128 B", "… 256 B", or that
+// the two differ. Read from the maps' own bits, of which the driver's encoder shows which they are;
+// "L2 promotion unknown" where it doesn't.
 const char* DescribePromotion(const void* params);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
@@ -44,10 +45,16 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
                         WgmmaDecodeParams* params, unsigned* ctas);
 
-// Launches `kernel` over `ctas` CTAs, in clusters where the shape has them.
+// Launches `kernel` over `ctas` CTAs, in clusters where the shape has them. LaunchBehind launches
+// what follows it: a kernel that joins parts, where there are any.
 //   params: what the kernel takes
 cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
                         cudaStream_t stream);
+inline cudaError_t LaunchBehind(const WgmmaParams&, const WgmmaShape&, cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shape,
+                         cudaStream_t stream);
 
 }  // namespace warpledger::sdpa
 

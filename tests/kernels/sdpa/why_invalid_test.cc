@@ -316,6 +316,13 @@ TEST(WhyInvalid, SharesKeysAmongCtasOfOneTileEach) {
   EXPECT_TRUE(WhyInvalid(config));
 }
 
+TEST(WhyInvalid, JoinsByAKernelOnlyWhereCtasLeaveParts) {
+  Config config = {.wgmma = 1, .wgmma_tile_per_cta = 1, .wgmma_join_kernel = 1};
+  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_split_kv");
+  config.wgmma_split_kv = 1;
+  EXPECT_FALSE(WhyInvalid(config));
+}
+
 TEST(WhyInvalid, LeavesHalfPrecisionExponentialsToFp16) {
   for (const int method : {1, 2, 3}) {
     const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_exp = method};

@@ -44,6 +44,14 @@ TEST(WgmmaSplits, AreNoMoreThanOneCtaIsToJoin) {
   EXPECT_EQ(WgmmaSplits(kDecode, 1, 64, 8192, kSms), 8);
 }
 
+TEST(WgmmaSplits, AreAsManyAsAKernelJoinsWhereOneDoes) {
+  WgmmaShape shape = kDecode;
+  shape.join_kernel = true;
+  EXPECT_EQ(WgmmaSplits(shape, 1, 32, 8192, kSms), 64);
+  EXPECT_EQ(WgmmaSplits(shape, 1, 64, 65536, kSms), 64);
+  EXPECT_EQ(WgmmaSplits(shape, 4, 32, 8192, kSms), 33);
+}
+
 // The parts of all splits have a place, on the largest of GPUs too.
 TEST(WgmmaSplits, NeverLeaveMorePartsThanThereIsRoomFor) {
   int split = 0;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tests/emulation/cuda_on_cpu.h"
+
 namespace warpledger::sdpa {
 
 inline float Exp2Approx(float x) { return std::exp2(x); }
