@@ -2,6 +2,7 @@
 // machine code, ceilings that the microbenchmarks measured.
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/device_facts.h"
+#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -59,7 +61,19 @@ struct Timed {
   std::string run_id;
   Json p50_us, low_us, high_us;
 };
-using TimedKey = std::pair<std::string, std::string>;  // code_sha256, shape
+using TimedKey = std::array<std::string, 3>;  // code_sha256, LaunchPart(), shape
+
+// What of a printed configuration reaches its launch and no machine code.
+std::string LaunchPart(const std::string& config_name) {
+  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(config_name);
+  if (!config) return "";
+  const sdpa::Config compiled = sdpa::CompiledPart(*config);
+  sdpa::Config launch;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (compiled.*row.field != (*config).*row.field) launch.*row.field = (*config).*row.field;
+  }
+  return sdpa::ConfigName(launch);
+}
 
 // Cells of one summary.json that may stand for this GPU's times.
 void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, Timed>& times) {
@@ -80,7 +94,7 @@ void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, T
     if (code.empty() || p50.is_null()) continue;  // a code: it is an object
     const auto correct = cell.find("correct");
     if (correct == cell.end() || *correct != true) continue;
-    Timed& known = times[{code, TextOf(cell, "shape")}];
+    Timed& known = times[{code, LaunchPart(TextOf(cell, "config")), TextOf(cell, "shape")}];
     // A ladder's time before that of a design that times the same code among other arms, so
     // that this page and the ladder's show one figure; then the newest, and its first cell.
     if (std::pair(known.cumulative, known.created_utc) >= std::pair(cumulative, created)) continue;
@@ -182,7 +196,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
   for (const Profile& profile : record->profiles) {
     Json json = ToJson(profile);
     if (profile.reason.empty()) variant_of_config.emplace(profile.config, profile.variant);
-    const auto timed = times.find({profile.code_sha256, profile.shape});
+    const auto timed = times.find({profile.code_sha256, LaunchPart(profile.config), profile.shape});
     const bool has_time = timed != times.end() && !profile.code_sha256.empty();
     json["p50_us"] = has_time ? timed->second.p50_us : Json(nullptr);
     json["ci_low_us"] = has_time ? timed->second.low_us : Json(nullptr);

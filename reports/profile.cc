@@ -407,19 +407,21 @@ std::string Render(const Json& summary, const RenderOptions& options) {
     Append(&out, harmless, "\n\n");
   }
   for (const std::string& shape : page.shapes) Append(&out, Findings(page, shape));
-  Append(&out,
-         "\nOne launch of each variant under Nsight Compute, clocks and caches left alone. A "
-         "profiler changes times, so times are those of records of samples of the very same "
-         "machine code, however that was launched (grids, tensor maps); “",
-         kNone,
-         "” where there is none.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
-         "which the average SM had work. `warps`: resident warps of those that fit. `issue`, pipes "
-         "and L1: percent of their peak while the SM had work; L2 and DRAM: of the whole launch. "
-         "`conflicts`: share of the passes through shared memory that bank conflicts add. "
-         "**Bound by**: the SMs without work, where the average one has some for less than ",
-         FormatPercent(kIdlePercent / 100), " of the launch; else the busiest unit, from ",
-         FormatPercent(kBusyPercent / 100),
-         " of its peak; else latency, with the first reason why warps stall.\n");
+  Append(
+      &out,
+      "\nOne launch of each variant under Nsight Compute, clocks and caches left alone. A "
+      "profiler changes times, so times are those of records of samples of the very same "
+      "machine code under the same toggles of its launch, of the whole call where a second kernel "
+      "joins parts; “",
+      kNone,
+      "” where there is none.\n\n## Bottlenecks\n\n`SMs busy`: share of the launch in "
+      "which the average SM had work. `warps`: resident warps of those that fit. `issue`, pipes "
+      "and L1: percent of their peak while the SM had work; L2 and DRAM: of the whole launch. "
+      "`conflicts`: share of the passes through shared memory that bank conflicts add. "
+      "**Bound by**: the SMs without work, where the average one has some for less than ",
+      FormatPercent(kIdlePercent / 100), " of the launch; else the busiest unit, from ",
+      FormatPercent(kBusyPercent / 100),
+      " of its peak; else latency, with the first reason why warps stall.\n");
   for (const std::string& shape : page.shapes) {
     Append(&out, "\n", Code(shape), ":\n\n", BottleneckTable(page, shape));
   }

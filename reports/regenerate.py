@@ -73,15 +73,19 @@ def profiles():
     """{(gpu slug, folder under reports/<gpu>): newest record of profiles of those shapes}.
 
     Those of the ladder's shapes stand beside the other pages, and others in a folder named for
-    their shapes.
+    their shapes. A newer record of these shapes and more stands in place of an older one.
     """
     found = {}
     for path in sorted(DATA.glob("*/*/profile.json")):  # the folders' names end in the time
         shapes = json.loads(path.read_text(encoding="utf-8"))["shapes"]
         names = [shape["name"] for shape in shapes]
         place = "." if "mission_b" in names else "profile_" + "_".join(names)
-        found[path.parent.parent.name, place] = path.parent
-    return found
+        gpu = path.parent.parent.name
+        for key in [key for key in found if key[0] == gpu and key[1] != "."]:
+            if place != "." and found[key][1] <= set(names):
+                del found[key]
+        found[gpu, place] = (path.parent, set(names))
+    return {key: record for key, (record, _) in found.items()}
 
 
 def call(*command):

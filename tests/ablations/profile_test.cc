@@ -175,23 +175,30 @@ TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
   EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeOnlyAndFromAWarmL2) {
+TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAWarmL2) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
   const auto summary = [](const char* run, const char* created, const char* code, double us,
-                          const char* cache = kCacheWarm) {
+                          const char* cache = kCacheWarm, const char* config = "minimal_scalar") {
     return nlohmann::ordered_json{
         {"run_id", run},
         {"design", "ladder"},
         {"provenance",
          {{"created_utc", created}, {"cache", cache}, {"gpu", {{"name", "NVIDIA H200"}}}}},
         {"cells",
-         {{{"shape", "small"}, {"code_sha256", code}, {"correct", true}, {"p50_us", us}}}}};
+         {{{"shape", "small"},
+           {"config", config},
+           {"code_sha256", code},
+           {"correct", true},
+           {"p50_us", us}}}}};
   };
-  for (const auto& json : {summary("old", "2026-01-01T00:00:00Z", "aa", 3.0),
-                           summary("new", "2026-01-03T00:00:00Z", "aa", 2.0),
-                           summary("cold", "2026-01-04T00:00:00Z", "aa", 4.0, kCacheCold),
-                           summary("other", "2026-01-04T00:00:00Z", "cc", 1.0)}) {
+  for (const auto& json :
+       {summary("old", "2026-01-01T00:00:00Z", "aa", 3.0),
+        summary("new", "2026-01-03T00:00:00Z", "aa", 2.0),
+        summary("cold", "2026-01-04T00:00:00Z", "aa", 4.0, kCacheCold),
+        // The same code, launched otherwise.
+        summary("stream", "2026-01-05T00:00:00Z", "aa", 5.0, kCacheWarm, "stream_launch"),
+        summary("other", "2026-01-04T00:00:00Z", "cc", 1.0)}) {
     const std::string folder = absl::StrCat(parent_.path(), "/", json["run_id"].get<std::string>());
     std::filesystem::create_directories(folder);
     std::ofstream(folder + "/summary.json") << json;

@@ -97,8 +97,11 @@ class Regenerate(unittest.TestCase):
         self.assertEqual(calls["readme"], ["ladder-warm-2"])
 
     def test_of_each_set_of_shapes_the_newest_profiles_have_a_page(self):
+        # One of more shapes, too, than those of an older one.
         for name, shapes in (("profile-1", ["mission_b", "long"]), ("profile-2", ["decode_b1"]),
-                             ("profile-3", ["mission_b", "long"]), ("profile-4", ["decode_b1"])):
+                             ("profile-3", ["mission_b", "long"]), ("profile-4", ["decode_b1"]),
+                             ("profile-5", ["decode_b16"]),
+                             ("profile-6", ["decode_b16", "decode_mqa_b1"])):
             folder = self.data / "h200" / name
             folder.mkdir(parents=True)
             (folder / "profile.json").write_text(json.dumps(
@@ -106,7 +109,8 @@ class Regenerate(unittest.TestCase):
         made = regenerate.regenerate(self.program, self.root)
         self.assertEqual({str(path) for path in made},
                          {"reports/h200/profile-3.md",
-                          "reports/h200/profile_decode_b1/profile-4.md"})
+                          "reports/h200/profile_decode_b1/profile-4.md",
+                          "reports/h200/profile_decode_b16_decode_mqa_b1/profile-6.md"})
 
 
 if __name__ == "__main__":
