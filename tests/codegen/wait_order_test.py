@@ -1,0 +1,63 @@
+"""What stands between the waits of a step, and that each instance's machine code says it.
+
+    wait_order_test.py --build build
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import wait_order  # pylint: disable=wrong-import-position
+
+SCORES = ["WARPGROUP.ARRIVE", "HGMMA.64x112x16.F32", "UIADD3", "HGMMA.64x112x16.F32"]
+OUTPUT = ["WARPGROUP.ARRIVE", "QGMMA.64x128x32.F32.E4M3.E4M3"]
+WAIT = ["WARPGROUP.DEPBAR.LE"]
+EXP = ["MUFU.EX2"]
+
+
+def steps(*parts):
+    return wait_order.steps([(opcode, "") for part in parts for opcode in part])
+
+
+class Steps(unittest.TestCase):
+    def test_count_what_stands_beside_pv_and_what_behind(self):
+        self.assertEqual(steps(SCORES, OUTPUT, WAIT, EXP, EXP, ["FADD"], WAIT, EXP), [(2, 1)])
+        self.assertEqual(steps(SCORES, OUTPUT, WAIT, ["MUFU.RCP"], WAIT, EXP), [(0, 1)])
+
+    def test_end_where_the_next_products_begin(self):
+        self.assertEqual(steps(SCORES, OUTPUT, WAIT, EXP, WAIT, SCORES, OUTPUT, WAIT, WAIT, EXP),
+                         [(1, 0), (0, 1)])
+
+    def test_are_those_of_two_products_alone(self):
+        # The first scores, and the last P V, wait by themselves.
+        self.assertEqual(steps(SCORES, WAIT, EXP, SCORES, OUTPUT, WAIT, EXP, WAIT, OUTPUT, WAIT,
+                               EXP), [(1, 0)])
+        self.assertEqual(steps(SCORES, WAIT, EXP, OUTPUT, WAIT, EXP), [])
+
+
+class Instances(unittest.TestCase):
+    build = None
+
+    def test_have_all_exponentials_of_a_step_about_its_waits(self):
+        found = wait_order.of_build(
+            self.build, lambda name: re.search(r"ping_pong\+dynamic_schedule(@|$)", name)
+            and "+softmax_overlap" in name and "=" not in name)
+        if not found:
+            self.skipTest("no nvdisasm, or no instance for Hopper")
+        for variant, counts in found.items():
+            with self.subTest(variant=variant):
+                # Of masked tiles and of others: two rows of a thread, and a factor for each.
+                keys = 112 if "@d" not in variant else 80 if "@d256" in variant else 128
+                self.assertEqual([sum(pair) for pair in counts], 2 * [keys // 2 + 2])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    arguments, rest = parser.parse_known_args()
+    Instances.build = arguments.build
+    unittest.main(argv=[sys.argv[0], *rest])
