@@ -9,7 +9,6 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/sdpa/parts/exp.cuh"
-#include "kernels/sdpa/wgmma/cluster_join.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/quad.cuh"
@@ -167,15 +166,10 @@ class WgmmaEpilogue {
   __device__ void StoreAsPart(const WgmmaWork<kShape>& work,
                               const float (&out)[kShape.head_dim / 2],
                               const WgmmaSoftmax<kShape>& softmax) const {
-    if constexpr (kShape.cluster_join) {
-      const WgmmaClusterJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
-      join.Run(work, RowInTile(), out, softmax);
-    } else {
-      const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
-      join.Leave(work, RowInTile(), out, softmax);
-      if constexpr (!kShape.join_kernel) {
-        if (join.IsLast()) join.Join(work);
-      }
+    const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
+    join.Leave(work, RowInTile(), out, softmax);
+    if constexpr (!kShape.join_kernel) {
+      if (join.IsLast()) join.Join(work);
     }
   }
 
