@@ -138,15 +138,22 @@ def width_in(figure, text, size, weight="normal"):
     return _WIDTHS_IN[key]
 
 
-def wrap(figure, text, size, limit_in, weight="normal"):
-    """The text broken at blanks into lines no wider than the limit (a long word stands alone)."""
+def wrap(figure, text, size, limit_in, weight="normal", break_names=False):
+    """The text broken at blanks into lines no wider than the limit (a long word stands alone).
+
+    break_names: the name of a variant that is wider is broken behind its plus signs.
+    """
     lines = []
     for word in _words(text):
-        candidate = f"{lines[-1]} {word}" if lines else word
-        if lines and width_in(figure, candidate, size, weight) <= limit_in:
-            lines[-1] = candidate
-        else:
-            lines.append(word)
+        too_wide = break_names and width_in(figure, word, size, weight) > limit_in
+        between = " "
+        for piece in re.split(r"(?<=\+)", word) if too_wide else [word]:
+            candidate = f"{lines[-1]}{between}{piece}" if lines else piece
+            if lines and width_in(figure, candidate, size, weight) <= limit_in:
+                lines[-1] = candidate
+            else:
+                lines.append(piece)
+            between = ""
     return lines
 
 
@@ -204,7 +211,7 @@ class Heading:
 
     def __init__(self, figure, title, subtitle):
         limit = figure.get_size_inches()[0] - 2 * MARGIN_IN
-        self._title = wrap(figure, title, TITLE_PT, limit, "bold")
+        self._title = wrap(figure, title, TITLE_PT, limit, "bold", break_names=True)
         # A line that ends in the dot between two parts would look unfinished.
         self._subtitle = [line.removesuffix(" ·")
                           for line in wrap(figure, subtitle, SUBTITLE_PT, limit)]

@@ -122,6 +122,15 @@ class ReadabilityTest(unittest.TestCase):
     def setUp(self):
         self.addCleanup(plt.close, "all")
 
+    def test_a_title_breaks_the_name_of_a_variant_that_is_wider_than_the_figure(self):
+        figure = plt.figure(figsize=(5, 3))
+        name = "base+" + "+".join(f"wgmma_technique_{i}" for i in range(6))
+        style.Heading(figure, f"At decode_b1 the warps of {name} wait", "2026").draw(figure)
+        for text, extent in drawn_texts(figure):
+            self.assertLessEqual(extent.x1, figure.bbox.x1, text)
+        shown = "".join(text.replace("\n", "") for text, _ in drawn_texts(figure))
+        self.assertIn(name, shown)
+
     def test_every_text_lies_inside_the_figure_and_touches_no_other(self):
         for record, make in self.RECORDS.items():
             for name, draw in render.figures(Summary(make())).items():
