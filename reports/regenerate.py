@@ -81,9 +81,9 @@ def profiles():
         names = [shape["name"] for shape in shapes]
         place = "." if "mission_b" in names else "profile_" + "_".join(names)
         gpu = path.parent.parent.name
-        for key in [key for key in found if key[0] == gpu and key[1] != "."]:
-            if place != "." and found[key][1] <= set(names):
-                del found[key]
+        if place != ".":
+            found = {key: kept for key, kept in found.items()
+                     if key[0] != gpu or key[1] == "." or not kept[1] <= set(names)}
         found[gpu, place] = (path.parent, set(names))
     return {key: record for key, (record, _) in found.items()}
 

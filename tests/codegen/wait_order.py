@@ -6,6 +6,8 @@
 A step starts S' = Q K^T, then P V of the tile before, waits for the first and
 then for the second. What stands between these waits runs beside P V; what stands
 behind the second does not, wherever PTX has it. Needs nvdisasm; no GPU.
+
+Exit codes: 0 said; 1 there is no such instance, or no nvdisasm; 2 the build can't be read.
 """
 
 import argparse
@@ -57,6 +59,10 @@ def steps(instructions):
     return found
 
 
+def has_nvdisasm():
+    return bool(collect_codegen.find_nvdisasm())
+
+
 def of_build(build, chosen):
     """{variant: steps} of the instances in a build folder whose name `chosen` accepts."""
     build = pathlib.Path(build)
@@ -91,6 +97,9 @@ def main():
         return 2
     for variant, counts in found.items():
         print(variant, " ".join(f"{between}+{behind}" for between, behind in counts))
+    if not found:
+        print("wait_order.py: no nvdisasm, or no overlapping instance of that name in "
+              f"{args.build}.", file=sys.stderr)
     return 0 if found else 1
 
 

@@ -46,8 +46,11 @@ class Instances(unittest.TestCase):
         found = wait_order.of_build(
             self.build, lambda name: re.search(r"ping_pong\+dynamic_schedule(@|$)", name)
             and "+softmax_overlap" in name and "=" not in name)
-        if not found:
-            self.skipTest("no nvdisasm, or no instance for Hopper")
+        if not wait_order.has_nvdisasm():
+            self.skipTest("no nvdisasm")
+        if not wait_order.of_build(self.build, lambda name: name == "wgmma"):
+            self.skipTest("no instance for Hopper in this build")
+        self.assertTrue(found, "no instance has the names that this test looks for")
         for variant, counts in found.items():
             with self.subTest(variant=variant):
                 # Of masked tiles and of others: two rows of a thread, and a factor for each.
