@@ -47,13 +47,14 @@ absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options) {
       sdpa::FindInstance(options.variant.config, options.shape.problem);
   if (instance == nullptr) return absl::InternalError("this build holds no kernel to calibrate on");
   // Loads the kernel and raises its limits; the workers check its results.
-  if (absl::StatusOr<RunOutput> output = runner->Run(*instance, 0); !output.ok()) {
+  const sdpa::Config* arm = &options.variant.config;
+  if (absl::StatusOr<RunOutput> output = runner->Run(*instance, 0, arm); !output.ok()) {
     return output.status();
   }
   absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
   if (!timer.ok()) return timer.status();
   const auto launch = [&](int i, cudaStream_t stream) {
-    return runner->Launch(*instance, i % kInputSets, stream);
+    return runner->Launch(*instance, i % kInputSets, stream, arm);
   };
   absl::StatusOr<harness::TimedGraph> plain =
       timer->CaptureForPlan({.target_us = options.replay_us,

@@ -174,12 +174,12 @@ class Controller {
   // The arm that ended the worker; nullopt when it was none's doing.
   std::optional<BrokenArm> WhoBroke(int process, const ProcessEnd& end) const {
     if (end.refused) return std::nullopt;
-    if (fault_ && fault_->arm != kFloorArm) {
+    if (fault_ && !IsFloor(fault_->arm)) {
       BrokenArm broken = *fault_;
       broken.process = process;
       return broken;
     }
-    if (!running_ || running_->arm == kFloorArm) return std::nullopt;
+    if (!running_ || IsFloor(running_->arm)) return std::nullopt;
     BrokenArm broken = {.process = process,
                         .arm = running_->arm,
                         .shape = running_->shape,

@@ -80,6 +80,7 @@ struct Design {
   std::vector<int> head_dims = {64};
   std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
   bool projected = false;  // for problems that begin with x, and for no others
+  bool reads_kv = false;   // memory bounds it: a plain read of K and V is timed beside its arms
 };
 
 // The compiled instances behind an arm of the design.

@@ -2,7 +2,7 @@
 //
 //   hopper_decode  one row a head: a CTA per tile; keys shared among CTAs, heads packed into a
 //                  tile, and both; on both what L2 fetches, shorter tiles of keys, a dependent
-//                  launch, and a kernel of its own that joins, with these two on top
+//                  launch, and a kernel of its own or a cluster that joins, with these two on top
 //   hopper_gqa     prompts with grouped heads, where tiles are full of rows without packing
 //
 // Included by designs.h, at its end.
@@ -29,7 +29,8 @@ inline Design HopperDecodeDesign() {
       .label = "decoding with the Hopper kernel: split-KV, head packing, and both",
       .arms = {{.name = base, .config = config, .role = "base", .toggle = "", .base = ""}},
       .infeasible = {},
-      .head_dims = {64, 128}};
+      .head_dims = {64, 128},
+      .reads_kv = true};
   AddLevel({&Config::wgmma_split_kv, 1}, base, '+', &design);
   const std::string packed = AddLevel({&Config::wgmma_pack_heads, 1}, base, '+', &design);
   AddLevel({&Config::wgmma_l2_promotion, 1}, packed, '+', &design);
@@ -40,6 +41,9 @@ inline Design HopperDecodeDesign() {
   const std::string joined = AddLevel({&Config::wgmma_join_kernel, 1}, both, '+', &design);
   const std::string behind = AddLevel({&Config::wgmma_dependent_launch, 1}, joined, '+', &design);
   AddLevel({&Config::wgmma_tile, 3}, behind, '+', &design);
+  const std::string cluster = AddLevel({&Config::wgmma_cluster_join, 1}, both, '+', &design);
+  const std::string early = AddLevel({&Config::wgmma_dependent_launch, 1}, cluster, '+', &design);
+  AddLevel({&Config::wgmma_tile, 3}, early, '+', &design);
   const std::string shorter = AddLevel({&Config::wgmma_tile, 3}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, shorter, '+', &design);
   PlantControls(base, base, config, &design);

@@ -5,15 +5,16 @@
 //                 of those that don't exclude each other
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //   hopper_d64, hopper_d128, hopper_d256  the end of `hopper`, what it gains from its schedule,
-//                 the same chain, and what the ends of that chain gain without turns or with
-//                 more registers, at head dimension 64 also without lazy rescaling and with
-//                 one, two and three stages of its four: few arms, to stand beside peers over
-//                 many lengths
+//                 the same chain, and what the ends of that chain gain without turns, with a
+//                 later wait or with more registers, at head dimension 64 also without lazy
+//                 rescaling and with one, two and three stages of its four: few arms, to stand
+//                 beside peers over many lengths
 //   hopper_bf16   the chain and its ends without turns in fp16 and in bf16, at two head
 //                 dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then a scale for each tile of keys; or O by the copy engine;
-//                 or fewer exponentials by MUFU; or without turns, or without overlap
+//                 or fewer exponentials by MUFU; or without turns, or without overlap, or with a
+//                 later wait
 //
 // Included by designs.h, at its end.
 
@@ -131,6 +132,11 @@ inline Design HopperLengthsDesign(int head_dim) {
   const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
   AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
   const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
+  for (const int level : {1, 2}) {
+    AddLevel({&sdpa::Config::wgmma_late_wait, level}, end, ':', &design);
+    AddLevel({&sdpa::Config::wgmma_late_wait, level}, own_tile, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_late_wait, level}, power_of_two, '+', &design);
+  }
   if (head_dim == 64) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
@@ -215,7 +221,11 @@ inline Design HopperFp8Design() {
   AddLevel({&sdpa::Config::tma_store, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::wgmma_exp, 1}, exact, '+', &design);  // MUFU binds there
   // What shorter products leave of what was made to hide softmax behind long ones.
-  AddLevel({&sdpa::Config::ping_pong, 0}, exact, '+', &design);
+  const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, exact, '+', &design);
+  for (const int level : {1, 2}) {
+    AddLevel({&sdpa::Config::wgmma_late_wait, level}, exact, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_late_wait, level}, no_turns, '+', &design);
+  }
   AddLevel({&sdpa::Config::softmax_overlap, 0}, exact, '+', &design);
   design.arms.push_back(
       {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});

@@ -262,7 +262,8 @@ inline Design MmaDecodeDesign() {
       .arms =
           {{.name = "mma_decode:base", .config = config, .role = "base", .toggle = "", .base = ""}},
       .infeasible = {},
-      .head_dims = {64, 128}};
+      .head_dims = {64, 128},
+      .reads_kv = true};
   AddStep("mma_decode:mma_split_kv", config, &Config::mma_split_kv, 1, "mma_decode:base", &design);
   AddStep("mma_decode:mma_pack_heads", config, &Config::mma_pack_heads, 1, "mma_decode:base",
           &design);

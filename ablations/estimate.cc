@@ -44,7 +44,7 @@ std::set<BlockKey> CompletedOurs(const Record& record) {
 KnownTimes TimesIn(const Record& record) {
   std::map<std::string, std::string> configs;
   for (const Arm& arm : record.run.arms) {
-    if (arm.role != kRolePeer) configs[arm.name] = arm.config;
+    if (arm.role != kRolePeer) configs[arm.name] = arm.name == kReadArm ? arm.name : arm.config;
   }
   std::map<std::pair<std::string, std::string>, std::vector<double>> samples;
   for (const Sample& sample : record.samples) {
@@ -59,7 +59,7 @@ KnownTimes TimesIn(const Record& record) {
 RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
                         const KnownTimes& known) {
   RunEstimate estimate;
-  estimate.arms = static_cast<int>(plan.design.arms.size()) + 1;
+  estimate.arms = static_cast<int>(plan.design.arms.size()) + (plan.design.reads_kv ? 2 : 1);
   std::vector<sdpa::Config> configs;
   for (const DesignArm& arm : plan.design.arms) {
     if (std::find(configs.begin(), configs.end(), arm.config) == configs.end()) {
@@ -70,6 +70,7 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
   std::map<std::string, double> block_us;  // replays of all arms on a shape
   for (const sdpa::NamedShape& shape : plan.shapes) {
     std::vector<std::string> names = {""};
+    if (plan.design.reads_kv) names.push_back(kReadArm);
     for (const DesignArm& arm : plan.design.arms) names.push_back(sdpa::ConfigName(arm.config));
     for (const std::string& name : names) {
       const auto us = known.find({name, std::string(shape.name)});

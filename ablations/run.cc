@@ -52,6 +52,7 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
     run.arms.push_back({arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
   }
   run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
+  if (design.reads_kv) run.arms.push_back({kReadArm, "", kRoleFloor, "", ""});
   // No peer begins with x.
   if (!design.projected) {
     for (const std::string& peer : options.peers) {

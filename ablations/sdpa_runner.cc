@@ -8,6 +8,7 @@
 
 #include "ablations/compare_kernels.h"
 #include "ablations/planted_fault_kernels.h"
+#include "ablations/read_kernel.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/sdpa/cublaslt.h"
@@ -311,6 +312,15 @@ absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, c
   if (fault_ == Fault::kNone) return absl::OkStatus();
   std::byte* behind = out + OutOffset() + sdpa::QueryElements(problem_) * sizeof(sdpa::Bits16);
   return CudaStatus(LaunchPlantedFault(fault_, behind, stream), "planting a fault");
+}
+
+absl::Status SdpaRunner::LaunchReadOfKv(int set, cudaStream_t stream) const {
+  const DeviceSet& device = sets_[set];
+  const std::byte* k = Keys(device);
+  const std::byte* end = Values(device) + sdpa::KeyElements(problem_) * sizeof(sdpa::Bits16);
+  auto* unused = static_cast<unsigned*>(device.kv.data());  // the guard band in front of K
+  return CudaStatus(LaunchRead(k, static_cast<size_t>(end - k), device_.sm_count, unused, stream),
+                    "launching a plain read");
 }
 
 absl::Status SdpaRunner::Compute(const sdpa::KernelInstance& instance, int set,

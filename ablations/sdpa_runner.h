@@ -67,6 +67,8 @@ class SdpaRunner {
   // FailedPrecondition where AddStorage was not called for such a configuration.
   absl::Status Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
                       const sdpa::Config* arm = nullptr) const;
+  // A plain read of the K and V of input set `set`, in place of a kernel that needs them.
+  absl::Status LaunchReadOfKv(int set, cudaStream_t stream) const;
   // Poisons, launches, waits and reads back.
   absl::StatusOr<RunOutput> Run(const sdpa::KernelInstance& instance, int set,
                                 const sdpa::Config* arm = nullptr);

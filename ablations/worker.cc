@@ -37,7 +37,7 @@ constexpr absl::Duration kCappedWarmUp = absl::Milliseconds(1000);
 struct TimedArm {
   std::string name;
   sdpa::Config config;
-  const sdpa::KernelInstance* instance;  // null: the floor, or a delay alone
+  const sdpa::KernelInstance* instance;  // null: a floor, or a delay alone
   Fault fault = Fault::kNone;
   std::optional<harness::TimedGraph> graph;
   int64_t spin_cycles = 0;
@@ -221,6 +221,7 @@ class Worker {
       arms.push_back({arm.name, arm.config, instance, *fault, std::nullopt, arm.spin_cycles});
     }
     arms.push_back({kFloorArm, {}, nullptr, Fault::kNone, std::nullopt});
+    if (design_.reads_kv) arms.push_back({kReadArm, {}, nullptr, Fault::kNone, std::nullopt});
 
     // Right before fast: nothing is timed that was not checked in this process.
     References references(shape.problem, sets[0], Rows(shape.problem, shape_seed));
@@ -355,7 +356,9 @@ class Worker {
     // By stream it is kept and called again, so it holds what it needs; the runner outlives
     // all arms.
     const auto launch = [&runner, instance = arm.instance, config = arm.config,
-                         spin_cycles = arm.spin_cycles, rotation](int i, cudaStream_t stream) {
+                         spin_cycles = arm.spin_cycles, rotation,
+                         reads_kv = arm.name == kReadArm](int i, cudaStream_t stream) {
+      if (reads_kv) return runner.LaunchReadOfKv(i % rotation, stream);
       if (instance == nullptr && spin_cycles > 0) {
         return CudaStatus(harness::LaunchSpin(spin_cycles, stream), "launching a delay");
       }

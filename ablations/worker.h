@@ -31,6 +31,8 @@
 namespace warpledger::ablations {
 
 inline constexpr char kFloorArm[] = "floor:empty_kernel";
+inline constexpr char kReadArm[] = "floor:read_kv";  // of designs whose arms memory bounds
+inline bool IsFloor(std::string_view arm) { return arm.starts_with("floor:"); }
 
 // Input sets with data of their own, which the launches of a replay rotate over.
 inline constexpr int kInputSets = 4;

@@ -84,7 +84,8 @@ def _groups(summary, shape):
              for peer in summary.peers if peer["shape"] == shape]
     floors = [{"kind": "floor", "label": floor["name"].replace("_", " "), "us": floor["us"],
                "gain": "", "verdict": None, "remark": "", "ranked": True}
-              for floor in summary.floors if floor["shape"] == shape and floor["us"][0] is not None]
+              for floor in summary.floors if floor["shape"] == shape and floor["us"][0] is not None
+              and floor["name"] == "empty_kernel"]
     groups = [("", [_step_row(cell) for cell in ladder]),
               ("beside the ladder", beside),
               ("peers, against our fastest step" if ranked else "peers", peers),

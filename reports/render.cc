@@ -75,8 +75,8 @@ absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
          {DesignSummary(*summary, options.picture_prefix),
           ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
           SmallShapesSection(*summary, options.picture_prefix), BesidePeersSection(*summary),
-          DesignTables(*summary), ErrorSection(*summary), IsolatedSection(*summary),
-          ControlSection(*summary), StatisticsSection(*summary)}) {
+          PlainReadSection(*summary), DesignTables(*summary), ErrorSection(*summary),
+          IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(*summary);

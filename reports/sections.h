@@ -53,6 +53,8 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 // Our fastest arm beside each peer, shape by shape; "" where no peer was timed, and where one of
 // the two sections above has them.
 std::string BesidePeersSection(const Summary& summary);
+// Our fastest arm beside a plain read of K and V; "" where none was timed.
+std::string PlainReadSection(const Summary& summary);
 
 // What toggles do to the errors, where that is more than rounding in another order; "" where there
 // is no verdict, and for summaries of older programs.

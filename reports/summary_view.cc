@@ -420,9 +420,9 @@ const Verdict* Summary::FindVerdict(std::string_view candidate, std::string_view
   return nullptr;
 }
 
-const Floor* Summary::FindFloor(std::string_view shape) const {
+const Floor* Summary::FindFloor(std::string_view shape, std::string_view name) const {
   for (const Floor& floor : floors) {
-    if (floor.shape == shape) return &floor;
+    if (floor.shape == shape && floor.name == name) return &floor;
   }
   return nullptr;
 }

@@ -93,6 +93,9 @@ struct Peer {
   Estimate p50_us;
 };
 
+inline constexpr char kEmptyFloor[] = "floor:empty_kernel";
+inline constexpr char kReadFloor[] = "floor:read_kv";
+
 struct Floor {
   std::string name;
   std::string shape;
@@ -293,7 +296,7 @@ struct Summary {
   // Null where the record has none.
   const Cell* FindCell(std::string_view variant, std::string_view shape) const;
   const Verdict* FindVerdict(std::string_view candidate, std::string_view shape) const;
-  const Floor* FindFloor(std::string_view shape) const;
+  const Floor* FindFloor(std::string_view shape, std::string_view name = kEmptyFloor) const;
   const MicroValue* FindMicro(std::string_view name) const;
 
   bool IsCold() const { return provenance.cache == kColdCache; }

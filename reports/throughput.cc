@@ -323,4 +323,34 @@ std::string BesidePeersSection(const Summary& summary) {
       PeersSurroundings(summary), "\n\n", table.ToMarkdown());
 }
 
+std::string PlainReadSection(const Summary& summary) {
+  Table table({{"shape"},
+               {"plain read of K and V, p50 µs", Align::kRight},
+               {"our fastest arm"},
+               {"p50, µs", Align::kRight},
+               {"over the read", Align::kRight}});
+  bool timed = false;
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Floor* read = summary.FindFloor(shape->name, kReadFloor);
+    const Cell* ours = FastestArm(summary, *shape, 16);
+    if (read == nullptr || !read->p50_us.value) continue;
+    timed = true;
+    table.AddRow({Code(shape->name),
+                  Cat(FormatUs(read->p50_us.value), " ",
+                      FormatUsInterval(read->p50_us.low, read->p50_us.high)),
+                  ours == nullptr ? std::string(kNone) : Code(ours->variant),
+                  ours == nullptr ? std::string(kNone) : FormatUs(ours->p50_us.value),
+                  ours == nullptr ? std::string(kNone)
+                                  : FormatRatio(*ours->p50_us.value / *read->p50_us.value)});
+  }
+  if (!timed) return "";
+  return Cat(
+      "## Beside a plain read\n\nA kernel that reads K and V once and computes nothing, 16 bytes a "
+      "load with up to 128 KiB in flight on each SM, timed in the same blocks as our arms: at "
+      "their "
+      "clocks, under their power limit, from the same memory. It ends before the next call begins, "
+      "as an arm with a dependent launch need not.\n\n",
+      table.ToMarkdown());
+}
+
 }  // namespace warpledger::report

@@ -197,8 +197,10 @@ absl::Status CheckShape(const Plan& plan, const sdpa::NamedInputKind& kind, uint
     const absl::StatusOr<const sdpa::KernelInstance*> instance =
         CompiledInstance(variant, shape.problem);
     if (!instance.ok()) return instance.status();
+    // What stands in front of attention may need a library, which a check does without.
+    const sdpa::Config* launched_as = shape.problem.embed_dim > 0 ? nullptr : &variant.config;
     const absl::StatusOr<ablations::CheckOutcome> outcome =
-        runner->Check(**instance, 0, references.For((*instance)->config));
+        runner->Check(**instance, 0, references.For((*instance)->config), launched_as);
     if (!outcome.ok()) return outcome.status();
     ++checks.done;
     RETURN_IF_ERROR(checks.log.Add(variant, **instance, shape, kind.name, seed, *outcome));

@@ -145,7 +145,7 @@ absl::StatusOr<int> ExecCommand(absl::Span<const std::string> /*arguments*/) {
   const sdpa::Inputs inputs = {values(q), values(k), values(v)};
   absl::StatusOr<ablations::SdpaRunner> runner = ablations::SdpaRunner::Create(problem, {inputs});
   if (!runner.ok()) return runner.status();
-  const absl::StatusOr<ablations::RunOutput> output = runner->Run(**instance, 0);
+  const absl::StatusOr<ablations::RunOutput> output = runner->Run(**instance, 0, &variant->config);
   if (!output.ok()) return output.status();
   if (!output->guards_intact) {
     return absl::InternalError(absl::StrCat(variant->name,

@@ -45,6 +45,13 @@ __device__ inline uint4 LoadCluster128(uint32_t cluster_smem) {
                : "r"(cluster_smem));
   return v;
 }
+__device__ inline float2 LoadClusterPair(uint32_t cluster_smem) {
+  float2 v;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+               : "=f"(v.x), "=f"(v.y)
+               : "r"(cluster_smem));
+  return v;
+}
 __device__ inline void StoreCluster128(uint32_t cluster_smem, uint4 v) {
   asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_smem), "r"(v.x),
                "r"(v.y), "r"(v.z), "r"(v.w)
@@ -83,6 +90,9 @@ __device__ inline void StoreShared(uint32_t address, const uint32_t (&x)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(x[0]), "r"(x[1]),
                "r"(x[2]), "r"(x[3])
                : "memory");
+}
+__device__ inline void StoreShared(uint32_t address, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 __device__ inline void LoadShared(uint32_t address, uint32_t (&x)[4]) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"

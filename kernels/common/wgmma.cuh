@@ -33,6 +33,20 @@ __device__ inline void PinRegisters(float (&values)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(values[i])::"memory");
 }
 
+// What is written behind it stays there. ptxas starts a wait as early as it can, before
+// arithmetic that stands ahead of it in PTX; but no instruction passes a branch, and this one
+// needs `sum`.
+//   sum: what the arithmetic leads to, never below 0
+__device__ inline void OrderBehind(float sum) {
+  asm volatile(
+      "{\n"
+      ".reg .pred never;\n"
+      "setp.lt.f32 never, %0, 0f00000000;\n"
+      "@never trap;\n"
+      "}\n" ::"f"(sum)
+      : "memory");
+}
+
 // Matrix descriptor of a tile in shared memory with the 128-byte swizzle, as the
 // copy engine writes it: rows of 128 bytes, eight rows to an atom of
 // 1024 bytes, the tile 1024-byte aligned (PTX ISA, "Matrix Descriptor").

@@ -37,6 +37,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.tile_n = tile.tile_n;
   s.stages = c.kv_ring_stages == 0 ? 1 : c.kv_ring_stages == 1 ? tile.stages : c.kv_ring_stages;
   s.overlap = c.softmax_overlap != 0;
+  s.late_wait = c.wgmma_late_wait;
   s.ping_pong = c.ping_pong != 0;
   s.dynamic_schedule = c.dynamic_schedule != 0;
   s.fetch_ahead = c.dynamic_schedule == 2;
@@ -54,6 +55,7 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.pack_heads = c.wgmma_pack_heads != 0;
   s.split_kv = c.wgmma_split_kv != 0;
   s.join_kernel = c.wgmma_join_kernel != 0;
+  s.cluster_join = c.wgmma_cluster_join != 0;
   s.dependent_launch = c.wgmma_dependent_launch != 0;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {

@@ -34,7 +34,8 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
     }
     if (row.field == &sdpa::Config::wgmma_pack_heads ||
         row.field == &sdpa::Config::wgmma_split_kv ||
-        row.field == &sdpa::Config::wgmma_join_kernel) {
+        row.field == &sdpa::Config::wgmma_join_kernel ||
+        row.field == &sdpa::Config::wgmma_cluster_join) {
       continue;  // HopperDecodeDesign
     }
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
@@ -146,15 +147,16 @@ TEST(HopperDecodeDesign, SharesKeysWithAndWithoutPackedHeads) {
       }
     }
   }
-  EXPECT_EQ(predicted,
-            (std::set<std::string>{"wgmma_pack_heads", "wgmma_split_kv", "wgmma_dependent_launch",
-                                   "wgmma_l2_promotion", "wgmma_join_kernel"}));
+  EXPECT_EQ(predicted, (std::set<std::string>{"wgmma_pack_heads", "wgmma_split_kv",
+                                              "wgmma_dependent_launch", "wgmma_l2_promotion",
+                                              "wgmma_join_kernel", "wgmma_cluster_join"}));
   const std::string both = "hopper_decode:base+wgmma_pack_heads+wgmma_split_kv";
   for (const std::string& arm :
        {std::string("hopper_decode:base+wgmma_split_kv"), both, both + "+wgmma_tile=3",
         both + "+wgmma_dependent_launch", both + "+wgmma_tile=3+wgmma_dependent_launch",
         both + "+wgmma_join_kernel",
-        both + "+wgmma_join_kernel+wgmma_dependent_launch+wgmma_tile=3"}) {
+        both + "+wgmma_join_kernel+wgmma_dependent_launch+wgmma_tile=3",
+        both + "+wgmma_cluster_join+wgmma_dependent_launch+wgmma_tile=3"}) {
     EXPECT_EQ(Arm(design, arm).config.wgmma_split_kv, 1) << arm;
   }
   EXPECT_TRUE(design.infeasible.empty());

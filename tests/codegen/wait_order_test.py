@@ -57,6 +57,21 @@ class Instances(unittest.TestCase):
                 keys = 112 if "@d" not in variant else 80 if "@d256" in variant else 128
                 self.assertEqual([sum(pair) for pair in counts], 2 * [keys // 2 + 2])
 
+    def test_with_a_late_wait_have_all_or_half_of_them_ahead_of_it(self):
+        for level, ahead in (("wgmma_late_wait", 1.0), ("wgmma_late_wait=2", 0.5)):
+            # Of each design one: those of its end.
+            found = wait_order.of_build(
+                self.build, lambda name, level=level: re.search(
+                    rf"\+{level}\+.*ping_pong\+dynamic_schedule(@|$|\+wgmma_fp8\+.*two_level@)",
+                    name))
+            if not found:
+                self.skipTest("no nvdisasm, or no instance for Hopper")
+            for variant, counts in found.items():
+                with self.subTest(variant=variant):
+                    self.assertEqual(len(counts), 2)
+                    for between, behind in counts:
+                        self.assertEqual(between, ahead * (between + behind))
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

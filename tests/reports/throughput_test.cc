@@ -13,6 +13,7 @@ namespace {
 
 using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The synthetic record as if its shapes were of S = 512 to 8192 at one size, for which the last
 // step takes 100 us and the only peer as many times as `ratios` say.
@@ -74,6 +75,23 @@ TEST(BesidePeersSectionTest, ShowsTheFastestArmAndEachRankedPeerWhereThereIsNoCu
               HasSubstr("| `" + name + "` | `ladder:wmma_pv` | 100.0 | – | – |"));
   json["peers"] = ordered_json::array();
   EXPECT_EQ(BesidePeers(json), "");
+}
+
+TEST(PlainReadSectionTest, SetsTheFastestArmBesideTheReadOfItsShape) {
+  ordered_json json = Grid({1, 1, 1, 1, 1});
+  const auto section = [&] {
+    const absl::StatusOr<Summary> summary = ParseSummary(json);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return summary.ok() ? PlainReadSection(*summary) : "";
+  };
+  EXPECT_EQ(section(), "") << "an empty kernel is no read";
+  ordered_json read = json["floors"][0];
+  read["name"] = "floor:read_kv";
+  read["shape"] = json["shapes"][1]["name"];
+  read["p50_us"] = 80.0;
+  json["floors"].push_back(read);
+  EXPECT_THAT(section(), HasSubstr("| `ladder:wmma_pv` | 100.0 | 1.250× |"));
+  EXPECT_THAT(section(), Not(HasSubstr(std::string(json["shapes"][0]["name"]))));
 }
 
 TEST(ThroughputSectionTest, ShowsRatesAndRatiosByLength) {

@@ -9,6 +9,7 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/wgmma/cluster_join.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/quad.cuh"
@@ -166,10 +167,15 @@ class WgmmaEpilogue {
   __device__ void StoreAsPart(const WgmmaWork<kShape>& work,
                               const float (&out)[kShape.head_dim / 2],
                               const WgmmaSoftmax<kShape>& softmax) const {
-    const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
-    join.Leave(work, RowInTile(), out, softmax);
-    if constexpr (!kShape.join_kernel) {
-      if (join.IsLast()) join.Join(work);
+    if constexpr (kShape.cluster_join) {
+      const WgmmaClusterJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
+      join.Run(work, RowInTile(), out, softmax);
+    } else {
+      const WgmmaSplitJoin<kShape> join(p_, smem_, warpgroup_ * kWarpgroup + thread_);
+      join.Leave(work, RowInTile(), out, softmax);
+      if constexpr (!kShape.join_kernel) {
+        if (join.IsLast()) join.Join(work);
+      }
     }
   }
 

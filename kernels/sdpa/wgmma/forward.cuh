@@ -333,13 +333,19 @@ class WgmmaConsumer {
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
     if constexpr (kShape.block_scale) t.softmax.ChangeUnits(__fdividef(before.k, tile_scales_.k));
-    const bool rises = t.softmax.Update(t.scores, ScoreScale(), rescale);
-    if constexpr (kShape.overlap) {
-      ptx::WgmmaWait<0>();
-      PinOutput(t);
-      ReleaseTile(barriers_.VEmpty(v_.slot));
-      v_.Advance();
-      AddFresh(t);
+    static_assert(kShape.late_wait == 0 || kShape.overlap);
+    bool rises;
+    if constexpr (kShape.late_wait == 2) {
+      rises = t.softmax.Update(t.scores, ScoreScale(), rescale, [&] {
+        ptx::OrderBehind(t.softmax.sum[0]);
+        EndOutput(t);
+      });
+    } else {
+      rises = t.softmax.Update(t.scores, ScoreScale(), rescale);
+      if constexpr (kShape.late_wait == 1) {
+        ptx::OrderBehind(t.softmax.sum[0] + t.softmax.sum[1]);
+      }
+      if constexpr (kShape.overlap) EndOutput(t);
     }
     PassProbabilities(t);
     if (rises) Rescale(t, rescale);
@@ -359,12 +365,15 @@ class WgmmaConsumer {
   __device__ void FinishOutput(Tile& t) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
     StartOutput(t, v_.slot);
+    EndOutput(t);
+    RefillV();
+  }
+  __device__ void EndOutput(Tile& t) {
     ptx::WgmmaWait<0>();
     PinOutput(t);
     ReleaseTile(barriers_.VEmpty(v_.slot));
     v_.Advance();
     AddFresh(t);
-    RefillV();
   }
 
   // In 8 bits scores are in units of Q's and K's scales, outputs in those of V's.

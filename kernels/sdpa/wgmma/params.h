@@ -57,6 +57,8 @@ struct WgmmaCopyParams : WgmmaParams {
 // captured into a graph.
 inline constexpr int kMaxWgmmaPartials = 160;
 inline constexpr int kMaxWgmmaSplits = 64;
+// The largest cluster of sm_90, beyond the eight that are portable.
+inline constexpr int kMaxClusterSplits = 16;
 
 // Where a tile holds rows of several heads, or several CTAs share its keys.
 struct WgmmaDecodeParams : WgmmaParams {

@@ -22,12 +22,14 @@ constexpr int WgmmaPositions(const WgmmaShape& s, int group_size) {
 inline constexpr int64_t kMaxJoinBytes = int64_t{256} << 10;
 
 // CTAs that share the keys of a tile: as many as there are SMs for, one on each, as there are
-// tiles of keys, and, where one CTA joins them, as are worth joining.
+// tiles of keys, and, where one CTA joins them, as are worth joining; where they are a cluster,
+// as it may have (PlaceClusters takes fewer where the GPU has no room for these).
 //   tiles: of queries, over all heads
 //   rows: of queries in a tile, at the most
 constexpr int WgmmaSplits(const WgmmaShape& s, int tiles, int rows, int seq_kv, int sm_count) {
   const int kv_tiles = (seq_kv + s.tile_n - 1) / s.tile_n;
-  const int joined = s.join_kernel
+  const int joined = s.cluster_join ? kMaxClusterSplits
+                     : s.join_kernel
                          ? kMaxWgmmaSplits
                          : static_cast<int>(kMaxJoinBytes / (int64_t{rows} * s.head_dim * 4));
   const int slots = std::min(sm_count, kMaxWgmmaPartials);

@@ -25,6 +25,7 @@ struct WgmmaShape {
   int tile_n = 128;               // keys per K/V tile
   int stages = 1;                 // K/V tiles in shared memory
   bool overlap = false;           // softmax of a tile beside P V of the one before
+  int late_wait = 0;              // with overlap: a level of wgmma_late_wait
   bool ping_pong = false;         // warpgroups take turns at the tensor cores
   bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
   bool fetch_ahead = false;       // and ask for the next before the last loads of this one
@@ -43,6 +44,7 @@ struct WgmmaShape {
   bool pack_heads = false;        // a tile holds the query heads that share a K/V head
   bool split_kv = false;          // CTAs share a tile's keys where tiles are few
   bool join_kernel = false;       // whose parts of O a second kernel joins, not the last of them
+  bool cluster_join = false;      // whose parts of O they join as a cluster
   bool dependent_launch = false;  // the kernel begins beside the end of the one before
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;

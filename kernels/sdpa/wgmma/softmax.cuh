@@ -47,8 +47,10 @@ struct RowPairSoftmax {
   // the sums; sets in `rescale` what the earlier output must be multiplied by. Returns
   // false, the same in all lanes, where those are ones.
   //   scale: Exp::Scale of what multiplies scores
-  template <int kCount>
-  __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2]) {
+  //   between: is called once the first row is done
+  template <int kCount, typename Between>
+  __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2],
+                         const Between& between) {
     bool rises = !kLazy;
     float row_max[2];
 #pragma unroll
@@ -57,15 +59,22 @@ struct RowPairSoftmax {
       // From -inf too; both -inf compare false.
       if (kLazy) rises = rises || (row_max[r] - max[r]) * scale > kLazyRise;
       if (!kLazy) Exponentials(scores, scale, r, row_max[r], rescale[r]);
+      if (!kLazy && r == 0) between();
     }
     if constexpr (kLazy) {
       rises = __any_sync(0xffffffffu, rises);
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         Exponentials(scores, scale, r, rises ? row_max[r] : max[r], rescale[r]);
+        if (r == 0) between();
       }
     }
     return rises;
+  }
+
+  template <int kCount>
+  __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2]) {
+    return Update(scores, scale, rescale, [] {});
   }
 
   // From here on scores are multiplied by `factor`. A maximum of -inf stays.

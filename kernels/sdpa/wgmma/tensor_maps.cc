@@ -73,6 +73,23 @@ cudaError_t EncodePackedQueries(const ForwardParams& forward, const WgmmaShape& 
   return Encode(forward.q, OutputType(shape), 4, sizes, strides, box, map);
 }
 
+cudaLaunchAttribute ClusterAttribute(unsigned ctas) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = ctas;
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  return attribute;
+}
+
+cudaLaunchConfig_t ConfigOf(const WgmmaShape& shape, unsigned ctas) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(ctas);
+  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
+  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
+  return config;
+}
+
 }  // namespace
 
 cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
@@ -215,25 +232,46 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
   return cudaSuccess;
 }
 
-cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
-                        cudaStream_t stream) {
+cudaError_t PlaceClusters(const void* kernel, const WgmmaShape& shape, WgmmaDecodeParams* params,
+                          unsigned* ctas) {
+  if (!shape.cluster_join || params->splits == 1) return cudaSuccess;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (error != cudaSuccess) return error;
+  const unsigned tiles = *ctas / static_cast<unsigned>(params->splits);
+  // GPCs differ in their SMs, and only the driver knows by how many.
+  auto splits = static_cast<unsigned>(params->splits);
+  for (; splits > 1; --splits) {
+    cudaLaunchAttribute attribute = ClusterAttribute(splits);
+    cudaLaunchConfig_t config = ConfigOf(shape, tiles * splits);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int at_once = 0;
+    error = cudaOccupancyMaxActiveClusters(&at_once, kernel, &config);
+    if (error == cudaErrorInvalidClusterSize) {
+      cudaGetLastError();  // else the next launch returns it
+      continue;
+    }
+    if (error != cudaSuccess) return error;
+    if (at_once >= static_cast<int>(tiles)) break;
+  }
+  params->splits = static_cast<int>(splits);
+  *ctas = tiles * splits;
+  return cudaSuccess;
+}
+
+cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, int cluster,
+                        void* params, cudaStream_t stream) {
   cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config = {};
-  if (shape.cluster > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-    attributes[config.numAttrs].val.clusterDim.y = 1;
-    attributes[config.numAttrs].val.clusterDim.z = 1;
-    ++config.numAttrs;
+  cudaLaunchConfig_t config = ConfigOf(shape, ctas);
+  if (cluster > 1) {
+    attributes[config.numAttrs++] = ClusterAttribute(static_cast<unsigned>(cluster));
   }
   if (shape.dependent_launch) {
     attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
     ++config.numAttrs;
   }
-  config.gridDim = dim3(ctas);
-  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
-  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
   config.stream = stream;
   config.attrs = attributes;
   void* arguments[] = {params};

@@ -45,11 +45,25 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
 cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
                         WgmmaDecodeParams* params, unsigned* ctas);
 
-// Launches `kernel` over `ctas` CTAs, in clusters where the shape has them. LaunchBehind launches
-// what follows it: a kernel that joins parts, where there are any.
+// Where CTAs that share keys are a cluster: as many share them as clusters of that size fit the
+// GPU at once, so that none waits for another's end.
+inline cudaError_t PlaceClusters(const void*, const WgmmaShape&, WgmmaParams*, unsigned*) {
+  return cudaSuccess;
+}
+cudaError_t PlaceClusters(const void* kernel, const WgmmaShape& shape, WgmmaDecodeParams* params,
+                          unsigned* ctas);
+
+// CTAs of a cluster.
+inline int ClusterOf(const WgmmaShape& shape, const WgmmaParams&) { return shape.cluster; }
+inline int ClusterOf(const WgmmaShape& shape, const WgmmaDecodeParams& params) {
+  return shape.cluster_join ? params.splits : shape.cluster;
+}
+
+// Launches `kernel` over `ctas` CTAs in clusters of `cluster`. LaunchBehind launches what follows
+// it: a kernel that joins parts, where there are any.
 //   params: what the kernel takes
-cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, void* params,
-                        cudaStream_t stream);
+cudaError_t LaunchWgmma(const void* kernel, const WgmmaShape& shape, unsigned ctas, int cluster,
+                        void* params, cudaStream_t stream);
 inline cudaError_t LaunchBehind(const WgmmaParams&, const WgmmaShape&, cudaStream_t) {
   return cudaSuccess;
 }

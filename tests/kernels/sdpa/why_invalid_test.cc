@@ -323,6 +323,22 @@ TEST(WhyInvalid, JoinsByAKernelOnlyWhereCtasLeaveParts) {
   EXPECT_FALSE(WhyInvalid(config));
 }
 
+TEST(WhyInvalid, JoinsThroughAClusterOrByAKernel) {
+  Config config = {.wgmma = 1, .wgmma_tile_per_cta = 1, .wgmma_cluster_join = 1};
+  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_split_kv");
+  config.wgmma_split_kv = 1;
+  EXPECT_FALSE(WhyInvalid(config));
+  config.wgmma_join_kernel = 1;
+  EXPECT_TRUE(WhyInvalid(config));
+}
+
+TEST(WhyInvalid, WaitsLateOnlyForProductsBesideSoftmax) {
+  Config config = {.wgmma = 1, .wgmma_late_wait = 2};
+  EXPECT_EQ(WhyInvalid(config).missing, "softmax_overlap");
+  config.softmax_overlap = 1;
+  EXPECT_FALSE(WhyInvalid(config));
+}
+
 TEST(WhyInvalid, LeavesHalfPrecisionExponentialsToFp16) {
   for (const int method : {1, 2, 3}) {
     const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_exp = method};

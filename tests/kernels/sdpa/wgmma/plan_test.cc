@@ -52,6 +52,14 @@ TEST(WgmmaSplits, AreAsManyAsAKernelJoinsWhereOneDoes) {
   EXPECT_EQ(WgmmaSplits(shape, 4, 32, 8192, kSms), 33);
 }
 
+TEST(WgmmaSplits, AreNoMoreThanAClusterHas) {
+  WgmmaShape shape = kDecode;
+  shape.cluster_join = true;
+  EXPECT_EQ(WgmmaSplits(shape, 1, 32, 8192, kSms), 16);
+  EXPECT_EQ(WgmmaSplits(shape, 1, 64, 8192, kSms), 16) << "every CTA joins: rows are no limit";
+  EXPECT_EQ(WgmmaSplits(shape, 32, 1, 8192, kSms), 4);
+}
+
 // The parts of all splits have a place, on the largest of GPUs too.
 TEST(WgmmaSplits, NeverLeaveMorePartsThanThereIsRoomFor) {
   int split = 0;
