@@ -14,7 +14,7 @@
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then a scale for each tile of keys; or O by the copy engine;
 //                 or fewer exponentials by MUFU; or without turns, or without overlap, or with a
-//                 later wait
+//                 later wait; on the last without turns, some of these again
 //
 // Included by designs.h, at its end.
 
@@ -130,13 +130,14 @@ inline Design HopperLengthsDesign(int head_dim) {
       HopperEndsDesign("hopper_d" + dim,
                        "the whole Hopper kernel over lengths at head dimension " + dim, {head_dim});
   const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
-  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
+  const std::string own_alone = AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
   const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
-  for (const int level : {1, 2}) {
-    AddLevel({&sdpa::Config::wgmma_late_wait, level}, end, ':', &design);
-    AddLevel({&sdpa::Config::wgmma_late_wait, level}, own_tile, '+', &design);
-    AddLevel({&sdpa::Config::wgmma_late_wait, level}, power_of_two, '+', &design);
+  // What the wait's place is worth with turns, and where nothing else brings products beside
+  // exponentials; on the end alone, it is in hopper_plus.
+  for (const std::string& base : {own_tile, power_of_two, own_alone, no_turns}) {
+    AddLevel({&sdpa::Config::wgmma_late_wait, 2}, base, '+', &design);
   }
+  AddLevel({&sdpa::Config::wgmma_late_wait, 1}, own_alone, '+', &design);
   if (head_dim == 64) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
@@ -222,10 +223,12 @@ inline Design HopperFp8Design() {
   AddLevel({&sdpa::Config::wgmma_exp, 1}, exact, '+', &design);  // MUFU binds there
   // What shorter products leave of what was made to hide softmax behind long ones.
   const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, exact, '+', &design);
-  for (const int level : {1, 2}) {
-    AddLevel({&sdpa::Config::wgmma_late_wait, level}, exact, '+', &design);
-    AddLevel({&sdpa::Config::wgmma_late_wait, level}, no_turns, '+', &design);
-  }
+  AddLevel({&sdpa::Config::wgmma_late_wait, 1}, exact, '+', &design);
+  AddLevel({&sdpa::Config::wgmma_late_wait, 2}, exact, '+', &design);
+  const std::string late = AddLevel({&sdpa::Config::wgmma_late_wait, 2}, no_turns, '+', &design);
+  AddLevel({&sdpa::Config::tma_store, 1}, late, '+', &design);
+  AddLevel({&sdpa::Config::dynamic_schedule, 2}, late, '+', &design);
+  AddLevel({&sdpa::Config::wgmma_exp, 1}, late, '+', &design);
   AddLevel({&sdpa::Config::softmax_overlap, 0}, exact, '+', &design);
   design.arms.push_back(
       {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});

@@ -83,6 +83,17 @@ def visible_gpus():
               "driver": row["driver_version"]}) for row in rows]
 
 
+def is_made_for(program, variants, shape):
+    """Whether one of the variants has a kernel for the shape's head_dim and dtype."""
+    call = [program, "check", "--dry_run", f"--variants={variants}", f"--shapes={shape}"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 0:
+        return True
+    if "none of these variants is compiled" in done.stderr:
+        return False
+    raise Refused(2, done.stderr.strip() or f"{' '.join(call)} failed")
+
+
 def find_sanitizer():
     found = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not os.access(found, os.X_OK):
@@ -278,6 +289,11 @@ def run(options):
     shapes = choose(options.shapes, [shape["name"] for shape in shapes], "shape")
     if not options.shapes:
         shapes = small
+    if options.variants != "all":
+        shapes = [shape for shape in shapes
+                  if is_made_for(options.program, options.variants, shape)]
+        if not shapes:
+            raise Refused(2, "none of these variants has a kernel for these shapes")
     sanitizer, version = find_sanitizer()
     gpus = visible_gpus()
     now = datetime.datetime.now(datetime.timezone.utc)

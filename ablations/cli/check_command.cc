@@ -237,15 +237,20 @@ absl::StatusOr<int> CheckCommand(absl::Span<const std::string> /*arguments*/) {
   if (!known.ok()) return known.status();
   const absl::StatusOr<std::vector<Plan>> plans = PlanChecks(*variants, *shapes, *known, *shard);
   if (!plans.ok()) return plans.status();
+  int64_t pairs = 0;
+  for (const Plan& plan : *plans) pairs += static_cast<int64_t>(plan.variants.size());
+  const int64_t planned = pairs * static_cast<int64_t>(kinds->size()) * seeds;
+  if (absl::GetFlag(FLAGS_dry_run)) {
+    std::printf("%lld checks\n", static_cast<long long>(planned));
+    return kExitOk;
+  }
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 
   Checks checks;
   absl::StatusOr<CheckLog> log = CheckLog::Open(absl::GetFlag(FLAGS_out));
   if (!log.ok()) return log.status();
   checks.log = *std::move(log);
-  int64_t pairs = 0;
-  for (const Plan& plan : *plans) pairs += static_cast<int64_t>(plan.variants.size());
-  ablations::Progress progress("checks", pairs * static_cast<int64_t>(kinds->size()) * seeds);
+  ablations::Progress progress("checks", planned);
   for (const Plan& plan : *plans) {
     for (const sdpa::NamedInputKind& kind : *kinds) {
       for (int i = 0; i < seeds; ++i) {

@@ -151,11 +151,14 @@ absl::Span<const Command> AllCommands() {
       {.name = "check",
        .arguments = "[flags]",
        .summary = "Checks variants against the FP64 reference on shapes (needs a GPU)",
-       .details = "Outputs are poisoned with NaN and lie between guard bands; every run is "
-                  "repeated and must give the same bits. --out appends a line of JSON for each "
-                  "check, with "
-                  "the hash of its\nmachine code; what --known lists of those is left out.",
-       .flags = {"variants", "shapes", "inputs", "seeds", "seed", "shard", "known", "out"},
+       .details =
+           "Outputs are poisoned with NaN and lie between guard bands; every run is "
+           "repeated and must give the same bits. --out appends a line of JSON for each "
+           "check, with "
+           "the hash of its\nmachine code; what --known lists of those is left out. --dry_run "
+           "says how many checks it would be.",
+       .flags = {"variants", "shapes", "inputs", "seeds", "seed", "shard", "known", "out",
+                 "dry_run"},
        .run = &CheckCommand},
       {.name = "run",
        .arguments = "--out=DIR [flags]",

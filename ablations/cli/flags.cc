@@ -53,8 +53,10 @@ ABSL_FLAG(int, blocks, 24, "blocks per process and shape; a block times every ar
 ABSL_FLAG(uint64_t, seed, 1, "seed of inputs and orders");
 ABSL_FLAG(double, replay_us, 1000, "wanted length of one graph replay, in microseconds");
 ABSL_FLAG(int, max_launches, 256, "most launches in one graph replay");
-ABSL_FLAG(bool, dry_run, false,
-          "only say how many samples the run takes, about how long, and what the record holds");
+ABSL_FLAG(
+    bool, dry_run, false,
+    "only say how many samples the run takes, about how long, and what the record holds; of a "
+    "check, how many checks it is");
 ABSL_FLAG(std::string, peers, "auto",
           "auto: time PyTorch's SDPA backends too where PyTorch is found; or which of "
           "flash,cudnn,efficient,math; off: none");

@@ -93,7 +93,7 @@ class GraphTimer {
   // The same, with the clock that it ran at.
   absl::StatusOr<ReplaySample> Replay(const TimedGraph& graph);
   // Captures as many launches as the plan asks for, after a few to warm up and
-  // to estimate the kernel's time.
+  // to estimate the kernel's time; these are kept where no more are asked for.
   absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch,
                                             LaunchedBy by = LaunchedBy::kGraph,
                                             const DescribeParameter& describe = nullptr);

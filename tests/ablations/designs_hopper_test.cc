@@ -78,6 +78,10 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
       EXPECT_EQ(Differences(arm.config, Arm(design, base).config),
                 (std::set<std::string>{"ping_pong"}));
     }
+    for (const std::string& base :
+         {own_tile, power_of_two, own_tile + "+ping_pong=0", power_of_two + "+ping_pong=0"}) {
+      EXPECT_EQ(Arm(design, base + "+wgmma_late_wait=2").base, base);
+    }
     int without_lazy = 0;
     for (const DesignArm& arm : design.arms) {
       without_lazy += arm.toggle == "wgmma_lazy_rescale" && arm.role == "without" ? 1 : 0;
@@ -194,6 +198,10 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
     EXPECT_EQ(without.base, exact);
     EXPECT_EQ(Differences(without.config, Arm(design, exact).config),
               (std::set<std::string>{toggle}));
+  }
+  const std::string late = exact + "+ping_pong=0+wgmma_late_wait=2";
+  for (const std::string toggle : {"tma_store", "dynamic_schedule=2", "wgmma_exp=1"}) {
+    EXPECT_EQ(Arm(design, late + "+" + toggle).base, late);
   }
   const DesignArm& block_scale = Arm(design, exact + "+wgmma_fp8_block_scale");
   EXPECT_EQ(block_scale.base, exact);

@@ -32,6 +32,12 @@ for flag; do
     --known=*) known=${flag#--known=} ;;
   esac
 done
+if [[ "$*" == *--dry_run* ]]; then
+  [[ "$*" == *--variants=broken* ]] && { echo "no variant 'broken'" >&2; exit 2; }
+  [[ "$*" == *--variants=on_small* && $shape == small ]] && { echo "1 checks"; exit; }
+  echo "none of these variants is compiled for the head_dim and dtype of these shapes" >&2
+  exit 2
+fi
 left=0
 for i in 1 2; do
   code="code of $shape-$i"
@@ -133,6 +139,16 @@ echo '========= ERROR SUMMARY: 0 errors'
                           ("memcheck", "racecheck", "initcheck", "synccheck")})
         page = self.page_of_out()
         self.assertIn('racecheck, "a fault for racecheck"', page)
+
+    def test_variants_run_on_the_shapes_that_they_are_made_for(self):
+        done = self.sanitize("true", "--out", self.folder / "out", "--variants=on_small")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual({run["shape"] for run in self.record()["runs"]}, {"small"})
+        for variants, says in (("nowhere", "none of these variants has a kernel"),
+                               ("broken", "no variant 'broken'")):
+            done = self.sanitize("true", f"--variants={variants}")
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(says, done.stderr)
 
     def test_without_planted_faults_nothing_runs(self):
         done = self.sanitize("true", f"--faults={self.folder / 'nowhere'}")

@@ -159,5 +159,24 @@ TEST(GraphTimer, PassesOnALaunchThatFailsAndStaysUsable) {
   EXPECT_TRUE(timer->Capture(3, LaunchEmpty).ok());
 }
 
+TEST(GraphTimer, CapturesOnceWhatTheFewestLaunchesFill) {
+  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
+  ASSERT_TRUE(timer.ok()) << timer.status();
+  const ReplayPlan plan = {
+      .target_us = 1000, .min_launches = 4, .max_launches = 256, .multiple_of = 4};
+  const auto captured_with = [&](int64_t cycles) {
+    std::vector<int> seen;
+    absl::StatusOr<TimedGraph> graph =
+        timer->CaptureForPlan(plan, [&](int index, cudaStream_t stream) {
+          seen.push_back(index);
+          return CudaStatus(LaunchSpin(cycles, stream), "launching a delay");
+        });
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return seen;
+  };
+  EXPECT_EQ(captured_with(4'000'000), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_GT(captured_with(40'000).size(), 4 + 20);  // 20 us and more each
+}
+
 }  // namespace
 }  // namespace warpledger::harness
