@@ -132,12 +132,11 @@ inline Design HopperLengthsDesign(int head_dim) {
   const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
   const std::string own_alone = AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
   const std::string no_turns = AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
-  // What the wait's place is worth with turns, and where nothing else brings products beside
-  // exponentials; on the end alone, it is in hopper_plus.
-  for (const std::string& base : {own_tile, power_of_two, own_alone, no_turns}) {
+  // What the wait's place is worth with turns, and where no turn brings another warpgroup's
+  // products beside exponentials; on `end`, both levels are in hopper_plus.
+  for (const std::string& base : {own_tile, own_alone}) {
     AddLevel({&sdpa::Config::wgmma_late_wait, 2}, base, '+', &design);
   }
-  AddLevel({&sdpa::Config::wgmma_late_wait, 1}, own_alone, '+', &design);
   if (head_dim == 64) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
