@@ -230,6 +230,16 @@ class WrongUse(CliTest):
         error = self.refused(USAGE, "check", "--variants=kv_tiling+warp_shuffle+wmma_qk")
         self.assertIn("`warpledger list variants`", error)
 
+    def test_a_dry_run_of_a_check_counts_without_a_gpu(self):
+        self.needs_kernels()
+        asked = ("check", "--dry_run", "--variants=minimal_scalar,kv_tiling", "--seeds=3",
+                 "--inputs=normal,outliers")
+        done = self.run_program(*asked, "--shapes=small,mission_b")
+        self.assertEqual((done.returncode, done.stdout), (0, "24 checks\n"), done.stderr)
+        # tests/sanitizers.py looks for these words.
+        self.assertIn("none of these variants is compiled",
+                      self.refused(USAGE, *asked, "--shapes=ragged_33x65_bf16"))
+
     def test_numbers_out_of_range_are_refused(self):
         self.needs_kernels()
         self.assertIn("--seeds", self.refused(USAGE, "check", "--seeds=0"))
