@@ -35,13 +35,15 @@ __device__ inline void PinRegisters(float (&values)[kCount]) {
 
 // What is written behind it stays there. ptxas starts a wait as early as it can, before
 // arithmetic that stands ahead of it in PTX; but no instruction passes a branch, and this one
-// needs `sum`.
+// needs `sum`. The warp votes, for behind a branch on which its threads might part ptxas keeps
+// fewer values in uniform registers. All threads of a warp call it together.
 //   sum: what the arithmetic leads to, never below 0
 __device__ inline void OrderBehind(float sum) {
   asm volatile(
       "{\n"
-      ".reg .pred never;\n"
-      "setp.lt.f32 never, %0, 0f00000000;\n"
+      ".reg .pred mine, never;\n"
+      "setp.lt.f32 mine, %0, 0f00000000;\n"
+      "vote.sync.any.pred never, mine, 0xffffffff;\n"
       "@never trap;\n"
       "}\n" ::"f"(sum)
       : "memory");
