@@ -6,11 +6,11 @@
 //   hopper_tiles  the levels of its tile that not every head dimension has
 //   hopper_d64, hopper_d128, hopper_d256  the end of `hopper`, what it gains from its schedule,
 //                 the same chain, and what the ends of that chain gain without turns, with a
-//                 later wait or with more registers, at head dimension 64 also without lazy
-//                 rescaling and with one, two and three stages of its four: few arms, to stand
-//                 beside peers over many lengths
-//   hopper_bf16   the chain and its ends without turns in fp16 and in bf16, at two head
-//                 dimensions
+//                 later wait, with maxima of threads or with more registers, at head dimension
+//                 64 also without lazy rescaling and with one, two and three stages of its four:
+//                 few arms, to stand beside peers over many lengths
+//   hopper_bf16   the chain, its ends without turns and with maxima of threads in fp16 and in
+//                 bf16, at two head dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
 //                 two levels, and then a scale for each tile of keys; or O by the copy engine;
 //                 or fewer exponentials by MUFU; or without turns, or without overlap, or with a
@@ -99,6 +99,8 @@ inline Design HopperPlusDesign() {
   AddLevel({&sdpa::Config::wgmma_tile_per_cta, 1}, static_base, ':', &design);
   AddLevel({&sdpa::Config::wgmma_inline_loads, 1}, static_base, ':', &design);
 
+  AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base + ":wgmma_lazy_rescale", '+', &design);
+
   AddHopperPlusChain(base, &design);
   PlantControls(base, base, end, &design);
   return design;
@@ -136,11 +138,13 @@ inline Design HopperLengthsDesign(int head_dim) {
   // products beside exponentials; on `end`, both levels are in hopper_plus.
   for (const std::string& base : {own_tile, own_alone}) {
     AddLevel({&sdpa::Config::wgmma_late_wait, 2}, base, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base, '+', &design);
   }
   if (head_dim == 64) {
     // A row of O is short there: rescaling it costs less than asking whether to.
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, power_of_two, '+', &design);
     AddLevel({&sdpa::Config::wgmma_lazy_rescale, 0}, no_turns, '+', &design);
+    AddLevel({&sdpa::Config::wgmma_thread_max, 1}, no_turns, '+', &design);
     AddLevel({&sdpa::Config::wgmma_equal_registers, 1}, power_of_two, '+', &design);
     // How deep the ring must be; elsewhere it has two stages, or none.
     const std::string one_stage = AddLevel({&sdpa::Config::kv_ring_stages, 0}, end, ':', &design);
@@ -178,7 +182,10 @@ inline Design HopperBf16Design() {
       HopperEndsDesign("hopper_bf16", "the Hopper kernel in fp16 and in bf16", {64, 128});
   design.dtypes = {sdpa::Dtype::kFp16, sdpa::Dtype::kBf16};
   const auto& [own_tile, power_of_two] = AddHopperPlusChain(end, &design);
-  AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
+  const std::string own_alone = AddLevel({&sdpa::Config::ping_pong, 0}, own_tile, '+', &design);
+  for (const std::string& base : {own_tile, own_alone}) {
+    AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base, '+', &design);
+  }
   AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;

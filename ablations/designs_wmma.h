@@ -167,6 +167,7 @@ inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view
   for (const char* prefix :
        {"stage2:", "fp32_pipes:", "hopper_end:", "hopper_static_end:", "mma_options:",
         "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale+wgmma_tile=1+",
+        "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale+ping_pong=0+",
         "mma_groups:", "mma_decode:", "mma_launch:base+", "mma_decode:mma_pack_heads+mma_split_kv+",
         "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+", "hopper_decode:base+",
         "hopper_decode:base+wgmma_pack_heads+wgmma_split_kv+", "hopper_end:wgmma_fp8+",

@@ -58,7 +58,7 @@ hopper_d256|hopper_d256|$(lengths 256)|--peers=flash,cudnn --processes=8 --block
 hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --processes=8 --blocks=4
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4
 hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=8 --blocks=4
-hopper_fp8|hopper_fp8|$(lengths 128 "512 2048 4096 8192 16384")|--peers=flash,cudnn --processes=8 --blocks=4
+hopper_fp8|hopper_fp8|$(lengths 128 "2048 4096 8192 16384")|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_decode|hopper_decode|decode_b1,decode_b16,decode_mqa_b1,mission_b|--processes=8 --blocks=4
 hopper_gqa|hopper_gqa|gqa_prefill,mqa_prefill|--processes=8 --blocks=4
 mma|mma|$kSquare,$kFlash2|--peers=flash,cudnn --blocks=8

@@ -4,10 +4,10 @@
 Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, all
-that the sanitizers said, the newest study of data types (of the CPU), the
-comparison of the two newest ladders, a page per technique from all of these
-designs, and, from the newest ladder of all, the generated part of README.md.
-These last three are of records with a warm L2 alone.
+that the sanitizers said, the newest samples of steps, the newest study of data
+types (of the CPU), the comparison of the two newest ladders, a page per technique
+from all of these designs, and, from the newest ladder of all, the generated part
+of README.md. These last three are of records with a warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
 
@@ -163,6 +163,9 @@ def regenerate(program, out, say=lambda line: None):
     for gpu, records in sanitizers().items():
         into(gpu, "sanitizers", sys.executable, "-B", ROOT / "tests" / "sanitizers.py", "report",
              *records, "--out", lambda folder: folder)
+    for gpu, record in newest("*/step_samples-*/step_samples.json").items():
+        into(gpu, "samples of steps", sys.executable, "-B", ROOT / "reports" / "step_samples.py",
+             "report", record, "--out", lambda folder: folder)
     for place, record in newest("*/dtypes-*/dtypes.json").items():
         into(place, "data types", program, "report", f"--record={record}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")

@@ -38,12 +38,14 @@ constexpr WgmmaShape ShapeOf(const Config& c) {
   s.stages = c.kv_ring_stages == 0 ? 1 : c.kv_ring_stages == 1 ? tile.stages : c.kv_ring_stages;
   s.overlap = c.softmax_overlap != 0;
   s.late_wait = c.wgmma_late_wait;
-  s.ping_pong = c.ping_pong != 0;
+  s.turns = static_cast<WgmmaTurns>(c.ping_pong);
   s.dynamic_schedule = c.dynamic_schedule != 0;
   s.fetch_ahead = c.dynamic_schedule == 2;
   s.tma_store = c.tma_store != 0;
   s.exp = kWgmmaExpMethods[c.wgmma_exp];
-  s.lazy_rescale = c.wgmma_lazy_rescale != 0;
+  s.rescale = c.wgmma_thread_max     ? WgmmaRescale::kThreadRises
+              : c.wgmma_lazy_rescale ? WgmmaRescale::kRowRises
+                                     : WgmmaRescale::kEachTile;
   s.mask_all = c.wgmma_mask_all != 0;
   s.tile_per_cta = c.wgmma_tile_per_cta != 0;
   s.tile_order = static_cast<WgmmaTileOrder>(c.wgmma_tile_order);

@@ -29,7 +29,8 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
     if (row.control || row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
     if (row.id.starts_with("wgmma_fp8")) continue;  // HopperFp8Design
     if (row.field == &sdpa::Config::wgmma_equal_registers ||
-        row.field == &sdpa::Config::wgmma_more_registers) {
+        row.field == &sdpa::Config::wgmma_more_registers ||
+        row.field == &sdpa::Config::wgmma_thread_max) {
       continue;  // HopperLengthsDesign
     }
     if (row.field == &sdpa::Config::wgmma_pack_heads ||
@@ -80,6 +81,15 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
     }
     for (const std::string& base : {own_tile, own_tile + "+ping_pong=0"}) {
       EXPECT_EQ(Arm(design, base + "+wgmma_late_wait=2").base, base);
+      const DesignArm& by_thread = Arm(design, base + "+wgmma_thread_max");
+      EXPECT_EQ(by_thread.base, base);
+      EXPECT_EQ(Differences(by_thread.config, Arm(design, base).config),
+                (std::set<std::string>{"wgmma_thread_max"}));
+      for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+        EXPECT_EQ(IsPredictedBeyondLadder(row, by_thread.name),
+                  base != own_tile && row.id == "wgmma_thread_max")
+            << row.id << " " << by_thread.name;
+      }
     }
     int without_lazy = 0;
     for (const DesignArm& arm : design.arms) {
@@ -105,6 +115,8 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
       EXPECT_EQ(sdpa::ShapeOf(sdpa::Specialise(arm.config, 64, false)).stages, stages);
     }
     EXPECT_EQ(Arm(design, equal).base, power_of_two);
+    EXPECT_EQ(Arm(design, power_of_two + "+ping_pong=0+wgmma_thread_max").base,
+              power_of_two + "+ping_pong=0");
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
       EXPECT_EQ(IsPredictedBeyondLadder(row, equal), row.id == "wgmma_equal_registers") << row.id;
     }
@@ -128,6 +140,9 @@ TEST(HopperBf16Design, HoldsBothSchedulesInBothDtypes) {
   for (const std::string& base : {own_tile, own_tile + "+wgmma_tile=1"}) {
     EXPECT_EQ(Differences(Arm(design, base + "+ping_pong=0").config, Arm(design, base).config),
               (std::set<std::string>{"ping_pong"}));
+  }
+  for (const std::string& base : {own_tile, own_tile + "+ping_pong=0"}) {
+    EXPECT_EQ(Arm(design, base + "+wgmma_thread_max").base, base);
   }
 }
 

@@ -66,7 +66,7 @@ class WgmmaConsumer {
 
   __device__ void Run() {
     // The first turn is given away by the last warpgroup.
-    if (kTakeTurns && warpgroup_ == kShape.consumers - 1) PassTurn();
+    if (kTakeTurns && warpgroup_ == kShape.consumers - 1) PassTurn<kShape.turns>();
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
     if constexpr (kShape.inline_loads) {
@@ -103,7 +103,7 @@ class WgmmaConsumer {
   static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
   static constexpr int kScores = kShape.tile_n / 2;  // registers per thread
   static constexpr int kOutputs = kShape.head_dim / 2;
-  static constexpr bool kTakeTurns = kShape.ping_pong && kShape.consumers > 1;
+  static constexpr bool kTakeTurns = kShape.turns != WgmmaTurns::kNone && kShape.consumers > 1;
 
   template <int kN>
   using Product = ptx::Wgmma<kN, kShape.fp8    ? ptx::WgmmaInputs::kE4m3
@@ -124,8 +124,10 @@ class WgmmaConsumer {
   __device__ void AwaitTurn() const {
     if constexpr (kTakeTurns) ptx::NamedBarrierSync(kTurnBarrier + warpgroup_, 2 * kWarpgroup);
   }
+  // Where they pass at `kAt`.
+  template <WgmmaTurns kAt>
   __device__ void PassTurn() const {
-    if constexpr (kTakeTurns) {
+    if constexpr (kTakeTurns && kShape.turns == kAt) {
       ptx::NamedBarrierArrive(kTurnBarrier + (warpgroup_ + 1) % kShape.consumers, 2 * kWarpgroup);
     }
   }
@@ -326,9 +328,10 @@ class WgmmaConsumer {
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
       StartOutput(t, v_.slot);
     }
-    PassTurn();
+    PassTurn<WgmmaTurns::kStarted>();
     ptx::WgmmaWait<kShape.overlap ? 1 : 0>();
     ptx::PinRegisters(t.scores);
+    PassTurn<WgmmaTurns::kScored>();
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kMasked) Mask(t.scores, work, n);
@@ -422,9 +425,10 @@ class WgmmaConsumer {
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
     StartScores(t.scores, k_.slot);
-    PassTurn();
+    PassTurn<WgmmaTurns::kStarted>();
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.scores);
+    PassTurn<WgmmaTurns::kScored>();
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
     if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);

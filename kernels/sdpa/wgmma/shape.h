@@ -14,28 +14,42 @@ enum class WgmmaTileOrder {
   kHeadsAbreast,   // longest first, among all heads
 };
 
+// When a warpgroup lets the next one have the tensor cores.
+enum class WgmmaTurns : unsigned char {
+  kNone,     // there are no turns
+  kStarted,  // once the products of its step are started
+  kScored,   // once its scores have come
+};
+
+// Which tiles rescale O and the sums.
+enum class WgmmaRescale : unsigned char {
+  kEachTile,
+  kRowRises,     // where some row of a warp outgrows its maximum by far
+  kThreadRises,  // the same by each thread's own part of a row: no shuffles where it doesn't
+};
+
 struct WgmmaShape {
   int head_dim = 64;
   bool causal = false;
-  bool bf16 = false;              // Q, K, V, P and O; else fp16
-  bool fp8 = false;               // Q, K, V and P in E4M3; the producers transpose V
-  bool two_level = false;         // with fp8: P V of each tile apart, added to O in fp32
-  bool block_scale = false;       // with two_level: a scale of K and of V for each tile of keys
-  int consumers = 1;              // warpgroups that compute, 64 query rows each
-  int tile_n = 128;               // keys per K/V tile
-  int stages = 1;                 // K/V tiles in shared memory
-  bool overlap = false;           // softmax of a tile beside P V of the one before
-  int late_wait = 0;              // with overlap: a level of wgmma_late_wait
-  bool ping_pong = false;         // warpgroups take turns at the tensor cores
-  bool dynamic_schedule = false;  // CTAs fetch query tiles from a counter as they go
-  bool fetch_ahead = false;       // and ask for the next before the last loads of this one
-  bool tma_store = false;         // O leaves through shared memory by the copy engine
+  bool bf16 = false;         // Q, K, V, P and O; else fp16
+  bool fp8 = false;          // Q, K, V and P in E4M3; the producers transpose V
+  bool two_level = false;    // with fp8: P V of each tile apart, added to O in fp32
+  bool block_scale = false;  // with two_level: a scale of K and of V for each tile of keys
+  int consumers = 1;         // warpgroups that compute, 64 query rows each
+  int tile_n = 128;          // keys per K/V tile
+  int stages = 1;            // K/V tiles in shared memory
+  bool overlap = false;      // softmax of a tile beside P V of the one before
+  int late_wait = 0;         // with overlap: a level of wgmma_late_wait
+  WgmmaTurns turns = WgmmaTurns::kNone;  // at the tensor cores
+  bool dynamic_schedule = false;         // CTAs fetch query tiles from a counter as they go
+  bool fetch_ahead = false;              // and ask for the next before the last loads of this one
+  bool tma_store = false;                // O leaves through shared memory by the copy engine
   ExpMethod exp = ExpMethod::kExpFolded;
-  int cluster = 1;            // CTAs that share each K/V tile, for neighbouring query tiles
-  bool p_smem = false;        // P passes to P V through shared memory
-  bool lazy_rescale = false;  // of O and the sums, only where some row's maximum rises far
-  bool mask_all = false;      // not only tiles that the mask's border crosses
-  bool tile_per_cta = false;  // a CTA ends after one tile of queries
+  int cluster = 1;      // CTAs that share each K/V tile, for neighbouring query tiles
+  bool p_smem = false;  // P passes to P V through shared memory
+  WgmmaRescale rescale = WgmmaRescale::kEachTile;  // of O and the sums
+  bool mask_all = false;                           // not only tiles that the mask's border crosses
+  bool tile_per_cta = false;                       // a CTA ends after one tile of queries
   WgmmaTileOrder tile_order = WgmmaTileOrder::kLongestFirst;
   bool equal_registers = false;   // none are moved from the producer to the consumers
   bool more_registers = false;    // with two consumers: eight more a thread are moved to them

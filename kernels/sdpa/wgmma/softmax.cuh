@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/sdpa/parts/exp.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
@@ -29,12 +30,16 @@ inline constexpr int kFp8RiseLog2 = 8;
 //   kMethod: the exponential (parts/exp_method.h). Pairs of halves are widened, for the sum, and
 //       packed again when P V in flight has read P's registers: if they stay packed until then,
 //       ptxas runs out of registers for products in flight and serialises them (C7511)
-//   kLazy: the maximum is left where it is until some row of the warp outgrows it
+//   kRescale: unless kEachTile, the maximum is left where it is until some row of the warp
+//       outgrows it
 //   kForFp8: probabilities and sums are 2^kFp8RiseLog2 times as large
-template <ExpMethod kMethod, bool kLazy, bool kForFp8 = false>
+template <ExpMethod kMethod, WgmmaRescale kRescale, bool kForFp8 = false>
 struct RowPairSoftmax {
   static constexpr bool kHalfPairs = kMethod == ExpMethod::kExpHalfPairs;
   static_assert(!kForFp8 || (InLog2Units(kMethod) && !kHalfPairs), "raised by a power of two");
+  static constexpr bool kLazy = kRescale != WgmmaRescale::kEachTile;
+  // Of E4M3's range, what is given to rises is lost to small probabilities: 2^4 of it is too much
+  // on inputs with outliers (reports/decisions/0027).
   static_assert(!(kForFp8 && kLazy), "both raise probabilities, and E4M3 ends at 448");
   using Exp = SoftmaxExp<kMethod>;
 
@@ -42,6 +47,10 @@ struct RowPairSoftmax {
   float sum[2];  // of this thread's columns alone until Finish
 
   __device__ RowPairSoftmax() : max{-INFINITY, -INFINITY}, sum{0.0f, 0.0f} {}
+
+  struct Nothing {
+    __device__ void operator()() const {}
+  };
 
   // Turns `scores`, (64, kCount * 2) of the warpgroup, into probabilities; adds to
   // the sums; sets in `rescale` what the earlier output must be multiplied by. Returns
@@ -51,30 +60,16 @@ struct RowPairSoftmax {
   template <int kCount, typename Between>
   __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2],
                          const Between& between) {
-    bool rises = !kLazy;
-    float row_max[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      row_max[r] = RowMax(scores, r);
-      // From -inf too; both -inf compare false.
-      if (kLazy) rises = rises || (row_max[r] - max[r]) * scale > kLazyRise;
-      if (!kLazy) Exponentials(scores, scale, r, row_max[r], rescale[r]);
-      if (!kLazy && r == 0) between();
+    if constexpr (kRescale == WgmmaRescale::kThreadRises) {
+      return UpdateByThread(scores, scale, rescale, between);
+    } else {
+      return UpdateByRow(scores, scale, rescale, between);
     }
-    if constexpr (kLazy) {
-      rises = __any_sync(0xffffffffu, rises);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        Exponentials(scores, scale, r, rises ? row_max[r] : max[r], rescale[r]);
-        if (r == 0) between();
-      }
-    }
-    return rises;
   }
 
   template <int kCount>
   __device__ bool Update(float (&scores)[kCount], float scale, float (&rescale)[2]) {
-    return Update(scores, scale, rescale, [] {});
+    return Update(scores, scale, rescale, Nothing{});
   }
 
   // From here on scores are multiplied by `factor`. A maximum of -inf stays.
@@ -104,9 +99,54 @@ struct RowPairSoftmax {
   static constexpr float kLazyRise =
       InLog2Units(kMethod) ? kLazyRiseLog2 : kLazyRiseLog2 / Exp::kLog2E;
 
-  // Of row r, over the quad and the tiles before.
+  template <int kCount, typename Between>
+  __device__ bool UpdateByRow(float (&scores)[kCount], float scale, float (&rescale)[2],
+                              const Between& between) {
+    // Both maxima first where something is asked of them, or where what stands between the rows
+    // would keep the second one's shuffles, and the wait for them, behind it.
+    constexpr bool kMaximaFirst = kLazy || !std::is_same_v<Between, Nothing>;
+    bool rises = !kLazy;
+    float row_max[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      row_max[r] = QuadMax(ThreadMax(scores, r));
+      // From -inf too; both -inf compare false.
+      if (kLazy) rises = rises || (row_max[r] - max[r]) * scale > kLazyRise;
+      if (!kMaximaFirst) RebasedExponentials(scores, scale, r, row_max[r], rescale[r]);
+    }
+    if constexpr (kLazy) rises = __any_sync(0xffffffffu, rises);
+    if constexpr (kMaximaFirst) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        RebasedExponentials(scores, scale, r, rises ? row_max[r] : max[r], rescale[r]);
+        if (r == 0) between();
+      }
+    }
+    return rises;
+  }
+
+  // As Update. The quads' maxima, two shuffles one after another for each row, are asked for only
+  // where a thread's own part of a row outgrows the row's.
+  template <int kCount, typename Between>
+  __device__ bool UpdateByThread(float (&scores)[kCount], float scale, float (&rescale)[2],
+                                 const Between& between) {
+    const float thread_max[2] = {ThreadMax(scores, 0), ThreadMax(scores, 1)};
+    const bool rises = __any_sync(0xffffffffu, (thread_max[0] - max[0]) * scale > kLazyRise ||
+                                                   (thread_max[1] - max[1]) * scale > kLazyRise);
+    rescale[0] = rescale[1] = 1.0f;
+    if (rises) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) rescale[r] = Rebase(QuadMax(thread_max[r]), scale, r);
+    }
+    Exponentials(scores, scale, 0, Subtrahend(max[0], scale), sum[0]);
+    between();
+    Exponentials(scores, scale, 1, Subtrahend(max[1], scale), sum[1]);
+    return rises;
+  }
+
+  // Of this thread's part of row r, and the row's so far.
   template <int kCount>
-  __device__ float RowMax(const float (&scores)[kCount], int r) const {
+  __device__ float ThreadMax(const float (&scores)[kCount], int r) const {
     // Two chains: fmaxf is a dependent instruction of a few cycles.
     float even = max[r];
     float odd = max[r];
@@ -115,23 +155,46 @@ struct RowPairSoftmax {
       even = fmaxf(even, scores[i + 2 * r]);
       odd = fmaxf(odd, scores[i + 2 * r + 1]);
     }
-    float row_max = fmaxf(even, odd);
-    row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 1));
-    return fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 2));
+    return fmaxf(even, odd);
+  }
+  __device__ static float QuadMax(float thread_max) {
+    const float pair_max = fmaxf(thread_max, __shfl_xor_sync(0xffffffffu, thread_max, 1));
+    return fmaxf(pair_max, __shfl_xor_sync(0xffffffffu, pair_max, 2));
+  }
+
+  // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
+  __device__ static float Subtrahend(float row_max, float scale) {
+    return row_max == -INFINITY ? 0.0f : __fmul_rn(row_max, scale);
+  }
+  // What earlier sums of row r are multiplied by when another maximum, as `subtract`, is taken.
+  // Rounded as `subtract` is, not fused: exactly one where the maximum stays, however many
+  // tiles follow. With lazy rescaling O is not multiplied then, but the sum is.
+  __device__ float RescaleTo(float subtract, float scale, int r) const {
+    return Exp::Rescale(__fmul_rn(max[r], scale) - subtract);
+  }
+  // Makes new_max row r's maximum; returns what the sum was multiplied by.
+  __device__ float Rebase(float new_max, float scale, int r) {
+    const float rescale = RescaleTo(Subtrahend(new_max, scale), scale, r);
+    max[r] = new_max;
+    sum[r] *= rescale;
+    return rescale;
   }
 
   // Of row r, against new_max, which becomes the row's maximum.
   template <int kCount>
-  __device__ void Exponentials(float (&scores)[kCount], float scale, int r, float new_max,
-                               float& rescale) {
-    // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
-    const float subtract = new_max == -INFINITY ? 0.0f : __fmul_rn(new_max, scale);
-    // Rounded as `subtract` is, not fused: exactly one where the maximum stays, however many
-    // tiles follow. With lazy rescaling O is not multiplied then, but the sum is.
-    rescale = Exp::Rescale(__fmul_rn(max[r], scale) - subtract);
+  __device__ void RebasedExponentials(float (&scores)[kCount], float scale, int r, float new_max,
+                                      float& rescale) {
+    const float subtract = Subtrahend(new_max, scale);
+    rescale = RescaleTo(subtract, scale, r);
     max[r] = new_max;
+    Exponentials(scores, scale, r, subtract, sum[r] * rescale);
+  }
+
+  // Of row r; with its earlier sum, sum_even, they become the sum.
+  template <int kCount>
+  __device__ void Exponentials(float (&scores)[kCount], float scale, int r, float subtract,
+                               float sum_even) {
     const float shift = kForFp8 ? kFp8RiseLog2 - subtract : -subtract;
-    float sum_even = sum[r] * rescale;
     float sum_odd = 0.0f;
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {
@@ -155,7 +218,7 @@ struct RowPairSoftmax {
 };
 
 template <WgmmaShape kShape>
-using WgmmaSoftmax = RowPairSoftmax<kShape.exp, kShape.lazy_rescale, kShape.fp8>;
+using WgmmaSoftmax = RowPairSoftmax<kShape.exp, kShape.rescale, kShape.fp8>;
 
 // What stands before the scores and behind the sums of a tile of queries.
 struct WgmmaScales {
