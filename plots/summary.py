@@ -4,6 +4,8 @@ Everything a figure uses is checked at load, and the one error names the JSON pa
 failed correctness stay in the data, but `ranked` is false for them: they are drawn, never compared.
 """
 
+import collections
+import functools
 import json
 import math
 
@@ -24,10 +26,28 @@ def _arm_name(verdict, bases, say):
     return f"{say(base)} → {say(candidate)}"
 
 
-def _end_of_chain(arm):
-    """An arm's name by its last two techniques, where it is a long chain."""
+def _end_of_chain(arm, kept):
+    """An arm's name by so many of its last techniques, where it is a longer chain."""
     parts = arm.split("+")
-    return arm if len(parts) <= 3 else "+".join(["…", *parts[-2:]])
+    return arm if len(parts) <= kept + 1 else "+".join(["…", *parts[-kept:]])
+
+
+def _short_names(whole_names):
+    """{whole name: a short one}, of verdicts by their arms: by the ends of chains, each as long as
+    it must be for no two to have the same.
+
+    whole_names: {whole name: a function that says it with arms said by another function}
+    """
+    kept = dict.fromkeys(whole_names, 2)
+    while True:
+        short = {whole: name(lambda arm, kept=kept[whole]: _end_of_chain(arm, kept))
+                 for whole, name in whole_names.items()}
+        taken = collections.Counter(short.values())
+        alike = [whole for whole in short if taken[short[whole]] > 1 and short[whole] != whole]
+        if not alike:
+            return short
+        for whole in alike:
+            kept[whole] += 1
 
 
 class SummaryError(Exception):
@@ -221,12 +241,12 @@ class Summary:
         bases = {}
         for verdict in self.verdicts:
             bases.setdefault(verdict["candidate"], set()).add(verdict["base"])
-        names = [(verdict, _arm_name(verdict, bases, str), _arm_name(verdict, bases, _end_of_chain))
+        names = [(verdict, functools.partial(_arm_name, verdict, bases))
                  for verdict in self.verdicts if verdict["toggle"] in several]
-        short = len({end for _, _, end in names}) == len({whole for _, whole, _ in names})
-        for verdict, whole, end in names:
+        short = _short_names({name(str): name for _, name in names})
+        for verdict, name in names:
             # Spaces where a line may break.
-            verdict["toggle"] = (end if short else whole).replace(":", ": ").replace("+", " + ")
+            verdict["toggle"] = short[name(str)].replace(":", ": ").replace("+", " + ")
 
     def _known_shape(self, element, path):
         if element["shape"] not in self.shape_names():

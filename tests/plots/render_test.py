@@ -482,8 +482,17 @@ class SummaryTest(unittest.TestCase):
         twin = first["base"] + ":a=2+b=1+c=1+d=1"
         data["verdicts"].append(dict(first, base=twin, candidate=twin + "+e=1"))
         names = [verdict["toggle"] for verdict in Summary(data).verdicts[-3:]]
-        self.assertEqual(len(set(names)), 3)
-        self.assertTrue(all(name.startswith(first["base"] + ": a=") for name in names), names)
+        self.assertEqual(names, [first["base"] + ": a=1 + b=1 + c=1 + d=1 + e=1", "… + d=1 + e=2",
+                                 first["base"] + ": a=2 + b=1 + c=1 + d=1 + e=1"])
+
+    def test_ends_of_chains_are_as_long_as_it_takes_to_tell_them_apart(self):
+        data = make_summary.make_summary()
+        first = data["verdicts"][0]
+        for chain in ("a=1+b=1+c=1+d=1", "a=1+b=1+c=2+d=1", "a=1+b=2+c=3+d=1"):
+            base = f"{first['base']}:{chain}"
+            data["verdicts"].append(dict(first, base=base, candidate=base + "+e=1"))
+        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-3:]]
+        self.assertEqual(names, [f"… + c={c} + d=1 + e=1" for c in (1, 2, 3)])
 
     def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
         self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())
