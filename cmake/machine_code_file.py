@@ -28,6 +28,13 @@ ARCHS = ("sm_90", "sm_90a")  # of the GPUs under reports/data
 FAILED, UNREADABLE, SKIPPED = 1, 2, 77
 
 
+def instances_of_tree(compute_capability):
+    """{instance: hash} of what this tree compiles for such a GPU, as the file says."""
+    archs = json.loads(FILE.read_text(encoding="utf-8"))["archs"]
+    arch = "sm_" + compute_capability.replace(".", "")
+    return archs.get(arch + "a", {}) | archs.get(arch, {})
+
+
 class BuildError(Exception):
     """The build can't be read; the text says why and what to do."""
 

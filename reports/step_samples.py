@@ -28,6 +28,12 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "cmake"))
+
+from machine_code_file import instances_of_tree  # noqa: E402 (the path comes first)
+
+COMPUTE_CAPABILITY = "9.0"  # of the GPUs whose products are asynchronous
+ARCH = "sm_90"
 RECORD = "step_samples.json"
 PAGE = "step_samples.md"
 STALL = "stall_"
@@ -44,12 +50,11 @@ class Refused(Exception):
 
 
 def parse_source(text):
-    """(kernel's name, rows) of ncu's `--page source --csv`; a row is an instruction."""
+    """The rows of ncu's `--page source --csv`, one for each instruction."""
     lines = list(csv.reader(io.StringIO(text)))
     start = next((i for i, line in enumerate(lines) if "# Samples" in line), None)
     if start is None:
         raise Refused(1, "ncu gave no samples: " + text.strip()[-300:])
-    name = next((line[1] for line in lines[:start] if line[:1] == ["Kernel Name"]), "")
     header = lines[start]
     stalls = [column for column in header if re.fullmatch(STALL + r"\w+", column)]
 
@@ -64,7 +69,7 @@ def parse_source(text):
                      "samples": number(row, "# Samples"),
                      "stalls": {column[len(STALL):]: number(row, column) for column in stalls
                                 if number(row, column)}})
-    return name, rows
+    return rows
 
 
 def main_loop(rows):
@@ -91,7 +96,7 @@ def hash_of(program, variant, problem):
                  prefix / "codegen/codegen.json"):
         if path.exists():
             for row in json.loads(path.read_text(encoding="utf-8"))["instances"]:
-                if row["variant"] == instance and row["arch"].startswith("sm_90"):
+                if row["variant"] == instance and row["arch"].startswith(ARCH):
                     return instance, row["code_sha256"]
     raise Refused(2, f"no instance {instance} beside {program}")
 
@@ -133,7 +138,7 @@ def take(options):
                 check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
             text = subprocess.run([options.ncu, "--import", report, "--page", "source", "--csv"],
                                   check=True, capture_output=True, text=True, timeout=300).stdout
-            _, rows = parse_source(text)
+            rows = parse_source(text)
             kernels.append({"variant": variant, "instance": instance, "code_sha256": code,
                             "samples": sum(row["samples"] for row in rows),
                             "loop": main_loop(rows)})
@@ -208,8 +213,7 @@ def report(options):
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Refused(2, f"{path}: {error}") from None
-    known = json.loads((ROOT / "kernels/sdpa/machine_code.json").read_text(encoding="utf-8"))
-    hashes = {code for codes in known["archs"].values() for code in codes.values()}
+    tree = instances_of_tree(COMPUTE_CAPABILITY)
     of = record["problem"]
     mask = "causal" if of["causal"] else "full"
     lines = [
@@ -228,7 +232,7 @@ def report(options):
         lines += [f"## `{kernel['instance']}`", "",
                   f"{100 * share:.0f}% of the kernel's samples are in this loop (of all its warps, "
                   "those that load or transpose too)."
-                  + ("" if kernel["code_sha256"] in hashes
+                  + ("" if kernel["code_sha256"] == tree.get(kernel["instance"])
                      else " **Its machine code is older than this tree's.**"), ""] + rows + [""]
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / PAGE).write_text("\n".join(lines), encoding="utf-8")

@@ -4,9 +4,7 @@ they cover of the tree's machine code, and the page of several.
 
 import collections
 import json
-import pathlib
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORD = "sanitizers.json"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
@@ -62,14 +60,6 @@ def coverage(records, tree):
             for pair in () if of["findings"] else of["pairs"]:
                 clean[pair].add(of["tool"])
     return {name: clean[name, code] for name, code in tree.items()}
-
-
-def instances_of_tree(compute_capability):
-    """{instance: hash} of what this tree compiles for such a GPU."""
-    path = ROOT / "kernels" / "sdpa" / "machine_code.json"
-    archs = json.loads(path.read_text(encoding="utf-8"))["archs"]
-    arch = "sm_" + compute_capability.replace(".", "")
-    return archs.get(arch + "a", {}) | archs.get(arch, {})
 
 
 def code_list(names):

@@ -33,10 +33,14 @@ import sys
 import tempfile
 import time
 
-from sanitizer_records import (RECORD, TOOLS, Refused, instances_of_tree, page_of, read_record,
-                               read_records, refuse_mixture)
+from sanitizer_records import (RECORD, TOOLS, Refused, page_of, read_record, read_records,
+                               refuse_mixture)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "cmake"))
+
+from machine_code_file import instances_of_tree  # noqa: E402 (the path comes first)
+
 PAGE = "sanitizers.md"
 # Of Q K^T: the ragged shapes have less, and the least of those that are timed for their speed more.
 SMALL = 2**25

@@ -38,14 +38,13 @@ def text(lines):
 
 class Source(unittest.TestCase):
     def test_of_each_instruction_samples_and_stalls_are_read(self):
-        name, rows = step_samples.parse_source(text(LINES))
-        self.assertEqual(name, "sdpa_it(Params)")
+        rows = step_samples.parse_source(text(LINES))
         self.assertEqual(len(rows), len(LINES))
         self.assertEqual(rows[5], {"sass": "WARPGROUP.DEPBAR.LE gsb0, 0x0", "executed": 10,
                                    "samples": 1010, "stalls": {"selected": 10, "barrier": 1000}})
 
     def test_the_loop_holds_branches_taken_seldom_and_neither_prologue_nor_end(self):
-        loop = step_samples.main_loop(step_samples.parse_source(text(LINES))[1])
+        loop = step_samples.main_loop(step_samples.parse_source(text(LINES)))
         self.assertEqual([row["sass"] for row in loop],
                          [" ".join(line[0].split()) for line in LINES[1:8]])
 
@@ -53,17 +52,17 @@ class Source(unittest.TestCase):
         with self.assertRaises(step_samples.Refused):
             step_samples.parse_source("==ERROR== no kernel was profiled\n")
         with self.assertRaises(step_samples.Refused):
-            step_samples.main_loop(step_samples.parse_source(text(LINES[:4]))[1])
+            step_samples.main_loop(step_samples.parse_source(text(LINES[:4])))
 
 
 class Page(unittest.TestCase):
-    def page(self, code):
-        rows = step_samples.parse_source(text(LINES))[1]
+    def page(self, code, instance="it@d128"):
+        rows = step_samples.parse_source(text(LINES))
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)
             (out / step_samples.RECORD).write_text(json.dumps(
                 {"gpu": "GPU", "ncu": "ncu 1", "kernels": [
-                    {"variant": "it", "instance": "it@d128", "code_sha256": code,
+                    {"variant": "it", "instance": instance, "code_sha256": code,
                      "samples": 2 * sum(row["samples"] for row in rows[1:8]),
                      "loop": step_samples.main_loop(rows)}],
                  "problem": {"batch": 1, "heads": 2, "seq": 64, "head_dim": 128,
@@ -82,10 +81,10 @@ class Page(unittest.TestCase):
         self.assertIn("older than this tree's", page)
 
     def test_machine_code_of_this_tree_is_not_called_older(self):
-        tree = json.loads((step_samples.ROOT / "kernels/sdpa/machine_code.json")
-                          .read_text(encoding="utf-8"))
-        code = next(code for codes in tree["archs"].values() for code in codes.values())
-        self.assertNotIn("older than this tree's", self.page(code))
+        tree = step_samples.instances_of_tree(step_samples.COMPUTE_CAPABILITY)
+        instance, code = next(iter(tree.items()))
+        self.assertNotIn("older than this tree's", self.page(code, instance))
+        self.assertIn("older than this tree's", self.page(code))
 
 
 class Take(unittest.TestCase):
