@@ -1,5 +1,5 @@
 # Writes warpledger_build_info.h: the facts about this build that a record keeps
-# (run.json's `toolchain`). Link `warpledger_build_info` to include it.
+# (run.json's `toolchain`).
 
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type_upper)
 set(WARPLEDGER_NVCC_VERSION "")
@@ -31,5 +31,3 @@ if(WARPLEDGER_HAS_CUDA)
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/warpledger_build_info.h.in
                ${PROJECT_BINARY_DIR}/generated/warpledger_build_info.h @ONLY)
-add_library(warpledger_build_info INTERFACE)
-target_include_directories(warpledger_build_info INTERFACE ${PROJECT_BINARY_DIR}/generated)

@@ -7,7 +7,8 @@
 //   constexpr Config kConfig = {.kv_tiling = 1, .warp_shuffle = 1};
 //
 // Kernels include this and geometry.h alone: the registry's texts (registry.h) and the
-// rules on combinations (rules.h) would cost each of them a second of compile time.
+// rules on combinations (rules.h) would cost each of them a second of compile time, and
+// whoever mends a word of a text would wait for every kernel to be compiled again.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_CONFIG_H_
 #define WARPLEDGER_KERNELS_SDPA_CONFIG_H_
@@ -22,10 +23,8 @@ enum class Mask { kAtRunTime, kFull, kCausal };
 // One int per toggle: its level; 0 is off. Then what the problem fixes when an
 // instance is compiled, which is no toggle: see Specialise.
 struct Config {
-#define WARPLEDGER_TOGGLE(id, ...) int id = 0;
-#include "kernels/sdpa/toggles.def"
-#undef WARPLEDGER_TOGGLE
-  int head_dim = 64;  // kDefaultHeadDim
+#include "warpledger_toggle_fields.h"  // CMake's: toggle_fields.h.in, preprocessed
+  int head_dim = 64;                   // kDefaultHeadDim
   Mask mask = Mask::kAtRunTime;
   Dtype dtype = Dtype::kFp16;
   bool projected = false;  // Q, K and V come from x, as a product's rows or in the kernel

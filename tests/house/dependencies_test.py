@@ -43,6 +43,7 @@ THIRD_PARTY = re.compile(r"^(absl|nlohmann|gtest|gmock|benchmark|cuda|cute|coope
 GENERATED = re.compile(r"^warpledger_\w+\.h$")
 TEST_AND_BENCHMARK = re.compile(r"^(gtest|gmock|benchmark)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+REGISTRY_TEXTS = ("kernels/sdpa/toggles.def", "kernels/sdpa/registry.h")
 PLOT_PACKAGES = {"matplotlib", "numpy", "plots"}
 
 
@@ -81,6 +82,26 @@ def include_violations(root):
     return violations
 
 
+def kernels_that_read_texts(root):
+    """A chain of includes for each kernel header that leads to the registry's texts: a word that is
+    mended there must not compile every kernel again."""
+    violations = []
+    for path in house_tree.files(root / "kernels/sdpa", (".cuh",)):
+        chains = [[f"kernels/sdpa/{path.as_posix()}"]]
+        seen = set(chains[0])
+        for chain in chains:
+            if chain[-1] in REGISTRY_TEXTS:
+                violations.append(" includes ".join(chain))
+                break
+            if not (root / chain[-1]).is_file():
+                continue
+            for _, target in INCLUDE.findall((root / chain[-1]).read_text(encoding="utf-8")):
+                if target not in seen:
+                    seen.add(target)
+                    chains.append(chain + [target])
+    return violations
+
+
 def plot_violations(root):
     """One line for each import of a plot script beyond Python, matplotlib and numpy."""
     violations = []
@@ -110,6 +131,11 @@ class TheTree(unittest.TestCase):
 
     def test_is_not_empty(self):
         self.assertGreater(len(house_tree.files(house_tree.ROOT, house_tree.CPP_SUFFIXES)), 10)
+
+    def test_kernels_see_no_text_of_the_registry(self):
+        for name in REGISTRY_TEXTS:
+            self.assertTrue((house_tree.ROOT / name).is_file(), name)
+        self.assertEqual(kernels_that_read_texts(house_tree.ROOT), [])
 
     def test_plots_see_nothing_but_json(self):
         self.assertTrue(list((house_tree.ROOT / "plots").rglob("*.py")), "no plot script found")
@@ -159,6 +185,14 @@ class TheChecker(unittest.TestCase):
         self.write("ablations/a.cc", '#include "ablations/gone.h"\n')
         self.assertEqual(include_violations(self.root),
                          ["ablations/a.cc: there is no ablations/gone.h"])
+
+    def test_finds_a_kernel_that_reads_texts_by_way_of_another_header(self):
+        self.write("kernels/sdpa/mma/a.cuh", '#include "kernels/sdpa/b.h"\n')
+        self.write("kernels/sdpa/b.h", '#include <vector>\n#include "kernels/sdpa/registry.h"\n')
+        self.write("kernels/sdpa/c.cuh", '#include "warpledger_build_info.h"\n')
+        self.assertEqual(kernels_that_read_texts(self.root),
+                         ["kernels/sdpa/mma/a.cuh includes kernels/sdpa/b.h "
+                          "includes kernels/sdpa/registry.h"])
 
     def test_finds_a_plot_that_imports_from_the_suite(self):
         self.write("plots/a.py", "import json\nimport numpy\nfrom ablations import peers\n")
