@@ -14,7 +14,8 @@
 
 namespace warpledger::ptx {
 
-// Before the first product after registers or shared memory were written.
+// Before the first product after its registers were written. What was written to shared memory
+// needs a fence of its own, FenceProxyAsync (PTX ISA, "wgmma.fence").
 __device__ inline void WgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
 __device__ inline void WgmmaCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
@@ -37,7 +38,8 @@ __device__ inline void PinRegisters(float (&values)[kCount]) {
 // arithmetic that stands ahead of it in PTX; but no instruction passes a branch, and this one
 // needs `sum`. The warp votes, for behind a branch on which its threads might part ptxas keeps
 // fewer values in uniform registers. All threads of a warp call it together.
-//   sum: what the arithmetic leads to, never below 0
+//   sum: what the arithmetic leads to, never below 0, or the warp traps; an exponential by
+//     the polynomial is that of an argument of at most 127 (Exp2Polynomial)
 __device__ inline void OrderBehind(float sum) {
   asm volatile(
       "{\n"

@@ -125,14 +125,15 @@ absl::Status CheckLaunchable(const Config& config, const Problem& problem,
        int64_t{problem.batch} * problem.heads_kv > kMaxGridYz)) {
     return absl::InvalidArgumentError(
         absl::StrCat(InstanceName(config), " takes at most ", kMaxGridYz,
-                     " key/value heads over the batch. Split the batch."));
+                     " key/value heads over the batch, and as many query heads to each. Split the "
+                     "batch or the heads."));
   }
   if (absl::Status status = CheckArchitecture(config, device); !status.ok()) return status;
   if (SmemBytes(config) > device.max_smem_optin_bytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(InstanceName(config), " needs ", SmemBytes(config),
-                     " bytes of shared memory per CTA; ", device.name, " allows ",
-                     device.max_smem_optin_bytes, ". Try a variant with fewer stages."));
+    return absl::FailedPreconditionError(absl::StrCat(
+        InstanceName(config), " needs ", SmemBytes(config), " bytes of shared memory per CTA; ",
+        device.name, " allows ", device.max_smem_optin_bytes,
+        ". Try a variant with fewer stages or smaller tiles."));
   }
   return absl::OkStatus();
 }

@@ -51,7 +51,9 @@ absl::Status PrepareInstance(const KernelInstance& instance);
 // with the usual softmax scale 1 / sqrt(head_dim).
 ForwardParams MakeParams(const Config& config, const Problem& problem);
 
-// Launches once on `stream` and checks the launch. Does not synchronise.
+// Launches once on `stream` and checks the launch. Does not synchronise. Launches of one instance
+// must not overlap on a device, by two streams or by branches of a graph: the dynamic schedule's
+// counter and the places of partial results are the instance's, and two launches would mix them.
 absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
                     const Problem& problem, cudaStream_t stream);
 

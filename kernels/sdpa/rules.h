@@ -83,6 +83,10 @@ inline constexpr Bf16Exclusion kBf16Exclusions[] = {
      "mma.sync accumulates products of bf16 in fp32 alone"},
     {&Config::mma_exp, 3, 3, "packed exponentials are of fp16"},
     {&Config::wgmma_exp, 3, 3, "packed exponentials are of fp16"},
+    {&Config::wgmma_exp, 1, 1,
+     "by its polynomial a masked key keeps 2^-126, which is 0 in fp16 and not in bf16"},
+    {&Config::mma_exp, 4, 5,
+     "by its polynomial a masked key keeps 2^-126, which is 0 in fp16 and not in bf16"},
     {&Config::mma_kv_dtype, 1, kAnyLevel,
      "8-bit codes become fp16, for which the operands are fp16"},
 };
@@ -175,6 +179,40 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
     return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_equal_registers),
             HeadDimName(config.head_dim),
             "only two warpgroups and 128 keys of head_dim 64 do with an equal share"};
+  }
+  if (config.wgmma_late_wait && config.wgmma_pack_heads &&
+      kWgmmaExpMethods[config.wgmma_exp] == ExpMethod::kExpMixed) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_late_wait),
+            ToggleId(&Config::wgmma_pack_heads),
+            "rows behind a group that does not divide the tile hold what lay there, beyond what "
+            "the polynomial takes, and a sum below 0 traps"};
+  }
+  if (FamilyOf(config) == Family::kWgmma) {
+    const WgmmaShape shape = ShapeOf(config);
+    if (config.wgmma_p_smem) {
+      Config in_registers = config;
+      in_registers.wgmma_p_smem = 0;
+      if (shape.stages < ShapeOf(in_registers).stages) {
+        return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_p_smem),
+                config.wgmma_tile != 0 ? ToggleId(&Config::wgmma_tile)
+                                       : ToggleId(&Config::kv_ring_stages),
+                "P's place beside Q leaves room for fewer stages than are asked for"};
+      }
+      if (config.head_dim == 256 && config.wgmma_tile != 0) {
+        return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_tile),
+                HeadDimName(config.head_dim), "beside P every tile has 64 keys"};
+      }
+    }
+    if (config.wgmma_cluster_join && !JoinFitsInRing(shape)) {
+      return {InvalidReason::Kind::kExcluded, ToggleId(&Config::wgmma_cluster_join),
+              HeadDimName(config.head_dim),
+              "the tile's rows of O don't fit into the place of K and V, where they are left"};
+    }
+  }
+  if (FamilyOf(config) == Family::kResident && SmemBytes(config) > kMaxCtaSmemBytes) {
+    return {InvalidReason::Kind::kExcluded, ToggleId(&Config::kv_warpgroups),
+            HeadDimName(config.head_dim),
+            "two warpgroups' keys need more than the 227 KiB of shared memory that a CTA may have"};
   }
   if (FamilyOf(config) == Family::kSmem && SmemBytes(config) > kMaxCtaSmemBytes) {
     // One that is on: with the tile's own rows and keys two stages fit at every head_dim.

@@ -7,7 +7,8 @@
 //   uint32_t pair = Exp::Pair(x0, x1, i, &sum);          // two, packed; adds both to sum
 //
 // `index` is the element's position in an unrolled loop, so that the mixed method
-// chooses at compile time. Arguments of -infinity give 0, or what rounds to 0 in fp16.
+// chooses at compile time. Arguments of -infinity give 0, or what rounds to 0 in fp16 (and
+// not in bf16: kBf16Exclusions).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_EXP_CUH_
 #define WARPLEDGER_KERNELS_SDPA_PARTS_EXP_CUH_

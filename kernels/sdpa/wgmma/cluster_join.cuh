@@ -58,12 +58,9 @@ class WgmmaClusterJoin {
   static constexpr int kRows = TileM(kShape);
   static constexpr int kThreads = kShape.consumers * kWarpgroup;
   static constexpr int kQuads = kShape.head_dim / 4;  // pieces of a row
-  // Rows lie 32 bytes further apart than they are long, so that half a warp's stores, of four rows,
-  // meet no bank twice.
-  static constexpr int kRowBytes = kShape.head_dim * 4 + 32;
+  static constexpr int kRowBytes = JoinRowBytes(kShape);
   static constexpr int kStats = kRows * kRowBytes;
-  static_assert(kStats + kRows * 8 <=
-                kShape.stages * (MakeSmem(kShape).kv_bytes + MakeSmem(kShape).v_bytes));
+  static_assert(JoinFitsInRing(kShape));
 
   __device__ void Leave(const WgmmaWork<kShape>& work, int row,
                         const float (&out)[kShape.head_dim / 2],

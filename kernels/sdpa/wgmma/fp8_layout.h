@@ -9,8 +9,8 @@
 // (FlashAttention-3, arXiv 2407.08608, section 3.3, has the idea).
 //
 // V comes as (keys, head_dim) and must lie as (head_dim, keys). ldmatrix.trans moves pairs
-// of bytes, so what it transposes are blocks of 8 keys by 16 columns; TransposeLane is what
-// the bytes of two such loads become in a lane, and Prmt the instruction that sorts them.
+// of bytes, so what it transposes are blocks of 8 keys by 16 columns; of two such loads a lane
+// has bytes that Prmt, the instruction, sorts.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FP8_LAYOUT_H_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FP8_LAYOUT_H_

@@ -183,6 +183,15 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   return m;
 }
 
+// Where a cluster joins, each CTA leaves its rows of O and their statistics, 8 bytes a row, in the
+// place of K and V. Rows lie 32 bytes further apart than they are long, so that half a warp's
+// stores, of four rows, meet no bank twice.
+constexpr int JoinRowBytes(const WgmmaShape& s) { return s.head_dim * 4 + 32; }
+constexpr bool JoinFitsInRing(const WgmmaShape& s) {
+  const WgmmaSmem m = MakeSmem(s);
+  return TileM(s) * (JoinRowBytes(s) + 8) <= s.stages * (m.kv_bytes + m.v_bytes);
+}
+
 // Whether O passes through Q's place, so that the next tile's Q waits for it.
 constexpr bool StoresThroughQ(const WgmmaShape& s) {
   return s.tma_store && MakeSmem(s).o == MakeSmem(s).q;

@@ -54,7 +54,8 @@ struct RowPairSoftmax {
 
   // Turns `scores`, (64, kCount * 2) of the warpgroup, into probabilities; adds to
   // the sums; sets in `rescale` what the earlier output must be multiplied by. Returns
-  // false, the same in all lanes, where those are ones.
+  // false, the same in all lanes, where that changes nothing: by ones, or in rows without
+  // a key so far, whose output is 0.
   //   scale: Exp::Scale of what multiplies scores
   //   between: is called once the first row is done
   template <int kCount, typename Between>

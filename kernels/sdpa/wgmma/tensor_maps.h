@@ -25,7 +25,8 @@ cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t h
 const char* DescribePromotion(const void* params);
 
 // Fills in everything of `params` but the counter of the dynamic schedule, and says
-// how many CTAs to launch: as many as there are SMs, or tiles if fewer, in whole clusters.
+// how many CTAs to launch, in whole clusters: as many as there are SMs, or tiles if fewer; one
+// per tile with tile_per_cta. PrepareRest counts again where CTAs share a tile's keys.
 // cudaErrorInvalidValue where the driver refuses a tensor (a pointer that is not
 // 16-byte aligned), cudaErrorNotSupported where it has no tensor maps.
 cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,

@@ -33,7 +33,8 @@ TEST(Geometry, OfTheWgmmaFamilyIsTheSameInBf16) {
   int checked = 0;
   for (const Config& config : LegalConfigs()) {
     if (FamilyOf(config) != Family::kWgmma) continue;
-    if (kWgmmaExpMethods[config.wgmma_exp] == ExpMethod::kExpHalfPairs) continue;  // fp16 alone
+    const ExpMethod exp = kWgmmaExpMethods[config.wgmma_exp];
+    if (exp == ExpMethod::kExpHalfPairs || exp == ExpMethod::kExpMixed) continue;  // fp16 alone
     const int head_dim = config.wgmma_equal_registers ? 64 : 128;
     const Config bf16 = Specialise(config, head_dim, false, Dtype::kBf16);
     const bool legal = !WhyInvalid(Specialise(config, head_dim, false));

@@ -339,16 +339,63 @@ TEST(WhyInvalid, WaitsLateOnlyForProductsBesideSoftmax) {
   EXPECT_FALSE(WhyInvalid(config));
 }
 
-TEST(WhyInvalid, LeavesHalfPrecisionExponentialsToFp16) {
+TEST(WhyInvalid, LeavesHalfPrecisionExponentialsAndThePolynomialToFp16) {
   for (const int method : {1, 2, 3}) {
     const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_exp = method};
     EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
     EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(config, 128, false, Dtype::kBf16))),
-              method == 3);
+              method != 2);
     Config fp8 = config;
     fp8.wgmma_fp8 = 1;
     EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(fp8, 128, false))), method != 1);
   }
+}
+
+TEST(WhyInvalid, LeavesTheRowsOfOToAClusterOnlyWhereTheRingHoldsThem) {
+  const auto joins = [](int consumers, int ring, int head_dim) {
+    return Specialise({.wgmma = 1,
+                       .kv_ring_stages = ring,
+                       .consumer_warpgroups = consumers,
+                       .wgmma_tile_per_cta = 1,
+                       .wgmma_split_kv = 1,
+                       .wgmma_cluster_join = 1},
+                      head_dim, false);
+  };
+  EXPECT_FALSE(WhyInvalid(joins(0, 1, 128)));
+  const InvalidReason reason = WhyInvalid(joins(1, 0, 128));
+  EXPECT_EQ(reason.toggle, "wgmma_cluster_join");
+  EXPECT_EQ(reason.missing, "head_dim=128");
+}
+
+TEST(WhyInvalid, RefusesToTakeStagesForPInSharedMemory) {
+  const auto with_p = [](int tile, int head_dim) {
+    return Specialise({.wgmma = 1,
+                       .kv_ring_stages = 1,
+                       .softmax_overlap = 1,
+                       .consumer_warpgroups = 1,
+                       .wgmma_tile = tile,
+                       .wgmma_p_smem = 1},
+                      head_dim, false);
+  };
+  EXPECT_FALSE(WhyInvalid(with_p(0, 128)));
+  EXPECT_EQ(WhyInvalid(with_p(1, 128)).toggle, "wgmma_p_smem");
+  EXPECT_FALSE(WhyInvalid(with_p(0, 256)));
+  EXPECT_EQ(WhyInvalid(with_p(1, 256)).toggle, "wgmma_tile");
+}
+
+TEST(WhyInvalid, LetsNoPolynomialMeetRowsThatHoldAnything) {
+  Config config = {.wgmma = 1, .softmax_overlap = 1, .wgmma_late_wait = 1, .wgmma_pack_heads = 1};
+  EXPECT_FALSE(WhyInvalid(config));
+  config.wgmma_exp = 1;
+  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_pack_heads");
+  config.wgmma_pack_heads = 0;
+  EXPECT_FALSE(WhyInvalid(config));
+}
+
+TEST(WhyInvalid, RefusesTwoWarpgroupsOfResidentKeysThatSharedMemoryCanNotHold) {
+  const Config config = {.wgmma = 1, .resident_kv = 1, .kv_warpgroups = 1};
+  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));
+  EXPECT_EQ(WhyInvalid(Specialise(config, 256, false)).toggle, "kv_warpgroups");
 }
 
 TEST(WhyInvalid, KeepsTheFamiliesApart) {

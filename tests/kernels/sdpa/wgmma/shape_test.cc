@@ -1,6 +1,7 @@
 #include "kernels/sdpa/wgmma/shape.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -175,6 +176,35 @@ TEST(WgmmaShape, GivesAllRegistersThatALaunchHas) {
         << InstanceName(config);
   }
   EXPECT_GT(moved, 50);
+}
+
+// What its parts assert when an instance is compiled, so that a design of one's own is refused with
+// a reason and not by the compiler.
+TEST(WgmmaShape, OfEveryLegalConfigurationIsOneThatItsPartsCompileFor) {
+  int joins = 0;
+  int copies = 0;
+  int p_smem = 0;
+  for (const Config& config : WgmmaConfigs()) {
+    const WgmmaShape shape = ShapeOf(config);
+    const std::string name = InstanceName(config);
+    if (shape.cluster_join) {
+      EXPECT_TRUE(JoinFitsInRing(shape)) << name;
+      ++joins;
+    }
+    if (shape.cp_async) {
+      EXPECT_GT(shape.stages, 1) << name;
+      ++copies;
+    }
+    if (shape.p_smem) {
+      Config in_registers = config;
+      in_registers.wgmma_p_smem = 0;
+      EXPECT_EQ(shape.stages, ShapeOf(in_registers).stages) << name;
+      ++p_smem;
+    }
+  }
+  EXPECT_GT(joins, 5);
+  EXPECT_GT(copies, 5);
+  EXPECT_GT(p_smem, 20);
 }
 
 }  // namespace
