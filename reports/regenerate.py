@@ -5,9 +5,10 @@ Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, all
 that the sanitizers said, the newest samples of steps, the newest study of data
-types (of the CPU), the comparison of the two newest ladders, a page per technique
-from all of these designs, and, from the newest ladder of all, the generated part
-of README.md. These last three are of records with a warm L2 alone.
+types (of the CPU), the comparison of the two newest ladders, a page per technique and
+one of standings from all of these designs, and the generated parts of README.md: the
+newest ladder of all, and its GPU's standings. These last four are of records with a
+warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
 
@@ -35,11 +36,24 @@ class StepFailed(Exception):
     """A program that makes files failed; the text is what it printed."""
 
 
+def read(path, **kinds):
+    """The record's file, an object with such keys; StepFailed names the file and what is wrong."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StepFailed(f"{path} is no JSON: {error}") from error
+    for key, kind in kinds.items():
+        if not isinstance(record, dict) or not isinstance(record.get(key), kind):
+            raise StepFailed(f"{path} lacks \"{key}\", or it is not of type {kind.__name__}; no "
+                             "page can be made of this record")
+    return record
+
+
 def runs():
     """{(gpu slug, design, cache mode): folders of its records, oldest first}."""
     found = {}
     for path in DATA.glob("*/*/run.json"):
-        run = json.loads(path.read_text(encoding="utf-8"))
+        run = read(path, design=str, cache=str, created_utc=str)
         key = (path.parent.parent.name, run["design"], run["cache"])
         found.setdefault(key, []).append((run["created_utc"], path.parent))
     return {key: [folder for _, folder in sorted(entries)] for key, entries in found.items()}
@@ -56,10 +70,14 @@ def sanitizers():
     found = {}
     for gpu in sorted({path.parent.parent.name for path in
                        DATA.glob("*/sanitizers-*/sanitizers.json")}):
-        records = {path.parent: json.loads(path.read_text(encoding="utf-8")) for path in
+        records = {path.parent: read(path, run_id=str) for path in
                    sorted((DATA / gpu).glob("sanitizers-*/sanitizers.json"), reverse=True)}
         run_ids = {record["run_id"] for record in records.values()}
         for folder, record in records.items():
+            for key, kind in (("since", list), ("gpu", dict)):  # older records lack them
+                if not isinstance(record.get(key, kind()), kind):
+                    raise StepFailed(f"{folder}/sanitizers.json: \"{key}\" is not of type "
+                                     f"{kind.__name__}")
             for missing in set(record.get("since", [])) - run_ids:
                 raise StepFailed(f"{folder} leaves out what {missing} found clean, and "
                                  f"{DATA / gpu} has no such record")
@@ -77,7 +95,10 @@ def profiles():
     """
     found = {}
     for path in sorted(DATA.glob("*/*/profile.json")):  # the folders' names end in the time
-        shapes = json.loads(path.read_text(encoding="utf-8"))["shapes"]
+        shapes = read(path, shapes=list)["shapes"]
+        if not all(isinstance(shape, dict) and isinstance(shape.get("name"), str)
+                   for shape in shapes):
+            raise StepFailed(f"{path}: a shape lacks its \"name\"")
         names = [shape["name"] for shape in shapes]
         place = "." if "mission_b" in names else "profile_" + "_".join(names)
         gpu = path.parent.parent.name
@@ -146,14 +167,16 @@ def regenerate(program, out, say=lambda line: None):
         made.add(summary)
     warm = {(gpu, design): folders for (gpu, design, cache), folders in all_runs.items()
             if cache == "warm"}
+    judged_of = {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
         designs = sorted((design != "ladder", design) for of, design in warm
                          if of == gpu and design != "calibrate")
-        judged = [warm[gpu, design][-1] for _, design in designs]
-        into(gpu, "techniques", program, "techniques",
-             f"--record={','.join(str(folder) for folder in judged)}",
+        judged_of[gpu] = ",".join(str(warm[gpu, design][-1]) for _, design in designs)
+        into(gpu, "techniques", program, "techniques", f"--record={judged_of[gpu]}",
              lambda folder: f"--out={folder}")
+        into(gpu, "standings", program, "standings", f"--record={judged_of[gpu]}",
+             lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for gpu, record in newest("*/micro-*/micro.json").items():
         into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
              "--micro", record / "micro.json", "--out", lambda folder: folder)
@@ -182,8 +205,10 @@ def regenerate(program, out, say=lambda line: None):
         if out != ROOT:
             shutil.copy(ROOT / "README.md", readme)
         scratch = out / ".regenerate"
-        call(program, "report", f"--record={ladder.relative_to(ROOT)}", f"--out={scratch}",
-             "--noplots", f"--readme={readme}", f"--readme_pictures=reports/{ladder.parent.name}")
+        gpu = ladder.parent.name
+        for command, record in (("report", ladder.relative_to(ROOT)), ("standings", judged_of[gpu])):
+            call(program, command, f"--record={record}", f"--out={scratch}", "--noplots",
+                 f"--readme={readme}", f"--readme_pictures=reports/{gpu}")
         shutil.rmtree(scratch)
         made.add(pathlib.Path("README.md"))
     return made

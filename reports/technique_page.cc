@@ -296,11 +296,6 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
 
 std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
 
-std::string DesignLink(const Summary& summary, std::string_view up) {
-  return Cat("[", summary.design, "](", up,
-             ReportFileName(summary.design, summary.provenance.cache), ")");
-}
-
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {
   std::vector<std::string> parts;
   for (const std::string_view name : kVerdictNames) {

@@ -11,7 +11,7 @@
 
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"
-#include "reports/staleness.h"
+#include "reports/records.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
 
@@ -22,11 +22,6 @@ inline constexpr char kTechniqueIndexFile[] = "techniques.md";
 // The families in the pages' order; a toggle of several stands with its first.
 inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
                                              sdpa::Family::kWgmma, sdpa::Family::kResident};
-
-struct ReadRecord {
-  Summary summary;
-  Staleness staleness;
-};
 
 struct Judgement {
   const ReadRecord* record;
@@ -39,8 +34,6 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
 
 // Below the folder of the GPU's reports.
 std::string TechniquePath(const sdpa::ToggleRow& row);
-// The report of the design, from a page that lies `up` ("../") below it.
-std::string DesignLink(const Summary& summary, std::string_view up);
 // "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);
 // "1.020× to 1.310×" over the ratios that mean something; "" where none does.

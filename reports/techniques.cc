@@ -5,12 +5,11 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"
 #include "reports/describe.h"
-#include "reports/staleness.h"
+#include "reports/records.h"
 #include "reports/summary_view.h"
 #include "reports/technique_page.h"
 #include "reports/text.h"
@@ -19,15 +18,6 @@ namespace warpledger::report {
 namespace {
 
 using sdpa::Family;
-
-// Whether a record is of these kernels, and what changed since it was made.
-std::string State(const ReadRecord& record) {
-  const std::string harmless = HarmlessChanges(record.staleness);
-  return Cat(record.staleness.IsStale()
-                 ? Cat("**older than the kernels: since then ", WhatChanged(record.staleness), "**")
-                 : "of these kernels",
-             harmless.empty() ? "" : ". ", harmless);
-}
 
 // Shapes that one table holds side by side.
 struct ShapeGroup {
@@ -147,7 +137,7 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
     std::vector<std::string> shapes;
     for (const Shape& shape : record.summary.shapes) shapes.push_back(Code(shape.name));
     table.AddRow({Code(record.summary.run_id), DesignLink(record.summary, ""), JoinWords(shapes),
-                  State(record)});
+                  StateOf(record)});
   }
   Append(&out, "\n## Records\n\n", table.ToMarkdown());
   return {kTechniqueIndexFile, out};
@@ -157,36 +147,11 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
 
 absl::StatusOr<std::vector<Page>> RenderTechniques(
     const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options) {
-  if (summaries.empty()) {
-    return absl::InvalidArgumentError("no record is given; the pages are of a GPU's records");
-  }
-  std::vector<ReadRecord> records;
-  for (const nlohmann::ordered_json& json : summaries) {
-    absl::StatusOr<Summary> summary = ParseSummary(json);
-    if (!summary.ok()) return summary.status();
-    if (summary->IsCold()) {
-      return absl::InvalidArgumentError(Cat("the record ", summary->run_id,
-                                            " was measured with a cold L2, and the pages speak of "
-                                            "a warm one; leave it out"));
-    }
-    for (const ReadRecord& other : records) {
-      if (other.summary.gpu_slug != summary->gpu_slug) {
-        return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
-                                              summary->run_id,
-                                              " are of two GPUs; call once per GPU"));
-      }
-      if (other.summary.design == summary->design) {
-        return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
-                                              summary->run_id, " are both of design ",
-                                              summary->design, "; give the newer one"));
-      }
-    }
-    Staleness staleness = StalenessOf(*summary, options);
-    records.push_back({*std::move(summary), std::move(staleness)});
-  }
-  std::vector<Page> pages = {IndexPage(records)};
+  const absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords(summaries, options);
+  if (!records.ok()) return records.status();
+  std::vector<Page> pages = {IndexPage(*records)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) pages.push_back(TechniquePage(records, row));
+    if (!row.control) pages.push_back(TechniquePage(*records, row));
   }
   return pages;
 }

@@ -1,14 +1,12 @@
 // How fast the kernels are as sequences get longer, beside the peers.
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
+#include "reports/beside_peers.h"
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
@@ -17,105 +15,6 @@ namespace warpledger::report {
 namespace {
 
 using Align = Table::Align;
-
-// Fewer lengths make no curve. plots/throughput.py has the same rule.
-constexpr size_t kFewestLengths = 3;
-
-// From then on peers.py times one peer after another.
-constexpr std::string_view kPeersAloneSince = "2026-11-21T21:00:00Z";
-
-// Shapes that differ in their length alone: as many tokens and columns each.
-struct LengthSeries {
-  int64_t head_dim = 0;
-  bool causal = false;
-  std::vector<const Shape*> shapes;  // by rising length
-};
-
-bool IsOurs(const Summary& summary, const Cell& cell) {
-  return cell.role != "aa" && cell.role != "null" && summary.IsRanked(cell);
-}
-
-// `kv_bits`: of those arms alone that read K and V so.
-const Cell* FastestArm(const Summary& summary, const Shape& shape,
-                       std::optional<int64_t> kv_bits = std::nullopt) {
-  const Cell* fastest = nullptr;
-  for (const Cell& cell : summary.cells) {
-    if (cell.shape != shape.name || !IsOurs(summary, cell)) continue;
-    if (kv_bits && cell.kv_bits != *kv_bits) continue;
-    if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
-  }
-  return fastest;
-}
-
-const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape) {
-  for (const Peer& peer : summary.peers) {
-    if (peer.name == name && peer.shape == shape.name && peer.available && peer.correct == true &&
-        peer.p50_us.value) {
-      return &peer;
-    }
-  }
-  return nullptr;
-}
-
-// By head dimension, full before causal; of several series of one mask the one with most lengths.
-std::vector<LengthSeries> SeriesOf(const Summary& summary) {
-  using Key = std::tuple<int64_t, bool, int64_t, int64_t, int64_t>;
-  std::map<Key, std::vector<const Shape*>> by_key;
-  for (const Shape& shape : summary.shapes) {
-    if (shape.seq_q != shape.seq_kv) continue;
-    by_key[{shape.head_dim, shape.causal, shape.batch * shape.seq_q, shape.heads_q, shape.heads_kv}]
-        .push_back(&shape);
-  }
-  std::vector<LengthSeries> out;
-  for (auto& [key, shapes] : by_key) {
-    std::stable_sort(shapes.begin(), shapes.end(),
-                     [](const Shape* a, const Shape* b) { return a->seq_q < b->seq_q; });
-    if (shapes.size() < kFewestLengths) continue;
-    // Nothing of it was measured, so there is no curve either.
-    if (std::none_of(shapes.begin(), shapes.end(), [&](const Shape* shape) {
-          return FastestArm(summary, *shape) != nullptr ||
-                 summary.FastestPeer(shape->name) != nullptr;
-        })) {
-      continue;
-    }
-    LengthSeries series = {std::get<0>(key), std::get<1>(key), std::move(shapes)};
-    if (!out.empty() && out.back().head_dim == series.head_dim &&
-        out.back().causal == series.causal) {
-      if (series.shapes.size() > out.back().shapes.size()) out.back() = std::move(series);
-    } else {
-      out.push_back(std::move(series));
-    }
-  }
-  return out;
-}
-
-std::vector<std::string> PeerNames(const Summary& summary) {
-  std::vector<std::string> names;
-  for (const Peer& peer : summary.peers) {
-    if (std::find(names.begin(), names.end(), peer.name) == names.end()) names.push_back(peer.name);
-  }
-  return names;
-}
-
-double TeraflopsPerS(const Shape& shape, double us) { return shape.flops / us / 1e6; }
-
-class GeometricMean {
- public:
-  void Add(double ratio) {
-    log_ += std::log(ratio);
-    ++n_;
-  }
-  int64_t n() const { return n_; }
-  double value() const { return std::exp(log_ / static_cast<double>(n_)); }
-
- private:
-  double log_ = 0;
-  int64_t n_ = 0;
-};
-
-std::string SeriesName(const LengthSeries& series) {
-  return Cat("head_dim ", series.head_dim, series.causal ? ", causal" : ", full");
-}
 
 // Every length of any series.
 std::vector<int64_t> Lengths(const std::vector<LengthSeries>& all) {
@@ -138,11 +37,6 @@ void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>
     row.push_back(shape == series.shapes.end() ? std::string(kNone) : cell(**shape));
   }
   table.AddRow(std::move(row));
-}
-
-bool HasEightBits(const Summary& summary) {
-  return std::any_of(summary.cells.begin(), summary.cells.end(),
-                     [](const Cell& cell) { return cell.kv_bits == 8; });
 }
 
 std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& all) {
@@ -253,11 +147,11 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
 
 // Protocols differ in the peers' surroundings, which count at the power limit.
 std::string PeersSurroundings(const Summary& summary) {
-  const bool alone = summary.provenance.created_utc >= kPeersAloneSince;
-  return alone ? "Each peer has all of its samples of a shape before the next one's begin."
-               : Cat("The peers took turns, as in all records before ", kPeersAloneSince,
-                     ": at the power limit each ran at the clocks that the others' power left it "
-                     "(decision 0020).");
+  return PeersTimedAlone(summary)
+             ? "Each peer has all of its samples of a shape before the next one's begin."
+             : Cat("The peers took turns, as in all records before ", kPeersAloneSince,
+                   ": at the power limit each ran at the clocks that the others' power left it "
+                   "(decision 0020).");
 }
 
 }  // namespace

@@ -199,6 +199,14 @@ absl::Span<const Command> AllCommands() {
                   "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md.",
        .flags = {"record", "out"},
        .run = &TechniquesCommand},
+      {.name = "standings",
+       .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
+       .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
+       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
+                  "design. Writes\nDIR/standings.md, and DIR/throughput.svg and .png where some "
+                  "record has a series of lengths in fp16.",
+       .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
+       .run = &StandingsCommand},
       {.name = "micro",
        .arguments = "--out=DIR [--filter=REGEX] [flags]",
        .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",

@@ -53,6 +53,7 @@ absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ReportCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> MicroCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> CompareCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);

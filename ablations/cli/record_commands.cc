@@ -1,4 +1,4 @@
-// `warpledger judge`, `report` and `techniques`: from records alone, without a GPU.
+// `warpledger judge`, `report`, `techniques` and `standings`: from records alone, without a GPU.
 
 #include <algorithm>
 #include <cstdio>
@@ -32,6 +32,7 @@
 #include "reports/dtypes.h"
 #include "reports/profile.h"
 #include "reports/render.h"
+#include "reports/standings.h"
 #include "reports/summary_view.h"
 #include "reports/techniques.h"
 #include "reports/tree_code.h"
@@ -40,7 +41,8 @@
 namespace warpledger::cli {
 namespace {
 
-constexpr char kReadmeSection[] = "ladder";
+constexpr char kLadderSection[] = "ladder";
+constexpr char kStandingsSection[] = "standings";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
@@ -145,16 +147,19 @@ void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
   }
 }
 
-absl::Status DrawPlots(const std::string& summary_file, const std::string& out) {
+// Every figure of one summary, or the one that joins several.
+absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& out) {
   const absl::StatusOr<std::string> script = ablations::FindProgramFile("plots/render.py");
   if (!script.ok()) return script.status();
-  const std::string python = PythonInterpreter();
+  std::vector<std::string> command = {PythonInterpreter(), *script, "--out", out};
+  for (const std::string& file : summary_files) {
+    command.insert(command.end(), {"--summary", file});
+  }
   const absl::Status status =
-      ablations::RunLines({python, *script, "--summary", summary_file, "--out", out}, "",
-                          kPlotSilenceLimit, [](std::string_view line) {
-                            std::printf("%s\n", std::string(line).c_str());
-                            return absl::OkStatus();
-                          });
+      ablations::RunLines(command, "", kPlotSilenceLimit, [](std::string_view line) {
+        std::printf("%s\n", std::string(line).c_str());
+        return absl::OkStatus();
+      });
   if (status.ok()) return status;
   return absl::UnavailableError(absl::StrCat(
       "the report is written, the plots are not: ", status.message(),
@@ -167,7 +172,7 @@ absl::Status DrawPlots(const std::string& summary_file, const std::string& out) 
 absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::string& out) {
   const std::string summary_file = absl::StrCat(out, "/.summary.json");
   RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(summary)));
-  const absl::Status drawn = DrawPlots(summary_file, out);
+  const absl::Status drawn = DrawPlots({summary_file}, out);
   std::remove(summary_file.c_str());
   RETURN_IF_ERROR(drawn);
   std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
@@ -243,18 +248,41 @@ absl::StatusOr<int> ReportDtypes(const std::string& out) {
   return kExitOk;
 }
 
-// The section of the README, with the pictures' path as seen from there.
-absl::Status RenewReadme(const nlohmann::ordered_json& summary, report::RenderOptions options,
-                         const std::string& readme, const std::string& pictures) {
-  options.picture_prefix = absl::StrCat(pictures, "/");
-  absl::StatusOr<std::string> section = report::RenderReadmeSection(summary, options);
-  if (!section.ok()) return section.status();
+// Puts the text into the README's section of that name.
+absl::Status RenewReadme(const std::string& readme, const char* section, const std::string& body) {
   absl::StatusOr<std::string> text = ablations::ReadFile(readme);
   if (!text.ok()) return text.status();
-  absl::StatusOr<std::string> renewed =
-      report::ReplaceGeneratedSection(*text, kReadmeSection, *section);
+  absl::StatusOr<std::string> renewed = report::ReplaceGeneratedSection(*text, section, body);
   if (!renewed.ok()) return renewed.status();
-  return ablations::WriteFileAtomically(readme, *renewed);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(readme, *renewed));
+  std::printf("Renewed the generated section %s of %s\n", section, readme.c_str());
+  return absl::OkStatus();
+}
+
+// What goes before names of pages and pictures in a README.
+std::string ReadmePrefix(const std::string& out) {
+  const std::string pictures = absl::GetFlag(FLAGS_readme_pictures);
+  return absl::StrCat(pictures.empty() ? out : pictures, "/");
+}
+
+// The directories that --record names.
+absl::StatusOr<std::vector<std::string>> FlaggedRecords() {
+  std::vector<std::string> dirs =
+      absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
+  if (!dirs.empty()) return dirs;
+  return absl::InvalidArgumentError(
+      "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
+}
+
+absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(
+    const std::vector<std::string>& dirs) {
+  std::vector<nlohmann::ordered_json> out;
+  for (const std::string& dir : dirs) {
+    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
+    if (!summary.ok()) return summary.status();
+    out.push_back(*std::move(summary));
+  }
+  return out;
 }
 
 }  // namespace
@@ -286,7 +314,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (const std::string file = absl::GetFlag(FLAGS_summary); !file.empty()) {
     RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(*summary)));
   }
-  const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   absl::StatusOr<std::string> text =
       IsCalibration(*summary)
@@ -302,10 +330,10 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, *text));
   std::printf("Report: %s\n", file.c_str());
   if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
-    std::string pictures = absl::GetFlag(FLAGS_readme_pictures);
-    if (pictures.empty()) pictures = out;
-    RETURN_IF_ERROR(RenewReadme(*summary, *options, readme, pictures));
-    std::printf("Renewed the generated section of %s\n", readme.c_str());
+    options->picture_prefix = ReadmePrefix(out);
+    const absl::StatusOr<std::string> section = report::RenderReadmeSection(*summary, *options);
+    if (!section.ok()) return section.status();
+    RETURN_IF_ERROR(RenewReadme(readme, kLadderSection, *section));
   }
   if (absl::GetFlag(FLAGS_plots)) RETURN_IF_ERROR(DrawSummary(*summary, out));
   return kExitOk;
@@ -316,22 +344,14 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
   }
-  const std::vector<std::string> dirs =
-      absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
-  if (dirs.empty()) {
-    return absl::InvalidArgumentError(
-        "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
-  }
-  std::vector<nlohmann::ordered_json> summaries;
-  for (const std::string& dir : dirs) {
-    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
-    if (!summary.ok()) return summary.status();
-    summaries.push_back(*std::move(summary));
-  }
+  const absl::StatusOr<std::vector<std::string>> dirs = FlaggedRecords();
+  if (!dirs.ok()) return dirs.status();
+  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(*dirs);
+  if (!summaries.ok()) return summaries.status();
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   const absl::StatusOr<std::vector<report::Page>> pages =
-      report::RenderTechniques(summaries, *options);
+      report::RenderTechniques(*summaries, *options);
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);
@@ -340,6 +360,36 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
     RETURN_IF_ERROR(ablations::WriteFileAtomically(file, page.text));
   }
   std::printf("%zu pages: %s/%s\n", pages->size(), out.c_str(), pages->front().path.c_str());
+  return kExitOk;
+}
+
+absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> /*arguments*/) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    return absl::InvalidArgumentError("--out=DIR is missing: where the page goes");
+  }
+  const absl::StatusOr<std::vector<std::string>> dirs = FlaggedRecords();
+  if (!dirs.ok()) return dirs.status();
+  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(*dirs);
+  if (!summaries.ok()) return summaries.status();
+  absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  if (!options.ok()) return options.status();
+  options->picture_prefix = ReadmePrefix(out);
+  const absl::StatusOr<report::Standings> standings = report::RenderStandings(*summaries, *options);
+  if (!standings.ok()) return standings.status();
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
+  const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, standings->page));
+  std::printf("Report: %s\n", file.c_str());
+  if (const std::string readme = absl::GetFlag(FLAGS_readme); !readme.empty()) {
+    RETURN_IF_ERROR(RenewReadme(readme, kStandingsSection, standings->readme));
+  }
+  if (standings->pictured.empty() || !absl::GetFlag(FLAGS_plots)) return kExitOk;
+  std::vector<std::string> pictured;
+  for (const size_t at : standings->pictured) {
+    pictured.push_back(absl::StrCat((*dirs)[at], "/", ablations::kSummaryFile));
+  }
+  RETURN_IF_ERROR(DrawPlots(pictured, out));
   return kExitOk;
 }
 

@@ -17,12 +17,13 @@ import tempfile
 import unittest
 
 PROGRAM = ""
+SYNTHETIC = pathlib.Path(__file__).resolve().parents[1] / "reports/testdata/summary.json"
 HAS_KERNELS = False
 
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 
-COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "exec", "compare", "gate",
+COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "standings", "exec", "compare", "gate",
             "ratchet", "dtypes")
 PROCESSES = 3
 BLOCKS = 6
@@ -239,6 +240,36 @@ class WrongUse(CliTest):
         # tests/sanitizers.py looks for these words.
         self.assertIn("none of these variants is compiled",
                       self.refused(USAGE, *asked, "--shapes=ragged_33x65_bf16"))
+
+    def test_pairs_without_a_kernel_are_named_where_variants_and_shapes_were(self):
+        self.needs_kernels()
+        asked = ("check", "--dry_run", "--inputs=normal", "--seeds=1")
+        two = "--variants=minimal_scalar,kv_tiling"
+        done = self.run_program(*asked, two, "--shapes=small,ragged_33x65_bf16")
+        self.assertEqual((done.returncode, done.stdout), (0, "2 checks\n"))
+        self.assertEqual(done.stderr, "Skipped, for want of a kernel: 2 of 4 pairs\n"
+                                      "  ragged_33x65_bf16: minimal_scalar, kv_tiling\n")
+        for group in (two, "--shapes=all"), ("--variants=all", "--shapes=small,ragged_33x65_bf16"):
+            done = self.run_program(*asked, *group)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_dry_run_refuses_the_shapes_that_a_run_refuses(self):
+        for arguments, why in (
+                (("--design=fusion", "--shapes=mission_b"), "begin with x; mission_b does not"),
+                (("--design=ladder", "--shapes=fusion_a"),
+                 "begin with Q, K and V; fusion_a does not"),
+                (("--design=ladder", "--shapes=small", "--cache=cold"),
+                 "small: one launch touches"),
+                (("--design=ladder", "--shapes=mission_b,fa3_d256_s512_full"),
+                 "no arm that is compiled for fa3_d256_s512_full: head_dim 256 in fp16"),
+                (("--design=ladder", "--shapes=ragged_33x65_bf16"), "head_dim 64 in bf16")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(why, self.refused(USAGE, "run", "--dry_run", *arguments))
+        for arguments in (("--design=fusion", "--shapes=fusion_a"),
+                          ("--design=ladder", "--shapes=mission_b", "--cache=cold"),
+                          ("--design=hopper_d256", "--shapes=fa3_d256_s512_full")):
+            done = self.run_program("run", "--dry_run", *arguments)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_numbers_out_of_range_are_refused(self):
         self.needs_kernels()
@@ -583,6 +614,41 @@ class Techniques(RecordTest):
         self.assertIn("record/summary.json",
                       self.refused(DAMAGED, "techniques", "--record=record", "--out=out"))
         self.assertFalse((self.path / "out").exists())
+
+
+class StandingsCommand(RecordTest):
+    def test_of_a_record_without_peers_it_says_so(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        result = self.run_program("standings", "--record=record", "--out=out")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertIn("No record holds an arm of ours beside a peer",
+                      (self.path / "out/standings.md").read_text(encoding="utf-8"))
+
+    def test_wants_judged_records_and_a_place(self):
+        self.assertIn("--out=DIR is missing",
+                      self.refused(USAGE, "standings", "--record=record"))
+        self.assertIn("--record=DIR[,DIR..] is missing",
+                      self.refused(USAGE, "standings", "--out=out"))
+        self.assertIn("`warpledger judge --record=record`",
+                      self.refused(USAGE, "standings", "--record=record", "--out=out"))
+
+    def test_writes_the_page_and_renews_the_readme(self):
+        """Of a summary with peers; those of a run are timed by PyTorch."""
+        summary = json.loads(SYNTHETIC.read_text(encoding="utf-8"))
+        summary["provenance"]["created_utc"] = "2026-11-22T00:00:00Z"
+        (self.record / "summary.json").write_text(json.dumps(summary))
+        readme = self.path / "README.md"
+        readme.write_text("before\n<!-- generated:standings begin -->\nold\n"
+                          "<!-- generated:standings end -->\nafter\n")
+        result = self.run_program("standings", "--record=record", "--out=out", "--noplots",
+                                  "--readme=README.md", "--readme_pictures=pages")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        page = (self.path / "out/standings.md").read_text(encoding="utf-8")
+        self.assertIn("## Other problems", page)
+        text = readme.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+        self.assertIn("](pages/standings.md)", text)
+        self.assertNotIn("old", text.splitlines())
 
 
 if __name__ == "__main__":

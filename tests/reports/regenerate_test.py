@@ -3,8 +3,11 @@
 Runs in a tree of its own with a stand-in for the program, which notes its calls.
 """
 
+import contextlib
+import io
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -26,6 +29,7 @@ done
 case $1 in
   compare) echo "$name" >"$out" ;;
   techniques) echo "$name" >"$out/techniques.md" ;;
+  standings) mkdir -p "$out" && echo "$name" >"$out/standings.md" ;;
   report) mkdir -p "$out" && echo "$name" >"$out/$name.md" ;;
 esac
 """
@@ -62,7 +66,7 @@ class Regenerate(unittest.TestCase):
         for line in (self.root / "calls.log").read_text().splitlines():
             command, *arguments = line.split()
             if any(argument.startswith("--readme=") for argument in arguments):
-                command = "readme"
+                command = f"readme of {command}"
             records = [value.replace(f"{self.data}/h200/", "").replace("reports/data/h200/", "")
                        for option, _, value in (a.partition("=") for a in arguments)
                        if option in ("--record", "--a", "--b")]
@@ -75,7 +79,7 @@ class Regenerate(unittest.TestCase):
         self.record("ladder", 1)
         pages, calls = self.made()
         self.assertEqual(pages, {"hopper-warm-2.md", "ladder-warm-1.md", "techniques.md",
-                                 "README.md"})
+                                 "standings.md", "README.md"})
         self.assertEqual(calls["report"], ["hopper-warm-2", "ladder-warm-1"])
         self.assertNotIn("compare", calls)
 
@@ -89,12 +93,14 @@ class Regenerate(unittest.TestCase):
         pages, calls = self.made()
         self.assertEqual(pages, {"ladder-warm-2.md", "ladder-cold-4.md", "hopper-cold-5.md",
                                  "calibrate-warm-1.md", "compare.md", "techniques.md",
-                                 "README.md"})
+                                 "standings.md", "README.md"})
         self.assertEqual(set(calls["report"]), {"ladder-warm-2", "ladder-cold-4", "hopper-cold-5",
                                                "calibrate-warm-1"})
         self.assertEqual(calls["techniques"], ["ladder-warm-2"])
         self.assertEqual(calls["compare"], ["ladder-warm-1 ladder-warm-2"])
-        self.assertEqual(calls["readme"], ["ladder-warm-2"])
+        self.assertEqual(calls["readme of report"], ["ladder-warm-2"])
+        for command in "standings", "readme of standings":
+            self.assertEqual(calls[command], ["ladder-warm-2"])
 
     def test_of_each_set_of_shapes_the_newest_profiles_have_a_page(self):
         # One of more shapes, too, than those of an older one.
@@ -111,6 +117,24 @@ class Regenerate(unittest.TestCase):
                          {"reports/h200/profile-3.md",
                           "reports/h200/profile_decode_b1/profile-4.md",
                           "reports/h200/profile_decode_b16_decode_mqa_b1/profile-6.md"})
+
+    def test_a_record_that_cant_be_read_is_an_error_that_names_its_file(self):
+        for name, content in (("a/run.json", "{"), ("a/run.json", "[]"), ("a/run.json", "{}"),
+                              ("a/run.json", '{"design": "ladder", "cache": 1}'),
+                              ("profile-1/profile.json", "{}"),
+                              ("profile-1/profile.json", '{"shapes": [{}]}'),
+                              ("sanitizers-1/sanitizers.json", '{"run_id": null}'),
+                              ("sanitizers-1/sanitizers.json", '{"run_id": "", "gpu": null}')):
+            path = self.data / "h200" / name
+            path.parent.mkdir(parents=True)
+            path.write_text(content)
+            said = io.StringIO()
+            with self.subTest(name=name, content=content), contextlib.redirect_stderr(said), \
+                    mock.patch.object(sys, "argv", ["regenerate.py", f"--program={self.program}"]):
+                self.assertEqual(regenerate.main(), 1)
+            self.assertEqual(said.getvalue().count("\n"), 1)
+            self.assertIn(str(path), said.getvalue())
+            shutil.rmtree(path.parent)
 
 
 if __name__ == "__main__":

@@ -15,32 +15,6 @@ using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The synthetic record as if its shapes were of S = 512 to 8192 at one size, for which the last
-// step takes 100 us and the only peer as many times as `ratios` say.
-ordered_json Grid(const std::vector<double>& ratios) {
-  ordered_json json = Synthetic();
-  ordered_json peers = ordered_json::array();
-  for (size_t i = 0; i < json["shapes"].size(); ++i) {
-    ordered_json& shape = json["shapes"][i];
-    const int64_t seq = 512 << i;
-    shape["batch"] = 16384 / seq;
-    shape["heads_q"] = shape["heads_kv"] = 32;
-    shape["seq_q"] = shape["seq_kv"] = seq;
-    shape["flops"] = 1e10;
-    for (ordered_json& cell : json["cells"]) {
-      if (cell["shape"] != shape["name"]) continue;
-      cell["p50_us"] = cell["variant"] == "ladder:wmma_pv" ? 100.0 : 200.0;
-    }
-    ordered_json peer = json["peers"][0];
-    peer["name"] = "peer:cudnn";
-    peer["shape"] = shape["name"];
-    peer["p50_us"] = 100.0 * ratios[i];
-    peers.push_back(peer);
-  }
-  json["peers"] = peers;
-  return json;
-}
-
 std::string Section(const ordered_json& json) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
