@@ -117,7 +117,7 @@ absl::Status AppendProfile(const std::string& dir, const Profile& profile);
 
 // What the report and the pictures of a profile record read: the profiles with
 // the times of the newest record beside `dir` that timed the same machine code on
-// the same kind of GPU, the newest microbenchmarks there as ceilings, and which
+// the same kind of GPU, the newest microbenchmarks of it there as ceilings, and which
 // profiles are one step apart. Records beside it that can't be read are skipped
 // and named in `skipped`.
 absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& dir);

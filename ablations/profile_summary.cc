@@ -7,16 +7,22 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ablations/designs.h"
 #include "ablations/files.h"
 #include "ablations/json_fields.h"
+#include "ablations/micro_record.h"
 #include "ablations/profile.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/device_facts.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
 #include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
@@ -24,6 +30,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
+
+constexpr char kWgmmaRoof[] = "wgmma";
+constexpr char kWgmmaFp8Roof[] = "wgmma, FP8";
+constexpr char kMmaRoof[] = "mma.sync";
+constexpr char kFmaRoof[] = "fp32 FMA";
+
+// The arithmetic roof that a kernel stands under, by its ceiling's name: what its products are made
+// of, for no other unit's peak can be come near, however good it is.
+const char* RoofOf(const sdpa::Config& config) {
+  if (config.wgmma_fp8) return kWgmmaFp8Roof;
+  switch (sdpa::FamilyOf(config)) {
+    case sdpa::Family::kWgmma:
+    case sdpa::Family::kResident:
+      return kWgmmaRoof;
+    case sdpa::Family::kMma:
+      return kMmaRoof;
+    case sdpa::Family::kSmem:
+      break;
+  }
+  return config.wmma_qk || config.wmma_pv ? kMmaRoof : kFmaRoof;
+}
 
 // A ceiling and the microbenchmark that measures it.
 struct CeilingSource {
@@ -34,9 +61,10 @@ struct CeilingSource {
   bool per_clock_per_sm;  // else per second
 };
 constexpr CeilingSource kCeilings[] = {
-    {"wgmma", "wgmma/m64n256k16_f16_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
-    {"mma.sync", "tensor_core/mma_m16n8k16_f16_f32/throughput", "FLOP/clk/SM", 1, true},
-    {"fp32 FMA", "fma_shfl/ffma/throughput", "fma/clk/SM", 2, true},
+    {kWgmmaRoof, "wgmma/m64n256k16_f16_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
+    {kWgmmaFp8Roof, "wgmma/m64n256k32_e4m3_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
+    {kMmaRoof, "tensor_core/mma_m16n8k16_f16_f32/throughput", "FLOP/clk/SM", 1, true},
+    {kFmaRoof, "fma_shfl/ffma/throughput", "fma/clk/SM", 2, true},
     {"L2", "global_memory/l2_16B_cta_per_chunk/bandwidth", "GB/s", 1e9, false},
     {"DRAM", "global_memory/dram_16B/bandwidth", "GB/s", 1e9, false},
 };
@@ -62,6 +90,8 @@ struct Timed {
   Json p50_us, low_us, high_us;
 };
 using TimedKey = std::array<std::string, 3>;  // code_sha256, LaunchPart(), shape
+// Times of the same code in several records, by their run_ids.
+using Times = std::map<TimedKey, std::map<std::string, Timed>>;
 
 // What of a printed configuration reaches its launch and no machine code.
 std::string LaunchPart(const std::string& config_name) {
@@ -76,7 +106,7 @@ std::string LaunchPart(const std::string& config_name) {
 }
 
 // Cells of one summary.json that may stand for this GPU's times.
-void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, Timed>& times) {
+void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
   const auto provenance = summary.find("provenance");
   const auto cells = summary.find("cells");
   if (provenance == summary.end() || cells == summary.end() || !cells->is_array()) return;
@@ -94,23 +124,50 @@ void TakeTimes(const Json& summary, const std::string& gpu, std::map<TimedKey, T
     if (code.empty() || p50.is_null()) continue;  // a code: it is an object
     const auto correct = cell.find("correct");
     if (correct == cell.end() || *correct != true) continue;
-    Timed& known = times[{code, LaunchPart(TextOf(cell, "config")), TextOf(cell, "shape")}];
-    // A ladder's time before that of a design that times the same code among other arms, so
-    // that this page and the ladder's show one figure; then the newest, and its first cell.
-    if (std::pair(known.cumulative, known.created_utc) >= std::pair(cumulative, created)) continue;
-    known = {cumulative,
-             created,
-             TextOf(summary, "run_id"),
-             p50,
-             NumberAt(cell, "ci_low_us"),
-             NumberAt(cell, "ci_high_us")};
+    const std::string run_id = TextOf(summary, "run_id");
+    // The first of its cells of this code counts.
+    times[{code, LaunchPart(TextOf(cell, "config")), TextOf(cell, "shape")}].try_emplace(
+        run_id, Timed{cumulative, created, run_id, p50, NumberAt(cell, "ci_low_us"),
+                      NumberAt(cell, "ci_high_us")});
   }
 }
 
-// The ceilings that a micro.json holds, in FLOP/s or bytes/s.
-Json Ceilings(const Json& micro, const std::string& run, double sm_count, double clock_hz) {
+// Which record's time stands for each of the profiles, or null: at each shape that of the record
+// which timed most of them. Records have boards and clocks of their own, so that times of two say
+// little of which kernel is faster. Then a ladder's, so that this page and the ladder's show one
+// figure; then the newest.
+std::vector<const Timed*> ChooseTimes(const std::vector<Profile>& profiles, const Times& times) {
+  std::vector<const std::map<std::string, Timed>*> found;
+  std::map<std::pair<std::string, std::string>, int> timed;  // of a shape, by a run
+  for (const Profile& profile : profiles) {
+    const auto at = times.find({profile.code_sha256, LaunchPart(profile.config), profile.shape});
+    const bool has_time = at != times.end() && !profile.code_sha256.empty();
+    found.push_back(has_time ? &at->second : nullptr);
+    if (!has_time) continue;
+    for (const auto& [run, unused] : at->second) ++timed[{profile.shape, run}];
+  }
+  std::vector<const Timed*> out;
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const Timed* best = nullptr;
+    const auto rank = [&](const Timed& t) {
+      return std::tuple(timed[{profiles[i].shape, t.run_id}], t.cumulative, t.created_utc);
+    };
+    if (found[i] != nullptr) {
+      for (const auto& [run, candidate] : *found[i]) {
+        if (best == nullptr || rank(candidate) > rank(*best)) best = &candidate;
+      }
+    }
+    out.push_back(best);
+  }
+  return out;
+}
+
+// The ceilings that a micro.json holds, in FLOP/s or bytes/s: of arithmetic those of `roofs`.
+Json Ceilings(const Json& micro, const std::set<std::string>& roofs, const std::string& run,
+              double sm_count, double clock_hz) {
   Json out = Json::array();
   for (const CeilingSource& source : kCeilings) {
+    if (source.per_clock_per_sm && !roofs.contains(source.name)) continue;
     for (const Json& entry : micro) {
       if (TextOf(entry, "name") != source.micro || TextOf(entry, "unit") != source.unit) continue;
       const Json value = NumberAt(entry, "value");
@@ -168,9 +225,8 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
   const double sm_count = MetricOr(*first, "device__attribute_multiprocessor_count", 0);
   const double clock_hz = MetricOr(*first, "device__attribute_max_gpu_frequency_khz", 0) * 1e3;
 
-  std::map<TimedKey, Timed> times;
+  Times times;
   std::vector<std::string> skipped;
-  std::string newest_micro;
   std::error_code error;
   const fs::path here = fs::weakly_canonical(dir, error);
   std::vector<fs::path> siblings;
@@ -187,32 +243,33 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
         skipped.push_back(sibling.filename().string());
       }
     }
-    // The names end in the time.
-    if (fs::exists(sibling / "micro.json", error)) newest_micro = sibling.string();
   }
 
   Json profiles = Json::array();
   std::map<std::string, std::string> variant_of_config;
-  for (const Profile& profile : record->profiles) {
+  std::set<std::string> roofs;
+  const std::vector<const Timed*> timed = ChooseTimes(record->profiles, times);
+  for (size_t i = 0; i < timed.size(); ++i) {
+    const Profile& profile = record->profiles[i];
     Json json = ToJson(profile);
     if (profile.reason.empty()) variant_of_config.emplace(profile.config, profile.variant);
-    const auto timed = times.find({profile.code_sha256, LaunchPart(profile.config), profile.shape});
-    const bool has_time = timed != times.end() && !profile.code_sha256.empty();
-    json["p50_us"] = has_time ? timed->second.p50_us : Json(nullptr);
-    json["ci_low_us"] = has_time ? timed->second.low_us : Json(nullptr);
-    json["ci_high_us"] = has_time ? timed->second.high_us : Json(nullptr);
-    json["timed_in"] = has_time ? Json(timed->second.run_id) : Json(nullptr);
+    json["p50_us"] = timed[i] == nullptr ? Json(nullptr) : timed[i]->p50_us;
+    json["ci_low_us"] = timed[i] == nullptr ? Json(nullptr) : timed[i]->low_us;
+    json["ci_high_us"] = timed[i] == nullptr ? Json(nullptr) : timed[i]->high_us;
+    json["timed_in"] = timed[i] == nullptr ? Json(nullptr) : Json(timed[i]->run_id);
+    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(profile.config);
+    json["roof"] = config ? Json(RoofOf(*config)) : Json(nullptr);
+    if (config && profile.reason.empty()) roofs.insert(RoofOf(*config));
     profiles.push_back(std::move(json));
   }
   Json ceilings = Json::array();
-  if (!newest_micro.empty()) {
-    const std::optional<Json> micro = ReadJson(fs::path(newest_micro) / "micro.json");
-    if (micro && micro->contains("micro") && (*micro)["micro"].is_array()) {
-      ceilings = Ceilings((*micro)["micro"], fs::path(newest_micro).filename().string(), sm_count,
-                          clock_hz);
-    } else {
-      skipped.push_back(fs::path(newest_micro).filename().string());
-    }
+  const absl::StatusOr<std::optional<MicroRecord>> micro =
+      NewestMicroRecord(here.parent_path().string(), DeviceSlug(gpu));
+  if (!micro.ok()) {
+    skipped.emplace_back("micro.json");
+  } else if (*micro) {
+    ceilings = Ceilings((*micro)->entries, roofs, TextOf((*micro)->provenance, "run_id"), sm_count,
+                        clock_hz);
   }
   Json out = {{"schema_version", kProfileSchemaVersion},
               {"kind", "profile"},
@@ -222,6 +279,8 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
                 {"sm_count", sm_count},
                 {"max_sm_clock_mhz", clock_hz / 1e6}}}};
   out["provenance"] = ToJson(record->info);
+  // What the record is called where it lies; a run was told where to write, and no more.
+  out["provenance"]["run_id"] = here.filename().string();
   out["shapes"] = out["provenance"]["shapes"];
   out["profiles"] = profiles;
   out["steps"] = Steps(variant_of_config);

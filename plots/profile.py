@@ -40,6 +40,8 @@ class ProfileSummary:
             self.launches.append({
                 "variant": field(profile, path, "variant", str), "shape": shape,
                 "flop_per_s": flops[shape] / (us * 1e-6) if us else None,
+                # The name of the ceiling of its arithmetic; None for a configuration of old.
+                "roof": field(profile, path, "roof", str, nullable=True),
                 "flop_per_l2_byte": flops[shape] / l2_bytes if l2_bytes else None,
                 "stalls": {name.removeprefix(_STALL).removesuffix(_STALL_END): value
                            for name, value in metrics.items() if name.startswith(_STALL)}})

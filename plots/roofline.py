@@ -17,7 +17,7 @@ _NUMBER_PT = 11
 
 def _finding(points, compute, bandwidth):
     def roof(point):
-        return min([max(compute.values(), default=math.inf),
+        return min([compute.get(point["roof"], math.inf),
                     *(rate * point["flop_per_l2_byte"] for rate in bandwidth.values())])
 
     best = max(points, key=lambda point: point["flop_per_s"] / roof(point) if

@@ -88,6 +88,16 @@ struct Page {
     }
     return nullptr;
   }
+  // The records whose times stand there, in the order of the launches.
+  std::vector<std::string> TimedIn(const std::string& shape) const {
+    std::vector<std::string> out;
+    for (const Json* profile : At(shape)) {
+      if (!profile->at("timed_in").is_string()) continue;
+      std::string run = profile->at("timed_in").get<std::string>();
+      if (std::find(out.begin(), out.end(), run) == out.end()) out.push_back(std::move(run));
+    }
+    return out;
+  }
   // Else there is nothing to draw under the roofs.
   bool AnyTimed() const {
     return std::any_of(shapes.begin(), shapes.end(), [this](const std::string& shape) {
@@ -116,36 +126,53 @@ struct Page {
 };
 
 std::string BottleneckTable(const Page& page, const std::string& shape) {
-  Table table({{"variant"},
-               {"p50, µs", Align::kRight},
-               {"TFLOP/s", Align::kRight},
-               {"SMs busy", Align::kRight},
-               {"warps", Align::kRight},
-               {"issue", Align::kRight},
-               {"tensor", Align::kRight},
-               {"MUFU", Align::kRight},
-               {"FMA", Align::kRight},
-               {"L1/shared", Align::kRight},
-               {"conflicts", Align::kRight},
-               {"L2", Align::kRight},
-               {"DRAM", Align::kRight},
-               {"bound by"}});
+  std::vector<Table::Column> columns = {{"variant"},
+                                        {"p50, µs", Align::kRight},
+                                        {"TFLOP/s", Align::kRight},
+                                        {"SMs busy", Align::kRight},
+                                        {"warps", Align::kRight},
+                                        {"issue", Align::kRight},
+                                        {"tensor", Align::kRight},
+                                        {"MUFU", Align::kRight},
+                                        {"FMA", Align::kRight},
+                                        {"L1/shared", Align::kRight},
+                                        {"conflicts", Align::kRight},
+                                        {"L2", Align::kRight},
+                                        {"DRAM", Align::kRight},
+                                        {"bound by"}};
+  const bool several = page.TimedIn(shape).size() > 1;
+  if (several) columns.push_back({"timed in"});
+  Table table(columns);
   for (const Json* p : page.At(shape)) {
     const auto flop_per_s = page.FlopPerS(*p);
-    table.AddRow(
-        {Code(p->at("variant").get<std::string>()), FormatUs(Number(*p, "p50_us")),
-         FormatTflops(flop_per_s ? std::optional<double>(*flop_per_s / 1e12) : std::nullopt),
-         Percent(Busy(*p)), Percent(Occupancy(*p)), Percent(Issue(*p)), Percent(Tensor(*p)),
-         Percent(Mufu(*p)), Percent(Fma(*p)), Percent(L1(*p)), Percent(ConflictShare(*p)),
-         Percent(L2(*p)), Percent(Dram(*p)), BoundBy(*p)});
+    std::vector<std::string> row = {
+        Code(p->at("variant").get<std::string>()),
+        FormatUs(Number(*p, "p50_us")),
+        FormatTflops(flop_per_s ? std::optional<double>(*flop_per_s / 1e12) : std::nullopt),
+        Percent(Busy(*p)),
+        Percent(Occupancy(*p)),
+        Percent(Issue(*p)),
+        Percent(Tensor(*p)),
+        Percent(Mufu(*p)),
+        Percent(Fma(*p)),
+        Percent(L1(*p)),
+        Percent(ConflictShare(*p)),
+        Percent(L2(*p)),
+        Percent(Dram(*p)),
+        BoundBy(*p)};
+    if (several && p->at("timed_in").is_string()) {
+      row.push_back(Code(p->at("timed_in").get<std::string>()));
+    }
+    table.AddRow(std::move(row));
   }
   return table.ToMarkdown();
 }
 
-// The arithmetic roof that a kernel stands under, by its ceiling's name: a kernel without
-// a tensor instruction can't come near the tensor cores' peak, however good it is.
-std::string_view ArithmeticRoof(const Json& profile) {
-  return Tensor(profile).value_or(0) > 0 ? "wgmma" : "fp32 FMA";
+// The arithmetic roof that a kernel stands under, by its ceiling's name; "" where its configuration
+// is none of today's.
+std::string ArithmeticRoof(const Json& profile) {
+  const Json& roof = profile.at("roof");
+  return roof.is_string() ? roof.get<std::string>() : "";
 }
 
 std::string RooflineTable(const Page& page, const std::string& shape) {
@@ -164,7 +191,7 @@ std::string RooflineTable(const Page& page, const std::string& shape) {
   };
   for (const Json* p : page.At(shape)) {
     const auto intensity = Ratio(page.Flops(shape), L2Bytes(*p));
-    const std::string_view unit = ArithmeticRoof(*p);
+    const std::string unit = ArithmeticRoof(*p);
     const auto peak = page.Ceiling(unit);
     std::optional<double> roof;
     std::string which(kNone);
@@ -352,12 +379,20 @@ std::string Findings(const Page& page, const std::string& shape) {
                         Code(fastest->at("variant").get<std::string>()), " at ",
                         FormatUs(Number(*fastest, "p50_us")), " µs, bound by ", BoundBy(*fastest));
   const auto rate = page.FlopPerS(*fastest);
-  const std::string_view unit = ArithmeticRoof(*fastest);
+  const std::string unit = ArithmeticRoof(*fastest);
   if (const auto share = Ratio(rate, page.Ceiling(unit))) {
     Append(&out, "; it reaches ", absl::StrFormat("%.1f%%", 100 * *share),
            " of the measured peak of ", unit);
   }
-  return out + ".\n";
+  out += ".\n";
+  const std::vector<std::string> records = page.TimedIn(shape);
+  if (records.size() < 2) return out;
+  std::vector<std::string> names;
+  for (const std::string& run : records) names.push_back(Code(run));
+  return Cat(out, "\n> Its times are of ", Count(static_cast<int64_t>(records.size()), "record"),
+             ", of boards and clocks of their own, so that two of them in one column say little of "
+             "which kernel is faster: ",
+             JoinWords(names), ", as `timed in` says.\n\n");
 }
 
 // What was profiled, on one kind of GPU.

@@ -196,11 +196,26 @@ absl::Status CheckSame(const ablations::ProfileInfo& old, const ablations::Profi
                      : old.shapes != now.shapes                           ? "other shapes"
                      : old.metrics != now.metrics                         ? "other counters"
                      : old.seed != now.seed                               ? "another seed"
-                                                                          : nullptr;
+                     : !old.ncu.empty() && !now.ncu.empty() && old.ncu != now.ncu
+                         ? "another version of Nsight Compute"
+                         : nullptr;
   if (what == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the record ", old.run_id, " was made with ", what,
                    "; give another --out, or the same flags and build"));
+}
+
+// The same of the GPU, which only a launch tells.
+absl::Status CheckSameGpu(const std::string& run_id, const std::vector<Profile>& known,
+                          const Profile& now) {
+  for (const Profile& profile : known) {
+    const std::string& gpu = profile.launch.gpu;
+    if (gpu.empty() || now.launch.gpu.empty() || gpu == now.launch.gpu) continue;
+    return absl::FailedPreconditionError(absl::StrCat("the record ", run_id, " is of ", gpu,
+                                                      ", this is ", now.launch.gpu,
+                                                      "; give another --out"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -251,6 +266,7 @@ absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> /*arguments*/) 
       }
       if (!done) {
         const Profile profile = ProfileOne(*ncu, variant, shape, *inputs, code, silence_limit);
+        RETURN_IF_ERROR(CheckSameGpu(info.run_id, known, profile));
         RETURN_IF_ERROR(ablations::AppendProfile(out, profile));
         if (!profile.reason.empty()) {
           failed.push_back(where);

@@ -18,7 +18,8 @@ PROGRAM = ""
 FAKE_NCU = """#!/usr/bin/env python3
 import os, sys
 if "--version" in sys.argv:
-    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 9999.9 (fake)")
+    print("NVIDIA (R) Nsight Compute Command Line Profiler")
+    print("Version", os.environ.get("NCU_VERSION", "9999.9 (fake)"))
     sys.exit(0)
 if "--query-metrics" in sys.argv:
     print("smsp__inst_executed  Counter  inst\\nlts__t_bytes  Counter  byte")
@@ -36,7 +37,7 @@ metrics = sys.argv[sys.argv.index("--metrics") + 1].split(",")
 print("==PROF== Connected")
 print('"ID","Kernel Name","Block Size","Grid Size","CC","Metric Name","Metric Unit","Metric Value"')
 for metric in metrics:
-    value = "NVIDIA Fake" if metric.endswith("display_name") else "1,024"
+    value = os.environ.get("GPU", "NVIDIA Fake") if metric.endswith("display_name") else "1,024"
     print(f'"0","sdpa_{variant}","(64, 1, 1)","(8, 1, 1)","9.0","{metric}","","{value}"')
 """
 
@@ -52,8 +53,9 @@ class ProfileCliTest(unittest.TestCase):
         self.log = self.folder / "log"
         self.record = self.folder / "profile-test"
 
-    def call(self, *arguments, fail="", variants="minimal_scalar,kv_tiling", shapes="small"):
-        environment = dict(os.environ, LOG=str(self.log), FAIL=fail)
+    def call(self, *arguments, fail="", variants="minimal_scalar,kv_tiling", shapes="small",
+             **environment):
+        environment = dict(os.environ, LOG=str(self.log), FAIL=fail, **environment)
         return subprocess.run(
             [PROGRAM, "profile", f"--out={self.record}", f"--variants={variants}",
              f"--shapes={shapes}", f"--ncu={self.ncu}", *arguments],
@@ -104,6 +106,20 @@ class ProfileCliTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("other shapes", done.stderr)
         self.assertEqual((self.record / "profile.json").read_bytes(), before)
+
+    def test_a_record_of_another_gpu_or_profiler_is_left_alone(self):
+        self.assertEqual(self.call(fail="kv_tiling").returncode, 1)
+        before = (self.record / "profiles.jsonl").read_bytes()
+        for environment, error in (
+                ({"GPU": "NVIDIA Other"}, "is of NVIDIA Fake, this is NVIDIA Other"),
+                ({"NCU_VERSION": "1.0"}, "another version of Nsight Compute")):
+            with self.subTest(**environment):
+                done = self.call(**environment)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(error, done.stderr)
+                self.assertEqual(done.stderr.count("give another --out"), 1, done.stderr)
+                self.assertEqual((self.record / "profiles.jsonl").read_bytes(), before)
+        self.assertEqual(self.call().returncode, 0)
 
     def test_without_ncu_there_is_one_clear_error(self):
         done = self.call(f"--ncu={self.folder / 'nowhere'}")

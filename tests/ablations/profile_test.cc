@@ -110,7 +110,7 @@ TEST(NcuCall, LeavesClocksAndCachesAlone) {
 class ProfileRecordTest : public ::testing::Test {
  protected:
   ProfileRecordTest() {
-    info_.run_id = "profile-test";
+    info_.run_id = "as-it-was-told";
     info_.created_utc = "2026-01-02T03:04:05Z";
     info_.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}}};
     info_.metrics = {"smsp__inst_executed.sum"};
@@ -213,6 +213,94 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
   EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"broken"}));
   EXPECT_EQ((*json)["steps"].size(), 1u);
   EXPECT_EQ((*json)["steps"][0]["toggle"], "kv_tiling");
+}
+
+// Records have boards and clocks of their own.
+TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernels) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
+  const auto cell = [](const char* config, const char* code, double us) {
+    return nlohmann::ordered_json{{"shape", "small"},
+                                  {"config", config},
+                                  {"code_sha256", code},
+                                  {"correct", true},
+                                  {"p50_us", us}};
+  };
+  const auto write = [&](const char* run, const char* created, const char* design,
+                         const std::vector<nlohmann::ordered_json>& cells) {
+    const std::string folder = absl::StrCat(parent_.path(), "/", run);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/summary.json") << nlohmann::ordered_json{
+        {"run_id", run},
+        {"design", design},
+        {"provenance",
+         {{"created_utc", created}, {"cache", kCacheWarm}, {"gpu", {{"name", "NVIDIA H200"}}}}},
+        {"cells", cells}};
+  };
+  write("both", "2026-01-01T00:00:00Z", "one_on",
+        {cell("minimal_scalar", "aa", 3.0), cell("kv_tiling", "bb", 4.0)});
+  write("ladder", "2026-01-02T00:00:00Z", "ladder", {cell("minimal_scalar", "aa", 1.0)});
+  write("newest", "2026-01-03T00:00:00Z", "one_on", {cell("kv_tiling", "bb", 2.0)});
+  const auto times = [&] {
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    EXPECT_TRUE(json.ok()) << json.status();
+    return std::pair((*json)["profiles"][0]["p50_us"].get<double>(),
+                     (*json)["profiles"][1]["p50_us"].get<double>());
+  };
+  EXPECT_EQ(times(), std::pair(3.0, 4.0));
+  std::filesystem::remove_all(parent_.path() + "/both");
+  EXPECT_EQ(times(), std::pair(1.0, 2.0));
+}
+
+TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["provenance"]["run_id"], "profile-test");
+}
+
+TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
+  for (const auto& [config, roof] :
+       {std::pair("kv_tiling", "fp32 FMA"), std::pair("kv_tiling+warp_shuffle+wmma_qk", "mma.sync"),
+        std::pair("mma_sync", "mma.sync"), std::pair("wgmma", "wgmma"),
+        std::pair("wgmma+resident_kv", "wgmma"),
+        std::pair("wgmma+consumer_warpgroups+wgmma_fp8", "wgmma, FP8")}) {
+    Profile profile = Example(config, "aa");
+    profile.config = config;
+    ASSERT_TRUE(AppendProfile(dir_, profile).ok());
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    ASSERT_TRUE(json.ok()) << json.status();
+    EXPECT_EQ((*json)["profiles"].back()["roof"], roof) << config;
+  }
+}
+
+TEST_F(ProfileRecordTest, CeilingsAreOfTheNewestMicrobenchmarksOfTheSameKindOfGpu) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "aa")).ok());
+  const auto write = [&](const char* run, const char* slug, double value) {
+    const std::string folder = absl::StrCat(parent_.path(), "/", run);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/micro.json") << nlohmann::ordered_json{
+        {"gpu", {{"slug", slug}, {"uuid", "GPU-1"}}},
+        {"provenance", {{"started", "2026-01-01"}, {"processes", 3}, {"n_samples", 9}}},
+        {"micro",
+         {{{"name", "global_memory/dram_16B/bandwidth"},
+           {"unit", "GB/s"},
+           {"value", value},
+           {"percent_of_limit", nullptr}}}}};
+  };
+  write("micro-20260101T000000Z", "h200", 4000);
+  write("micro-20260202T000000Z", "h200", 4100);
+  write("micro-20260303T000000Z", "l4", 300);
+  absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  ASSERT_EQ((*json)["ceilings"].size(), 1u);
+  EXPECT_EQ((*json)["ceilings"][0]["per_s"], 4.1e12);
+  EXPECT_EQ((*json)["ceilings"][0]["run"], "micro-20260202T000000Z");
+  std::ofstream(parent_.path() + "/micro-20260303T000000Z/micro.json") << "{";
+  json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_TRUE((*json)["ceilings"].empty());
+  EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"micro.json"}));
 }
 
 TEST_F(ProfileRecordTest, ARecordWithoutAWorkingProfileHasNoPage) {

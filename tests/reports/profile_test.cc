@@ -31,19 +31,13 @@ Json Metrics(double busy, double tensor, double wait, double l2_bytes) {
 }
 
 Json Profile(const char* variant, const Json& metrics, const Json& us) {
-  return {{"variant", variant},
-          {"config", variant},
-          {"shape", "mission_b"},
-          {"code_sha256", "aa"},
-          {"reason", ""},
-          {"kernel", "k"},
-          {"grid", "(64, 1, 1)"},
-          {"block", "(128, 1, 1)"},
-          {"metrics", metrics},
-          {"p50_us", us},
-          {"ci_low_us", nullptr},
-          {"ci_high_us", nullptr},
-          {"timed_in", us.is_null() ? Json(nullptr) : Json("ladder-1")}};
+  return {{"variant", variant},   {"config", variant},
+          {"shape", "mission_b"}, {"code_sha256", "aa"},
+          {"reason", ""},         {"kernel", "k"},
+          {"grid", "(64, 1, 1)"}, {"block", "(128, 1, 1)"},
+          {"metrics", metrics},   {"p50_us", us},
+          {"ci_low_us", nullptr}, {"ci_high_us", nullptr},
+          {"roof", "wgmma"},      {"timed_in", us.is_null() ? Json(nullptr) : Json("ladder-1")}};
 }
 
 Json Summary() {
@@ -92,6 +86,32 @@ TEST(ProfileReport, TakesTheLowestOfTheRoofs) {
   EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 10.00 | 5.00 | 50.0 | L2 | 10.0% |"));
   metrics["dram__bytes_read.sum"]["value"] = 8e7;
   EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 80.00 | 5.00 | 25.0 | DRAM | 20.0% |"));
+}
+
+TEST(ProfileReport, HoldsAKernelAgainstTheRoofOfItsOwnArithmetic) {
+  Json summary = Summary();
+  summary["ceilings"].push_back({{"name", "wgmma, FP8"},
+                                 {"per_s", 2e15},
+                                 {"of", "flop"},
+                                 {"micro", "f"},
+                                 {"run", "micro-1"}});
+  EXPECT_THAT(Page(summary), HasSubstr("0.5% of the measured peak of wgmma."));
+  summary["profiles"][0]["roof"] = "wgmma, FP8";
+  EXPECT_THAT(Page(summary), HasSubstr("0.2% of the measured peak of wgmma, FP8."));
+  summary["profiles"][0]["roof"] = nullptr;
+  EXPECT_THAT(Page(summary), Not(HasSubstr("of the measured peak")));
+}
+
+TEST(ProfileReport, SaysWhereTimesOfAShapeAreOfSeveralRecords) {
+  Json summary = Summary();
+  summary["profiles"][1]["p50_us"] = 50.0;
+  summary["profiles"][1]["timed_in"] = "ladder-1";
+  EXPECT_THAT(Page(summary), Not(HasSubstr("timed in")));
+  summary["profiles"][1]["timed_in"] = "hopper-2";
+  const std::string page = Page(summary);
+  EXPECT_THAT(page, HasSubstr("Its times are of 2 records"));
+  EXPECT_THAT(page, HasSubstr("| bound by | timed in |"));
+  EXPECT_THAT(page, HasSubstr("| `hopper-2` |"));
 }
 
 TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
@@ -145,6 +165,7 @@ TEST(ProfileReport, HoldsAKernelWithoutTensorInstructionsToTheRoofOfFp32) {
   summary["ceilings"].push_back(
       {{"name", "fp32 FMA"}, {"per_s", 2e13}, {"of", "flop"}, {"micro", "f"}, {"run", "micro-1"}});
   summary["profiles"][0] = Profile("minimal_scalar", Metrics(0.9, 0, 2, 1e8), 100.0);
+  summary["profiles"][0]["roof"] = "fp32 FMA";
   const std::string page = Page(summary);
   // Below the slope of L2 (50 TFLOP/s) lies that of the FMA pipe.
   EXPECT_THAT(page, HasSubstr("| 5.00 | – | 5.00 | 20.0 | fp32 FMA | 25.0% |"));
