@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
-from plots.summary import SummaryError
+from plots.summary import SummaryError, field
 
 _PANELS_IN = 4.2
 _AXIS_IN = 0.75
@@ -29,27 +29,60 @@ def is_calibration(data):
     return isinstance(data, dict) and data.get("design") == "calibrate"
 
 
+_NUMBER = (int, float)
+
+
+def _elements(data, key):
+    return [(element, f"{key}[{i}]") for i, element in enumerate(field(data, "", key, list))]
+
+
+def _share(parent, path, key):
+    """A count of trials with the exact interval of its share."""
+    share = field(parent, path, key, dict)
+    where = f"{path}.{key}"
+    return ({name: field(share, where, name, int) for name in ("count", "of")}
+            | {name: field(share, where, name, _NUMBER) for name in ("rate", "low", "high")})
+
+
 class Calibration:
-    """What the figure needs; SummaryError names what is missing."""
+    """What the figure needs; SummaryError names the path of what is missing."""
 
     def __init__(self, data):
-        try:
-            self.gpu = data["provenance"]["gpu"]["name"]
-            self.date = data["provenance"]["created_utc"][:10]
-            self.shape = data["shapes"][0]["name"]
-            self.aa = data["aa"]
-            self.plants = data["plants"]
-            self.target = next((100 * target["limit"] for target in data["targets"]
-                                if target["name"] == "planted_found"), None)
-            self.delta = 100 * data["statistics"]["neutral_delta"]
-            self.confidence = data["statistics"]["confidence"]
-            trials = [t for t in data["trials"] if t["candidate"].startswith("null")]
-            self.intervals = sorted((100 * (t["ratio"] - 1), 100 * (t["ci_low"] - 1),
-                                     100 * (t["ci_high"] - 1)) for t in trials)
-            self.p_values = sorted(t["p_value"] for t in trials)
-        except (KeyError, IndexError, TypeError) as error:
-            raise SummaryError(f"summary.json: no calibration that can be drawn ({error!r}); write "
-                               "it again with `warpledger judge`") from error
+        provenance = field(data, "", "provenance", dict)
+        gpu = field(provenance, "provenance", "gpu", dict)
+        self.gpu = field(gpu, "provenance.gpu", "name", str)
+        self.date = field(provenance, "provenance", "created_utc", str)[:10]
+        shapes = [field(shape, path, "name", str) for shape, path in _elements(data, "shapes")]
+        if not shapes:
+            raise SummaryError("summary.json: shapes is empty, so there is nothing to draw")
+        self.shape = shapes[0]
+        statistics = field(data, "", "statistics", dict)
+        self.delta = 100 * field(statistics, "statistics", "neutral_delta", _NUMBER)
+        self.trial_processes = field(statistics, "statistics", "trial_processes", int)
+        self.trial_blocks = field(statistics, "statistics", "trial_blocks", int)
+        aa = field(data, "", "aa", dict)
+        self.aa = {key: _share(aa, "aa", key)
+                   for key in (*(key for _, key, *_ in _CURVES if key), "intervals_holding_truth")}
+        trials = field(aa, "aa", "trials", int)
+        verdicts = field(aa, "aa", "verdicts", dict)
+        if trials < 1:
+            raise SummaryError("summary.json: the calibration has no A/A trial to draw")
+        neutral = (field(verdicts, "aa.verdicts", "NEUTRAL", int) if "NEUTRAL" in verdicts
+                   else 0) / trials
+        self.neutral = {"rate": neutral, "low": neutral, "high": neutral}
+        self.plants = [
+            {key: field(plant, path, key, _NUMBER) for key in ("aimed_percent", "achieved_percent")}
+            | {key: _share(plant, path, key) for key, *_ in _CURVES}
+            for plant, path in _elements(data, "plants")]
+        self.target = next((100 * field(target, path, "limit", _NUMBER)
+                            for target, path in _elements(data, "targets")
+                            if field(target, path, "name", str) == "planted_found"), None)
+        of_null = [(trial, path) for trial, path in _elements(data, "trials")
+                   if field(trial, path, "candidate", str).startswith("null")]
+        self.intervals = sorted(
+            tuple(100 * (field(trial, path, key, _NUMBER) - 1)
+                  for key in ("ratio", "ci_low", "ci_high")) for trial, path in of_null)
+        self.p_values = sorted(field(trial, path, "p_value", _NUMBER) for trial, path in of_null)
         if not self.intervals:
             raise SummaryError("summary.json: the calibration has no A/A trial to draw")
 
@@ -71,9 +104,7 @@ def _draw_power(axes, data):
     for place, (key, aa_key, label, colour, marker, filled) in enumerate(_CURVES):
         # Side by side: curves that meet would hide each other's marks and bars.
         shift = (place - (len(_CURVES) - 1) / 2) * _DODGE * reach
-        neutral = data.aa["verdicts"].get("NEUTRAL", 0) / data.aa["trials"]
-        points = [(0.0, data.aa[aa_key] if aa_key else {"rate": neutral, "low": neutral,
-                                                        "high": neutral})]
+        points = [(0.0, data.aa[aa_key] if aa_key else data.neutral)]
         points += [(plant["achieved_percent"], plant[key]) for plant in data.plants]
         points.sort(key=lambda point: point[0])
         points = [(x + shift, rate) for x, rate in points]
@@ -143,11 +174,10 @@ def draw(raw):
     data = Calibration(raw)
     style.apply()
     figure, panels = plt.subplots(1, 3, figsize=(style.WIDTH_IN, 5))
-    trials = raw["statistics"]
     heading = style.Heading(
         figure, _finding(data),
-        f"{data.gpu} · {data.shape} · a trial is {trials['trial_processes']} processes × "
-        f"{trials['trial_blocks']} blocks · bars: exact 95% intervals of the shares · {data.date}")
+        f"{data.gpu} · {data.shape} · a trial is {data.trial_processes} processes × "
+        f"{data.trial_blocks} blocks · bars: exact 95% intervals of the shares · {data.date}")
     height = heading.height_in + _TOP_IN + _PANELS_IN + _AXIS_IN
     figure.set_size_inches(style.WIDTH_IN, height)
     left = style.MARGIN_IN + 0.55

@@ -17,7 +17,7 @@ _HEADER_IN = 0.34
 _MARK_IN = 0.3
 
 
-def _finding(steps, peers):
+def _finding(steps, beside, peers):
     ranked = [cell for cell in steps if cell["ranked"]]
     if not ranked:
         return "No step passed correctness"
@@ -38,6 +38,11 @@ def _finding(steps, peers):
         finding += (f"; {best['name']} is still {spoken_times(ours / theirs)} ahead"
                     if ours >= theirs else
                     f", and {spoken_times(theirs / ours)} ahead of the best peer, {best['name']}")
+        # Else the title would hide the fastest row of the picture.
+        without = [cell for cell in beside if cell["ranked"] and cell["role"] == "without"]
+        faster = min(without, key=lambda cell: cell["us"][0], default=fastest)
+        if faster["us"][0] < min(ours, theirs):
+            finding += f"; {spoken_times(theirs / faster['us'][0])} by “{faster['label']}”"
     return finding
 
 
@@ -167,7 +172,8 @@ def draw(summary, shape):
     style.apply()
     figure, axes = plt.subplots(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
-        figure, _finding(steps, [peer for peer in summary.peers if peer["shape"] == shape]),
+        figure, _finding(steps, summary.beside_ladder(shape),
+                         [peer for peer in summary.peers if peer["shape"] == shape]),
         f"{summary.gpu} · {shape}: {describe(described)} · {summary.cache} L2 · {summary.date}")
 
     def widest(texts, size=style.ROW_PT):

@@ -3,7 +3,7 @@
 Each function takes plots.micro_data.Micro and gives nothing where the record lacks its cases.
 """
 
-from plots.micro_data import break_even, effective_latency_cycles, line_fit
+from plots.micro_data import break_even, effective_latency_cycles, line_fit, parameter
 
 # --- cp.async depth -----------------------------------------------------------
 
@@ -129,7 +129,7 @@ def wgmma_sweeps(micro):
     for kind, what in WGMMA_KINDS:
         best = {}
         for _, entry in micro.matching(rf"wgmma/m64n\d+{kind}/throughput/warpgroups_\d+"):
-            n = entry["parameters"]["n"]
+            n = parameter(entry, "n")
             if entry["percent_of_limit"] is not None:
                 best[n] = max(best.get(n, 0), entry["percent_of_limit"])
         if best:
@@ -141,10 +141,10 @@ def wgmma_operand_limit(micro):
     """[(N, percent)]: tensor cycles / max(tensor, operand cycles) of fp16 with A from shared memory."""
     found = {}
     for _, entry in micro.matching(r"wgmma/m64n\d+k16_f16_ss/throughput/warpgroups_\d+"):
-        parameters = entry["parameters"]
-        if "operand_cycles" in parameters:
-            tensor = parameters["tensor_cycles"]
-            found[parameters["n"]] = 100 * tensor / max(tensor, parameters["operand_cycles"])
+        operands = entry["parameters"].get("operand_cycles")
+        if operands is not None:
+            tensor = parameter(entry, "tensor_cycles")
+            found[parameter(entry, "n")] = 100 * tensor / max(tensor, operands)
     return sorted(found.items())
 
 
@@ -152,7 +152,7 @@ def wgmma_operand_limit(micro):
 
 def footprint_bandwidths(micro):
     """{what: [(footprint, GB/s)]}: L1 in GB/s of all SMs at the case's clock, L2 and DRAM as read."""
-    clocked = [(entry["parameters"]["footprint_bytes"],
+    clocked = [(parameter(entry, "footprint_bytes"),
                 entry["value"] * micro.gpu["sm_count"] * entry["sm_mhz_p50"] / 1e3)
                for _, entry in micro.matching(r"global_memory/l1_16B_\d+KiB/throughput")
                if entry["sm_mhz_p50"]]

@@ -35,12 +35,46 @@ def load(path):
         raise MicroError(f"{path}: its schema isn't version {SCHEMA_VERSION}; read it with the "
                          "version that wrote it, or run micro/record.sh again")
     try:
+        check(data)
         if any("by_process" not in entry for entry in data["micro"]):
             add_processes(data, path.parent)
         return Micro(data)
+    except MicroError as error:
+        raise MicroError(f"{path}: {error}; it is of another version. Run micro/record.sh again"
+                         ) from error
     except (KeyError, TypeError) as error:
         raise MicroError(f"{path} lacks or garbles {error}; it is of another version. Run "
                          "micro/record.sh again") from error
+
+
+_NUMBER = (int, float)
+# What figures and pages read of each case, and of what kind it is. The last two may be null.
+_OF_CASE = (("name", str), ("unit", str), ("parameters", dict), ("value", _NUMBER),
+            ("percent_of_limit", (*_NUMBER, type(None))), ("sm_mhz_p50", (*_NUMBER, type(None))))
+
+
+def _checked(parent, path, key, kinds):
+    where = f"{path}.{key}" if path else key
+    if not isinstance(parent, dict) or key not in parent:
+        raise MicroError(f"{where} is missing")
+    # bool is an int to Python, and no number to us.
+    if not isinstance(parent[key], kinds) or isinstance(parent[key], bool):
+        raise MicroError(f"{where} can't be {json.dumps(parent[key])[:40]}")
+    return parent[key]
+
+
+def check(data):
+    """MicroError names the path of what a figure would miss."""
+    gpu = _checked(data, "", "gpu", dict)
+    _checked(gpu, "gpu", "name", str)
+    _checked(gpu, "gpu", "sm_count", int)
+    _checked(_checked(data, "", "provenance", dict), "provenance", "started", str)
+    for i, entry in enumerate(_checked(data, "", "micro", list)):
+        path = f"micro[{i}]"
+        for key, kinds in _OF_CASE:
+            _checked(entry, path, key, kinds)
+        for key in entry["parameters"]:
+            _checked(entry["parameters"], f"{path}.parameters", key, _NUMBER)
 
 
 def raw_lines(folder):
@@ -120,6 +154,14 @@ class Micro:
         """[(parameter, value)] of the matching entries, by rising parameter."""
         return sorted((entry["parameters"][parameter], entry["value"])
                       for _, entry in self.matching(pattern) if parameter in entry["parameters"])
+
+
+def parameter(entry, key):
+    """A parameter that every case of this name has."""
+    if key not in entry["parameters"]:
+        raise MicroError(f"micro.json: {entry['name']} lacks the parameter {key}; it is of another "
+                         "version. Run micro/record.sh again")
+    return entry["parameters"][key]
 
 
 # --- Formulas ------------------------------------------------------------------

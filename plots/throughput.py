@@ -6,13 +6,17 @@ from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
-from plots.summary import SummaryError, spoken_times
+from plots.summary import PEER_LABELS, SummaryError, spoken_times
 
 # Fewer lengths make no curve. reports/throughput.cc has the same rule.
 FEWEST_LENGTHS = 3
 OURS = "our fastest arm"
 # No peer has such operands, so it is compared with none.
 OURS_8_BIT = "ours, K and V in 8 bits"
+# A line's colour and mark by its name, the same in every figure, whatever else is drawn.
+_LOOKS = dict(zip((OURS, PEER_LABELS["flash"], "cudnn", "efficient", OURS_8_BIT, "math"),
+                  style.SERIES))
+_OTHER_LOOK = style.SERIES[len(_LOOKS)]
 _ROW_IN = 3.1
 _GAP_IN = 0.35
 
@@ -100,7 +104,7 @@ def _finding(curves):
     if any(OURS_8_BIT in lines for lines in curves.values()):
         ratios = _ratios(curves, OURS_8_BIT, lambda name: name == OURS)
         if ratios:
-            return "K and V in 8 bits: " + _spread(ratios, "our fastest arm of 16")
+            return "K and V in 8 bits: " + _spread(ratios, "our fastest arm of 16 bits")
     else:
         ratios = _ratios(curves, OURS, lambda name: name != OURS)
         if ratios:
@@ -146,7 +150,8 @@ def draw(*summaries):
     if len(gpus) > 1:
         raise SummaryError(f"the records are of several GPUs: {', '.join(gpus)}")
     names = list(dict.fromkeys(name for lines in curves.values() for name in lines))
-    looks = dict(zip(sorted(names, key=lambda name: name != OURS), style.SERIES))
+    looks = {name: _LOOKS.get(name, _OTHER_LOOK)
+             for name in sorted(names, key=lambda name: name != OURS)}
     dims = sorted({head_dim for head_dim, _ in curves})
     masks = sorted({causal for _, causal in curves})
 

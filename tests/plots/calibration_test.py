@@ -1,6 +1,7 @@
 """The figure of a calibration: what it shows, and how it fails."""
 
-import copy
+import contextlib
+import io
 import json
 import pathlib
 import sys
@@ -75,15 +76,46 @@ class CalibrationTest(unittest.TestCase):
         data["plants"] = []
         calibration.draw(data)
 
-    def test_what_is_missing_is_an_error_and_no_file(self):
-        for path in (("aa",), ("plants",), ("statistics", "neutral_delta"), ("trials",)):
-            data = copy.deepcopy(invented())
-            parent = data
-            for key in path[:-1]:
-                parent = parent[key]
-            del parent[path[-1]]
-            with self.assertRaises(SummaryError):
-                calibration.draw(data)
+    def test_what_is_missing_or_null_is_an_error_that_names_its_path(self):
+        for path in (("aa",), ("plants",), ("targets",), ("shapes", 0, "name"),
+                     ("statistics", "neutral_delta"), ("statistics", "trial_blocks"),
+                     ("aa", "trials"), ("aa", "verdicts"), ("aa", "false_verdicts", "rate"),
+                     ("aa", "intervals_holding_truth"),
+                     ("plants", 1, "achieved_percent"), ("plants", 1, "found"),
+                     ("plants", 2, "found_in_family", "count"), ("targets", 0, "limit"),
+                     ("trials",), ("trials", 3, "p_value"), ("trials", 3, "candidate")):
+            for spoil in (lambda parent, key: parent.pop(key),
+                          lambda parent, key: parent.update({key: None})):
+                data = invented()
+                parent = data
+                for key in path[:-1]:
+                    parent = parent[key]
+                spoil(parent, path[-1])
+                where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+                with self.subTest(path=where), self.assertRaises(SummaryError) as raised:
+                    calibration.draw(data)
+                self.assertIn(f" {where[1:]} ", str(raised.exception))
+                self.assertNotIn("\n", str(raised.exception))
+
+    def test_a_calibration_without_shapes_or_trials_is_an_error(self):
+        no_trials = invented()["aa"] | {"trials": 0}
+        for key, value in (("shapes", []), ("trials", []), ("aa", no_trials)):
+            with self.assertRaisesRegex(SummaryError, "nothing to draw|no A/A trial"):
+                calibration.draw(invented() | {key: value})
+
+    def test_render_refuses_it_in_one_line_and_writes_nothing(self):
+        data = invented()
+        del data["plants"][0]["found"]["rate"]
+        with tempfile.TemporaryDirectory() as folder:
+            summary = pathlib.Path(folder) / "summary.json"
+            summary.write_text(json.dumps(data), encoding="utf-8")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(render.main(["--summary", str(summary), "--out",
+                                              f"{folder}/out"]), 2)
+            self.assertEqual(said.getvalue().count("\n"), 1)
+            self.assertIn("plants[0].found.rate", said.getvalue())
+            self.assertFalse((pathlib.Path(folder) / "out").exists())
 
     def test_render_draws_it_with_the_same_bytes_each_time(self):
         with tempfile.TemporaryDirectory() as folder:

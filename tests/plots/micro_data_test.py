@@ -83,11 +83,14 @@ class LoadTest(unittest.TestCase):
         self.path = pathlib.Path(folder.name) / "micro.json"
 
     def write(self, entries, **changes):
-        self.path.write_text(json.dumps({"schema_version": 1, "gpu": {}, "provenance": {},
-                                         "micro": entries, "not_run": []} | changes))
+        self.path.write_text(json.dumps(
+            {"schema_version": 1, "gpu": {"name": "GPU", "sm_count": 132},
+             "provenance": {"started": "2026-01-02"},
+             "micro": [{"unit": "cycles", "value": 2, "percent_of_limit": None, "sm_mhz_p50": 1980,
+                        "parameters": {}} | entry for entry in entries], "not_run": []} | changes))
 
     def test_a_record_without_processes_takes_them_from_its_raw_samples(self):
-        self.write([{"name": "a/b/c", "value": 2, "unit": "cycles", "parameters": {}}])
+        self.write([{"name": "a/b/c"}])
         line = json.dumps({"case": "a/b/c", "process": 1, "repetition": 0, "value": 2})
         with gzip.open(self.path.parent / "micro_raw.jsonl.gz", "wt") as raw:
             raw.write(line + '\n{"case":"a/b')
@@ -95,8 +98,8 @@ class LoadTest(unittest.TestCase):
         self.assertEqual([process["value"] for process in entry["by_process"]], [2])
 
     def test_a_curve_rises_by_its_parameter(self):
-        self.write([{"name": f"a/x{n}/c", "value": 10 * n, "unit": "cycles",
-                     "parameters": {"n": n}, "by_process": []} for n in (4, 1, 2)])
+        self.write([{"name": f"a/x{n}/c", "value": 10 * n, "parameters": {"n": n},
+                     "by_process": []} for n in (4, 1, 2)])
         micro = micro_data.load(self.path)
         self.assertEqual(micro.curve(r"a/x\d/c", "n"), [(1, 10), (2, 20), (4, 40)])
         self.assertEqual(micro.curve(r"a/x\d", "n"), [])
@@ -109,6 +112,25 @@ class LoadTest(unittest.TestCase):
                 micro_data.load(self.path)
             self.assertNotIn("\n", str(raised.exception))
             self.assertIn("micro.json", str(raised.exception))
+
+    def test_what_a_case_lacks_or_garbles_is_named_by_its_path(self):
+        for key in ("name", "unit", "value", "parameters", "percent_of_limit", "sm_mhz_p50"):
+            whole = {"name": "a/b/c", "by_process": []}
+            self.write([whole, whole])
+            data = json.loads(self.path.read_text())
+            del data["micro"][1][key]
+            self.path.write_text(json.dumps(data))
+            with self.assertRaisesRegex(micro_data.MicroError, rf"micro\[1\]\.{key} is missing"):
+                micro_data.load(self.path)
+        for change, where in (({"value": None}, r"micro\[0\]\.value"),
+                              ({"parameters": {"n": None}}, r"micro\[0\]\.parameters\.n")):
+            self.write([{"name": "a/b/c", "by_process": []} | change])
+            with self.assertRaisesRegex(micro_data.MicroError, f"{where} can't be null"):
+                micro_data.load(self.path)
+        for changes in ({"gpu": {}}, {"provenance": {}}, {"micro": None}):
+            self.write([], **changes)
+            with self.assertRaisesRegex(micro_data.MicroError, next(iter(changes))):
+                micro_data.load(self.path)
 
 
 if __name__ == "__main__":

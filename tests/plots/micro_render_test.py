@@ -1,6 +1,8 @@
 """The figures of microbenchmarks: drawn from the newest record, the same bytes, whole without a case."""
 
+import contextlib
 import copy
+import io
 import json
 import pathlib
 import subprocess
@@ -125,6 +127,25 @@ class MicroRenderTest(unittest.TestCase):
                                "/no/micro.json", "--out", "/no"], capture_output=True, text=True,
                               check=False)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+
+    def test_a_case_without_its_parameters_is_an_error_of_one_line_and_no_figure(self):
+        sweep = [entry for _, entry in self.micro.matching(r"wgmma/m64n\d+k16_f16_ss/thr.*")]
+        for change, said in ((lambda entry: entry.pop("parameters"), "micro[0].parameters is"),
+                             (lambda entry: entry["parameters"].pop("n"), "the parameter n;")):
+            entries = copy.deepcopy(sweep)
+            change(entries[0])
+            with tempfile.TemporaryDirectory() as folder:
+                out = pathlib.Path(folder)
+                (out / "micro.json").write_text(json.dumps(
+                    {"schema_version": 1, "gpu": self.micro.gpu,
+                     "provenance": self.micro.provenance, "micro": entries, "not_run": []}))
+                errors = io.StringIO()
+                with contextlib.redirect_stderr(errors):
+                    status = micro_render.main(["--micro", str(out / "micro.json"), "--figure",
+                                                "wgmma_widths", "--out", str(out / "plots")])
+                self.assertEqual((status, errors.getvalue().count("\n")), (2, 1))
+                self.assertIn(said, errors.getvalue())
+                self.assertFalse((out / "plots").exists())
 
     def test_style_has_a_colour_for_every_series(self):
         self.assertGreaterEqual(len(style.SERIES), 6)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
 
 import make_summary  # noqa: E402
 from plots import effects, ladder, matrix, render, speedup, style  # noqa: E402
-from plots.summary import Summary, SummaryError, significant, times  # noqa: E402
+from plots.summary import Summary, SummaryError, significant, spoken_times, times  # noqa: E402
 
 import matplotlib.pyplot as plt  # noqa: E402
 
@@ -258,7 +258,15 @@ class FindingTest(unittest.TestCase):
             data["cells"].append(dict(first, variant=variant, role=role, label=variant, p50_us=us,
                                       ci_low_us=None, ci_high_us=None))
         figure = ladder.draw(Summary(data), "mission_b")
-        self.assertEqual(self.title(figure), self.title(ladder.draw(Summary(usual), "mission_b")))
+        # The base beside it competes in nothing; the last step without a toggle is in the title
+        # where it is the fastest of ours and of the peers.
+        best = min(peer["p50_us"] for peer in usual["peers"]
+                   if peer["shape"] == "mission_b" and peer["p50_us"])
+        title = self.title(ladder.draw(Summary(usual), "mission_b"))
+        self.assertEqual(self.title(figure).replace("\n", " "),
+                         f"{title}; {spoken_times(best / 1.0)} by “hopper_small:one_kv_warpgroup”")
+        data["cells"][-1]["p50_us"] = 1000.0
+        self.assertEqual(self.title(ladder.draw(Summary(data), "mission_b")), title)
         texts = [text for text, _ in drawn_texts(figure)]
         for text in "beside the ladder", "hopper_small:pipelined", "hopper_small:one_kv_warpgroup":
             self.assertIn(text, texts)

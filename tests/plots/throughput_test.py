@@ -76,8 +76,26 @@ class ThroughputTest(FigureTest):
                        for name in (throughput.OURS, throughput.OURS_8_BIT))
         self.assertAlmostEqual(eight[0] / ours[0], 2)
         title = figure.texts[-2].get_text().replace("\n", " ")
-        self.assertIn("K and V in 8 bits: 2.00× our fastest arm of 16 over", title)
+        self.assertIn("K and V in 8 bits: 2.00× our fastest arm of 16 bits over", title)
         self.assertNotIn("peer", title)
+
+    def test_a_line_looks_the_same_whatever_other_lines_there_are(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        looks = {}
+        for kv_bits, left_out in ((16, None), (8, None), (16, "peer:flash")):
+            for cell in data["cells"]:
+                if cell["variant"] == "hopper:ping_pong":
+                    cell["kv_bits"] = kv_bits
+            axes = throughput.draw(Summary(data | {"peers": [
+                peer for peer in data["peers"] if peer["name"] != left_out]})).axes[0]
+            for drawn in axes.lines:
+                if not drawn.get_label().startswith("_"):
+                    looks.setdefault(drawn.get_label(), set()).add((drawn.get_color(),
+                                                                    drawn.get_marker()))
+        self.assertIn(throughput.OURS_8_BIT, looks)
+        self.assertGreaterEqual(len(looks), 4)
+        self.assertTrue(all(len(of) == 1 for of in looks.values()), looks)
+        self.assertEqual(len(set.union(*looks.values())), len(looks))
 
     def test_the_subtitle_names_the_dtypes_of_the_shapes(self):
         data = make_grid(head_dims=(64,), masks=(False,))
