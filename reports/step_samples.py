@@ -10,8 +10,8 @@ of its samples the loop that has most of them. DIR/step_samples.json is the reco
 reports/RECORD.md describes. Copy DIR to reports/data/<gpu>/step_samples-<time>, then run
 reports/regenerate.py.
 
-Exit codes: 0 done; 1 a kernel gave no samples of a loop; 2 wrong use, or a record that can't be
-read; 3 no ncu, no GPU or no program.
+Exit codes: 0 done; 1 a kernel gave no samples of a loop, or ncu's columns aren't those known here;
+2 wrong use, or a record that can't be read; 3 no ncu, no NumPy, no GPU or no program.
 """
 
 import argparse
@@ -36,8 +36,10 @@ COMPUTE_CAPABILITY = "9.0"  # of the GPUs whose products are asynchronous
 ARCH = "sm_90"
 RECORD = "step_samples.json"
 PAGE = "step_samples.md"
+SCHEMA_VERSION = 1
 STALL = "stall_"
 ISSUED = "selected"  # ncu's word for the cycle in which an instruction is issued
+SASS, EXECUTED, SAMPLES = "Source", "Instructions Executed", "# Samples"  # ncu's columns
 # What a part of the loop ends with: products started, a wait for them, a barrier, a vote.
 LANDMARK = re.compile(r"[HQI]GMMA.*gsb|WARPGROUP\.DEPBAR|BAR\.|SYNCS\.PHASECHK|VOTE\.")
 
@@ -52,24 +54,40 @@ class Refused(Exception):
 def parse_source(text):
     """The rows of ncu's `--page source --csv`, one for each instruction."""
     lines = list(csv.reader(io.StringIO(text)))
-    start = next((i for i, line in enumerate(lines) if "# Samples" in line), None)
+    start = next((i for i, line in enumerate(lines) if SAMPLES in line), None)
     if start is None:
         raise Refused(1, "ncu gave no samples: " + text.strip()[-300:])
     header = lines[start]
+    # A column under another name would read as zeros.
+    for column in (SASS, EXECUTED, STALL + ISSUED):
+        if column not in header:
+            raise Refused(1, f"ncu's source page has no column \"{column}\", but "
+                          f"{', '.join(header)[:600]}")
     stalls = [column for column in header if re.fullmatch(STALL + r"\w+", column)]
 
     def number(row, column):
-        return int(float(row.get(column) or 0))
+        try:
+            return int(float(row.get(column) or 0))
+        except ValueError:
+            raise Refused(1, f"ncu's column \"{column}\" holds {row[column]!r}, which is no number"
+                          ) from None
 
     rows = []
     for line in lines[start + 1:]:
         row = dict(zip(header, line))
-        rows.append({"sass": " ".join(row["Source"].split()),
-                     "executed": number(row, "Instructions Executed"),
-                     "samples": number(row, "# Samples"),
+        if SASS not in row:  # an empty line, or a message of ncu's
+            continue
+        rows.append({"sass": " ".join(row[SASS].split()),
+                     "executed": number(row, EXECUTED),
+                     "samples": number(row, SAMPLES),
                      "stalls": {column[len(STALL):]: number(row, column) for column in stalls
                                 if number(row, column)}})
     return rows
+
+
+def issued(loop):
+    """Samples of cycles in which an instruction was issued: what tells cycles from samples."""
+    return sum(row["stalls"].get(ISSUED, 0) for row in loop)
 
 
 def main_loop(rows):
@@ -114,10 +132,14 @@ def take(options):
         if not shutil.which(tool):
             raise Refused(3, f"no {tool}")
     known = {variant: hash_of(options.program, variant, problem) for variant in options.variants}
-    import numpy  # pylint: disable=import-outside-toplevel
-
-    gpu = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-                         capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    try:
+        import numpy  # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise Refused(3, f"no NumPy for {sys.executable} ({error}); it is in build/venv") from None
+    gpus = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()
+    if not gpus:
+        raise Refused(3, "no GPU: nvidia-smi lists none")
     kernels = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
@@ -139,16 +161,19 @@ def take(options):
             text = subprocess.run([options.ncu, "--import", report, "--page", "source", "--csv"],
                                   check=True, capture_output=True, text=True, timeout=300).stdout
             rows = parse_source(text)
+            loop = main_loop(rows)
+            if not issued(loop):
+                raise Refused(1, f"{variant}: no sample of its loop is of an issued instruction, "
+                              "so nothing tells cycles from samples")
             kernels.append({"variant": variant, "instance": instance, "code_sha256": code,
-                            "samples": sum(row["samples"] for row in rows),
-                            "loop": main_loop(rows)})
+                            "samples": sum(row["samples"] for row in rows), "loop": loop})
             print(f"{variant}: {kernels[-1]['samples']} samples", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     ncu = subprocess.run([options.ncu, "--version"], capture_output=True, text=True, check=True)
-    record = {"schema_version": 1, "run_id": options.out.name,
+    record = {"schema_version": SCHEMA_VERSION, "run_id": options.out.name,
               "created_utc": datetime.datetime.now(datetime.timezone.utc).strftime(
                   "%Y-%m-%dT%H:%M:%SZ"),
-              "gpu": gpu, "ncu": ncu.stdout.strip().splitlines()[-1], "problem": problem,
+              "gpu": gpus[0], "ncu": ncu.stdout.strip().splitlines()[-1], "problem": problem,
               "kernels": kernels}
     rows = [f' "{key}": {json.dumps(value)}' for key, value in record.items() if key != "kernels"]
     rows.append(' "kernels": [\n' + ",\n".join(
@@ -162,13 +187,59 @@ def take(options):
 # --- Reporting ---------------------------------------------------------------
 
 
+def wanted(parent, where, kinds):
+    """{key: value} of an object, each of its kind; Refused names the path of what is not."""
+    if not isinstance(parent, dict):
+        raise Refused(2, f"{where} must be an object")
+    for key, kind in kinds.items():
+        # bool is an int to Python, and no number to us.
+        if not isinstance(parent.get(key), kind) or (isinstance(parent[key], bool)
+                                                     and kind is not bool):
+            raise Refused(2, f"{where}: {key} must be of type {kind.__name__}, but is "
+                          f"{json.dumps(parent[key])[:40] if key in parent else 'missing'}")
+    return {key: parent[key] for key in kinds}
+
+
+def load(folder):
+    """The record; Refused names what is missing or can't be."""
+    path = folder / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refused(2, f"{path}: {error}") from None
+    wanted(record, path, {"schema_version": int, "gpu": str, "ncu": str, "problem": dict,
+                          "kernels": list})
+    if record["schema_version"] != SCHEMA_VERSION:
+        raise Refused(2, f"{path}: schema_version is {record['schema_version']}, but this script "
+                      f"knows {SCHEMA_VERSION}")
+    wanted(record["problem"], f"{path}: problem",
+           {"batch": int, "heads": int, "seq": int, "head_dim": int, "causal": bool})
+    for i, kernel in enumerate(record["kernels"]):
+        where = f"{path}: kernels[{i}]"
+        loop = wanted(kernel, where, {"instance": str, "code_sha256": str, "samples": int,
+                                      "loop": list})["loop"]
+        for j, row in enumerate(loop):
+            stalls = wanted(row, f"{where}.loop[{j}]", {"sass": str, "executed": int,
+                                                        "samples": int, "stalls": dict})["stalls"]
+            wanted(stalls, f"{where}.loop[{j}].stalls", dict.fromkeys(stalls, int))
+        if not issued(loop) or not any(row["executed"] for row in loop) or kernel["samples"] < 1:
+            raise Refused(2, f"{where}: no sample of the loop is of an issued instruction, so "
+                          "nothing tells cycles from samples")
+    return record
+
+
+def executed(rows):
+    return [row for row in rows if row["executed"]]
+
+
 def parts(loop):
     """The loop cut behind its landmarks; one of fewer than four instructions, unless it waits for
     products, joins the next."""
     found, part = [], []
     for row in loop:
         part.append(row)
-        if LANDMARK.search(row["sass"]) and (len(part) > 3 or "DEPBAR" in row["sass"]):
+        if row["executed"] and LANDMARK.search(row["sass"]) and (
+                len(executed(part)) > 3 or "DEPBAR" in row["sass"]):
             found.append(part)
             part = []
     return found + ([part] if part else [])
@@ -179,11 +250,22 @@ def opcode(sass):
     return words[0].split(".")[0] if words else ""
 
 
+def short(sass):
+    """Guard, opcode and destination, whole; of a wait for products also how many groups it leaves.
+
+    Where a branch leads is left out: the address is another in each run."""
+    guard, name, operands = re.match(r"(@\S+ )?(\S*) ?([^;]*)", sass).groups()
+    operands = [operand.strip() for operand in operands.split(",")]
+    kept = operands if "DEPBAR" in name else operands[:1]
+    if re.match("0x|`", kept[0]):
+        kept = []
+    return f"{guard or ''}{name} {', '.join(kept)}".strip()
+
+
 def cycles_per_sample(loop):
     """An instruction is issued once each time that it is executed, in one cycle."""
-    issued = sum(row["stalls"].get(ISSUED, 0) for row in loop)
     often = max(row["executed"] for row in loop)
-    return sum(row["executed"] for row in loop) / often / issued if issued else 0.0
+    return sum(row["executed"] for row in loop) / often / issued(loop)
 
 
 def table(kernel):
@@ -196,37 +278,41 @@ def table(kernel):
         for row in part:
             waits.update(row["stalls"])
         waits.pop(ISSUED, None)
-        ops = collections.Counter(opcode(row["sass"]) for row in part).most_common(3)
+        run = executed(part)
+        ops = collections.Counter(opcode(row["sass"]) for row in run).most_common(3)
         lines.append(
-            f"| {factor * sum(row['samples'] for row in part):.0f} | {len(part)} | "
+            f"| {factor * sum(row['samples'] for row in part):.0f} | {len(run)} | "
             + ", ".join(f"{count} {name}" for name, count in ops) + " | "
             + ", ".join(f"{name} {factor * samples:.0f}" for name, samples in waits.most_common(3))
-            + f" | `{part[-1]['sass'].split(' ;')[0][:44].rstrip(' ,;')}` |")
+            + f" | `{short(run[-1]['sass'])}` |")
     total = sum(row["samples"] for row in loop)
-    lines.append(f"| **{factor * total:.0f}** | **{len(loop)}** | | | |")
+    count = len(executed(loop))
+    of = "" if count == len(loop) else f" of {len(loop)}"
+    lines.append(f"| **{factor * total:.0f}** | **{count}**{of} | | | |")
     return lines, total / kernel["samples"]
 
 
 def report(options):
-    path = options.record / RECORD
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Refused(2, f"{path}: {error}") from None
+    record = load(options.record)
     tree = instances_of_tree(COMPUTE_CAPABILITY)
     of = record["problem"]
     mask = "causal" if of["causal"] else "full"
+    version = re.search(r"\d[\d.]*", record["ncu"])
     lines = [
         "# Where the cycles of a step go", "",
         "Generated by `reports/step_samples.py`; change the record or the script, not this page.",
         "",
-        f"{record['gpu']}, {record['ncu']}; batch {of['batch']}, {of['heads']} heads, "
+        f"Record `{options.record.resolve().name}`: {record['gpu']}, Nsight Compute "
+        f"{version[0] if version else record['ncu']}; batch {of['batch']}, {of['heads']} heads, "
         f"{of['seq']} queries and keys, head_dim {of['head_dim']}, {mask}, fp16 inputs; one launch "
         "of each kernel. The program counter of every warp is sampled, and the samples of the loop "
         "with the products are told as cycles that a warp spends in one pass: an instruction is "
         "issued in one. A warp's wait may be another's work, and a part's cycles count what it "
-        "waits for at its start. Parts end with what starts products (`…GMMA … gsb0`), waits for "
-        "them (`WARPGROUP.DEPBAR`) or for a barrier (`SYNCS`, `BAR`), or with a vote.", ""]
+        "waits for at its start. Parts end with what starts products (`…GMMA`, the last of a "
+        "group), waits for them (`WARPGROUP.DEPBAR`) or for a barrier (`SYNCS`, `BAR`), or with a "
+        "vote; of that instruction the destination alone is shown. Instructions that no warp "
+        "executed, of a branch never taken, are not counted; the last row says of how many in "
+        "all.", ""]
     for kernel in record["kernels"]:
         rows, share = table(kernel)
         lines += [f"## `{kernel['instance']}`", "",

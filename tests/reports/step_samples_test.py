@@ -38,7 +38,7 @@ def text(lines):
 
 class Source(unittest.TestCase):
     def test_of_each_instruction_samples_and_stalls_are_read(self):
-        rows = step_samples.parse_source(text(LINES))
+        rows = step_samples.parse_source(text(LINES) + "\n==WARNING== a message\n")
         self.assertEqual(len(rows), len(LINES))
         self.assertEqual(rows[5], {"sass": "WARPGROUP.DEPBAR.LE gsb0, 0x0", "executed": 10,
                                    "samples": 1010, "stalls": {"selected": 10, "barrier": 1000}})
@@ -54,26 +54,54 @@ class Source(unittest.TestCase):
         with self.assertRaises(step_samples.Refused):
             step_samples.main_loop(step_samples.parse_source(text(LINES[:4])))
 
+    def test_columns_of_another_name_and_cells_that_are_no_numbers_are_refused(self):
+        for column in ("Source", "Instructions Executed", "stall_selected"):
+            renamed = text(LINES).replace(f'"{column}"', '"renamed"')
+            with self.assertRaisesRegex(step_samples.Refused, f'no column "{column}"'):
+                step_samples.parse_source(renamed)
+        with self.assertRaisesRegex(step_samples.Refused, "many"):
+            step_samples.parse_source(text([("EXIT", "many", 1, 1, 1, 0)]))
+
 
 class Page(unittest.TestCase):
-    def page(self, code, instance="it@d128"):
-        rows = step_samples.parse_source(text(LINES))
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder)
-            (out / step_samples.RECORD).write_text(json.dumps(
-                {"gpu": "GPU", "ncu": "ncu 1", "kernels": [
-                    {"variant": "it", "instance": instance, "code_sha256": code,
-                     "samples": 2 * sum(row["samples"] for row in rows[1:8]),
-                     "loop": step_samples.main_loop(rows)}],
-                 "problem": {"batch": 1, "heads": 2, "seq": 64, "head_dim": 128,
-                             "causal": False}}), encoding="utf-8")
-            self.assertEqual(step_samples.report(argparse.Namespace(record=out, out=out)), 0)
-            return (out / step_samples.PAGE).read_text(encoding="utf-8")
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name) / "step_samples-1"
+        self.out.mkdir()
+
+    def record(self, code="0" * 64, instance="it@d128", lines=tuple(LINES)):
+        rows = step_samples.parse_source(text(lines))
+        return {"schema_version": 1, "gpu": "GPU", "ncu": "Version 2025.3.1.0 (build 3) (public)",
+                "kernels": [{"variant": "it", "instance": instance, "code_sha256": code,
+                             "samples": 2 * sum(row["samples"] for row in rows[1:-1]),
+                             "loop": step_samples.main_loop(rows)}],
+                "problem": {"batch": 1, "heads": 2, "seq": 64, "head_dim": 128, "causal": False}}
+
+    def page_of(self, record):
+        (self.out / step_samples.RECORD).write_text(json.dumps(record), encoding="utf-8")
+        self.assertEqual(step_samples.report(argparse.Namespace(record=self.out, out=self.out)), 0)
+        return (self.out / step_samples.PAGE).read_text(encoding="utf-8")
+
+    def page(self, *what, **changes):
+        return self.page_of(self.record(*what, **changes))
+
+    def refused(self, record):
+        """What the program says of a record that it can't read."""
+        (self.out / step_samples.RECORD).write_text(json.dumps(record), encoding="utf-8")
+        said = io.StringIO()
+        sys.argv = ["step_samples.py", "report", str(self.out), f"--out={self.out}"]
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(step_samples.main(), 2)
+        self.assertEqual(said.getvalue().count("\n"), 1)
+        self.assertFalse((self.out / step_samples.PAGE).exists())
+        return said.getvalue()
 
     def test_samples_become_cycles_of_a_pass(self):
         page = self.page("0" * 64)
         # Ten samples are a cycle of a pass: 60 until products are started, 1010 for them.
-        self.assertIn("| 6 | 4 | 1 BRA, 1 UMOV, 1 WARPGROUP | wait 2 | `HGMMA.64x128x16", page)
+        self.assertIn("| 6 | 4 | 1 BRA, 1 UMOV, 1 WARPGROUP | wait 2 | `HGMMA.64x128x16.F32 R24` |",
+                      page)
         self.assertIn("| 101 | 1 | 1 WARPGROUP | barrier 100 | `WARPGROUP.DEPBAR.LE gsb0, 0x0` |",
                       page)
         self.assertIn("| **113** | **7** |", page)
@@ -85,6 +113,52 @@ class Page(unittest.TestCase):
         instance, code = next(iter(tree.items()))
         self.assertNotIn("older than this tree's", self.page(code, instance))
         self.assertIn("older than this tree's", self.page(code))
+
+    def test_the_page_names_its_record_and_the_tool_that_took_it(self):
+        self.assertIn("\nRecord `step_samples-1`: GPU, Nsight Compute 2025.3.1.0; batch 1,",
+                      self.page())
+
+    def test_instructions_of_a_branch_never_taken_are_not_counted_and_end_no_part(self):
+        branch = [("@P0   BRA 0x7fc0077a4f10", 10, 10, 10, 0, 0)] + [
+            ("FMUL R1, R1, R2", 0, 0, 0, 0, 0)] * 5 + [("VOTE.ANY P0, P0", 0, 0, 0, 0, 0)]
+        page = self.page(lines=(*LINES[:7], *branch, *LINES[7:]))
+        self.assertIn("| 7 | 3 | 1 SHFL, 1 BRA, 1 MUFU | wait 5 | `@!P1 MUFU.EX2 R88` |", page)
+        self.assertIn("| **8** of 14 |", page)
+        self.assertNotIn("VOTE.ANY", page)
+
+    def test_an_instruction_is_shown_whole_without_addresses(self):
+        for sass, shown in (
+                ("@P0 BRA 0x7fc0077a4f10", "@P0 BRA"),
+                ("BRA.DIV UR4, 0x7fc0077a4f10", "BRA.DIV UR4"),
+                ("@!P0 SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR13+0x38000], R4",
+                 "@!P0 SYNCS.PHASECHK.TRANS64.TRYWAIT P0"),
+                ("QGMMA.64x128x32.F32.E4M3.E4M3 R24, R152, gdesc[UR16], R24, gsb0 ; &wr=0",
+                 "QGMMA.64x128x32.F32.E4M3.E4M3 R24"),
+                ("WARPGROUP.DEPBAR.LE gsb0, 0x1 ;", "WARPGROUP.DEPBAR.LE gsb0, 0x1"),
+                ("BRA `(.L_x_1)", "BRA"), ("EXIT", "EXIT")):
+            self.assertEqual(step_samples.short(sass), shown)
+
+    def test_a_record_that_lacks_or_garbles_something_is_refused_by_its_path(self):
+        self.assertIn("gpu must be of type str, but is missing",
+                      self.refused({"schema_version": 1}))
+        self.assertIn("must be an object", self.refused([]))
+        self.assertIn("schema_version is 2", self.refused(self.record() | {"schema_version": 2}))
+        self.assertIn("problem: seq must be of type int, but is null", self.refused(
+            self.record() | {"problem": self.record()["problem"] | {"seq": None}}))
+        for change, said in ((lambda kernel: kernel.pop("instance"), "kernels[0]: instance must"),
+                             (lambda kernel: kernel["loop"][2].pop("executed"),
+                              "kernels[0].loop[2]: executed must"),
+                             (lambda kernel: kernel["loop"][2]["stalls"].update(wait="x"),
+                              "kernels[0].loop[2].stalls: wait must")):
+            record = self.record()
+            change(record["kernels"][0])
+            self.assertIn(said, self.refused(record))
+
+    def test_a_loop_without_an_issued_sample_is_refused(self):
+        record = self.record()
+        for row in record["kernels"][0]["loop"]:
+            row["stalls"].pop("selected", None)
+        self.assertIn("no sample of the loop is of an issued instruction", self.refused(record))
 
 
 class Take(unittest.TestCase):
@@ -149,6 +223,29 @@ esac""")
         (self.root / "bin" / "ncu").unlink()
         with mock.patch.dict("os.environ", {"PATH": f"{self.root}/bin"}):
             self.assertEqual(self.take("wgmma", "--problem=1,2,64,128,causal")[0], 3)
+
+    def test_without_numpy_or_a_gpu_nothing_is_taken_and_one_line_says_so(self):
+        with mock.patch.dict("sys.modules", {"numpy": None}):
+            status, said = self.take("wgmma", "--problem=1,2,64,128,causal")
+        self.assertEqual((status, said.count("\n")), (3, 1))
+        self.assertIn("no NumPy", said)
+        self.tool("nvidia-smi", "true")
+        status, said = self.take("wgmma", "--problem=1,2,64,128,causal")
+        self.assertEqual((status, said.count("\n")), (3, 1))
+        self.assertIn("no GPU", said)
+        self.assertFalse((self.root / "calls").exists())
+
+    def test_samples_that_cant_be_told_as_cycles_are_not_kept(self):
+        none_issued = [(sass, samples, executed, 0, wait, barrier)
+                       for sass, samples, executed, _, wait, barrier in LINES]
+        for source, what in ((text(none_issued), "wgmma: no sample of its loop"),
+                             (text(LINES).replace("stall_selected", "stall_issued"),
+                              "no column \"stall_selected\"")):
+            (self.root / "source.csv").write_text(source, encoding="utf-8")
+            status, said = self.take("wgmma", "--problem=1,2,64,128,causal")
+            self.assertEqual(status, 1)
+            self.assertIn(what, said)
+            self.assertFalse((self.root / "out").exists())
 
 
 class Arguments(unittest.TestCase):
