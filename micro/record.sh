@@ -72,12 +72,17 @@ program=$prefix/bin/warpledger_micro
 [[ -x $program ]] || fail 3 "no $program; build it or name --prefix"
 
 mkdir -p "$out"
-# What a folder was started with; another call on it is another run.
+# What a folder was started with; another call on it is another run, and so is one of
+# another build of the program, whose processes say nothing of the first one's.
 settings="filter=$filter processes=$processes repetitions=$repetitions"
+settings+=" program=$(sha256sum <"$program" | cut -d' ' -f1)"
 "$program" --warpledger_list >"$out/cases.json.part"
 if [[ -e $out/settings.txt ]]; then
-  [[ $(<"$out/settings.txt") == "$settings" ]] ||
-    fail 2 "$out was started with $(<"$out/settings.txt"), not with $settings; name a new folder"
+  started=$(<"$out/settings.txt")
+  [[ ${started% program=*} == "${settings% program=*}" ]] ||
+    fail 2 "$out was started with $started, not with $settings; name a new folder"
+  [[ $started == "$settings" ]] ||
+    fail 2 "$out was started by another build of $program; name a new folder"
   cmp -s "$out/cases.json.part" "$out/cases.json" ||
     fail 2 "$out was started by a program with other cases; name a new folder"
 elif [[ -e $out/micro.json || -e $out/cases.json ]]; then
@@ -101,13 +106,14 @@ for ((process = 0; process < processes; ++process)); do
     --benchmark_repetitions="$repetitions" --benchmark_filter="$filter" \
     --benchmark_out="$name.json.part" --benchmark_out_format=json >"$name.log" || status=$?
   ((status != 3)) || exit 3
+  ((status != 2)) || fail 2 "no case matches '$filter'; $program --warpledger_list has all"
   if ((status != 0 && status != 1)); then
     ((status == 124)) &&
       echo "record.sh: process $process took more than $kSecondsPerProcess s" >&2
     fail 1 "process $process was stopped ($status); the same call goes on"
   fi
   ((status == 0)) || failed=1
-  [[ -s $name.raw.part ]] || fail 2 "no case matches '$filter'; $program --warpledger_list has all"
+  [[ -s $name.raw.part ]] || fail 1 "process $process wrote no sample; $name.log may say why"
   # The JSON last: it stands for the whole process.
   mv "$name.raw.part" "$name.raw.jsonl"
   mv "$name.json.part" "$name.json"

@@ -1,7 +1,7 @@
 // What the hardware can't exceed, per clock and SM, and where that is written.
 //
 //   std::optional<LimitFigure> peak = FindLimit(limit, /*cc=*/90);
-//   if (peak) percent = 100 * measured / peak->per_clk_sm;
+//   if (peak) percent = 100 * measured / peak->value;
 //
 // The table knows compute capabilities 8.0, 8.9 and 9.0; for others, and for
 // Resource::kNone, FindLimit() is empty, and a report shows no percentage rather

@@ -58,7 +58,8 @@ Examples: warpledger_micro --benchmark_filter=exp_cost
   --warpledger_process=N  number of this process among several, for the raw file
   --warpledger_progress   say on stderr how far the run is
 
-Exit codes: 0 done; 1 a case failed; 2 wrong arguments; 3 no GPU to run on.
+Exit codes: 0 done; 1 a case failed; 2 wrong arguments, or no case matches the filter;
+3 no GPU to run on.
 )";
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
@@ -394,6 +395,8 @@ int Main(int argc, char** argv) {
     std::printf("%s\n", kUsage);
     std::fflush(stdout);
   }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return kExitUsage;
   absl::Status status = CheckCases(AllCases());
   if (!status.ok()) return Fail(status, kExitFailed);
   if (flags.list) {
@@ -410,8 +413,6 @@ int Main(int argc, char** argv) {
     std::printf("\n ]\n}\n");
     return 0;
   }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return kExitUsage;
 
   std::optional<Bench> bench;
   if (!flags.list_tests) {
@@ -452,8 +453,9 @@ int Main(int argc, char** argv) {
   }
   Console console;
   // A reporter of our own would override --benchmark_format.
-  benchmark::RunSpecifiedBenchmarks(flags.console ? &console : nullptr);
+  const size_t matched = benchmark::RunSpecifiedBenchmarks(flags.console ? &console : nullptr);
   benchmark::Shutdown();
+  if (matched == 0) return kExitUsage;  // Google Benchmark has said so
   return bench && bench->failed() ? kExitFailed : 0;
 }
 

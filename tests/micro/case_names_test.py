@@ -1,4 +1,5 @@
-"""Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program.
+"""Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program,
+which refuses names and arguments that it doesn't know.
 
     case_names_test.py --warpledger bin/warpledger --program bin/warpledger_micro
 """
@@ -73,6 +74,19 @@ class CaseNamesTest(unittest.TestCase):
         toggles = [{"id": "x", "micro": "a/b/c", "micro_off": ""}]
         self.assertEqual(unknown_cases(toggles, {"a/b/d": {}}), [("x", "a/b/c")])
         self.assertEqual(unknown_cases(toggles, {"b/b/d": {}}), [])
+
+    def refused(self, *arguments):
+        done = subprocess.run([self.args.program, *arguments], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        return done.stderr
+
+    def test_a_filter_that_matches_no_case_is_wrong_use(self):
+        self.assertIn("nonesuch", self.refused("--benchmark_list_tests",
+                                               "--benchmark_filter=nonesuch"))
+
+    def test_an_unknown_argument_is_refused_before_anything_is_listed(self):
+        self.assertIn("--speed", self.refused("--warpledger_list", "--speed"))
 
 
 def main():

@@ -26,6 +26,9 @@ if os.environ.get("FAKE_NO_GPU"):
     sys.exit(3)
 if flags["benchmark_filter"] == "none":
     open(flags["warpledger_raw"], "w").close()
+    sys.exit(2)
+if os.environ.get("FAKE_EMPTY"):
+    open(flags["warpledger_raw"], "w").close()
     sys.exit()
 process = int(flags["warpledger_process"])
 with open(flags["warpledger_raw"], "a") as raw, open("{log}", "a") as log:
@@ -107,6 +110,24 @@ class RecordShTest(unittest.TestCase):
             done = self.call(*arguments, **environment)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("name a new folder", done.stderr)
+
+    def test_refuses_a_folder_of_another_build_of_the_program(self):
+        self.call(FAKE_STOP="1")
+        program = self.root / "prefix" / "bin" / "warpledger_micro"
+        program.write_text(program.read_text() + "# built again\n")
+        done = self.call()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("started by another build of", done.stderr)
+        # A folder from before the program was noted may be of any.
+        settings = self.out / "settings.txt"
+        settings.write_text(settings.read_text().partition(" program=")[0] + "\n")
+        self.assertIn("started by another build of", self.call().stderr)
+        self.assertEqual(self.ran(), ["0", "1"])
+
+    def test_a_process_without_samples_is_a_failure(self):
+        done = self.call(FAKE_EMPTY="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("process 0 wrote no sample", done.stderr)
 
     def test_a_failed_case_is_told_by_the_exit_code(self):
         done = self.call(FAKE_STATUS="1")
