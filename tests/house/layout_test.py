@@ -30,16 +30,19 @@ def long_headers(root):
 
 
 def unregistered_tests(root):
-    """Test files that no CMakeLists.txt under tests/ names, so that nothing runs them."""
+    """Test files that no CMakeLists.txt under tests/ names, so that nothing runs them. Folders
+    count: several tests have the same name."""
     tests = root / "tests"
-    lists = [(tests / path).read_text(encoding="utf-8")
-             for path in house_tree.files(tests, ("CMakeLists.txt",))]
-    basenames = {pathlib.PurePosixPath(name).name
-                 for name in re.findall(r"[\w./-]+", "\n".join(lists))}
+    registered = set()
+    for path in house_tree.files(tests, ("CMakeLists.txt",)):
+        names = re.findall(r"(\$\{PROJECT_SOURCE_DIR\}/tests/)?([\w./-]+)",
+                           (tests / path).read_text(encoding="utf-8"))
+        registered.update(pathlib.Path(name) if whole else path.parent / name
+                          for whole, name in names)
     return [
         f"tests/{path}: no CMakeLists.txt registers it"
         for path in house_tree.files(tests, ("_test.cc", "_test.cu", "_test.py"))
-        if path.name not in basenames
+        if path not in registered
     ]
 
 
@@ -125,6 +128,15 @@ class TheChecks(unittest.TestCase):
         self.write("tests/a/b_test.py", "")
         self.assertEqual(unregistered_tests(self.root),
                          ["tests/a/b_test.py: no CMakeLists.txt registers it"])
+
+    def test_find_a_test_that_only_a_namesake_in_another_folder_is_run_for(self):
+        self.write("tests/a/CMakeLists.txt", "add(SOURCES x_test.cc deep/y_test.cc\n"
+                                         "  ${PROJECT_SOURCE_DIR}/tests/c/x_test.cc)")
+        for name in ("a/x_test.cc", "a/deep/y_test.cc", "b/x_test.cc", "a/deep/x_test.cc",
+                     "c/x_test.cc"):
+            self.write(f"tests/{name}", "")
+        self.assertEqual(unregistered_tests(self.root), [
+            f"tests/{name}/x_test.cc: no CMakeLists.txt registers it" for name in ("a/deep", "b")])
 
     def test_find_a_second_list_of_toggles(self):
         self.write("kernels/sdpa/toggles.def", "".join(

@@ -22,7 +22,8 @@ echo "-- Configuring done"
 mkdir -p build/bin
 cp program build/bin/warpledger
 """
-# Judging writes what the record holds in `judged`; a report is its summary.
+# Judging writes what the record holds in `judged`; a report is its summary, with the
+# pictures that the file `pictures` names.
 PROGRAM = """#!/bin/bash
 echo "$*" >>calls.log
 for argument; do
@@ -34,7 +35,10 @@ done
 case $1 in
   run) mkdir -p "$out" && echo '{}' >"$out/run.json" && echo new >"$out/judged" ;;
   judge) cp "$record/judged" "${out:-$record/summary.json}" ;;
-  report) mkdir -p "$out" && cp "$record/judged" "$out/ladder.md" ;;
+  report)
+    mkdir -p "$out" && cp "$record/judged" "$out/ladder.md"
+    for name in $(cat pictures 2>/dev/null); do echo drawn >"$out/$name"; done
+    ;;
 esac
 """
 
@@ -143,6 +147,64 @@ class Repro(unittest.TestCase):
         result = self.repro()
         self.assertEqual(result.returncode, 1)
         self.assertIn("DIFFERS from what is committed: reports/h200/ladder.md\n", result.stdout)
+
+    def test_of_an_older_record_the_verdicts_alone_are_compared(self):
+        older = self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.record("h200/bb", "2025-03-05T00:00:00Z")
+        self.record("h100/zz", "2025-03-06T00:00:00Z")  # of another GPU
+        (self.root / "reports/h200").mkdir()
+        page = self.root / "reports/h200/ladder.md"
+        page.write_text("of the newer record\n")
+        result = self.repro("--replay", older)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("byte by byte (1 files)", result.stdout)
+        self.assertIn("are of a newer record", result.stdout)
+        (older / "judged").write_text("otherwise\n")
+        result = self.repro("--replay", older)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("DIFFERS from what is committed: reports/data/h200/aa/summary.json\n",
+                      result.stdout)
+        # Following the advice would overwrite the newer record's pages.
+        self.assertNotIn("--out=reports/h200", result.stdout)
+        self.assertIn("--out=reports/h200", self.repro(
+            f"--replay={self.record('h200/cc', '2025-03-07T00:00:00Z')}").stdout)
+
+    def test_of_another_design_the_newest_records_pages_are_compared(self):
+        record = self.record("h200/aa", "2025-03-04T00:00:00Z", design="one_on")
+        self.record("h200/bb", "2025-03-05T00:00:00Z")
+        (self.root / "reports/h200").mkdir()
+        (self.root / "reports/h200/ladder.md").write_text("an older report\n")
+        self.assertIn("reports/h200/ladder.md", self.repro("--replay", record).stdout)
+
+    def test_nothing_to_compare_with_is_no_success(self):
+        (self.record("h200/aa", "2025-03-04T00:00:00Z") / "summary.json").unlink()
+        result = self.repro()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("Nothing is committed beside this record", result.stdout)
+
+    def test_a_committed_picture_that_is_not_made_again_is_a_difference(self):
+        # The ladder's page shows one, no page the other, and another design's a third.
+        judged = "![](effects.svg)\n"
+        record = self.record("h200/aa", "2025-03-04T00:00:00Z", judged=judged)
+        (record / "summary.json").write_text(judged)
+        reports = self.root / "reports/h200"
+        reports.mkdir()
+        (reports / "ladder.md").write_text(judged)
+        (reports / "hopper.md").write_text("![](hopper_effects.svg)\n")
+        for name in "effects", "overview", "hopper_effects":
+            for kind in "svg", "png":
+                (reports / f"{name}.{kind}").write_text("drawn\n")
+        all_of_it = ["effects.png", "effects.svg", "overview.png", "overview.svg"]
+        for missing in all_of_it:
+            (self.root / "pictures").write_text(" ".join(set(all_of_it) - {missing}))
+            shutil.rmtree(self.root / "out", ignore_errors=True)
+            result = self.repro()
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn(f"committed: reports/h200/{missing} (not made)\n", result.stdout)
+        (self.root / "pictures").write_text(" ".join(all_of_it))
+        result = self.repro()
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("byte by byte (6 files)", result.stdout)
 
     def test_fails_when_the_verdicts_differ_from_the_committed_ones(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z", judged="otherwise\n")
