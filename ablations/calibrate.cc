@@ -172,6 +172,8 @@ class Calibrator {
     run->processes = options_.groups * options_.plan.trial_processes;
     run->blocks_per_process = options_.blocks;
     run->cache = kCacheWarm;
+    run->replay_us = options_.replay_us;
+    run->max_launches = options_.max_launches;
     run->shapes = {{std::string(options_.shape.name), options_.shape.problem}};
     for (const DesignArm& arm : design.arms) {
       run->arms.push_back({arm.name, arm.spin_alone ? "" : sdpa::ConfigName(arm.config), arm.role,

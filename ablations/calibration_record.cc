@@ -110,6 +110,12 @@ std::string FirstDifference(const RunInfo& then, const RunInfo& now) {
   if (then.gpu.uuid != now.gpu.uuid) return "its GPU";
   if (then.kernel_source_sha256 != now.kernel_source_sha256) return "its kernels' sources";
   if (then.protocol_sha256 != now.protocol_sha256) return "its timing protocol's sources";
+  // What an older record or a GPU does not say is no difference.
+  const auto differ = [](const auto& was, const auto& is) { return was && is && *was != *is; };
+  if (differ(then.replay_us, now.replay_us)) return "its --replay_us";
+  if (differ(then.max_launches, now.max_launches)) return "its --max_launches";
+  if (differ(then.gpu.power_limit_w, now.gpu.power_limit_w)) return "its GPU's power limit";
+  if (differ(then.gpu.ecc, now.gpu.ecc)) return "its GPU's ECC mode";
   return "";
 }
 
@@ -273,6 +279,11 @@ absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
   }
   writer->header_ = header;
   if (!HasRecord(dir)) {
+    // Of another plan, they would be read as blocks of this one.
+    if (lseek(writer->fd_, 0, SEEK_END) > 0) {
+      return absl::FailedPreconditionError(absl::StrCat(dir, ": holds blocks but no ", kRunFile,
+                                                        " that says of what; name another --out"));
+    }
     RETURN_IF_ERROR(WriteFileAtomically(InDir(dir, kRunFile), DumpFile(ToJson(header))));
   } else {
     absl::StatusOr<CalibrationHeader> found = LoadCalibrationHeader(dir);

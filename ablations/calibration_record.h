@@ -90,7 +90,8 @@ absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const nlohmann::ordere
 class CalibrationWriter {
  public:
   // Starts a record, or goes on with one of the same variant, shape, arms, seed,
-  // processes, blocks, kernels and GPU, whose header then replaces `header`.
+  // processes, blocks, length of replays, kernels, GPU and its settings, whose header then
+  // replaces `header`. Blocks without a run.json are FailedPrecondition.
   static absl::StatusOr<std::unique_ptr<CalibrationWriter>> Open(const std::string& dir,
                                                                  const CalibrationHeader& header);
   CalibrationWriter(const CalibrationWriter&) = delete;

@@ -48,6 +48,10 @@ struct Trial {
   std::optional<analysis::VarianceSplit> split;
 };
 
+// Conditions make a trial INVALID, alone and in a family alike. It says nothing, so it
+// stands in no rate: it could not have been wrong.
+bool IsValid(const Trial& trial) { return trial.alone != Verdict::kInvalid; }
+
 bool IsFalse(Verdict verdict) {
   return verdict != Verdict::kNeutral && verdict != Verdict::kInconclusive &&
          verdict != Verdict::kInvalid;
@@ -67,8 +71,18 @@ Json Rate(int count, int of) {
 
 template <typename Predicate>
 Json RateOf(const std::vector<Trial>& trials, const Predicate& predicate) {
-  const auto count = std::count_if(trials.begin(), trials.end(), predicate);
-  return Rate(static_cast<int>(count), static_cast<int>(trials.size()));
+  const auto of = std::count_if(trials.begin(), trials.end(), IsValid);
+  const auto count = std::count_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return IsValid(trial) && predicate(trial);
+  });
+  return Rate(static_cast<int>(count), static_cast<int>(of));
+}
+
+// How many trials stand in no rate; absent where there is none such.
+void CountInvalid(const std::vector<Trial>& trials, Json* json) {
+  const auto valid = std::count_if(trials.begin(), trials.end(), IsValid);
+  const auto invalid = static_cast<int64_t>(trials.size()) - valid;
+  if (invalid > 0) (*json)["invalid_trials"] = invalid;
 }
 
 Json CountVerdicts(const std::vector<Trial>& trials, Verdict Trial::*verdict) {
@@ -254,7 +268,11 @@ class CalibrationSummarizer {
   }
 
   Json AaJson(std::vector<Trial>& trials) const {
-    const std::vector<absl::Span<Trial>> families = Families(trials);
+    std::vector<absl::Span<Trial>> families = Families(trials);
+    // With fewer trials than it is said to have, a family would be wrong less often.
+    std::erase_if(families, [](const auto& family) {
+      return !std::all_of(family.begin(), family.end(), IsValid);
+    });
     const auto bad = std::count_if(families.begin(), families.end(), [](const auto& family) {
       return std::any_of(family.begin(), family.end(),
                          [](const Trial& trial) { return IsFalse(trial.in_family); });
@@ -263,27 +281,29 @@ class CalibrationSummarizer {
     for (const Trial& trial : trials) {
       largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
     }
-    return {{"trials", trials.size()},
-            {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
-            {"false_verdicts_in_family",
-             RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
-            {"family_size", plan_.aa_family},
-            {"families_with_false_verdict",
-             Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
-            {"intervals_holding_truth",
-             RateOf(trials,
-                    [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; })},
-            {"largest_percent", Rounded(largest)},
-            {"verdicts", CountVerdicts(trials, &Trial::alone)},
-            {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
-            {"half_width_percent_p50", HalfWidth(trials)},
-            {"mde_percent_p50",
-             MedianOf(trials, [](const Trial& t) { return 100 * (t.mde_ratio.value_or(1) - 1); })},
-            {"within_process_percent_p50",
-             MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->within : 0; })},
-            {"between_process_percent_p50", MedianOf(trials, [](const Trial& t) {
-               return t.split ? 100 * t.split->between : 0;
-             })}};
+    Json json = {
+        {"trials", trials.size()},
+        {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
+        {"false_verdicts_in_family",
+         RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
+        {"family_size", plan_.aa_family},
+        {"families_with_false_verdict",
+         Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
+        {"intervals_holding_truth",
+         RateOf(trials,
+                [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; })},
+        {"largest_percent", Rounded(largest)},
+        {"verdicts", CountVerdicts(trials, &Trial::alone)},
+        {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
+        {"half_width_percent_p50", HalfWidth(trials)},
+        {"mde_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return 100 * (t.mde_ratio.value_or(1) - 1); })},
+        {"within_process_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->within : 0; })},
+        {"between_process_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->between : 0; })}};
+    CountInvalid(trials, &json);
+    return json;
   }
 
   static Json HalfWidth(const std::vector<Trial>& trials) {
@@ -351,7 +371,7 @@ class CalibrationSummarizer {
     const Interval interval = achieved.Envelope(options_.confidence);
     const double delay_us = MedianUs(absl::StrCat("delay_", plant.percent, "%"));
     const double replay_us = NullUs() * record_.header.pilot.launches;
-    return {
+    Json json = {
         {"aimed_percent", plant.percent},
         {"cycles", plant.cycles},
         {"delay_us", Rounded(delay_us)},
@@ -373,6 +393,8 @@ class CalibrationSummarizer {
         {"verdicts", CountVerdicts(trials, &Trial::alone)},
         {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
         {"half_width_percent_p50", HalfWidth(trials)}};
+    CountInvalid(trials, &json);
+    return json;
   }
 
   // Of all sizes together: whether the intervals cover what they should.
@@ -490,11 +512,11 @@ std::string CalibrationTable(const Json& summary) {
   const Json& aa = summary["aa"];
   std::string table = absl::StrFormat("%-10s  %-12s  %-14s  %-14s  %-16s\n", "planted", "found",
                                       "in a family", "neutral", "interval holds truth");
-  absl::StrAppendFormat(
-      &table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)", RateText(aa["false_verdicts"]),
-      RateText(aa["false_verdicts_in_family"]),
-      absl::StrCat(aa["verdicts"].value("NEUTRAL", 0), " of ", aa["trials"].get<int>()),
-      RateText(aa["intervals_holding_truth"]));
+  absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)",
+                        RateText(aa["false_verdicts"]), RateText(aa["false_verdicts_in_family"]),
+                        absl::StrCat(aa["verdicts"].value("NEUTRAL", 0), " of ",
+                                     aa["false_verdicts"]["of"].get<int>()),
+                        RateText(aa["intervals_holding_truth"]));
   for (const Json& plant : summary["plants"]) {
     absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n",
                           absl::StrFormat("%.2f%%", plant["achieved_percent"].get<double>()),

@@ -112,6 +112,17 @@ int SignOf(const Json& verdict) {
              : 0;
 }
 
+bool Decides(const Json& verdict) {
+  const std::string name = TextOf(verdict, "verdict");
+  return SignOf(verdict) != 0 || name == analysis::VerdictName(analysis::Verdict::kNeutral);
+}
+
+// Timings spoke for the toggle: it is not INVALID, BROKEN or NOT_APPLICABLE.
+bool Answers(const Json& verdict) {
+  return Decides(verdict) ||
+         TextOf(verdict, "verdict") == analysis::VerdictName(analysis::Verdict::kInconclusive);
+}
+
 // Of the share of verdicts that agree, were they independent.
 double OneSidedLowerBound(int64_t agreed, int64_t decided) {
   return analysis::ClopperPearson(static_cast<int>(agreed), static_cast<int>(decided),
@@ -126,6 +137,7 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   const std::map<VerdictKey, Json> of_b = VerdictsOf(b, &unused);
   Json changed = Json::array();
   int64_t compared = 0;
+  int64_t unanswered = 0;
   int64_t decided = 0;
   int64_t agreed = 0;
   int64_t flips = 0;
@@ -135,11 +147,9 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
     ++compared;
     const Json& in_a = of_a.at(key);
     const Json& in_b = other->second;
-    // A run that can't tell neither agrees nor disagrees.
-    const auto undecided = [](const Json& verdict) {
-      return TextOf(verdict, "verdict") == analysis::VerdictName(analysis::Verdict::kInconclusive);
-    };
-    if (!undecided(in_a) && !undecided(in_b)) {
+    unanswered += Answers(in_a) && Answers(in_b) ? 0 : 1;
+    // A run that can't tell, or that could not ask, neither agrees nor disagrees.
+    if (Decides(in_a) && Decides(in_b)) {
       ++decided;
       agreed += in_a["verdict"] == in_b["verdict"] ? 1 : 0;
     }
@@ -157,6 +167,7 @@ Json CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
                        {"sign_flip", flip}});
   }
   return {{"compared", compared},
+          {"unanswered", unanswered},
           {"decided", decided},
           {"agreed", agreed},
           {"agreed_at_least", decided > 0 ? Rounded(OneSidedLowerBound(agreed, decided)) : Json()},

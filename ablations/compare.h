@@ -124,6 +124,9 @@ std::vector<Difference> Differences(const RunInfo& a, const RunInfo& b);
 bool SameGpu(const RunInfo& a, const RunInfo& b);  // the very same board
 
 // {schema_version, a, b, differences, statistics, cells, references, verdicts}.
+// Of the verdicts that are `compared`, those count as `decided` that both records answer with
+// ADOPT, REAL_BELOW_GATE, NEUTRAL or REGRESSION; `unanswered` are those that one of them leaves
+// INVALID, BROKEN or NOT_APPLICABLE.
 // A cell's `outcome` is FASTER, SLOWER, SAME (within neutral_delta, by two
 // one-sided tests), CANNOT_TELL, or NOT_COMPARED with its reason.
 nlohmann::ordered_json Compare(const JudgedRecord& a, const JudgedRecord& b,

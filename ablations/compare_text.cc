@@ -97,8 +97,9 @@ std::string AgreementSentence(const Json& verdicts) {
   const int64_t agreed = verdicts["agreed"].get<int64_t>();
   if (decided == 0) return "No verdict was decided in both.";
   return absl::StrCat(
-      "Of ", decided, " that neither leaves INCONCLUSIVE, ", agreed, " agree (",
-      report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)),
+      "Of ", decided, " that neither leaves INCONCLUSIVE",
+      verdicts["unanswered"] > 0 ? ", INVALID, BROKEN or NOT_APPLICABLE" : "", ", ", agreed,
+      " agree (", report::FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)),
       absl::StrFormat("; at least %.1f%%", 100 * verdicts["agreed_at_least"].get<double>()),
       " by a one-sided ", report::FormatPercent(kAgreementConfidence),
       " bound, Clopper and Pearson's, were verdicts independent).");

@@ -44,6 +44,11 @@ std::string VerdictCounts(const Json& counts) {
   return JoinWords(words);
 }
 
+// Trials that stand in no rate; summaries with none, and older ones, lack the count.
+int64_t InvalidTrials(const Json& json) {
+  return json.contains("invalid_trials") ? CountOf(json.at("invalid_trials")) : 0;
+}
+
 std::string TargetText(const Json& target) {
   const std::string name = target.at("name").get<std::string>();
   if (name == "aa_verdict") return "A/A: false verdicts, each judged alone";
@@ -179,6 +184,10 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
          summary.at("variant").get<std::string>(), "` at `", shape, "` against itself (",
          FormatUs(kernel.at("p50_us").get<double>()), " µs; an empty kernel takes ",
          FormatUs(kernel.at("floor_us").get<double>()), " µs).\n\n");
+  if (const int64_t invalid = InvalidTrials(aa); invalid > 0) {
+    Append(&out, "- INVALID: ", invalid, " of ", CountOf(aa.at("trials")),
+           " trials, which stand in no rate, and neither do families that hold one.\n");
+  }
   Append(&out, "- False verdicts, any but NEUTRAL and INCONCLUSIVE: **",
          RateText(aa.at("false_verdicts")), "** judged alone, ",
          RateText(aa.at("false_verdicts_in_family")), " after Holm's correction in families of ",
@@ -199,6 +208,15 @@ std::string Render(const Json& summary, const RenderOptions& options, const Othe
          Percent(aa.at("between_process_percent_p50").get<double>(), 3), ".\n\n");
 
   Append(&out, "## Planted slow-downs\n\n", PowerTable(summary), "\n");
+  int64_t planted = 0;
+  int64_t invalid = 0;
+  for (const Json& plant : summary.at("plants")) {
+    planted += CountOf(plant.at("trials"));
+    invalid += InvalidTrials(plant);
+  }
+  if (invalid > 0) {
+    Append(&out, invalid, " of ", planted, " trials are INVALID and stand in no rate.\n\n");
+  }
   Append(
       &out, "Below ", delta, " NEUTRAL is the right answer, and at ", delta,
       " verdicts part by chance: that is the rule's border. Where the level is too strict to show "

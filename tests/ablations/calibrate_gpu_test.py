@@ -47,12 +47,19 @@ class CalibrateTest(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.record / "blocks.jsonl").read_bytes(), before)
 
+    def test_replays_of_another_length_are_refused(self):
+        written = json.loads((self.record / "run.json").read_text(encoding="utf-8"))
+        self.assertEqual((written["replay_us"], written["max_launches"]), (1000, 256))
+        self.assertIn("its --replay_us differs", run(*self.calibrate, "--replay_us=500").stderr)
+
     def test_its_record_is_judged_in_families_of_the_size_asked_for(self):
         judged = run("judge", f"--record={self.record}")
         self.assertEqual(judged.returncode, 0, judged.stderr)
         summary = json.loads((self.record / "summary.json").read_text(encoding="utf-8"))
         self.assertEqual(summary["aa"]["trials"], PAIRS)
-        self.assertEqual(summary["aa"]["families_with_false_verdict"]["of"], PAIRS)
+        # A family of one that is INVALID is left out.
+        self.assertEqual(summary["aa"]["families_with_false_verdict"]["of"] +
+                         summary["aa"].get("invalid_trials", 0), PAIRS)
         self.assertEqual(summary["plants"][0]["trials"], 2)
 
 

@@ -26,6 +26,9 @@ CalibrationHeader Header() {
   run.processes = 4;
   run.cache = kCacheWarm;
   run.blocks_per_process = 3;
+  run.replay_us = 1000;
+  run.max_launches = 256;
+  run.gpu.power_limit_w = 700;
   run.shapes = {{"mission_b", {}}};
   const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
   for (const DesignArm& arm : design->arms) {
@@ -134,9 +137,34 @@ TEST_F(CalibrationRecordTest, AnotherCalibrationInTheDirectoryIsRefusedByName) {
   EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
               HasSubstr("its GPU differs"));
   other = Header();
+  other.run.replay_us = 500;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its --replay_us differs"));
+  other = Header();
+  other.run.max_launches = 64;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its --max_launches differs"));
+  other = Header();
+  other.run.gpu.power_limit_w = 500;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its GPU's power limit differs"));
+  other.run.gpu.power_limit_w.reset();
+  EXPECT_TRUE(CalibrationWriter::Open(dir_, other).ok());
+  other = Header();
   other.plan.plants[0].cycles = 901;
   EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
               HasSubstr("its plan differs"));
+}
+
+TEST_F(CalibrationRecordTest, BlocksWithoutARunFileAreRefusedAndLeftAlone) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  std::filesystem::remove(dir_ + "/" + kRunFile);
+  const auto bytes = std::filesystem::file_size(BlocksPath());
+  const absl::Status status = CalibrationWriter::Open(dir_, Header()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("holds blocks but no run.json"));
+  EXPECT_FALSE(HasRecord(dir_));
+  EXPECT_EQ(std::filesystem::file_size(BlocksPath()), bytes);
 }
 
 TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {

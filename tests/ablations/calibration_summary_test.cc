@@ -151,6 +151,55 @@ TEST(CalibrationSummaryTest, ArmsThatDifferAreFalseVerdictsAndMissTheTarget) {
   EXPECT_EQ(summary["targets"][0]["outcome"], "missed");
 }
 
+// The hardware slowed down, which is no question of the power limit.
+void Throttle(CalibrationRecord& record, size_t arm, int group) {
+  for (CalibrationBlock& block : record.blocks) {
+    if (block.process / 5 != group) continue;
+    block.throttle.resize(record.header.run.arms.size(), 0);
+    block.throttle[arm] = 0x8;
+  }
+}
+
+TEST(CalibrationSummaryTest, TrialsThatAreInvalidStandInNoRate) {
+  CalibrationRecord record = Example();
+  Throttle(record, 1, 0);  // of the first A/A pair
+  const Json summary = SummaryOf(record);
+  const Json& aa = summary["aa"];
+  EXPECT_EQ(aa["trials"], 2 * kGroups);
+  EXPECT_EQ(aa["invalid_trials"], 1);
+  EXPECT_EQ(aa["verdicts"]["INVALID"], 1);
+  for (const char* rate :
+       {"false_verdicts", "false_verdicts_in_family", "intervals_holding_truth"}) {
+    EXPECT_EQ(aa[rate]["of"], 2 * kGroups - 1) << rate;
+  }
+  // Both pairs of a group are a family.
+  EXPECT_EQ(aa["families_with_false_verdict"]["of"], kGroups - 1);
+  EXPECT_EQ(summary["targets"][0]["of"], 2 * kGroups - 1);
+  EXPECT_FALSE(summary["plants"][0].contains("invalid_trials"));
+  EXPECT_THAT(*report::RenderCalibration(summary, {}),
+              HasSubstr("- INVALID: 1 of 6 trials, which stand in no rate"));
+  EXPECT_THAT(*report::RenderCalibration(SummaryOf(Example()), {}), Not(HasSubstr("INVALID: ")));
+}
+
+TEST(CalibrationSummaryTest, ACalibrationThatWasThrottledThroughoutShowsNothing) {
+  CalibrationRecord record = Example();
+  for (int group = 0; group < kGroups; ++group) {
+    for (size_t arm = 0; arm < record.header.run.arms.size(); ++arm) Throttle(record, arm, group);
+  }
+  const Json summary = SummaryOf(record);
+  for (const Json& target : summary["targets"]) {
+    EXPECT_EQ(target["of"], 0) << target;
+    EXPECT_EQ(target["outcome"], "open") << target;
+  }
+  EXPECT_EQ(summary["plants"][0]["invalid_trials"], kGroups);
+  EXPECT_EQ(summary["plants"][0]["found"]["of"], 0);
+  EXPECT_EQ(summary["planted_intervals"]["of"], 0);
+  EXPECT_THAT(CalibrationTable(summary), HasSubstr("0 of 0"));
+  const auto page = report::RenderCalibration(summary, {});
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr("6 of 6 trials are INVALID and stand in no rate."));
+}
+
 TEST(CalibrationSummaryTest, AGroupThatIsNotWholeIsLeftOut) {
   CalibrationRecord record = Example();
   record.blocks.pop_back();

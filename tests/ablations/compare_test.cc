@@ -287,6 +287,30 @@ TEST(CompareTest, AgreementComesWithItsBound) {
               HasSubstr("4 agree (100%; at least 47.3% by a one-sided"));
 }
 
+TEST(CompareTest, VerdictsThatNoTimingStandsBehindDoNotAgree) {
+  Record a = ExampleRecord(1);
+  Record b = ExampleRecord(2);
+  // The same machine code on both sides of a step is INVALID, in both records alike; a wrong
+  // arm is BROKEN.
+  for (Record* record : {&a, &b}) {
+    record->codegen->instances[1].code_sha256 = record->codegen->instances[0].code_sha256;
+    for (Check& check : record->checks) {
+      if (check.arm == kWmma && check.shape == "small") check.correct = false;
+    }
+  }
+  const Json comparison = ComparisonOf(a, b);
+  const Json& verdicts = comparison["verdicts"];
+  EXPECT_EQ(verdicts["compared"], 4);
+  EXPECT_TRUE(verdicts["changed"].empty());
+  EXPECT_EQ(verdicts["unanswered"], 3);
+  EXPECT_EQ(verdicts["decided"], 1);
+  EXPECT_EQ(verdicts["agreed"], 1);
+  EXPECT_NEAR(verdicts["agreed_at_least"].get<double>(), 0.05, 1e-5);
+  EXPECT_THAT(ComparisonText(comparison),
+              HasSubstr("Of 1 that neither leaves INCONCLUSIVE, INVALID, BROKEN or NOT_APPLICABLE, "
+                        "1 agree"));
+}
+
 TEST(CompareTest, WhatElseDiffersBetweenTheRunsIsNamed) {
   Record b = ExampleRecord(2);
   b.run.gpu.driver = "999.0";
