@@ -19,6 +19,7 @@
 #ifndef WARPLEDGER_ABLATIONS_RECORD_H_
 #define WARPLEDGER_ABLATIONS_RECORD_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -41,6 +42,10 @@ inline constexpr int kMostProcesses = 10'000;
 inline constexpr int kMostBlocks = 10'000;
 // Of one opcode in a kernel, so that a sum of them is a number too.
 inline constexpr int64_t kMostInstructions = 1'000'000'000;
+// Of a line of a call and of an opcode's name, which regular expressions are held against:
+// libstdc++ recurses for each character, and 30 KB end an 8 MiB stack, 8 KB under the
+// sanitizers. The longest real ones have some 300 and 40.
+inline constexpr size_t kMostMatchedBytes = 2048;
 
 // Roles of an arm; reports/RECORD.md says what each one is.
 inline constexpr char kRoleBase[] = "base";
@@ -144,6 +149,8 @@ struct RunInfo {
   int processes = 0;
   int blocks_per_process = 0;
   std::string cache;                     // kCacheWarm or kCacheCold
+  std::optional<double> replay_us;       // wanted length of a replay; empty in older records
+  std::optional<int> max_launches;       // most launches in a replay; likewise
   std::optional<StoppingRule> stopping;  // absent: every process runs
   std::vector<PlantedFault> planted;     // of tests of the harness; empty in measurements
   std::vector<ShapeInfo> shapes;

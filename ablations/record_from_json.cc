@@ -3,6 +3,7 @@
 #include "ablations/json_fields.h"
 #include "ablations/record.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype_name.h"
 
 namespace warpledger::ablations {
@@ -14,6 +15,19 @@ absl::StatusOr<std::string> ReadString(const Json& json, const std::string& path
   std::string value;
   if (absl::Status status = json_fields::Convert(json, path, &value); !status.ok()) return status;
   return value;
+}
+
+// Of what regular expressions are held against.
+absl::Status CheckLength(const std::string& text, const std::string& path) {
+  if (text.size() <= kMostMatchedBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": expected at most ", kMostMatchedBytes, " bytes, found ", text.size()));
+}
+
+absl::StatusOr<std::string> ReadCallLine(const Json& json, const std::string& path) {
+  absl::StatusOr<std::string> line = ReadString(json, path);
+  if (line.ok()) RETURN_IF_ERROR(CheckLength(*line, path));
+  return line;
 }
 
 // Fails when the file was written by a later schema than this program knows.
@@ -194,8 +208,9 @@ absl::StatusOr<InstanceCodegen> ReadCodegen(const Json& json, const std::string&
       .Get("code_sha256", &c.code_sha256)
       .Get("ptx_sha256", &c.ptx_sha256)
       .Get("opcodes", &c.opcodes);
-  // A sum of them must be a number too.
   for (const auto& [opcode, count] : c.opcodes) {
+    RETURN_IF_ERROR(CheckLength(opcode, absl::StrCat(path, ".opcodes")));
+    // A sum of them must be a number too.
     if (count < 0 || count > kMostInstructions) {
       return absl::DataLossError(absl::StrCat(path, ": opcodes: a number from 0 to ",
                                               kMostInstructions, " of ", opcode, ", not ", count));
@@ -260,7 +275,9 @@ absl::StatusOr<RunInfo> RunInfoFromJson(const Json& json) {
       .Get("seed", &run.seed)
       .Get("processes", &run.processes)
       .Get("blocks_per_process", &run.blocks_per_process)
-      .Get("cache", &run.cache);
+      .Get("cache", &run.cache)
+      .GetIfPresent("replay_us", &run.replay_us)
+      .GetIfPresent("max_launches", &run.max_launches);
   fields.RequireCount(run.processes, kMostProcesses, "processes");
   fields.RequireCount(run.blocks_per_process, kMostBlocks, "blocks_per_process");
   fields.Require(run.cache == kCacheWarm || run.cache == kCacheCold, "cache", "warm or cold");
@@ -339,7 +356,9 @@ absl::StatusOr<BrokenArm> BrokenArmFromJson(const Json& json) {
 absl::StatusOr<LaunchedCall> LaunchedCallFromJson(const Json& json) {
   LaunchedCall call;
   Fields fields(json, "");
-  fields.Get("arm", &call.arm).Get("shape", &call.shape).GetList("lines", &call.lines, ReadString);
+  fields.Get("arm", &call.arm)
+      .Get("shape", &call.shape)
+      .GetList("lines", &call.lines, ReadCallLine);
   fields.Require(!call.lines.empty(), "lines", "at least how the calls are launched");
   return fields.Result(std::move(call));
 }

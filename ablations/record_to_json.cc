@@ -80,6 +80,8 @@ Json ToJson(const RunInfo& run) {
   json["processes"] = run.processes;
   json["blocks_per_process"] = run.blocks_per_process;
   json["cache"] = run.cache;
+  if (run.replay_us) json["replay_us"] = *run.replay_us;
+  if (run.max_launches) json["max_launches"] = *run.max_launches;
   if (run.stopping) {
     json["stopping"] = Json{{"half_width", run.stopping->half_width},
                             {"confidence", run.stopping->confidence},

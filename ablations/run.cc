@@ -43,6 +43,8 @@ RunInfo DescribeRun(const RunOptions& options, const Design& design, const Devic
   run.processes = options.processes;
   run.blocks_per_process = options.blocks;
   run.cache = options.cache;
+  run.replay_us = options.replay_us;
+  run.max_launches = options.max_launches;
   run.stopping = options.stopping;
   run.planted = options.planted;
   for (const sdpa::NamedShape& shape : options.shapes) {
@@ -121,20 +123,10 @@ absl::Status RunDesign(const RunOptions& options) {
   if (!design.ok()) return design.status();
   absl::StatusOr<DeviceFacts> device = QueryDevice();
   if (!device.ok()) return device.status();
-  for (const sdpa::NamedShape& shape : options.shapes) {
-    if ((shape.problem.embed_dim > 0) != design->projected) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("design ", design->name, " is for problems that begin with ",
-                       design->projected ? "x" : "Q, K and V", "; ", std::string(shape.name),
-                       " does not. `warpledger list designs shapes` shows which do."));
-    }
-    const absl::StatusOr<int> rotation =
-        RotationSets(shape.problem, options.cache, device->l2_bytes);
-    if (!rotation.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(std::string(shape.name), ": ", std::string(rotation.status().message())));
-    }
-  }
+  RETURN_IF_ERROR(CheckShapes(*design, options.shapes, options.cache, device->l2_bytes,
+                              [](const sdpa::Config& config, const sdpa::Problem& problem) {
+                                return sdpa::FindInstance(config, problem) != nullptr;
+                              }));
   ControlledRun controlled;
   controlled.run = DescribeRun(options, *design, *device);
   controlled.out_dir = options.out_dir;

@@ -52,7 +52,7 @@ absl::StatusOr<RunInfo> ReadRun(const std::string& dir) {
 }
 
 // The first field in which a run differs from the one on disk, or empty. What
-// is compared is what makes samples comparable: the plan, the code, the GPU.
+// is compared is what makes samples comparable: the plan, the code, the GPU and its settings.
 std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
   const auto differs = [](const char* field, const std::string& before, const std::string& after) {
     return before == after ? std::string()
@@ -77,7 +77,19 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
     if (!why.empty()) return why;
   }
   std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
-  return why.empty() ? differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver) : why;
+  if (why.empty()) why = differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver);
+  // What an older record or a GPU does not say is no difference.
+  const auto known_and_differs = [&](const char* field, const nlohmann::ordered_json& was,
+                                     const nlohmann::ordered_json& is) {
+    if (!why.empty() || was.is_null() || is.is_null()) return;
+    why = differs(field, DumpLine(was), DumpLine(is));
+  };
+  known_and_differs("replay_us", before["replay_us"], after["replay_us"]);
+  known_and_differs("max_launches", before["max_launches"], after["max_launches"]);
+  known_and_differs("gpu.power_limit_w", before["gpu"]["power_limit_w"],
+                    after["gpu"]["power_limit_w"]);
+  known_and_differs("gpu.ecc", before["gpu"]["ecc"], after["gpu"]["ecc"]);
+  return why;
 }
 
 // How long a writer waits for the lock. A controller that was killed between

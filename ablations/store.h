@@ -73,8 +73,9 @@ class RecordWriter {
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(const std::string& dir,
                                                               const RunInfo& run);
   // Goes on with a record of the same design, family, arms, shapes, seed,
-  // processes, blocks, cache mode, stopping rule, kernels and GPU; anything else is
-  // FailedPrecondition that names the first difference. run.json stays as it was.
+  // processes, blocks, cache mode, length of replays, stopping rule, kernels, GPU, its power
+  // limit and ECC mode; anything else is FailedPrecondition that names the first difference.
+  // run.json stays as it was.
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Resume(const std::string& dir,
                                                               const RunInfo& run);
   // Resume when `dir` holds a run.json, Create otherwise.

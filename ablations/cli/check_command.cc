@@ -20,6 +20,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/device.h"
 #include "kernels/common/random.h"
@@ -158,7 +159,22 @@ struct Plan {
   std::vector<NamedVariant> variants;
 };
 
-// Where a variant is not made for a shape's head_dim or dtype, there is nothing to check.
+// Whether variants and shapes were asked for by name: who asks for a group wants what there is.
+bool PairsAreNamed() {
+  const std::string variants = absl::GetFlag(FLAGS_variants);
+  const std::string shapes = absl::GetFlag(FLAGS_shapes);
+  return variants != "all" && shapes != "all" && shapes != "ladder" && shapes != "fa3";
+}
+
+// `lines`: a shape with its variants each.
+void SaySkipped(int64_t skipped, int64_t pairs, const std::vector<std::string>& lines) {
+  std::fprintf(stderr, "Skipped, for want of a kernel: %lld of %lld pairs\n",
+               static_cast<long long>(skipped), static_cast<long long>(pairs));
+  for (const std::string& line : lines) std::fprintf(stderr, "  %s\n", line.c_str());
+}
+
+// Where a variant is not made for a shape's head_dim or dtype, there is nothing to check, and
+// who named both is told.
 absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& variants,
                                              const std::vector<sdpa::NamedShape>& shapes,
                                              const KnownCode& known, const Shard& shard) {
@@ -167,20 +183,33 @@ absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& va
     if (!instance.ok() && !absl::IsNotFound(instance.status())) return instance.status();
   }
   std::vector<Plan> plans;
+  std::vector<std::string> skipped_lines;
   int64_t compiled = 0;
+  int64_t skipped = 0;
   int64_t pairs = 0;
   for (const sdpa::NamedShape& shape : shapes) {
     Plan plan = {.shape = shape, .variants = {}};
+    std::vector<std::string> without;
     for (const NamedVariant& variant : variants) {
       const auto instance = CompiledInstance(variant, shape.problem);
-      if (!instance.ok()) continue;
+      if (!instance.ok()) {
+        without.push_back(variant.name);
+        continue;
+      }
       ++compiled;
       if (known.Holds(**instance)) continue;
       if (pairs++ % shard.of == shard.index - 1) plan.variants.push_back(variant);
     }
     if (!plan.variants.empty()) plans.push_back(std::move(plan));
+    if (without.empty()) continue;
+    skipped += static_cast<int64_t>(without.size());
+    skipped_lines.push_back(
+        absl::StrCat(std::string(shape.name), ": ", absl::StrJoin(without, ", ")));
   }
-  if (compiled > 0) return plans;
+  if (compiled > 0) {
+    if (skipped > 0 && PairsAreNamed()) SaySkipped(skipped, compiled + skipped, skipped_lines);
+    return plans;
+  }
   return absl::InvalidArgumentError(
       "none of these variants is compiled for the head_dim and dtype of these shapes");
 }

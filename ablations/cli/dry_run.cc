@@ -1,5 +1,6 @@
 #include "ablations/cli/dry_run.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -13,11 +14,14 @@
 #include "ablations/plan.h"
 #include "ablations/store.h"
 #include "ablations/worker.h"
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/rules.h"
 
 namespace warpledger::cli {
 namespace {
@@ -27,10 +31,14 @@ std::string Duration(double seconds) {
                        : absl::StrFormat("%.0f min", seconds / 60);
 }
 
+// An H200's. A run asks its GPU, which a dry run does without.
+constexpr int64_t kSupposedL2Bytes = int64_t{60} << 20;
+
 // What is known before the run: of the record in --out, and of the one in --record.
 struct Known {
   std::set<ablations::BlockKey> done;
   ablations::KnownTimes times;
+  int64_t l2_bytes = 0;  // 0: no record says it
 };
 
 absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options) {
@@ -45,6 +53,7 @@ absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options) {
     }
     known.done = ablations::CompletedOurs(*record);
     known.times = ablations::TimesIn(*record);
+    known.l2_bytes = record->run.gpu.l2_bytes;
   }
   const std::string earlier = absl::GetFlag(FLAGS_record);
   if (earlier.empty()) return known;
@@ -58,7 +67,30 @@ absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options) {
                                                    "the other"));
   }
   known.times.merge(ablations::TimesIn(*record));
+  if (known.l2_bytes == 0) known.l2_bytes = record->run.gpu.l2_bytes;
   return known;
+}
+
+// What a run refuses. A kernel of the design that this build lacks counts as there, because
+// the dry run's last lines say how to build it.
+absl::Status CheckAsARunWould(const ablations::Design& design, const ablations::RunOptions& options,
+                              int64_t l2_bytes, const HoldsKernel& holds) {
+  std::vector<sdpa::Config> of_design;
+  for (const ablations::DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
+      of_design.push_back(config);
+    }
+  }
+  const std::vector<sdpa::Config> of_others =
+      holds ? std::vector<sdpa::Config>() : ablations::AllInstanceConfigs();
+  return ablations::CheckShapes(
+      design, options.shapes, options.cache, l2_bytes,
+      [&](const sdpa::Config& config, const sdpa::Problem& problem) {
+        const sdpa::Config wanted = sdpa::Specialise(config, problem.head_dim, problem.causal,
+                                                     problem.dtype, problem.embed_dim > 0);
+        return absl::c_linear_search(of_design, wanted) ||
+               (holds ? holds(wanted) : absl::c_linear_search(of_others, wanted));
+      });
 }
 
 void PrintCells(const ablations::Design& design) {
@@ -95,10 +127,12 @@ void PrintAliases(const ablations::Design& design) {
   for (const std::string& line : *aliases) std::printf("  %s\n", line.c_str());
 }
 
-void PrintConditions(const ablations::RunOptions& options) {
+void PrintConditions(const ablations::RunOptions& options, int64_t l2_bytes) {
   if (options.cache == ablations::kCacheCold) {
-    std::printf("Cache: cold; a run refuses shapes that take more than %d input sets for it\n",
-                ablations::kMaxRotation);
+    std::printf(
+        "Cache: cold, of an L2 of %lld MiB; a run asks its GPU, and refuses shapes that take more "
+        "than %d input sets for it\n",
+        static_cast<long long>(l2_bytes >> 20), ablations::kMaxRotation);
   } else {
     std::printf("Cache: warm\n");
   }
@@ -124,6 +158,8 @@ absl::StatusOr<int> DryRun(const HoldsKernel& holds) {
                                    .cpu_cores = UsableCores()};
   const absl::StatusOr<Known> known = LoadKnown(options);
   if (!known.ok()) return known.status();
+  const int64_t l2_bytes = known->l2_bytes > 0 ? known->l2_bytes : kSupposedL2Bytes;
+  RETURN_IF_ERROR(CheckAsARunWould(plan.design, options, l2_bytes, holds));
   const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known->done, known->times);
 
   std::printf("Design %s: %s\n", plan.design.name.c_str(), plan.design.label.c_str());
@@ -137,7 +173,7 @@ absl::StatusOr<int> DryRun(const HoldsKernel& holds) {
   std::printf("Samples: %lld = %d processes x %d shapes x %d blocks x %d arms\n",
               static_cast<long long>(estimate.samples), plan.processes,
               static_cast<int>(plan.shapes.size()), plan.blocks, estimate.arms);
-  PrintConditions(options);
+  PrintConditions(options, l2_bytes);
   if (!options.out_dir.empty()) {
     std::printf("Record %s: %lld of %lld blocks are there\n", options.out_dir.c_str(),
                 static_cast<long long>(estimate.blocks_done),

@@ -352,12 +352,25 @@ class DryRun(DesignTest):
         self.assertIn("needs --processes=5 or more", error)
 
     def test_names_cache_mode_and_looks(self):
-        _, out, _ = self.run_dry("--stop=ci:1%", "--cache=cold")
-        self.assertIn("Cache: cold; a run refuses shapes that take more than 2048 input sets", out)
+        _, out, _ = self.run_dry("--stop=ci:1%", "--cache=cold", "--shapes=mission_b")
+        self.assertIn("Cache: cold, of an L2 of 60 MiB; a run asks its GPU, and refuses shapes "
+                      "that take more than 2048 input sets", out)
         self.assertIn("Looks: after 3, 5 processes", out)
         _, out, _ = self.run_dry()
         self.assertIn("Cache: warm\n", out)
         self.assertNotIn("Looks", out)
+
+    def test_a_cold_l2_is_that_of_the_record_where_there_is_one(self):
+        self.judged("one_on", cache="cold")
+        path = self.path / "record/run.json"
+        run = json.loads(path.read_text())
+        run["gpu"]["l2_bytes"] = 1 << 20
+        path.write_text(json.dumps(run))
+        for flag in ("--out", "--record"):
+            code, out, error = self.run_dry("--design=one_on", "--shapes=mission_b",
+                                            "--cache=cold", f"{flag}={self.path / 'record'}")
+            self.assertEqual(code, 0, error)
+            self.assertIn("of an L2 of 1 MiB;", out)
 
     def test_says_how_to_build_a_design_that_the_build_lacks(self):
         code, out, _ = self.run_dry("--design=factorial:cp_async_stages,smem_layout")

@@ -42,6 +42,8 @@ inline RunInfo ExampleRun() {
   run.processes = 3;
   run.blocks_per_process = 8;
   run.cache = "warm";
+  run.replay_us = 1000;
+  run.max_launches = 256;
   run.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}},
                 {"mission_b", {1, 8, 8, 512, 512, 64, false}}};
   run.arms = {

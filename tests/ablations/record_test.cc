@@ -7,7 +7,10 @@
 #include <limits>
 #include <utility>
 
+#include "ablations/analysis/opcodes.h"
+#include "ablations/analysis/verdict.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/sdpa/registry.h"
 #include "tests/ablations/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -36,6 +39,20 @@ TEST(RecordTest, ARunWithoutAProtocolHashLoadsAndStaysWithoutOne) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->protocol_sha256, "");
   EXPECT_EQ(ToJson(*run), json);
+}
+
+TEST(RecordTest, ARunWithoutTheLengthOfItsReplaysLoadsAndStaysWithoutIt) {
+  Json json = ToJson(ExampleRun());
+  EXPECT_EQ(json["replay_us"], 1000.0);
+  EXPECT_EQ(json["max_launches"], 256);
+  json.erase("replay_us");
+  json.erase("max_launches");
+  const absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_FALSE(run->replay_us.has_value());
+  EXPECT_EQ(ToJson(*run), json);
+  json["max_launches"] = "many";
+  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("max_launches: expected"));
 }
 
 TEST(RecordTest, AStoppingRuleAndPlantedFaultsSurviveAndAreAbsentWhereThereAreNone) {
@@ -310,6 +327,43 @@ TEST(RecordTest, CountsOfOpcodesThatCannotBeAddedAreRefused) {
   }
   const Codegen most = {"", {{"kv_tiling", "sm_90", "c0", "d0", {{"FFMA", kMostInstructions}}}}};
   EXPECT_TRUE(CodegenFromJson(ToJson(most)).ok());
+}
+
+// Found by damaging records: a regular expression on such a text ended the program.
+TEST(RecordTest, TextsTooLongForARegularExpressionAreRefused) {
+  const std::string most(kMostMatchedBytes, 'A');
+  const auto call = [](const std::string& line) {
+    return LaunchedCallFromJson(
+        ToJson(LaunchedCall{"ladder:kv_tiling", "small", {"by graph", line}}));
+  };
+  EXPECT_TRUE(call(most).ok());
+  EXPECT_THAT(Message(call(most + "A").status()),
+              HasSubstr("lines[1]: expected at most 2048 bytes, found 2049"));
+  const auto codegen = [](const std::string& opcode) {
+    return CodegenFromJson(
+        ToJson(Codegen{"", {{"kv_tiling", "sm_90", "c0", "d0", {{opcode, 1}}}}}));
+  };
+  EXPECT_TRUE(codegen(most).ok());
+  EXPECT_THAT(Message(codegen(most + "A").status()),
+              HasSubstr("instances[0].opcodes: expected at most 2048 bytes, found 2049"));
+}
+
+TEST(RecordTest, TheLongestTextsCanBeHeldAgainstTheExpressionsOfEachToggle) {
+  std::string line = "kernel ";
+  line.resize(kMostMatchedBytes, 'a');
+  std::string opcode = "UTMALDG";
+  opcode.resize(kMostMatchedBytes, 'A');
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    const std::string launched(row.evidence.launched);
+    if (!launched.empty()) {
+      EXPECT_THAT(analysis::WhyLaunchInvalid(
+                      {.base = {{line}}, .candidate = {{"by graph", line}}, .pattern = launched}),
+                  HasSubstr("0 lines of a call match"));
+    }
+    const std::string sass(row.evidence.sass);
+    if (sass.empty()) continue;
+    EXPECT_EQ(analysis::CountMatching({{opcode, 3}}, sass), 0) << sass;
+  }
 }
 
 TEST(RecordTest, EmptyListsStayLists) {

@@ -219,6 +219,34 @@ TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
   EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
 }
 
+TEST_F(StoreTest, ResumeAsksForTheSameReplaysAndSettingsOfTheGpu) {
+  MakeRecord(1);
+  const auto error = [&](auto change) {
+    RunInfo other = ExampleRun();
+    change(other);
+    return Message(RecordWriter::Resume(dir(), other).status());
+  };
+  EXPECT_THAT(error([](RunInfo& run) { run.replay_us = 500; }),
+              HasSubstr("replay_us was '1000.0', now is '500.0'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.max_launches = 64; }),
+              HasSubstr("max_launches was '256', now is '64'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.gpu.power_limit_w = 500; }),
+              HasSubstr("gpu.power_limit_w was '700.0', now is '500.0'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.gpu.ecc = false; }),
+              HasSubstr("gpu.ecc was 'true', now is 'false'"));
+  EXPECT_EQ(error([](RunInfo& run) { run.gpu.power_limit_w.reset(); }), "");
+}
+
+TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
+  RunInfo older = ExampleRun();
+  older.replay_us.reset();
+  older.max_launches.reset();
+  { ASSERT_TRUE(RecordWriter::Create(dir(), older).ok()); }
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_EQ((*writer)->run(), older);
+}
+
 TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
   MakeRecord(1);
   const std::string before = Text(kRunFile);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <type_traits>
@@ -56,11 +57,29 @@ void UseSummary(const Json& summary) {
   Count("table", ablations::VerdictTable(summary));
 }
 
+// What resuming took for whole, or repaired, must load. A finding aborts, so that
+// record_fuzz names the execution.
+template <typename Result>
+void MustLoad(std::string_view what, const Result& loaded) {
+  if (Count(what, loaded)) return;
+  std::fprintf(stderr, "%s: %s\n", std::string(what).c_str(), loaded.status().ToString().c_str());
+  std::abort();
+}
+
 // Going on with a damaged record: what is repaired must load afterwards.
-void ResumeRecord(const Seed& seed) {
+void ResumeRecord(const Seed& seed, const Files& damaged) {
   const auto writer = ablations::RecordWriter::Resume(seed.dir, seed.judged.record.run);
-  if (!Count("resume", writer) || (*writer)->CompletedBlocks().empty()) return;
-  Count("load after resume", ablations::LoadRecord(seed.dir));
+  if (!Count("resume", writer)) return;
+  // Of the build and the peers; resuming does not read them.
+  constexpr const char* kNotResumed[] = {ablations::kResourcesFile, ablations::kCodegenFile,
+                                         ablations::kLaunchFile, ablations::kPeersFile};
+  const auto record = ablations::LoadRecord(seed.dir);
+  if (std::any_of(std::begin(kNotResumed), std::end(kNotResumed),
+                  [&](const char* file) { return damaged.contains(file); })) {
+    Count("load after resume, other damage", record);
+  } else {
+    MustLoad("load after resume", record);
+  }
 }
 
 void UseRun(const Seed& seed, const Files& damaged) {
@@ -94,7 +113,7 @@ void UseRun(const Seed& seed, const Files& damaged) {
       }
     }
   }
-  ResumeRecord(seed);
+  ResumeRecord(seed, damaged);
 }
 
 void UseCalibration(const Seed& seed, const Files& damaged) {
@@ -115,9 +134,9 @@ void UseCalibration(const Seed& seed, const Files& damaged) {
   }
   {
     const auto writer = ablations::CalibrationWriter::Open(seed.dir, seed.header);
-    if (!Count("calibration resumed", writer) || (*writer)->n_blocks() == 0) return;
+    if (!Count("calibration resumed", writer)) return;
   }
-  Count("calibration after resume", ablations::LoadCalibration(seed.dir));
+  MustLoad("calibration after resume", ablations::LoadCalibration(seed.dir));
 }
 
 void UseProfile(const Seed& seed, const Files& damaged) {
