@@ -5,21 +5,22 @@ import math
 from matplotlib import pyplot as plt
 from matplotlib import ticker, transforms
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 
 from plots import style
 from plots.summary import SummaryError, times
 
-_ROW_IN = 0.62
+_ROW_IN = 0.4
 _PANEL_GAP_IN = 0.22
 _TICK_GAP_IN = 0.12
-_MIN_PANEL_IN = 1.25  # where shapes would get less, they stand in several bands
+_MIN_PANEL_IN = 1.95  # where shapes would get less, they stand in several bands
 _BAND_GAP_IN = 0.45  # below a band: the labels of its axes
 _VALUE_PT = 11.5
-# In a row the value stands above its mark, so the mark sits below the middle.
-_MARK_Y = 0.16
-_VALUE_IN = 0.38  # half a value's width, and some air
-_EDGE_PT = 9  # a mark at the axis's end stands this far inside
+# Values stand in a column right of their axis, which has all of its length for marks and intervals.
+_VALUE_IN = 0.8
+_MARK_SCALE = 0.75  # an interval as wide as a mark of full size would hide behind it
+_INTERVAL_REACH = 0.25  # of the axis: as much of it on either side intervals may take for themselves
+_EDGE_PT = 7  # a mark at the axis's end stands this far inside
 _SEEN_PT = 3  # a narrower band is not told from the line in its middle
 _LEFT, _RIGHT = "←", "→"
 # An axis that reached a lone ratio of 13 would press all others onto the line at 1. What lies this
@@ -65,18 +66,22 @@ def _cut(verdicts):
             max(_ALWAYS_SHOWN[1], math.exp(upper + reach)))
 
 
-def _limits(verdicts, cut, width_in):
-    """A ratio range that holds 1, every gate, every ratio inside the cut with what of its interval
-    lies there, and the values above the marks."""
-    values = [1.0]
+def _limits(verdicts, cut, neutral_delta):
+    """A ratio range that holds 1, what is neutral, every gate and every ratio inside the cut, with
+    what of its interval lies there or a little beyond."""
+    values = [1.0, 1 - neutral_delta, 1 + neutral_delta]
+    ends = []
     for verdict in verdicts:
         ratio = verdict["ratio"]
         if ratio[0] is not None and cut[0] <= ratio[0] <= cut[1]:
-            values += [min(max(value, cut[0]), cut[1]) for value in ratio if value is not None]
+            values.append(ratio[0])
+            ends += [min(max(value, cut[0]), cut[1]) for value in ratio[1:] if value is not None]
         if verdict["gate"]:
             values.append(verdict["gate"])
     low, high = min(values), max(values)
-    pad = max((high / low) ** (_VALUE_IN / (width_in - 2 * _VALUE_IN)), 1.03)
+    reach = (high / low) ** _INTERVAL_REACH
+    low, high = (max(min([low, *ends]), low / reach), min(max([high, *ends]), high * reach))
+    pad = max((high / low) ** 0.06, 1.01)
     return low / pad, high * pad
 
 
@@ -89,6 +94,7 @@ _TICKS = (
     [0.9, 0.92, 0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06, 1.08, 1.1, 1.12, 1.14],
     [0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3],
     [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2],
+    [0.4, 0.5, 0.64, 0.8, 1, 1.25, 1.6, 2, 2.5],
     [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8],
 )
 # Where none of these fits: the roundest go first, and each takes a place that is still free.
@@ -140,39 +146,39 @@ def _axis_title(verdicts, low, high):
             + ("; some intervals go on beyond it)" if cut_off else ")"))
 
 
-def _backing(y):
-    """A patch in the row's own colour, so that the line at 1 does not run through the value."""
-    return {"facecolor": style.BAND if y % 2 == 0 else "white", "edgecolor": "none", "pad": 0.8}
-
-
-def _draw_verdict(axes, y, verdict):
+def _draw_verdict(axes, y, verdict, value_at, banded):
+    """`y`: the row's middle; `value_at`: where the column of values ends, in widths of the axis;
+    `banded`: whether the row has a ground of its own."""
     kind = verdict["verdict"]
     value, low, high = verdict["ratio"]
+    in_row = axes.get_yaxis_transform()
     if value is None:
-        axes.annotate("not applicable" if kind == "NOT_APPLICABLE" else style.spoken(kind).lower(),
-                      (0.5, y), xycoords=axes.get_yaxis_transform(), ha="center", va="center",
-                      fontsize=_VALUE_PT, color=style.MUTED_INK, bbox=_backing(y))
+        # In the row's own colour, so that the line at 1 does not run through the words.
+        axes.text(0.5, y, "not applicable" if kind == "NOT_APPLICABLE" else
+                  style.spoken(kind).lower(), transform=in_row, ha="center", va="center",
+                  fontsize=_VALUE_PT, color=style.MUTED_INK,
+                  bbox={"facecolor": style.BAND if banded else "white", "edgecolor": "none",
+                        "pad": 0.8})
         return
-    meaningful = kind in style.RANKING_VERDICTS
     arguments = style.mark(kind)
-    y += _MARK_Y
+    arguments["markersize"] *= _MARK_SCALE
     if verdict["gate"]:
-        axes.plot([verdict["gate"]] * 2, [y - 0.2, y + 0.2], color=style.MUTED_INK, linewidth=1.6,
+        axes.plot([verdict["gate"]] * 2, [y - 0.13, y + 0.13], color=style.MUTED_INK, linewidth=1.6,
                   zorder=2)
     first, last = axes.get_xlim()
-    place, text, align, shift = value, times(value), "center", 0
+    place, text, shift = value, times(value), 0
     if value < first:
-        place, text, align, shift = first, f"{_LEFT} {text}", "left", _EDGE_PT
+        place, text, shift = first, f"{_LEFT} {text}", _EDGE_PT
     elif value > last:
-        place, text, align, shift = last, f"{text} {_RIGHT}", "right", -_EDGE_PT
+        place, text, shift = last, f"{text} {_RIGHT}", -_EDGE_PT
     elif low is not None:
         style.draw_interval(axes, low, high, y, arguments["color"])
     offset = transforms.ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans)
-    axes.plot([place], [y], zorder=4, transform=axes.transData + offset, **arguments)
-    axes.annotate(text, (place, y), xytext=(0, 10), textcoords="offset points",
-                  ha=align, va="bottom", fontsize=_VALUE_PT, zorder=5,
-                  color=style.INK if meaningful else style.MUTED_INK,
-                  bbox=_backing(y - _MARK_Y))
+    axes.plot([place], [y], zorder=4, transform=axes.transData + offset, clip_on=False,
+              **arguments)
+    meaningful = kind in style.RANKING_VERDICTS
+    axes.text(value_at, y, text, ha="right", va="center", fontsize=_VALUE_PT, transform=in_row,
+              color=style.INK if meaningful else style.MUTED_INK)
 
 
 def draw(summary):
@@ -196,32 +202,35 @@ def draw(summary):
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
 
     legend_in, axis_in, header_in = 0.55, 0.75, 0.45
-    lines_in = style.lines_height_in(max(map(len, rows)), style.ROW_PT)
-    axes_in = len(toggles) * max(_ROW_IN, lines_in + 0.1)
+    heights = [max(_ROW_IN, style.lines_height_in(len(lines), style.ROW_PT) + 0.14)
+               for lines in rows]
+    tops = [sum(heights[:row]) for row in range(len(heights))]  # of rows, in inches as the axes are
+    axes_in = sum(heights)
     left = style.MARGIN_IN + labels_in + 0.2
     room_in = style.WIDTH_IN - style.MARGIN_IN - left
     bands = style.split_evenly(shapes, int((room_in + _PANEL_GAP_IN)
                                            // (_MIN_PANEL_IN + _PANEL_GAP_IN)))
     columns = len(bands[0])
-    width = (room_in - _PANEL_GAP_IN * (columns - 1)) / columns
-    titles = {shape: style.wrap_name(figure, shape, style.ROW_PT, width + _PANEL_GAP_IN / 2, "bold")
+    panel_in = (room_in - _PANEL_GAP_IN * (columns - 1)) / columns
+    width = panel_in - _VALUE_IN
+    titles = {shape: style.wrap_name(figure, shape, style.ROW_PT, panel_in, "bold")
               for shape in shapes}
     header_in += style.lines_height_in(max(map(len, titles.values())) - 1, style.ROW_PT)
     band_in = header_in + axes_in + _BAND_GAP_IN
     figure.set_size_inches(style.WIDTH_IN, heading.height_in + band_in * len(bands) - _BAND_GAP_IN
                            + axis_in + legend_in)
     cut = _cut(summary.verdicts)
-    low, high = _limits(summary.verdicts, cut, width)
+    low, high = _limits(summary.verdicts, cut, summary.neutral_delta)
     ticks = _ticks(figure, low, high, width)
     for band, band_shapes in enumerate(bands):
         bottom = axis_in + legend_in + (len(bands) - 1 - band) * band_in
         for column, shape in enumerate(band_shapes):
             axes = figure.add_subplot()
-            style.place(figure, axes, left + column * (width + _PANEL_GAP_IN), bottom, width,
+            style.place(figure, axes, left + column * (panel_in + _PANEL_GAP_IN), bottom, width,
                         axes_in)
             axes.set_xscale("log")
             axes.set_xlim(low, high)
-            axes.set_ylim(len(toggles) - 0.4, -0.6)
+            axes.set_ylim(axes_in, 0)
             axes.xaxis.set_major_locator(ticker.FixedLocator(ticks))
             axes.xaxis.set_major_formatter(
                 ticker.FuncFormatter(lambda value, _: _tick_label(value)))
@@ -231,19 +240,23 @@ def draw(summary):
             axes.axvline(1, color=style.INK, linewidth=0.8, zorder=1)
             axes.axvspan(1 - summary.neutral_delta, 1 + summary.neutral_delta,
                          color=style.NEUTRAL_BAND, linewidth=0, zorder=0.5, gid="equivalence")
-            for y in range(0, len(toggles), 2):
-                axes.axhspan(y - 0.5, y + 0.5, color=style.BAND, linewidth=0, zorder=0)
+            for top, height in list(zip(tops, heights))[::2]:
+                axes.add_patch(Rectangle((0, top), panel_in / width, height, color=style.BAND,
+                                         linewidth=0, zorder=0, clip_on=False,
+                                         transform=axes.get_yaxis_transform()))
             axes.set_title("\n".join(titles[shape]), fontsize=style.ROW_PT, fontweight="bold",
-                           pad=8)
+                           pad=8, x=panel_in / width / 2)
             axes.set_yticks([])
             for verdict in summary.verdicts:
                 if verdict["shape"] == shape:
-                    _draw_verdict(axes, toggles.index(verdict["toggle"]), verdict)
+                    row = toggles.index(verdict["toggle"])
+                    _draw_verdict(axes, tops[row] + heights[row] / 2, verdict,
+                                  (panel_in - 0.06) / width, banded=row % 2 == 0)
             if column == 0:
-                for y, lines in enumerate(rows):
-                    axes.text(-0.2 / width, y, "\n".join(lines), ha="right", va="center",
-                              transform=axes.get_yaxis_transform(),
-                              linespacing=style.LINE_SPACING, gid=f"label:{toggles[y]}")
+                for row, lines in enumerate(rows):
+                    axes.text(-0.2 / width, tops[row] + heights[row] / 2, "\n".join(lines),
+                              ha="right", va="center", transform=axes.get_yaxis_transform(),
+                              linespacing=style.LINE_SPACING, gid=f"label:{toggles[row]}")
     figure_width, figure_height = figure.get_size_inches()
     figure.text((left + room_in / 2) / figure_width,
                 (legend_in + 0.16) / figure_height, _axis_title(summary.verdicts, low, high),

@@ -164,7 +164,8 @@ class ReadabilityTest(unittest.TestCase):
                 plt.close(figure)
 
     def test_many_shapes_stand_in_bands_on_a_figure_as_wide_as_others(self):
-        few, many = Summary(synthetic()), Summary(many_shapes(synthetic()))
+        few = Summary(only_shapes(synthetic(), ["mission_b", "long"]))
+        many = Summary(many_shapes(synthetic()))
         for draw in effects.draw, matrix.draw:
             with self.subTest(draw.__module__):
                 one, several = draw(few), draw(many)
@@ -320,6 +321,22 @@ class FindingTest(unittest.TestCase):
         self.assertLess(high, 5)
         self.assertIn("ratio (log scale; some intervals go on beyond it)",
                       [text for text, _ in drawn_texts(figure)])
+
+    def test_an_interval_as_wide_as_a_verdict_needs_shows_beside_its_mark(self):
+        """At the ratios of a tuned kernel: most within a few percent of 1, some far off."""
+        data = many_shapes(synthetic())
+        values = itertools.cycle([0.84, 1.0, 1.02, 1.05, 1.3])
+        for verdict in data["verdicts"]:
+            ratio = next(values)
+            verdict.update(ratio=ratio, ci_low=ratio * 0.965, ci_high=ratio * 1.035)
+        figure = effects.draw(Summary(data))
+        figure.canvas.draw()
+        for axes in figure.axes:
+            marks = [line for line in axes.lines if line.get_marker() not in ("None", "", None)]
+            self.assertEqual(len(marks), 7)
+            left, right = (axes.transData.transform((end, 0))[0] for end in (0.965, 1.035))
+            widest = max(line.get_markersize() for line in marks) / 72 * figure.dpi
+            self.assertGreater(right - left, 1.2 * widest)
 
     def test_effects_label_more_of_the_axis_than_its_decades(self):
         for make in (synthetic, extreme):
