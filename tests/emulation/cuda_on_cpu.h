@@ -316,6 +316,10 @@ template <typename T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   return warpledger::emulation::Exchange(value)[warpledger::emulation::current->lane ^ mask];
 }
+template <typename T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return warpledger::emulation::Exchange(value)[lane];
+}
 inline bool __any_sync(unsigned, bool predicate) {
   const std::array<bool, 32> all = warpledger::emulation::Exchange(predicate);
   return std::find(all.begin(), all.end(), true) != all.end();

@@ -28,6 +28,7 @@ TEST(Emulation, ExchangesValuesOverAWarp) {
   RunCtas({.threads = 64}, [&] {
     const int lane = static_cast<int>(threadIdx.x % 32);
     EXPECT_EQ(__shfl_xor_sync(0xffffffffu, lane, 5), lane ^ 5);
+    EXPECT_EQ(__shfl_sync(0xffffffffu, lane, 7), 7);
     EXPECT_TRUE(__any_sync(0xffffffffu, lane == 17));
     EXPECT_FALSE(__any_sync(0xffffffffu, false));
   });

@@ -4,14 +4,14 @@
 #define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_MBARRIER_CUH_
 
 #include <cstdint>
+#include <cstring>
 
 #include "tests/emulation/cuda_on_cpu.h"
 
 namespace warpledger::ptx {
 
-// What only producer warps use, which do not run here.
+// What only producers of tiles use, which do not run here.
 uint32_t SharedAddress(const void* smem);
-void MbarrierArrive(uint32_t barrier);
 void MbarrierSpin(uint32_t barrier, uint32_t parity);
 void CpAsyncMbarrierArrive(uint32_t barrier);
 
@@ -19,6 +19,14 @@ inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
   emulation::MbarrierAt(barrier) = {.arrivals = arrivals, .pending = arrivals};
 }
 inline void MbarrierInitFence() {}
+inline void StoreShared(uint32_t address, int value) {
+  std::memcpy(emulation::Smem(address, sizeof(value)), &value, sizeof(value));
+}
+inline int LoadShared(uint32_t address) {
+  int value;
+  std::memcpy(&value, emulation::Smem(address, sizeof(value)), sizeof(value));
+  return value;
+}
 inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
   emulation::Mbarrier& b = emulation::MbarrierAt(barrier);
   if (b.pending == 0) emulation::Die("an arrival too many at an mbarrier");
@@ -26,6 +34,7 @@ inline void MbarrierArriveExpectBytes(uint32_t barrier, uint32_t bytes) {
   b.bytes += bytes;
   emulation::CompletePhase(b);
 }
+inline void MbarrierArrive(uint32_t barrier) { MbarrierArriveExpectBytes(barrier, 0); }
 inline void MbarrierWait(uint32_t barrier, uint32_t parity) {
   emulation::WaitForPhase(barrier, parity);
 }
