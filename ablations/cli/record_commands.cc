@@ -202,11 +202,26 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
   return options;
 }
 
+// Where --summary asks for it.
+absl::Status WriteFlaggedSummary(const nlohmann::ordered_json& summary) {
+  const std::string file = absl::GetFlag(FLAGS_summary);
+  if (file.empty()) return absl::OkStatus();
+  return ablations::WriteFileAtomically(file, ablations::DumpFile(summary));
+}
+
+absl::Status RefuseReadme(const char* what) {
+  if (absl::GetFlag(FLAGS_readme).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--readme: a README shows a ladder, and this is ", what, "; leave it out"));
+}
+
 // The page of a profile record.
 absl::StatusOr<int> ReportProfiles(const std::string& out) {
+  RETURN_IF_ERROR(RefuseReadme("a record of profiles"));
   const absl::StatusOr<nlohmann::ordered_json> summary =
       ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record));
   if (!summary.ok()) return summary.status();
+  RETURN_IF_ERROR(WriteFlaggedSummary(*summary));
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   const absl::StatusOr<std::string> text = report::RenderProfileReport(*summary, *options);
@@ -236,8 +251,10 @@ bool HasDtypes(const std::string& dir) {
 // The page of a study of data types.
 absl::StatusOr<int> ReportDtypes(const std::string& out) {
   const std::string path = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kDtypesFile);
+  RETURN_IF_ERROR(RefuseReadme("a study of data types"));
   const absl::StatusOr<nlohmann::ordered_json> record = ReadJson(path);
   if (!record.ok()) return record.status();
+  RETURN_IF_ERROR(WriteFlaggedSummary(*record));
   const absl::StatusOr<std::string> page = report::RenderDtypes(*record);
   if (!page.ok()) return page.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
@@ -311,9 +328,7 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
   if (HasDtypes(absl::GetFlag(FLAGS_record))) return ReportDtypes(out);
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
-  if (const std::string file = absl::GetFlag(FLAGS_summary); !file.empty()) {
-    RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(*summary)));
-  }
+  RETURN_IF_ERROR(WriteFlaggedSummary(*summary));
   absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   absl::StatusOr<std::string> text =

@@ -586,6 +586,18 @@ class Report(RecordTest):
         self.assertEqual(readme.read_bytes(), before)
 
 
+class ReportOfDtypes(RecordTest):
+    def test_writes_the_summary_and_refuses_a_readme(self):
+        study = sorted((SYNTHETIC.parents[3] / "reports/data/cpu").glob("dtypes-*"))[-1]
+        report = ("report", f"--record={study}", "--out=out", "--noplots")
+        self.assertIn("this is a study of data types",
+                      self.refused(USAGE, *report, "--readme=README.md"))
+        result = self.run_program(*report, "--summary=summary.json")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertEqual(json.loads((self.path / "summary.json").read_text()),
+                         json.loads((study / "dtypes.json").read_text()))
+
+
 class Techniques(RecordTest):
     def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
         self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)

@@ -96,6 +96,16 @@ class ProfileCliTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = (self.folder / "report" / "profile.md").read_text()
+        # What report takes for other records it takes for this one, or says that it doesn't.
+        again = [PROGRAM, "report", f"--record={self.record}", f"--out={self.folder / 'again'}",
+                 "--noplots"]
+        summary = self.folder / "summary.json"
+        subprocess.run([*again, f"--summary={summary}"], check=True, capture_output=True)
+        self.assertEqual(json.loads(summary.read_text())["kind"], "profile")
+        readme = subprocess.run([*again, f"--readme={summary}"], check=False, capture_output=True,
+                                text=True)
+        self.assertEqual(readme.returncode, 2)
+        self.assertIn("a README shows a ladder, and this is a record of profiles", readme.stderr)
         self.assertIn("NVIDIA Fake", page)
         self.assertNotIn("Not profiled", page)
 
