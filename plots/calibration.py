@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib import ticker
 
 from plots import style
-from plots.summary import SummaryError, field
+from plots.summary import SummaryError, field, number
 
 _PANELS_IN = 4.2
 _AXIS_IN = 0.75
@@ -37,11 +37,12 @@ def _elements(data, key):
 
 
 def _share(parent, path, key):
-    """A count of trials with the exact interval of its share."""
+    """A count of trials with its share, None of no trial, and the share's exact interval."""
     share = field(parent, path, key, dict)
     where = f"{path}.{key}"
     return ({name: field(share, where, name, int) for name in ("count", "of")}
-            | {name: field(share, where, name, _NUMBER) for name in ("rate", "low", "high")})
+            | {"rate": number(share, where, "rate")}
+            | {name: field(share, where, name, _NUMBER) for name in ("low", "high")})
 
 
 class Calibration:
@@ -63,7 +64,7 @@ class Calibration:
         aa = field(data, "", "aa", dict)
         self.aa = {key: _share(aa, "aa", key)
                    for key in (*(key for _, key, *_ in _CURVES if key), "intervals_holding_truth")}
-        trials = field(aa, "aa", "trials", int)
+        trials = self.aa["false_verdicts"]["of"]  # without those that are INVALID
         verdicts = field(aa, "aa", "verdicts", dict)
         if trials < 1:
             raise SummaryError("summary.json: the calibration has no A/A trial to draw")
@@ -107,7 +108,7 @@ def _draw_power(axes, data):
         points = [(0.0, data.aa[aa_key] if aa_key else data.neutral)]
         points += [(plant["achieved_percent"], plant[key]) for plant in data.plants]
         points.sort(key=lambda point: point[0])
-        points = [(x + shift, rate) for x, rate in points]
+        points = [(x + shift, rate) for x, rate in points if rate["rate"] is not None]
         xs = [x for x, _ in points]
         axes.plot(xs, [100 * rate["rate"] for _, rate in points], color=colour, linewidth=2,
                   zorder=2)

@@ -76,10 +76,26 @@ class CalibrationTest(unittest.TestCase):
         data["plants"] = []
         calibration.draw(data)
 
+    def test_a_plant_whose_trials_are_all_invalid_has_no_point(self):
+        data = invented()
+        data["plants"][1]["found"] = {"count": 0, "of": 0, "rate": None, "low": 0.0, "high": 1.0}
+        curves = {line.get_label(): line for line in calibration.draw(data).axes[0].lines
+                  if line.get_label()[0] != "_"}
+        self.assertEqual([len(curves[label].get_xdata()) for label in
+                          ("REGRESSION, judged alone", "REGRESSION, strictest level", "NEUTRAL")],
+                         [3, 4, 4])
+
+    def test_neutral_is_a_share_of_the_trials_that_are_valid(self):
+        data = invented()
+        data["aa"]["false_verdicts"] = rate(0, 4)
+        data["aa"]["verdicts"] = {"NEUTRAL": 3, "INCONCLUSIVE": 1, "INVALID": 3}
+        curves = {line.get_label(): line for line in calibration.draw(data).axes[0].lines}
+        self.assertEqual(curves["NEUTRAL"].get_ydata()[0], 75)
+
     def test_what_is_missing_or_null_is_an_error_that_names_its_path(self):
         for path in (("aa",), ("plants",), ("targets",), ("shapes", 0, "name"),
                      ("statistics", "neutral_delta"), ("statistics", "trial_blocks"),
-                     ("aa", "trials"), ("aa", "verdicts"), ("aa", "false_verdicts", "rate"),
+                     ("aa", "verdicts"), ("aa", "false_verdicts", "low"),
                      ("aa", "intervals_holding_truth"),
                      ("plants", 1, "achieved_percent"), ("plants", 1, "found"),
                      ("plants", 2, "found_in_family", "count"), ("targets", 0, "limit"),
@@ -98,7 +114,7 @@ class CalibrationTest(unittest.TestCase):
                 self.assertNotIn("\n", str(raised.exception))
 
     def test_a_calibration_without_shapes_or_trials_is_an_error(self):
-        no_trials = invented()["aa"] | {"trials": 0}
+        no_trials = invented()["aa"] | {"false_verdicts": rate(0, 1) | {"of": 0, "rate": None}}
         for key, value in (("shapes", []), ("trials", []), ("aa", no_trials)):
             with self.assertRaisesRegex(SummaryError, "nothing to draw|no A/A trial"):
                 calibration.draw(invented() | {key: value})
