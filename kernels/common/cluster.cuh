@@ -67,6 +67,25 @@ __device__ inline void StoreAsync128(uint32_t cluster_smem, uint4 v, uint32_t cl
       : "memory");
 }
 
+// Waits, as MbarrierWait does, for a phase that StoreAsync128 of other CTAs completes: what they
+// stored in this CTA's shared memory is visible behind it. An acquire of the whole cluster's
+// scope would invalidate L1 too (CCTL.IVALL), for global memory that nobody asked about; this
+// fence is of shared memory alone (PTX ISA, "membar/fence", .sync_restrict) and costs nothing.
+__device__ inline void MbarrierWaitForPeers(uint32_t barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "wait:\n"
+      "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra finished;\n"
+      "bra wait;\n"
+      "finished:\n"
+      "fence.acquire.sync_restrict::shared::cluster.cluster;\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
 // One arrival at a barrier of any CTA of the cluster. Relaxed: it orders no ordinary
 // access, for which the releasing form waits until all earlier writes are visible
 // (578 cycles more in a round of multicast on an H200).

@@ -48,6 +48,7 @@ class ResidentWarpgroup {
     // V only after Q and K of the whole CTA are on their way: it is needed last, and
     // requests before them in the SM's queue would make those late (0.6 us at mission_b).
     if (elected && Role() == kLoadV && !idle) LoadChunk(kSmem.v, &p_.v, kVFull, chunk);
+    __syncwarp();  // what follows is for whole warps (.aligned)
     if constexpr (kShape.cluster > 1) ptx::ClusterArriveRelaxed();
 #pragma unroll
     for (int i = 0; i < kOut; ++i) out_[i] = 0.0f;
@@ -136,6 +137,7 @@ class ResidentWarpgroup {
       if (Role() == kLoadK) LoadChunk(kSmem.k, &p_.k, kKFull, chunk);
       if (Role() == kLoadV) LoadChunk(kSmem.v, &p_.v, kVFull, chunk);
     }
+    __syncwarp();  // for the products
     phase_ ^= 1;
   }
 

@@ -76,7 +76,7 @@ class ResidentJoin {
       const int r = part_.Index() % 2;
       float weights[kParts];
       Weigh(r == 0 ? row_max[0] : row_max[1], r == 0 ? row_sum[0] : row_sum[1], weights);
-      if constexpr (kElsewhere > 0) ptx::MbarrierWait(part_.Barrier(kOutputs), 0);
+      if constexpr (kElsewhere > 0) ptx::MbarrierWaitForPeers(part_.Barrier(kOutputs), 0);
       StoreJoined(shares[0], weights);
     }
   }
@@ -117,7 +117,7 @@ class ResidentJoin {
     float maxima[kParts];
     maxima[0] = row_max;
     weights[0] = row_sum;
-    if constexpr (kElsewhere > 0) ptx::MbarrierWait(part_.Barrier(kStatistics), 0);
+    if constexpr (kElsewhere > 0) ptx::MbarrierWaitForPeers(part_.Barrier(kStatistics), 0);
     const uint32_t from = part_.Mine(kSmem.statistics, kParts * kSmem.statistics_bytes);
 #pragma unroll
     for (int k = 1; k < kParts; ++k) {
