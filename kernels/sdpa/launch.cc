@@ -193,6 +193,7 @@ absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
   const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
   const cudaError_t error = instance.launch(params, ctas, stream);
   if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // else what asks for it next takes this for its own
   return CudaStatus(error, absl::StrCat("launching ", InstanceName(instance.config)));
 }
 

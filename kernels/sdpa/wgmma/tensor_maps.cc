@@ -16,10 +16,6 @@
 namespace warpledger::sdpa {
 namespace {
 
-// Heads whose K and V together stay below this go through the GPU at a time, so
-// that they are read from L2. About half of an H200's 60 MB.
-constexpr int64_t kHeadsInFlightBytes = int64_t{32} << 20;
-
 // What K's and V's maps ask L2 to fetch at a time, by the level of wgmma_l2_promotion: a box's
 // row, two of them, or as it likes.
 constexpr CUtensorMapL2promotion kPromotions[] = {CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
@@ -156,6 +152,9 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
                                                          heads_q, TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
+  if (forward.l2_promotion < 0 || forward.l2_promotion >= int{std::size(kPromotions)}) {
+    return cudaErrorInvalidValue;
+  }
   const CUtensorMapL2promotion promotion = kPromotions[forward.l2_promotion];
   error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
                           type, promotion);
@@ -172,10 +171,7 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   params->seq_kv = forward.seq_kv;
   params->query_tiles = (forward.seq_q + positions - 1) / positions;
   params->softmax_scale = forward.softmax_scale;
-  const int64_t kv_bytes = int64_t{forward.seq_kv} * shape.head_dim * 2 * ElementBytes(shape);
-  const int heads_of_kv = shape.pack_heads ? 1 : group;  // heads of tiles with the same K and V
-  params->heads_in_flight = static_cast<int>(
-      std::clamp<int64_t>(kHeadsInFlightBytes / kv_bytes * heads_of_kv, 1, params->heads));
+  params->heads_in_flight = WgmmaHeadsInFlight(shape, forward.seq_kv, group, params->heads);
 
   int device = 0;
   int sm_count = 0;

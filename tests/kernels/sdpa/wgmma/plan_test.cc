@@ -25,6 +25,24 @@ TEST(WgmmaPositions, AreTheTilesRowsUnlessHeadsArePacked) {
   EXPECT_EQ(WgmmaPositions(shape, 129), 0) << "a group that no tile holds";
 }
 
+TEST(WgmmaHeadsInFlight, HaveTheirKeysAndValuesInHalfOfL2) {
+  WgmmaShape shape = {.head_dim = 128};
+  EXPECT_EQ(WgmmaHeadsInFlight(shape, 8192, 1, 64), 8) << "4 MiB each";
+  EXPECT_EQ(WgmmaHeadsInFlight(shape, 8192, 4, 64), 32) << "four heads to each";
+  EXPECT_EQ(WgmmaHeadsInFlight(shape, 512, 1, 64), 64) << "all that there are";
+  shape.fp8 = true;
+  EXPECT_EQ(WgmmaHeadsInFlight(shape, 8192, 1, 64), 16);
+  shape.pack_heads = true;
+  EXPECT_EQ(WgmmaHeadsInFlight(shape, 8192, 4, 64), 16) << "tiles of whole groups";
+}
+
+TEST(WgmmaHeadsInFlight, AreAGroupAtLeastWhereOneFillsMore) {
+  constexpr WgmmaShape kShape = {.head_dim = 256};
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 1, 64), 1);
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 4, 64), 4);
+  EXPECT_EQ(WgmmaHeadsInFlight(kShape, 65536, 4, 2), 2);
+}
+
 TEST(WgmmaSplits, FillTheGpuOnce) {
   EXPECT_EQ(WgmmaSplits(kDecode, 8, 4, 8192, kSms), 16);
   EXPECT_EQ(WgmmaSplits(kDecode, 32, 1, 8192, kSms), 4);
