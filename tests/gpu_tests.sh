@@ -38,8 +38,9 @@ run() {
     *) failed=$((failed + 1)) && echo "FAILED: $name (exit code $status)" ;;
   esac
 }
-# Times nothing, so that its parts may run side by side.
+# Times nothing, so that its parts may run side by side, and the other beside them.
 readonly kSharded=forward_gpu_test
+readonly kBeside=launch_gpu_test
 third=$(($(nproc) / 3))
 shards=${GPU_TEST_SHARDS:-$((third < 1 ? 1 : third > 6 ? 6 : third))}
 [[ $shards =~ ^[1-9][0-9]*$ ]] || { echo "GPU_TEST_SHARDS=$shards: it is a number from 1 on" >&2; exit 2; }
@@ -78,12 +79,15 @@ shown() { # NAME PID: its output and exit code, once it has ended
 
 for program in "${programs[@]}"; do
   name=$(basename "$program")
-  [[ $name == "$kSharded" ]] || run "$name" timeout 500 "$program" --gtest_brief=1
+  [[ $name == "$kSharded" || $name == "$kBeside" ]] ||
+    run "$name" timeout 500 "$program" --gtest_brief=1
 done
 # The rest times nothing.
 started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
 [[ ! -x $program ]] || beside "$kSharded" sharded "$program"
+program=$prefix/share/warpledger/gpu_tests/$kBeside
+[[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
 beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
 for name in check_gpu_test isolation_gpu_test calibrate_gpu_test; do
   beside "$name" timeout 300 "$python" -B "$here/ablations/$name.py" "$prefix/bin/warpledger"
