@@ -152,6 +152,12 @@ inline Design HopperLengthsDesign(int head_dim) {
       AddLevel({&sdpa::Config::kv_ring_stages, stages}, one_stage, '+', &design);
     }
   }
+  if (head_dim == 256) {
+    // Shared memory has no place for O: it leaves through Q's, and the next Q waits for it.
+    for (const std::string& base : {own_tile, power_of_two}) {
+      AddLevel({&sdpa::Config::tma_store, 0}, base, '+', &design);
+    }
+  }
   AddLevel({&sdpa::Config::wgmma_more_registers, 1}, power_of_two, '+', &design);
   PlantControls(end, end, HopperEverythingOn(), &design);
   return design;
