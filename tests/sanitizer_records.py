@@ -130,6 +130,11 @@ def page_of(records, tree):
     found = [(record, of) for record, of in runs if of["findings"]
              and (not of["pairs"] or any(tree.get(name) == code for name, code in of["pairs"]))]
     with_findings = {(of["tool"], of["shape"]) for _, of in found}
+    gone_shapes = [shape for shape in shapes
+                   if not any(ran.get((tool, shape)) or (tool, shape) in with_findings
+                              for tool in tools)]
+    shapes = [shape for shape in shapes if shape not in gone_shapes]
+    ran = {pair: names for pair, names in ran.items() if pair[1] not in gone_shapes}
     covered = coverage(records, tree)
     lacking = [name for name, clean in covered.items() if len(clean) < len(TOOLS)]
     codes = collections.defaultdict(set)
@@ -160,6 +165,9 @@ def page_of(records, tree):
             count = str(len(ran[tool, shape])) if (tool, shape) in ran else "-"
             cells.append(f"**{count}**" if (tool, shape) in with_findings else count)
         out.append(f"| `{shape}` | " + " | ".join(cells) + " |\n")
+    if gone_shapes:
+        out.append("\nNothing of this tree's code ran at "
+                   + ", ".join(f"`{shape}`" for shape in gone_shapes) + ".\n")
     if found:
         out.append("\n## Findings\n")
         for record, of in found:

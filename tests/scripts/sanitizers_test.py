@@ -407,9 +407,14 @@ echo '========= ERROR SUMMARY: 0 errors'
         def gone(record):
             record["instances"] = {f"{name} of old": code
                                    for name, code in record["instances"].items()}
+            for run in record["runs"]:
+                run["shape"] = "withdrawn"
 
         page = self.page(gone, lambda record: None)
         self.assert_covered(page, 0)
+        self.assertNotIn("| `withdrawn` |", page)
+        self.assertIn("\nNothing of this tree's code ran at `withdrawn`.\n", page)
+        self.assertIn("0 of 4 pairs of a tool and a shape", page)
         self.assertIn("## Run, and no longer in this tree\n\n- `", page)
         self.assertEqual(page.count(" of old`\n"), every)
 
