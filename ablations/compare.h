@@ -9,6 +9,9 @@
 //   have it, the one of the same name goes first.
 // - Samples of two records are never paired (analysis/unpaired.h). Levels are
 //   Holm's over all matched cells.
+// - A run that a stopping rule could end early is compared up to the look that it
+//   reached, and its intervals have the share of alpha of that look, where both
+//   runs have a rule the product of both (stopping.h).
 // - References are what neither side's kernels can change: the empty kernel, and
 //   peers of the same version. When they moved, something else than the kernels
 //   differs between the runs.
@@ -77,6 +80,7 @@ struct MatchedCell {
   std::string missing;
   std::string broken;
   std::string unusable;
+  double alpha_share = 1;  // what the looks of both runs leave of alpha
   // Of ln(time(A) / time(B)); empty when a side has no samples.
   std::optional<analysis::UnpairedLogRatio> log_ratio;
 

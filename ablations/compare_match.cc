@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "ablations/analysis/paired.h"
@@ -10,6 +11,7 @@
 #include "ablations/compare.h"
 #include "ablations/json_fields.h"
 #include "ablations/record_index.h"
+#include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -22,9 +24,21 @@ using analysis::Timing;
 using analysis::UnpairedLogRatio;
 using ArmShape = std::pair<std::string, std::string>;
 
-std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record) {
+using Looks = std::map<std::string, StoppingState>;  // by shape
+
+Looks LooksOf(const Record& record) {
+  Looks looks;
+  for (const ShapeInfo& shape : record.run.shapes) {
+    looks[shape.name] = StateOf(record.run, record.samples, shape.name);
+  }
+  return looks;
+}
+
+// Of the processes up to the look that was reached: behind it nobody has planned to look.
+std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record, const Looks& looks) {
   std::map<ArmShape, std::vector<Timing>> timings;
   for (const Sample& sample : record.samples) {
+    if (record.run.stopping && sample.process >= looks.at(sample.shape).processes) continue;
     timings[{sample.arm, sample.shape}].push_back(TimingOf(sample));
   }
   return timings;
@@ -78,8 +92,11 @@ std::string WhyMissing(const MatchedCell& cell, const RunInfo& a, const RunInfo&
   if (!(FindShape(a, cell.shape)->problem == FindShape(b, cell.shape)->problem)) {
     return "the two records mean different problems by this shape";
   }
-  for (const auto& [side, facts] : {std::pair("A", &*cell.a), std::pair("B", &*cell.b)}) {
-    if (facts->n_samples == 0) return absl::StrCat(side, " has no samples of it");
+  for (const auto& [side, facts, run] :
+       {std::tuple("A", &*cell.a, &a), std::tuple("B", &*cell.b, &b)}) {
+    if (facts->n_samples > 0) continue;
+    return absl::StrCat(side, " has no samples of it",
+                        run->stopping ? ", or none up to a look that its run had planned" : "");
   }
   return "";
 }
@@ -142,8 +159,10 @@ absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const SummarizeO
 
 std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b,
                                     const MatchOptions& options) {
-  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record);
-  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record);
+  const Looks looks_a = LooksOf(a.record);
+  const Looks looks_b = LooksOf(b.record);
+  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
+  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   const auto timings_of = [](const std::map<ArmShape, std::vector<Timing>>& timings,
                              const Json& cell) {
     const auto found = timings.find({TextOf(cell, "variant"), TextOf(cell, "shape")});
@@ -193,11 +212,12 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
     cell.broken = WhyBroken(cell);
     if (!cell.missing.empty()) continue;
     cell.unusable = WhyUnusable(cell, same_model, same_protocol);
+    cell.alpha_share = looks_a.at(cell.shape).alpha_share * looks_b.at(cell.shape).alpha_share;
     cell.log_ratio.emplace(
         analysis::LogTimesByProcess(timings_a.at({cell.a->arm, cell.shape})),
         analysis::LogTimesByProcess(timings_b.at({cell.b->arm, cell.shape})),
         analysis::BootstrapOptions{
-            .resamples = resamples,
+            .resamples = static_cast<int>(std::ceil(resamples / cell.alpha_share)),
             .seed = analysis::StreamSeed(options.bootstrap_seed,
                                          absl::StrCat("compare:", cell.config, ":", cell.shape))});
   }
@@ -210,21 +230,24 @@ std::vector<analysis::HolmLevel> LevelsAgainst(const std::vector<MatchedCell>& c
   for (const MatchedCell& cell : cells) {
     if (!cell.missing.empty()) continue;
     const bool usable = cell.broken.empty() && cell.unusable.empty();
-    p_values.push_back(usable ? cell.log_ratio->PValue(null) : 1);
+    p_values.push_back(usable ? std::min(1.0, cell.log_ratio->PValue(null) / cell.alpha_share) : 1);
   }
   const std::vector<analysis::HolmLevel> of_members = analysis::Holm(p_values, 1 - confidence);
   std::vector<analysis::HolmLevel> levels;
   size_t member = 0;
   for (const MatchedCell& cell : cells) {
     levels.push_back(cell.missing.empty() ? of_members[member++] : analysis::HolmLevel{});
+    levels.back().alpha *= cell.alpha_share;
   }
   return levels;
 }
 
 std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord& b,
                                        const MatchOptions& options, double neutral_delta) {
-  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record);
-  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record);
+  const Looks looks_a = LooksOf(a.record);
+  const Looks looks_b = LooksOf(b.record);
+  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
+  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   // A peer of another version is another kernel.
   std::set<std::string> names;
   for (const Json& floor : a.summary["floors"]) names.insert(TextOf(floor, "name"));
@@ -251,7 +274,8 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
          .seed = analysis::StreamSeed(options.bootstrap_seed,
                                       absl::StrCat("reference:", arm, ":", shape))});
     if (log_ratio.n_clusters() < analysis::kMinProcesses) continue;
-    const Interval interval = log_ratio.Envelope(options.confidence);
+    const double share = looks_a.at(shape).alpha_share * looks_b.at(shape).alpha_share;
+    const Interval interval = log_ratio.Envelope(1 - (1 - options.confidence) * share);
     const double delta = std::log1p(neutral_delta);
     references.push_back({.name = arm,
                           .shape = shape,

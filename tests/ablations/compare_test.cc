@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ablations/stopping.h"
 #include "tests/ablations/compared_records.h"
 
 namespace warpledger::ablations {
@@ -58,6 +59,47 @@ TEST(CompareTest, AChangeIsFoundInItsCellAloneWithItsRatio) {
   EXPECT_EQ(faster["outcome"], "FASTER");
   EXPECT_NEAR(faster["ratio"].get<double>(), 1 / 0.9, 0.003);
   EXPECT_EQ(CellOf(comparison, kTiling, "mission_b")["outcome"], "SAME");
+}
+
+// --- Runs that a stopping rule could end early -----------------------------------
+
+// ExampleRecord with a rule whose first look, after 3 of `processes`, all shapes pass.
+Record StoppedRecord(uint64_t seed, int processes) {
+  Record record = ExampleRecord(seed, {.processes = processes});
+  const absl::StatusOr<std::optional<StoppingRule>> rule = ParseStopping("ci:10%", processes);
+  EXPECT_TRUE(rule.ok()) << rule.status();
+  record.run.stopping = **rule;
+  return record;
+}
+
+TEST(CompareTest, EarlyEndsArePaidForByBothSides) {
+  const double share = AlphaShares(2)[0];
+  const double alone = CellOf(ComparisonOf(ExampleRecord(1), ExampleRecord(2)), kTiling,
+                              "small")["adjusted_confidence"];
+  const double one = CellOf(ComparisonOf(StoppedRecord(1, 5), ExampleRecord(2)), kTiling,
+                            "small")["adjusted_confidence"];
+  const double both = CellOf(ComparisonOf(StoppedRecord(1, 5), StoppedRecord(2, 5)), kTiling,
+                             "small")["adjusted_confidence"];
+  ASSERT_LT(share, 1);
+  EXPECT_NEAR((1 - one) / (1 - alone), share, 0.01);
+  EXPECT_NEAR((1 - both) / (1 - alone), share * share, 0.01);
+}
+
+TEST(CompareTest, SamplesBehindTheLookThatEndedARunDontCount) {
+  Record b = StoppedRecord(2, 5);
+  for (Sample& sample : b.samples) {
+    if (sample.process >= 3) sample.us *= 10;
+  }
+  const Json cell = CellOf(ComparisonOf(ExampleRecord(1), b), kTiling, "small");
+  EXPECT_NEAR(cell["ratio"].get<double>(), 1, 0.003);
+}
+
+TEST(CompareTest, ARunThatReachedNoLookIsNotCompared) {
+  Record b = StoppedRecord(2, 5);
+  std::erase_if(b.samples, [](const Sample& sample) { return sample.process > 1; });
+  const Json cell = CellOf(ComparisonOf(ExampleRecord(1), b), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "NOT_COMPARED");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("up to a look"));
 }
 
 TEST(CompareTest, TheSameInputGivesTheSameBytes) {
