@@ -91,10 +91,14 @@ Json CountVerdicts(const std::vector<Trial>& trials, Verdict Trial::*verdict) {
   return counts;
 }
 
+// Of the valid ones; where there are none, whose page says that nothing counts, of all.
 template <typename Figure>
 Json MedianOf(const std::vector<Trial>& trials, const Figure& figure) {
+  const bool any = std::any_of(trials.begin(), trials.end(), IsValid);
   std::vector<double> values;
-  for (const Trial& trial : trials) values.push_back(figure(trial));
+  for (const Trial& trial : trials) {
+    if (IsValid(trial) || !any) values.push_back(figure(trial));
+  }
   return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
 }
 
@@ -279,7 +283,7 @@ class CalibrationSummarizer {
     });
     double largest = 0;
     for (const Trial& trial : trials) {
-      largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
+      if (IsValid(trial)) largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
     }
     Json json = {
         {"trials", trials.size()},

@@ -181,6 +181,27 @@ TEST(CalibrationSummaryTest, TrialsThatAreInvalidStandInNoRate) {
   EXPECT_THAT(*report::RenderCalibration(SummaryOf(Example()), {}), Not(HasSubstr("INVALID: ")));
 }
 
+TEST(CalibrationSummaryTest, TrialsThatAreInvalidStandInNoMedian) {
+  CalibrationRecord record = Example();
+  // A spread of 20% between processes in both A/A pairs of two of the three groups, four of six
+  // trials.
+  const size_t candidates[] = {1, 3};
+  for (CalibrationBlock& block : record.blocks) {
+    if (block.process / 5 == kGroups - 1 || block.process % 2 == 0) continue;
+    for (const size_t arm : candidates) block.us[arm] *= 1.2;
+  }
+  const Json loud = SummaryOf(record)["aa"];
+  EXPECT_GT(loud["half_width_percent_p50"].get<double>(), 1);
+  EXPECT_GT(loud["largest_percent"].get<double>(), 1);
+  for (int group = 0; group < kGroups - 1; ++group) {
+    for (const size_t arm : candidates) Throttle(record, arm, group);
+  }
+  const Json valid = SummaryOf(record)["aa"];
+  EXPECT_EQ(valid["invalid_trials"], 4);
+  EXPECT_LT(valid["half_width_percent_p50"].get<double>(), 1);
+  EXPECT_LT(valid["largest_percent"].get<double>(), 1);
+}
+
 TEST(CalibrationSummaryTest, ACalibrationThatWasThrottledThroughoutShowsNothing) {
   CalibrationRecord record = Example();
   for (int group = 0; group < kGroups; ++group) {
