@@ -227,9 +227,11 @@ std::string PictureSection(const Summary& summary, std::string_view picture_pref
   const auto picture = [&](std::string_view name) {
     return PicturePath(summary, picture_prefix, name);
   };
-  std::string out = Cat("## Pictures\n\n![Ladder at ", main, "](", picture(Cat("ladder_", main)),
-                        ")\n\n![Effect of each step at each shape](", picture("effects"),
-                        ")\n\n![Verdict of each step at each shape](", picture("matrix"), ")\n");
+  std::string out =
+      Cat("## Pictures\n\n![Ladder at ", main, "](", picture(Cat("ladder_", main)),
+          ")\n\n![Gain over the first step at each shape](", picture("speedup_overview"),
+          ")\n\n![Effect of each step at each shape](", picture("effects"),
+          ")\n\n![Verdict of each step at each shape](", picture("matrix"), ")\n");
   std::vector<std::string> others;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     if (shape->name == main) continue;

@@ -164,6 +164,7 @@ TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
   options.picture_prefix = "plots/";
   const std::string pictures = Section(Render(Synthetic(), options), "## Pictures");
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_mission_b.svg)"));
+  EXPECT_THAT(pictures, HasSubstr("](plots/speedup_overview.svg)"));
   EXPECT_THAT(pictures, HasSubstr("](plots/effects.svg)"));
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
 }
