@@ -125,6 +125,28 @@ class CodegenTest(unittest.TestCase):
                     self.assertGreater(instance.sass_count(r"^HG?MMA\..*BF16"), 0)
                     self.assertEqual(instance.sass_count(r"^HG?MMA\.(?!.*BF16)"), 0)
 
+    def test_the_hopper_families_hold_the_instructions_that_they_are_made_of(self):
+        if not self.disassembler:
+            self.skipTest("codegen.json was made without nvdisasm, so it holds no opcodes")
+        hopper = [instance["name"] for instance in self.registry["instances"]
+                  if instance["family"] in ("wgmma", "resident")]
+        self.assertTrue(hopper, "no instance is of the families wgmma and resident")
+        for variant in hopper:
+            on = {part.split("=")[0] for part in variant.split("@")[0].split("+")}
+            moves_registers = ("consumer_warpgroups" in on
+                               and not on & {"wgmma_equal_registers", "wgmma_inline_loads"})
+            expected = {r"^HGMMA": "wgmma_fp8" not in on,  # wgmma in 16 bits
+                        r"^QGMMA": "wgmma_fp8" in on,  # and in FP8
+                        r"^UTMALDG": True,  # loads by the copy engine: Q's, where no others are
+                        r"^UTMASTG": "tma_store" in on,
+                        r"^LDGSTS": "wgmma_cp_async" in on,
+                        r"^SYNCS": True,  # mbarriers
+                        r"^USETMAXREG": moves_registers}
+            for instance in self.instances[variant].values():
+                for pattern, is_there in expected.items():
+                    with self.subTest(instance=str(instance), pattern=pattern):
+                        self.assertEqual(instance.sass_count(pattern) > 0, is_there)
+
     def test_wmma_for_p_v_stays_within_the_budget_of_the_notes(self):
         config = next(arm["config"] for design in self.registry["designs"]
                       for arm in design["arms"] if arm["name"] == BUDGET_ARM)
