@@ -1,6 +1,9 @@
 #include "reports/published.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +35,22 @@ std::string Rate(const Summary& summary, std::string_view variant, const Shape& 
                                                      : FormatTflops(cell->tflops);
 }
 
+// Of time(before) / time(after), the same the other way round.
+Estimate Inverse(const Estimate& ratio) {
+  const auto inverse = [](const std::optional<double>& x) {
+    return x ? std::optional<double>(1 / *x) : std::nullopt;
+  };
+  return {.value = inverse(ratio.value), .low = inverse(ratio.high), .high = inverse(ratio.low)};
+}
+
 }  // namespace
 
 std::string PublishedSection(const Summary& summary) {
   const PublishedAblation& theirs = kFlashAttention3;
-  if (summary.design != theirs.design) return "";
+  if (std::none_of(std::begin(theirs.arms), std::end(theirs.arms),
+                   [&](const PublishedArm& arm) { return arm.design == summary.design; })) {
+    return "";
+  }
   const sdpa::Problem& p = theirs.problem;
   std::string out =
       Cat("## Beside ", theirs.whose, "'s own ablation\n\nTheirs: ", theirs.source, "; ",
@@ -65,22 +79,28 @@ std::string PublishedSection(const Summary& summary) {
         FormatRatio(theirs.whole_tflops / arm.tflops)};
     row.resize(7, std::string(kNone));
     std::string remark(arm.remark);
-    if (arm.toggle != nullptr) {
-      const std::string_view id = sdpa::ToggleId(arm.toggle);
-      row[3] = Code(id);
-      const Verdict* verdict =
-          shape == nullptr ? nullptr : FindToggleVerdict(summary, id, shape->name);
-      if (verdict != nullptr) {
-        row[4] = Cat(Rate(summary, verdict->base, *shape), " → ",
-                     Rate(summary, verdict->candidate, *shape));
-        if (HasMeaning(*verdict)) row[5] = RatioWithInterval(verdict->ratio);
-        row[6] = Cat("**", verdict->verdict, "**");
-        if (verdict->base.ends_with("(+dependents)")) {
-          Append(&remark, remark.empty() ? "" : "; ", "what needs it goes with it");
-        }
-      } else if (shape != nullptr) {
-        Append(&remark, remark.empty() ? "" : "; ", "the record doesn't judge it there");
+    const auto also = [&remark](std::string_view text) {
+      Append(&remark, remark.empty() ? "" : "; ", text);
+    };
+    const std::string_view id = sdpa::ToggleId(arm.toggle);
+    row[3] = arm.leaves_out ? Cat("without ", Code(id)) : Code(id);
+    const Verdict* verdict = shape == nullptr || arm.design != summary.design
+                                 ? nullptr
+                                 : FindToggleVerdict(summary, id, shape->name);
+    if (verdict != nullptr) {
+      const std::string_view without = arm.leaves_out ? verdict->candidate : verdict->base;
+      const std::string_view whole = arm.leaves_out ? verdict->base : verdict->candidate;
+      row[4] = Cat(Rate(summary, without, *shape), " → ", Rate(summary, whole, *shape));
+      if (HasMeaning(*verdict)) {
+        row[5] = RatioWithInterval(arm.leaves_out ? Inverse(verdict->ratio) : verdict->ratio);
       }
+      row[6] = Cat("**", verdict->verdict, "**");
+      if (arm.leaves_out) also("the verdict is of leaving it out");
+      if (verdict->base.ends_with("(+dependents)")) also("what needs it goes with it");
+    } else if (arm.design != summary.design) {
+      also(Cat("judged by the design ", Code(arm.design)));
+    } else if (shape != nullptr) {
+      also("the record doesn't judge it there");
     }
     row.push_back(remark.empty() ? std::string(kNone) : remark);
     table.AddRow(row);
