@@ -238,19 +238,40 @@ std::string LengthsTable(const std::vector<ChosenSeries>& all) {
   return table.ToMarkdown();
 }
 
+// By the toggles' names, one in each family that has it.
+bool HasDependentLaunch(const Cell& cell) {
+  return cell.config.find("dependent_launch") != std::string::npos;
+}
+
+// Our fastest arm that begins where the call before it has ended, as every peer does; said only
+// where the fastest of all does not.
+std::string WithoutDependentLaunch(const Pair& pair) {
+  if (!HasDependentLaunch(*pair.ours)) return std::string(kNone);
+  const Cell* fastest = nullptr;
+  for (const Cell& cell : pair.record->summary.cells) {
+    if (cell.shape != pair.shape->name || !IsOurs(pair.record->summary, cell)) continue;
+    if (cell.kv_bits != pair.ours->kv_bits || HasDependentLaunch(cell)) continue;
+    if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
+  }
+  if (fastest == nullptr) return "not timed";
+  return Cat(FormatUs(fastest->p50_us.value), " (",
+             FormatRatio(*pair.peer->p50_us.value / *fastest->p50_us.value), ")");
+}
+
 std::string OthersTable(const std::vector<Pair>& pairs, std::string_view up) {
   Table table({{"problem"},
                {"our fastest arm, p50 µs", Align::kRight},
                {"best peer, p50 µs", Align::kRight},
                {"over it", Align::kRight},
+               {"without a dependent launch", Align::kRight},
                {"record"},
                {"machine code"}});
   for (const Pair& pair : pairs) {
     table.AddRow({Cat(Code(pair.shape->name), " (", DescribeShape(*pair.shape), ")"),
                   FormatUs(pair.ours->p50_us.value),
                   Cat(FormatUs(pair.peer->p50_us.value), " (", PeerName(pair.peer->name), ")"),
-                  FormatRatio(pair.ratio()), DesignLink(pair.record->summary, up),
-                  KernelsCell({pair})});
+                  FormatRatio(pair.ratio()), WithoutDependentLaunch(pair),
+                  DesignLink(pair.record->summary, up), KernelsCell({pair})});
   }
   return table.ToMarkdown();
 }
@@ -289,6 +310,10 @@ std::string RecordsTable(const std::vector<Pair>& pairs) {
   }
   return table.ToMarkdown();
 }
+
+constexpr std::string_view kDependentLaunch =
+    "With a dependent launch a call begins beside the end of the one before, as no peer's does "
+    "here.";
 
 constexpr std::string_view kWhatCounts =
     "Ratios are of medians of one record, above 1 ours is faster; our fastest arm may be another "
@@ -342,11 +367,13 @@ absl::StatusOr<Standings> RenderStandings(const std::vector<nlohmann::ordered_js
     Append(&out.readme, picture(prefix), MeansTable(series, prefix), "\n");
   }
   if (!others.empty()) {
-    Append(&out.page, "## Other problems\n\n", OthersTable(others, ""), "\n");
+    Append(&out.page, "## Other problems\n\n", OthersTable(others, ""), "\n", kDependentLaunch,
+           "\n\n");
     Append(&out.readme, OthersTable(others, prefix), "\n");
   }
   Append(&out.page, "## The arms\n\n", ArmsTable(all), "\n## Records\n\n", RecordsTable(all));
-  Append(&out.readme, kWhatCounts,
+  Append(&out.readme, kWhatCounts, others.empty() ? "" : " ",
+         others.empty() ? "" : kDependentLaunch,
          " Machine code is older where the arms' kernels have changed since. [What else counts, "
          "lengths and arms](",
          prefix, kStandingsFile, ").\n");

@@ -116,8 +116,32 @@ TEST(StandingsTest, ProblemsOutsideOfSeriesHaveARowInTheRecordWhereOursIsFastest
   EXPECT_THAT(standings.page, Not(HasSubstr("By length")));
   EXPECT_THAT(standings.page, Not(HasSubstr(".svg")));
   EXPECT_THAT(standings.page,
-              HasSubstr("| 50.00 | 150.0 (cudnn) | 3.00× | [fast](fast.md) | this tree's |"));
+              HasSubstr("| 50.00 | 150.0 (cudnn) | 3.00× | – | [fast](fast.md) | this tree's |"));
   EXPECT_THAT(standings.page, Not(HasSubstr("slow")));
+}
+
+TEST(StandingsTest, SaysWhatIsFastestWithoutADependentLaunchToo) {
+  ordered_json json = Record("a", {3, 3, 3, 3, 3});
+  PartShapes(json);
+  const std::string shape = json["shapes"][0]["name"];
+  ordered_json plain;
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["shape"] != shape || cell["variant"] != "ladder:wmma_pv") continue;
+    plain = cell;
+    cell["config"] = "wgmma+resident_kv+dependent_launch";
+  }
+  const auto row = [&] {
+    const std::string page = Render({json}).page;
+    const size_t at = page.find("| `" + shape + "` (");
+    return page.substr(at, page.find('\n', at) - at);
+  };
+  // The other arms of the record are steps before it, and slower.
+  EXPECT_THAT(row(), HasSubstr("| 3.00× | "));
+  EXPECT_THAT(row(), Not(HasSubstr("| 3.00× | – |")));
+  plain["variant"] = "ladder:plain";
+  plain["p50_us"] = 1.5 * plain["p50_us"].get<double>();
+  json["cells"].push_back(plain);
+  EXPECT_THAT(row(), HasSubstr("| 3.00× | 150.0 (2.00×) | [a](a.md) |"));
 }
 
 TEST(StandingsTest, RecordsWhosePeersTookTurnsOrWithEightBitsDontCount) {
