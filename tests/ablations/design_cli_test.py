@@ -91,7 +91,8 @@ class OneOn(DesignTest):
 class ColdL2(DesignTest):
     def test_has_a_page_and_pictures_beside_those_of_the_warm_record(self):
         for design, linked in (("one_on", ["one_on_effects_cold", "one_on_matrix_cold"]),
-                               ("ladder", ["effects_cold", "ladder_mission_b_cold", "matrix_cold"])):
+                               ("ladder", ["effects_cold", "ladder_mission_b_cold", "matrix_cold",
+                                           "speedup_overview_cold"])):
             with self.subTest(design):
                 self.judged(design, cache="cold")
                 files = self.report()
