@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-import cli_test  # the invented run, of which these tests make two
+import cli_fixture  # the invented run, of which these tests make two
 
 PROGRAM = ""
 PASS, REGRESSION, CANNOT_TELL, NOT_COMPARED = 0, 1, 2, 3
@@ -30,7 +30,7 @@ class CompareTest(unittest.TestCase):
     def write(self, name, seed, processes=5, scale=None, run=None):
         """A record with 0.4% of scatter; `scale` holds {arm: factor}."""
         source = random.Random(seed)
-        arms = [(arm, us * (scale or {}).get(arm, 1)) for arm, *_, us in cli_test.ARMS]
+        arms = [(arm, us * (scale or {}).get(arm, 1)) for arm, *_, us in cli_fixture.ARMS]
         lines = []
         for process in range(processes):
             for block in range(8):
@@ -42,13 +42,13 @@ class CompareTest(unittest.TestCase):
                         "temp_c": 41, "power_w": 310.5, "throttle": 0, "cache": "warm"}))
         record = self.path / name
         record.mkdir()
-        description = cli_test.run_json()
+        description = cli_fixture.run_json()
         description.update(run_id=f"run-{name}", processes=processes, blocks_per_process=8,
                            **(run or {}))
         (record / "run.json").write_text(json.dumps(description))
         (record / "samples.jsonl").write_text("".join(line + "\n" for line in lines))
         (record / "correctness.jsonl").write_text(
-            "".join(line + "\n" for line in cli_test.check_lines()))
+            "".join(line + "\n" for line in cli_fixture.check_lines()))
 
     def call(self, *arguments):
         return subprocess.run([PROGRAM, *arguments], cwd=self.path, capture_output=True, text=True,
@@ -81,14 +81,14 @@ class Gate(CompareTest):
         self.assertIn("1 process only", self.gate(CANNOT_TELL).stdout)
 
     def test_refuses_a_record_with_a_missing_cell(self):
-        run = cli_test.run_json()
+        run = cli_fixture.run_json()
         self.write("new", 2, run={"arms": [
             dict(arm, config="warp_shuffle") if arm["name"] == "ladder:kv_tiling" else arm
             for arm in run["arms"]]})
         self.assertRegex(self.gate(NOT_COMPARED).stdout, "ladder:kv_tiling +small .* MISSING")
 
     def test_refuses_another_gpu_unless_it_is_allowed(self):
-        self.write("new", 2, run={"gpu": dict(cli_test.run_json()["gpu"], uuid="GPU-2")})
+        self.write("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="GPU-2")})
         self.assertIn("--allow_other_gpu", self.gate(NOT_COMPARED).stdout)
         self.gate(PASS, "--allow_other_gpu")
 
@@ -118,7 +118,7 @@ class Gate(CompareTest):
         self.assertEqual((properties["baseline"], properties["record"]), ("run-old", "run-new"))
 
     def test_writes_junit_xml_that_parses_whatever_a_record_is_called(self):
-        self.write("new", 2, run={"gpu": dict(cli_test.run_json()["gpu"], uuid="<&\"'\u0001\u00b5>")})
+        self.write("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="<&\"'\u0001\u00b5>")})
         self.gate(NOT_COMPARED, "--junit=gate.xml")
         root = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot()
         self.assertIn("<&\"' \u00b5>", root.find(".//error").get("message"))
@@ -203,7 +203,7 @@ class RatchetOfNothing(CompareTest):
 
 class Guide(CompareTest):
     def test_calls_the_program_as_it_is(self):
-        text = (pathlib.Path(cli_test.__file__).parents[2] / "reports/CI.md").read_text(
+        text = (pathlib.Path(__file__).resolve().parents[2] / "reports/CI.md").read_text(
             encoding="utf-8").replace("\\\n", " ")
         calls = re.findall(r"\bwarpledger (\w+)((?: +--[^\s`]+)+)", text)
         self.assertEqual({command for command, _ in calls}, {"run", "gate", "ratchet", "compare"})

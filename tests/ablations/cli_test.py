@@ -1,48 +1,20 @@
-"""The command line `warpledger` as a user without a GPU meets it.
+"""The command line `warpledger` as a user without a GPU meets it; records are cli_record_test's.
 
-What it prints, its exit codes, and that a command that fails leaves nothing
-behind. Cases that need a build with kernels, or a machine without a GPU, skip
-with the reason elsewhere.
+What it prints, its exit codes, and that a command that fails leaves nothing behind.
 
     cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import json
-import pathlib
 import re
 import struct
-import subprocess
-import sys
 import tempfile
-import unittest
 
-PROGRAM = ""
-SYNTHETIC = pathlib.Path(__file__).resolve().parents[1] / "reports/testdata/summary.json"
-HAS_KERNELS = False
+import cli_fixture
+from cli_fixture import MISSING, OK, USAGE, CliTest
 
-# Exit codes, as `warpledger --help` explains them.
-OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
-
-COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "standings", "exec", "compare", "gate",
-            "ratchet", "dtypes")
-PROCESSES = 3
-BLOCKS = 6
-ARMS = (
-    # name, config, role, toggle, base, median us
-    ("minimal_scalar", "minimal_scalar", "base", "", "", 10.0),
-    ("ladder:kv_tiling", "kv_tiling", "step", "kv_tiling", "minimal_scalar", 5.0),
-    ("control:aa", "kv_tiling", "aa", "", "ladder:kv_tiling", 5.0),
-)
-
-
-def gpu_is_listed():
-    """True when the NVIDIA driver lists a GPU."""
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False,
-                                timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return "GPU 0" in listed.stdout
+COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "standings", "exec",
+            "compare", "gate", "ratchet", "dtypes")
 
 
 def npy(shape, dtype="<f2"):
@@ -53,84 +25,6 @@ def npy(shape, dtype="<f2"):
     for length in shape:
         size *= length
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(size)
-
-
-def run_json():
-    """A run of three arms on one shape."""
-    return {
-        "schema_version": 1, "run_id": "2026-01-02-example", "created_utc": "2026-01-02T03:04:05Z",
-        "design": "ladder", "family": "ladder", "argv": ["warpledger", "run"], "seed": 1,
-        "processes": PROCESSES, "blocks_per_process": BLOCKS, "cache": "warm",
-        "shapes": [{"name": "small", "batch": 1, "heads_q": 1, "heads_kv": 1, "seq_q": 32,
-                    "seq_kv": 32, "head_dim": 64, "causal": False}],
-        "arms": [dict(zip(("name", "config", "role", "toggle", "base"), arm)) for arm in ARMS],
-        "git": {"sha": "0123abcd", "dirty": False}, "registry_sha256": "aa",
-        "kernel_source_sha256": "bb",
-        "toolchain": {"nvcc": "13.0", "host_compiler": "g++ 12", "build_type": "Release",
-                      "cuda_flags": "", "architectures": "90"},
-        "gpu": {"name": "NVIDIA H200", "slug": "h200", "uuid": "GPU-1",
-                "compute_capability": "9.0", "sm_count": 132, "l2_bytes": 62914560,
-                "memory_bytes": 150754820096, "driver": "580.0", "cuda_runtime": "13.0",
-                "ecc": True, "max_sm_clock_mhz": 1980, "max_memory_clock_mhz": 3201,
-                "power_limit_w": 700.0},
-    }
-
-
-def sample_lines():
-    """Every block of every process: each arm once, with a scatter of about one per cent."""
-    lines = []
-    for process in range(PROCESSES):
-        for block in range(BLOCKS):
-            for order, arm in enumerate(ARMS):
-                scatter = 1 + 0.01 * ((7 * process + 3 * block + 5 * order) % 5 - 2)
-                lines.append(json.dumps({
-                    "seq": len(lines), "process": process, "shape": "small", "block": block,
-                    "order": order, "of": len(ARMS), "arm": arm[0], "launches": 64,
-                    "us": arm[5] * scatter, "sm_mhz": 1980, "temp_c": 41, "power_w": 310.5,
-                    "throttle": 0, "cache": "warm"}))
-    return lines
-
-
-def check_lines():
-    """One passed check per arm."""
-    return [json.dumps({"process": 0, "arm": arm[0], "shape": "small", "inputs": "normal",
-                        "seed": 1, "correct": True, "max_err": 1e-5, "max_err_limit": 1e-4,
-                        "mean_err": 1e-6, "mean_err_limit": 1e-5, "lse_err": 1e-7,
-                        "lse_limit": 1e-6, "guards_intact": True, "bit_identical": True,
-                        "reason": ""}) for arm in ARMS]
-
-
-class CliTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-
-    def run_program(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], cwd=self.path, capture_output=True, text=True,
-                              check=False, timeout=120, stdin=subprocess.DEVNULL)
-
-    def refused(self, code, *arguments):
-        """Its one line on stderr; nothing on stdout, nothing new in the folder."""
-        before = self.files()
-        result = self.run_program(*arguments)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        self.assertEqual(result.stdout, "")
-        self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
-        self.assertEqual(self.files(), before)
-        return result.stderr
-
-    def files(self):
-        return {str(path.relative_to(self.path)): path.read_bytes() if path.is_file() else None
-                for path in self.path.rglob("*")}
-
-    def needs_kernels(self):
-        if not HAS_KERNELS:
-            self.skipTest("this build holds no kernels, so their commands say that first")
-
-    def needs_no_gpu(self):
-        if gpu_is_listed():
-            self.skipTest("nvidia-smi lists a GPU, so the command would use it")
 
 
 class Help(CliTest):
@@ -293,7 +187,7 @@ class WrongUse(CliTest):
 
     def test_every_command_that_a_refusal_suggests_works(self):
         wrong = [["jugde"], ["xyzzy"], ["judge", "--recrod=x"], ["list", "shape"], ["list", "--x"]]
-        if HAS_KERNELS:
+        if self.has_kernels:
             wrong += [["check", "--variants=xyzzy"], ["check", "--shapes=xyzzy"],
                       ["check", "--inputs=xyzzy"], ["run", "--out=o", "--design=xyzzy"],
                       ["exec"], ["check", "--variants=kv_tiling+warp_shuffle+wmma_qk"]]
@@ -413,259 +307,5 @@ class WithoutGpu(CliTest):
             self.assertIn(f"{flag} is missing", self.refused(USAGE, *rest))
 
 
-class RecordTest(CliTest):
-    def setUp(self):
-        super().setUp()
-        self.record = self.path / "record"
-        self.record.mkdir()
-        self.write(run_json(), sample_lines(), check_lines())
-
-    def write(self, run, samples, checks):
-        (self.record / "run.json").write_text(json.dumps(run))
-        (self.record / "samples.jsonl").write_text("".join(line + "\n" for line in samples))
-        (self.record / "correctness.jsonl").write_text("".join(line + "\n" for line in checks))
-
-
-class Judge(RecordTest):
-    def judge(self, *arguments):
-        result = self.run_program("judge", "--record=record", *arguments)
-        self.assertEqual(result.returncode, OK, result.stderr)
-        return result.stdout
-
-    def damaged(self):
-        error = self.refused(DAMAGED, "judge", "--record=record")
-        self.assertFalse((self.record / "summary.json").exists())
-        return error
-
-    def test_writes_the_summary_and_prints_the_verdicts(self):
-        table = self.judge()
-        self.assertIn("kv_tiling", table)
-        self.assertIn("record/summary.json", table)
-        summary = json.loads((self.record / "summary.json").read_text())
-        medians = {cell["variant"]: cell["p50_us"] for cell in summary["cells"]}
-        self.assertAlmostEqual(medians["minimal_scalar"], 10, delta=0.2)
-        self.assertAlmostEqual(medians["ladder:kv_tiling"], 5, delta=0.1)
-        [verdict] = summary["verdicts"]
-        self.assertEqual((verdict["toggle"], verdict["base"]), ("kv_tiling", "minimal_scalar"))
-        self.assertAlmostEqual(verdict["ratio"], 2, delta=0.05)
-        self.assertEqual(summary["provenance"]["n_samples"], PROCESSES * BLOCKS * len(ARMS))
-
-    def test_changes_no_raw_file_and_gives_the_same_bytes_again(self):
-        raw = self.files()
-        self.judge()
-        first = (self.record / "summary.json").read_bytes()
-        self.judge()
-        self.assertEqual((self.record / "summary.json").read_bytes(), first)
-        after = self.files()
-        del after["record/summary.json"]
-        self.assertEqual(after, raw)
-
-    def test_writes_where_it_is_told_and_nowhere_else(self):
-        before = set(self.files())
-        self.judge("--out=elsewhere.json")
-        self.assertEqual(set(self.files()) - before, {"elsewhere.json"})
-
-    def test_wants_a_record(self):
-        self.assertIn("--record=DIR is missing", self.refused(USAGE, "judge"))
-
-    def test_of_a_directory_that_is_not_there_or_holds_no_record_says_so(self):
-        self.assertIn("nowhere: no record here", self.refused(USAGE, "judge", "--record=nowhere"))
-        (self.path / "empty").mkdir()
-        self.assertIn("no record here", self.refused(USAGE, "judge", "--record=empty"))
-
-    def test_of_a_file_wants_a_folder(self):
-        self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
-
-    def test_of_a_record_that_lost_its_samples_or_has_none_is_refused_as_damage(self):
-        self.write(run_json(), [], check_lines())
-        self.assertIn("samples.jsonl: holds no sample", self.damaged())
-        (self.record / "samples.jsonl").unlink()
-        self.assertIn("no samples.jsonl", self.damaged())
-
-    def test_of_an_unfinished_record_says_so_on_stderr(self):
-        whole = self.run_program("judge", "--record=record")
-        self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
-        lines = sample_lines()[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
-        self.write(run_json(), lines, check_lines())
-        part = self.run_program("judge", "--record=record")
-        self.assertEqual(part.returncode, OK)
-        self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
-        provenance = json.loads((self.record / "summary.json").read_text())["provenance"]
-        self.assertEqual((provenance["processes_found"], provenance["blocks_missing"]), (2, 10))
-
-    def test_names_file_and_line_of_a_line_that_is_no_json(self):
-        samples = sample_lines()
-        samples[4] = samples[4][:20]
-        self.write(run_json(), samples, check_lines())
-        self.assertIn("samples.jsonl:5: ", self.damaged())
-
-    def test_names_file_and_line_of_a_sample_that_lacks_a_field(self):
-        samples = sample_lines()
-        sample = json.loads(samples[7])
-        del sample["us"]
-        samples[7] = json.dumps(sample)
-        self.write(run_json(), samples, check_lines())
-        self.assertRegex(self.damaged(), r"samples\.jsonl:8: us: missing")
-
-    def test_finds_a_deleted_line(self):
-        samples = sample_lines()
-        del samples[3:6]
-        self.write(run_json(), samples, check_lines())
-        self.assertIn("samples.jsonl:4: ", self.damaged())
-
-    def test_finds_a_last_line_that_is_cut_off_and_says_how_to_go_on(self):
-        text = (self.record / "samples.jsonl").read_text()
-        (self.record / "samples.jsonl").write_text(text[:-9])
-        error = self.damaged()
-        self.assertIn(f"samples.jsonl:{len(sample_lines())}: ", error)
-        self.assertIn("`warpledger run` on the same directory", error)
-
-    def test_names_file_and_line_of_a_damaged_check(self):
-        checks = check_lines()
-        checks[1] = "{}"
-        self.write(run_json(), sample_lines(), checks)
-        self.assertIn("correctness.jsonl:2: ", self.damaged())
-
-    def test_finds_damage_in_the_descriptions_too(self):
-        (self.record / "run.json").write_text('{"schema_version": 1,')
-        self.assertIn("run.json: ", self.damaged())
-        run = run_json()
-        del run["arms"]
-        self.write(run, sample_lines(), check_lines())
-        self.assertIn("run.json: arms: missing", self.damaged())
-
-    def test_leaves_an_older_summary_alone_when_the_record_is_damaged(self):
-        self.judge()
-        old = (self.record / "summary.json").read_bytes()
-        with open(self.record / "samples.jsonl", "a", encoding="utf-8") as file:
-            file.write("{")
-        self.refused(DAMAGED, "judge", "--record=record")
-        self.assertEqual((self.record / "summary.json").read_bytes(), old)
-
-
-class Report(RecordTest):
-    def test_writes_a_report_that_speaks_of_the_record(self):
-        result = self.run_program("report", "--record=record", "--out=out", "--noplots")
-        self.assertEqual(result.returncode, OK, result.stderr)
-        report = (self.path / "out/ladder.md").read_text(encoding="utf-8")
-        for word in ("H200", "kv_tiling", "2026-01-02-example"):
-            self.assertIn(word, report)
-        self.assertEqual([path.name for path in (self.path / "out").iterdir()], ["ladder.md"])
-
-    def test_also_writes_the_summary_that_judge_writes(self):
-        for call in (["judge", "--out=judged.json"],
-                     ["report", "--out=out", "--noplots", "--summary=reported.json"]):
-            result = self.run_program(*call, "--record=record")
-            self.assertEqual(result.returncode, OK, result.stderr)
-        self.assertEqual((self.path / "reported.json").read_text(),
-                         (self.path / "judged.json").read_text())
-
-    def test_wants_a_record_and_a_place(self):
-        self.assertIn("--out=DIR is missing", self.refused(USAGE, "report", "--record=record"))
-        self.assertIn("--record=DIR is missing", self.refused(USAGE, "report", "--out=out"))
-
-    def test_of_a_damaged_record_is_none(self):
-        (self.record / "samples.jsonl").write_text("{}\n")
-        self.assertIn("samples.jsonl:1: ",
-                      self.refused(DAMAGED, "report", "--record=record", "--out=out"))
-
-    def test_says_what_plots_need_where_the_interpreter_is_missing(self):
-        result = self.run_program("report", "--record=record", "--out=out",
-                                  "--python=warpledger_no_python")
-        self.assertEqual(result.returncode, MISSING, result.stderr)
-        self.assertIn("--noplots", result.stderr)
-        self.assertTrue((self.path / "out/ladder.md").exists())
-
-    def test_renews_only_the_marked_section_of_a_readme(self):
-        readme = self.path / "README.md"
-        readme.write_text("# Title\n\nno section here\n")
-        before = readme.read_bytes()
-        result = self.run_program("report", "--record=record", "--out=out", "--noplots",
-                                  "--readme=README.md")
-        self.assertNotEqual(result.returncode, OK)
-        self.assertEqual(readme.read_bytes(), before)
-
-
-class ReportOfDtypes(RecordTest):
-    def test_writes_the_summary_and_refuses_a_readme(self):
-        study = sorted((SYNTHETIC.parents[3] / "reports/data/cpu").glob("dtypes-*"))[-1]
-        report = ("report", f"--record={study}", "--out=out", "--noplots")
-        self.assertIn("this is a study of data types",
-                      self.refused(USAGE, *report, "--readme=README.md"))
-        result = self.run_program(*report, "--summary=summary.json")
-        self.assertEqual(result.returncode, OK, result.stderr)
-        self.assertEqual(json.loads((self.path / "summary.json").read_text()),
-                         json.loads((study / "dtypes.json").read_text()))
-
-
-class Techniques(RecordTest):
-    def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
-        result = self.run_program("techniques", "--record=record", "--out=out")
-        self.assertEqual(result.returncode, OK, result.stderr)
-        index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
-        self.assertIn("2026-01-02-example", index)
-        page = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
-        self.assertIn("1 verdict in 1 design", page)
-        self.assertIn("](techniques/mma_sync.md)", index)
-        self.assertTrue((self.path / "out/techniques/mma_sync.md").exists())
-
-    def test_wants_judged_records_and_a_place(self):
-        self.assertIn("--out=DIR is missing",
-                      self.refused(USAGE, "techniques", "--record=record"))
-        self.assertIn("--record=DIR[,DIR..] is missing",
-                      self.refused(USAGE, "techniques", "--out=out"))
-        self.assertIn("`warpledger judge --record=record`",
-                      self.refused(USAGE, "techniques", "--record=record", "--out=out"))
-
-    def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
-        self.assertIn("both of design ladder",
-                      self.refused(USAGE, "techniques", "--record=record,record", "--out=out"))
-        (self.record / "summary.json").write_text("{")
-        self.assertIn("record/summary.json",
-                      self.refused(DAMAGED, "techniques", "--record=record", "--out=out"))
-        self.assertFalse((self.path / "out").exists())
-
-
-class StandingsCommand(RecordTest):
-    def test_of_a_record_without_peers_it_says_so(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
-        result = self.run_program("standings", "--record=record", "--out=out")
-        self.assertEqual(result.returncode, OK, result.stderr)
-        self.assertIn("No record holds an arm of ours beside a peer",
-                      (self.path / "out/standings.md").read_text(encoding="utf-8"))
-
-    def test_wants_judged_records_and_a_place(self):
-        self.assertIn("--out=DIR is missing",
-                      self.refused(USAGE, "standings", "--record=record"))
-        self.assertIn("--record=DIR[,DIR..] is missing",
-                      self.refused(USAGE, "standings", "--out=out"))
-        self.assertIn("`warpledger judge --record=record`",
-                      self.refused(USAGE, "standings", "--record=record", "--out=out"))
-
-    def test_writes_the_page_and_renews_the_readme(self):
-        """Of a summary with peers; those of a run are timed by PyTorch."""
-        summary = json.loads(SYNTHETIC.read_text(encoding="utf-8"))
-        summary["provenance"]["created_utc"] = "2026-11-22T00:00:00Z"
-        (self.record / "summary.json").write_text(json.dumps(summary))
-        readme = self.path / "README.md"
-        readme.write_text("before\n<!-- generated:standings begin -->\nold\n"
-                          "<!-- generated:standings end -->\nafter\n")
-        result = self.run_program("standings", "--record=record", "--out=out", "--noplots",
-                                  "--readme=README.md", "--readme_pictures=pages")
-        self.assertEqual(result.returncode, OK, result.stderr)
-        page = (self.path / "out/standings.md").read_text(encoding="utf-8")
-        self.assertIn("## Other problems", page)
-        text = readme.read_text(encoding="utf-8")
-        self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
-        self.assertIn("](pages/standings.md)", text)
-        self.assertNotIn("old", text.splitlines())
-
-
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[2] not in ("kernels", "no_kernels"):
-        sys.exit(__doc__)
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    HAS_KERNELS = sys.argv.pop(1) == "kernels"
-    unittest.main()
+    cli_fixture.call(__doc__)
