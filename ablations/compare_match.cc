@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -11,7 +12,6 @@
 #include "ablations/compare.h"
 #include "ablations/json_fields.h"
 #include "ablations/record_index.h"
-#include "ablations/stopping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -24,21 +24,33 @@ using analysis::Timing;
 using analysis::UnpairedLogRatio;
 using ArmShape = std::pair<std::string, std::string>;
 
-using Looks = std::map<std::string, StoppingState>;  // by shape
+// However small a share of alpha is left: what asks for more can't be told.
+constexpr double kMostResamples = 1e6;
 
-Looks LooksOf(const Record& record) {
+// What a stopping rule left of a record on a shape; without one all of it.
+struct Look {
+  int processes = std::numeric_limits<int>::max();  // whose samples count: nobody planned to
+                                                    // look behind them
+  double alpha_share = 1;
+};
+using Looks = std::map<std::string, Look>;  // by shape
+
+Looks LooksOf(const JudgedRecord& judged) {
   Looks looks;
-  for (const ShapeInfo& shape : record.run.shapes) {
-    looks[shape.name] = StateOf(record.run, record.samples, shape.name);
+  for (const ShapeInfo& shape : judged.record.run.shapes) looks[shape.name] = {};
+  const Json& statistics = judged.summary["statistics"];
+  if (!statistics.contains("looks")) return looks;
+  for (const Json& look : statistics["looks"]) {
+    looks[TextOf(look, "shape")] = {.processes = look["processes"].get<int>(),
+                                    .alpha_share = look["alpha_share"].get<double>()};
   }
   return looks;
 }
 
-// Of the processes up to the look that was reached: behind it nobody has planned to look.
 std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record, const Looks& looks) {
   std::map<ArmShape, std::vector<Timing>> timings;
   for (const Sample& sample : record.samples) {
-    if (record.run.stopping && sample.process >= looks.at(sample.shape).processes) continue;
+    if (sample.process >= looks.at(sample.shape).processes) continue;
     timings[{sample.arm, sample.shape}].push_back(TimingOf(sample));
   }
   return timings;
@@ -159,8 +171,8 @@ absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const SummarizeO
 
 std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b,
                                     const MatchOptions& options) {
-  const Looks looks_a = LooksOf(a.record);
-  const Looks looks_b = LooksOf(b.record);
+  const Looks looks_a = LooksOf(a);
+  const Looks looks_b = LooksOf(b);
   const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
   const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   const auto timings_of = [](const std::map<ArmShape, std::vector<Timing>>& timings,
@@ -217,7 +229,8 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
         analysis::LogTimesByProcess(timings_a.at({cell.a->arm, cell.shape})),
         analysis::LogTimesByProcess(timings_b.at({cell.b->arm, cell.shape})),
         analysis::BootstrapOptions{
-            .resamples = static_cast<int>(std::ceil(resamples / cell.alpha_share)),
+            .resamples =
+                static_cast<int>(std::min(kMostResamples, std::ceil(resamples / cell.alpha_share))),
             .seed = analysis::StreamSeed(options.bootstrap_seed,
                                          absl::StrCat("compare:", cell.config, ":", cell.shape))});
   }
@@ -244,8 +257,8 @@ std::vector<analysis::HolmLevel> LevelsAgainst(const std::vector<MatchedCell>& c
 
 std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord& b,
                                        const MatchOptions& options, double neutral_delta) {
-  const Looks looks_a = LooksOf(a.record);
-  const Looks looks_b = LooksOf(b.record);
+  const Looks looks_a = LooksOf(a);
+  const Looks looks_b = LooksOf(b);
   const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
   const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   // A peer of another version is another kernel.

@@ -85,6 +85,15 @@ TEST(CompareTest, EarlyEndsArePaidForByBothSides) {
   EXPECT_NEAR((1 - both) / (1 - alone), share * share, 0.01);
 }
 
+TEST(CompareTest, ASmallShareOfAlphaAsksForNoBoundlessResampling) {
+  Record a = StoppedRecord(1, 5);
+  a.run.stopping->alpha_shares = {1e-9, 1 - 1e-9};
+  std::erase_if(a.samples, [](const Sample& sample) { return sample.process > 2; });
+  const Record b = a;
+  const Json cell = CellOf(ComparisonOf(a, b), kTiling, "small");
+  EXPECT_EQ(cell["outcome"], "CANNOT_TELL");
+}
+
 TEST(CompareTest, SamplesBehindTheLookThatEndedARunDontCount) {
   Record b = StoppedRecord(2, 5);
   for (Sample& sample : b.samples) {
