@@ -28,14 +28,19 @@ bool IsOurs(const Summary& summary, const Cell& cell) {
   return cell.role != "aa" && cell.role != "null" && summary.IsRanked(cell);
 }
 
-const Cell* FastestArm(const Summary& summary, const Shape& shape, std::optional<int64_t> kv_bits) {
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       absl::FunctionRef<bool(const Cell&)> counts) {
   const Cell* fastest = nullptr;
   for (const Cell& cell : summary.cells) {
-    if (cell.shape != shape.name || !IsOurs(summary, cell)) continue;
-    if (kv_bits && cell.kv_bits != *kv_bits) continue;
+    if (cell.shape != shape.name || !IsOurs(summary, cell) || !counts(cell)) continue;
     if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
   }
   return fastest;
+}
+
+const Cell* FastestArm(const Summary& summary, const Shape& shape, std::optional<int64_t> kv_bits) {
+  return FastestArm(summary, shape,
+                    [&](const Cell& cell) { return !kv_bits || cell.kv_bits == *kv_bits; });
 }
 
 const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape) {

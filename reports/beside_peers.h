@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "reports/summary_view.h"
 
 namespace warpledger::report {
@@ -28,6 +29,9 @@ bool PeersTimedAlone(const Summary& summary);
 bool HasEightBits(const Summary& summary);
 
 bool IsOurs(const Summary& summary, const Cell& cell);
+// Of the arms that `counts` takes.
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       absl::FunctionRef<bool(const Cell&)> counts);
 // `kv_bits`: of those arms alone that read K and V so.
 const Cell* FastestArm(const Summary& summary, const Shape& shape,
                        std::optional<int64_t> kv_bits = std::nullopt);

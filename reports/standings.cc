@@ -35,7 +35,7 @@ struct Pair {
 Pair PairOf(const ReadRecord& record, const Shape& shape) {
   return {.record = &record,
           .shape = &shape,
-          .ours = FastestArm(record.summary, shape, 16),
+          .ours = FastestArm(record.summary, shape),
           .peer = record.summary.FastestPeer(shape.name)};
 }
 
@@ -247,12 +247,8 @@ bool HasDependentLaunch(const Cell& cell) {
 // where the fastest of all does not.
 std::string WithoutDependentLaunch(const Pair& pair) {
   if (!HasDependentLaunch(*pair.ours)) return std::string(kNone);
-  const Cell* fastest = nullptr;
-  for (const Cell& cell : pair.record->summary.cells) {
-    if (cell.shape != pair.shape->name || !IsOurs(pair.record->summary, cell)) continue;
-    if (cell.kv_bits != pair.ours->kv_bits || HasDependentLaunch(cell)) continue;
-    if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
-  }
+  const Cell* fastest = FastestArm(pair.record->summary, *pair.shape,
+                                   [](const Cell& cell) { return !HasDependentLaunch(cell); });
   if (fastest == nullptr) return "not timed";
   return Cat(FormatUs(fastest->p50_us.value), " (",
              FormatRatio(*pair.peer->p50_us.value / *fastest->p50_us.value), ")");

@@ -283,23 +283,25 @@ std::string ReadmePrefix(const std::string& out) {
 }
 
 // The directories that --record names.
-absl::StatusOr<std::vector<std::string>> FlaggedRecords() {
-  std::vector<std::string> dirs =
-      absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
-  if (!dirs.empty()) return dirs;
-  return absl::InvalidArgumentError(
-      "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
-}
+// Of --record, which names several.
+struct JudgedRecords {
+  std::vector<std::string> dirs;
+  std::vector<nlohmann::ordered_json> summaries;
+};
 
-absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(
-    const std::vector<std::string>& dirs) {
-  std::vector<nlohmann::ordered_json> out;
-  for (const std::string& dir : dirs) {
+absl::StatusOr<JudgedRecords> ReadFlaggedRecords() {
+  JudgedRecords records;
+  records.dirs = absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
+  if (records.dirs.empty()) {
+    return absl::InvalidArgumentError(
+        "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
+  }
+  for (const std::string& dir : records.dirs) {
     absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
     if (!summary.ok()) return summary.status();
-    out.push_back(*std::move(summary));
+    records.summaries.push_back(*std::move(summary));
   }
-  return out;
+  return records;
 }
 
 }  // namespace
@@ -359,14 +361,12 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
   }
-  const absl::StatusOr<std::vector<std::string>> dirs = FlaggedRecords();
-  if (!dirs.ok()) return dirs.status();
-  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(*dirs);
-  if (!summaries.ok()) return summaries.status();
+  const absl::StatusOr<JudgedRecords> records = ReadFlaggedRecords();
+  if (!records.ok()) return records.status();
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   const absl::StatusOr<std::vector<report::Page>> pages =
-      report::RenderTechniques(*summaries, *options);
+      report::RenderTechniques(records->summaries, *options);
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);
@@ -383,14 +383,13 @@ absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> /*arguments*/
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the page goes");
   }
-  const absl::StatusOr<std::vector<std::string>> dirs = FlaggedRecords();
-  if (!dirs.ok()) return dirs.status();
-  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(*dirs);
-  if (!summaries.ok()) return summaries.status();
+  const absl::StatusOr<JudgedRecords> records = ReadFlaggedRecords();
+  if (!records.ok()) return records.status();
   absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   options->picture_prefix = ReadmePrefix(out);
-  const absl::StatusOr<report::Standings> standings = report::RenderStandings(*summaries, *options);
+  const absl::StatusOr<report::Standings> standings =
+      report::RenderStandings(records->summaries, *options);
   if (!standings.ok()) return standings.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
@@ -402,7 +401,7 @@ absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> /*arguments*/
   if (standings->pictured.empty() || !absl::GetFlag(FLAGS_plots)) return kExitOk;
   std::vector<std::string> pictured;
   for (const size_t at : standings->pictured) {
-    pictured.push_back(absl::StrCat((*dirs)[at], "/", ablations::kSummaryFile));
+    pictured.push_back(absl::StrCat(records->dirs[at], "/", ablations::kSummaryFile));
   }
   RETURN_IF_ERROR(DrawPlots(pictured, out));
   return kExitOk;
