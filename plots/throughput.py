@@ -24,13 +24,14 @@ _GAP_IN = 0.35
 def series(summary):
     """{(head_dim, causal): shapes by rising length} of shapes that differ in their length alone.
 
-    As many tokens and columns each; of several series of one panel the one with most lengths.
+    As many tokens and columns and of one type each; of several series of one panel the one with
+    most lengths, of fp16 where they have as many.
     """
     found = {}
     for shape in summary.shapes:
         if shape["seq_q"] == shape["seq_kv"]:
-            key = (shape["head_dim"], shape["causal"], shape["batch"] * shape["seq_q"],
-                   shape["heads_q"], shape["heads_kv"])
+            key = (shape["head_dim"], shape["causal"], shape["dtype"] != "fp16", shape["dtype"],
+                   shape["batch"] * shape["seq_q"], shape["heads_q"], shape["heads_kv"])
             found.setdefault(key, []).append(shape)
     panels = {}
     for key, shapes in sorted(found.items()):

@@ -104,6 +104,17 @@ class ThroughputTest(FigureTest):
             shape["dtype"] = "bf16"
         self.assertIn("· bf16, forward ·", throughput.draw(Summary(data)).texts[-1].get_text())
 
+    def test_types_of_one_size_are_no_one_curve(self):
+        data = make_grid(head_dims=(64,), masks=(False,))
+        for listed, name in (("shapes", "name"), ("cells", "shape"), ("peers", "shape")):
+            for entry in list(data[listed]):
+                brain = dict(entry, **{name: entry[name] + "_bf16"})
+                if listed == "shapes":
+                    brain["dtype"] = "bf16"
+                data[listed].append(brain)
+        axes = throughput.draw(Summary(data)).axes[0]
+        self.assertEqual(list(line(axes, throughput.OURS).get_xdata()), list(GRID_LENGTHS))
+
     def test_without_peers_the_title_names_the_highest_rate(self):
         data = make_grid()
         data["peers"] = []
