@@ -183,8 +183,8 @@ class Repro(unittest.TestCase):
         self.assertIn("Nothing is committed beside this record", result.stdout)
 
     def test_a_committed_picture_that_is_not_made_again_is_a_difference(self):
-        # The ladder's page shows one, no page the other, and another design's a third.
-        judged = "![](effects.svg)\n"
+        # The ladder's page shows two of them, and another design's a third.
+        judged = "![](effects.svg)\n![](overview.svg)\n"
         record = self.record("h200/aa", "2025-03-04T00:00:00Z", judged=judged)
         (record / "summary.json").write_text(judged)
         reports = self.root / "reports/h200"
