@@ -2,8 +2,8 @@
 """Writes resources.json and codegen.json from what the instances' compiles left.
 
 Reads the generator's list of instances and, for each, the folder
-`<source file name>.o.keep` that cmake/instance_launcher.sh left beside the
-object: ptxas.log, and PTX and cubin of every architecture. The schema is in
+`<source's name>.fatbin.keep` that cmake/instance_launcher.sh left beside the
+fat binary: ptxas.log, and PTX and cubin of every architecture. The schema is in
 reports/RECORD.md. Same input, same bytes out.
 
   collect_codegen.py --instances instances.json --keep-root build --out-dir out
@@ -331,7 +331,7 @@ def load_instances(path):
 def find_keep_folders(keep_root):
     """{name: folders} of all that compiles left under `keep_root`."""
     folders = {}
-    for folder in sorted(pathlib.Path(keep_root).rglob("*.o.keep")):
+    for folder in sorted(pathlib.Path(keep_root).rglob("*.fatbin.keep")):
         if folder.is_dir():
             folders.setdefault(folder.name, []).append(folder)
     return folders
@@ -339,7 +339,7 @@ def find_keep_folders(keep_root):
 
 def keep_folder_of(source, folders):
     """The one folder of find_keep_folders() that the compile of `source` left."""
-    name = pathlib.Path(source).name + ".o.keep"
+    name = pathlib.Path(source).stem + ".fatbin.keep"
     found = folders.get(name, [])
     if len(found) != 1:
         places = ", ".join(str(folder) for folder in found) or "none"
@@ -471,7 +471,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", required=True, help="the generator's instances.json")
     parser.add_argument("--keep-root", required=True,
-                        help="folder under which the *.o.keep folders lie")
+                        help="folder under which the *.fatbin.keep folders lie")
     parser.add_argument("--out-dir", required=True, type=pathlib.Path)
     parser.add_argument("--kernel-sources", default="",
                         help="hash of the sources that the instances were compiled from")

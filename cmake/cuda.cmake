@@ -10,10 +10,14 @@ set(WARPLEDGER_HAS_CUDA OFF)
 if(NOT WARPLEDGER_CUDA STREQUAL "OFF")
   if(NOT CMAKE_CUDA_COMPILER)
     # CMake itself looks at $CUDACXX and PATH only, and the toolkit's default
-    # place is on neither.
-    find_program(WARPLEDGER_NVCC NAMES $ENV{CUDACXX} nvcc
-                 PATHS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin
-                 DOC "The CUDA compiler")
+    # place is on neither. Who sets $CUDACXX wants that compiler and no other.
+    if(NOT "$ENV{CUDACXX}" STREQUAL "")
+      find_program(WARPLEDGER_NVCC NAMES $ENV{CUDACXX} DOC "The CUDA compiler")
+    else()
+      find_program(WARPLEDGER_NVCC NAMES nvcc
+                   PATHS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin
+                   DOC "The CUDA compiler")
+    endif()
     if(WARPLEDGER_NVCC)
       set(CMAKE_CUDA_COMPILER ${WARPLEDGER_NVCC})
     endif()
@@ -31,10 +35,17 @@ if(WARPLEDGER_HAS_CUDA)
   # Each architecture is another compile of each kernel, most of a fresh build: sm_90, which the
   # records are made on, and what measures and tests on this machine. The first configuration
   # decides, so that a GPU that is put in later needs a new build folder or the option.
-  if(NOT DEFINED WARPLEDGER_CUDA_ARCHITECTURES)
+  # `native` means this machine's GPUs alone.
+  if(NOT DEFINED WARPLEDGER_CUDA_ARCHITECTURES OR WARPLEDGER_CUDA_ARCHITECTURES STREQUAL "native")
     include(${CMAKE_CURRENT_LIST_DIR}/gpu_architectures.cmake)
     warpledger_gpu_architectures(architectures ${CMAKE_CUDA_COMPILER})
-    list(APPEND architectures 90-real)
+    if(NOT DEFINED WARPLEDGER_CUDA_ARCHITECTURES)
+      list(APPEND architectures 90-real)
+    elseif(NOT architectures)
+      message(FATAL_ERROR "WARPLEDGER_CUDA_ARCHITECTURES=native, but nvidia-smi lists no GPU that "
+                          "${CMAKE_CUDA_COMPILER} compiles for")
+    endif()
+    unset(WARPLEDGER_CUDA_ARCHITECTURES CACHE)
     list(REMOVE_DUPLICATES architectures)
     list(SORT architectures COMPARE NATURAL)
   endif()
@@ -67,7 +78,11 @@ if(WARPLEDGER_HAS_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
   add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+  # What a kernel instance is compiled with, in every build type: optimised, for the device alone.
+  separate_arguments(WARPLEDGER_INSTANCE_FLAGS UNIX_COMMAND "${CMAKE_CUDA_FLAGS}")
+  list(APPEND WARPLEDGER_INSTANCE_FLAGS -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr)
   if(WARPLEDGER_WERROR)
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+    list(APPEND WARPLEDGER_INSTANCE_FLAGS -Werror all-warnings)
   endif()
 endif()

@@ -8,8 +8,9 @@ if(WARPLEDGER_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
-# Needed by micro/ alone.
-find_package(benchmark QUIET)
+if(WARPLEDGER_MICRO)
+  find_package(benchmark QUIET)
+endif()
 
 # Debian's CMake files name the shared libraries although the static ones lie
 # beside them; the install tree must run where neither is installed.

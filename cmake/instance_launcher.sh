@@ -3,6 +3,7 @@
 # linked object was made from.
 #
 #   instance_launcher.sh [--waivers FILE] nvcc <args...> -c x.cu -o dir/x.cu.o
+#   instance_launcher.sh [--waivers FILE] nvcc <args...> -fatbin x.cu -o dir/x.fatbin
 #
 # After success, beside the object, dir/x.cu.o.keep/ holds ptxas.log (the whole
 # diagnostic output, ptxas -v included) and the *.ptx and *.cubin of each
@@ -41,7 +42,7 @@ for argument in "$@"; do
     -MF) depfile="$argument" ;;
   esac
   case "$argument" in
-    -c | --compile) compiles=1 ;;
+    -c | --compile | -fatbin) compiles=1 ;;
     -MT) has_target=1 ;;
     *.cu) [[ "$previous" == -o || "$previous" == -M[TF] ]] || source="$argument" ;;
   esac

@@ -63,10 +63,11 @@ class Build:
         self.nvcc = version.group(1)
         self.build_type = cache.get("CMAKE_BUILD_TYPE", "")
         self.has_90 = bool(re.search(r"\b90", cache.get("WARPLEDGER_CUDA_ARCHITECTURES", "")))
+        self.is_partial = bool(cache.get("WARPLEDGER_DESIGNS"))
         self.has_extra_designs = bool(cache.get("WARPLEDGER_EXTRA_DESIGNS"))
         if {row["variant"] for row in rows} != {row["variant"] for row in listed}:
             raise BuildError(f"{codegen} is of other instances than the configured ones; build")
-        logs = folder.glob("kernels/**/*.o.keep/ptxas.log")
+        logs = folder.glob("generated/instances/*.keep/ptxas.log")
         if any(log.stat().st_mtime > codegen.stat().st_mtime for log in logs):
             raise BuildError(f"{codegen} is older than the instances; finish the build")
 
@@ -82,17 +83,18 @@ def why_not_comparable(nvcc, build):
     return ""
 
 
-def differences(committed, built, more_is_fine=False):
+def differences(committed, built, more_is_fine=False, fewer_is_fine=False):
     """What sets the built hashes {arch: {instance: hash}} apart, a sentence per instance.
 
-    `more_is_fine`: a build may hold instances that the file does not.
+    `more_is_fine`: a build may hold instances that the file does not; `fewer_is_fine`: lack some.
     """
     found = []
     for arch in sorted(set(committed) | set(built)):
         old, new = committed.get(arch, {}), built.get(arch, {})
         for name in sorted(set(old) | set(new)):
             if name not in new:
-                found.append(f"{name} on {arch}: in the file, but not built")
+                if not fewer_is_fine:
+                    found.append(f"{name} on {arch}: in the file, but not built")
             elif name not in old:
                 if not more_is_fine:
                     found.append(f"{name} on {arch}: built, but not in the file")
@@ -120,14 +122,16 @@ def check(path, build):
     if reason := why_not_comparable(nvcc, build):
         print(f"skipped: {reason}")
         return SKIPPED
-    found = differences(hashes, build.hashes, build.has_extra_designs)
+    found = differences(hashes, build.hashes, build.has_extra_designs, build.is_partial)
     for sentence in found:
         print(sentence)
     if found:
         print(f"{len(found)} instances differ from {path.name}. If that is meant, renew it with "
               "cmake/machine_code_file.py --write, then the pages with reports/regenerate.py.")
         return FAILED
-    print(f"{sum(len(instances) for instances in hashes.values())} instances as in {path.name}")
+    compared = sum(len(set(hashes.get(arch, {})) & set(built))
+                   for arch, built in build.hashes.items())
+    print(f"{compared} instances as in {path.name}")
     return 0
 
 
@@ -137,6 +141,8 @@ def write(path, build):
     reason = why_not_comparable(build.nvcc, build)
     if build.has_extra_designs:
         reason = reason or "this build holds instances of designs of one's own"
+    if build.is_partial:
+        reason = reason or "this build holds the instances of some designs alone"
     if reason:
         print(f"not written: {reason}")
         return UNREADABLE

@@ -6,8 +6,12 @@ option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on h
 option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
        ON)
 
-option(WARPLEDGER_PRECOMPILED_HEADERS "Parse the headers of the libraries we stand on once" ON)
+option(WARPLEDGER_BATCH_COMPILE
+       "Parse library headers once, and compile several host sources as one" ON)
 
+option(WARPLEDGER_MICRO "Build the microbenchmarks" ON)
+set(WARPLEDGER_DESIGNS "" CACHE STRING
+    "Compile the kernels of these designs alone (ladder;mma), or a_step_per_family; empty: of all")
 set(WARPLEDGER_EXTRA_DESIGNS "" CACHE STRING
     "Designs of one's own whose kernels are compiled too: factorial:a,b@c;sweep:d")
 

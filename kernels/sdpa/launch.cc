@@ -155,15 +155,18 @@ absl::Status PrepareInstance(const KernelInstance& instance) {
   constexpr int kSmemWithoutAsking = 48 * 1024;
   const bool raise_smem = SmemBytes(instance.config) > kSmemWithoutAsking;
   cudaFuncAttributes attributes;
-  // Either call finds that there is no code for this GPU, before a launch does in the middle
-  // of a capture.
-  const cudaError_t error =
-      raise_smem
-          ? cudaFuncSetAttribute(instance.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 SmemBytes(instance.config))
-          : cudaFuncGetAttributes(&attributes, instance.kernel);
+  const void* kernel = nullptr;
+  // One of these finds that there is no code for this GPU, before a launch does in the middle of a
+  // capture.
+  cudaError_t error = instance.code->GetKernel(&kernel);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+  if (error == cudaSuccess && raise_smem) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 SmemBytes(instance.config));
+  }
   if (error == cudaSuccess) return absl::OkStatus();
-  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
+      error == cudaErrorInvalidResourceHandle) {
     cudaGetLastError();  // else the next launch returns it
     const absl::StatusOr<DeviceFacts> device = QueryDevice();
     return device.ok() ? MissingCode(instance.config, *device) : device.status();
@@ -191,7 +194,7 @@ ForwardParams MakeParams(const Config& config, const Problem& problem) {
 absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
                     const Problem& problem, cudaStream_t stream) {
   const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
-  const cudaError_t error = instance.launch(params, ctas, stream);
+  const cudaError_t error = instance.launch(instance, params, ctas, stream);
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();  // else what asks for it next takes this for its own
   return CudaStatus(error, absl::StrCat("launching ", InstanceName(instance.config)));
@@ -201,17 +204,18 @@ absl::StatusOr<KernelAttributes> GetKernelAttributes(const KernelInstance& insta
   RETURN_IF_ERROR(PrepareInstance(instance));
   const std::string doing = absl::StrCat("reading attributes of ", InstanceName(instance.config));
   cudaFuncAttributes attributes;
-  RETURN_IF_CUDA_ERROR(cudaFuncGetAttributes(&attributes, instance.kernel), doing);
+  const void* kernel = nullptr;
+  RETURN_IF_CUDA_ERROR(instance.code->GetKernel(&kernel), doing);
+  RETURN_IF_CUDA_ERROR(cudaFuncGetAttributes(&attributes, kernel), doing);
   KernelAttributes result;
   result.registers = attributes.numRegs;
   result.static_smem_bytes = static_cast<int>(attributes.sharedSizeBytes);
   result.dynamic_smem_bytes = SmemBytes(instance.config);
   result.local_bytes = static_cast<int>(attributes.localSizeBytes);
   result.threads = Threads(instance.config);
-  RETURN_IF_CUDA_ERROR(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&result.ctas_per_sm, instance.kernel,
-                                                    result.threads, SmemBytes(instance.config)),
-      doing);
+  RETURN_IF_CUDA_ERROR(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                           &result.ctas_per_sm, kernel, result.threads, SmemBytes(instance.config)),
+                       doing);
   return result;
 }
 

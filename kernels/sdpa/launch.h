@@ -1,7 +1,7 @@
 // The compiled kernel instances and how to launch one.
 //
-// Each instance is its own generated translation unit. Nothing here allocates
-// device memory; all pointers in ForwardParams are the caller's.
+// The code of an instance is embedded and loaded on its first use (kernel_instance.h). Nothing here
+// allocates device memory; all pointers in ForwardParams are the caller's.
 //
 //   const KernelInstance* kernel = FindInstance(config, problem);
 //   RETURN_IF_ERROR(CheckLaunchable(*kernel, problem, device));
@@ -18,7 +18,7 @@
 #include "kernels/common/device_facts.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/forward_params.h"
-#include "kernels/sdpa/launch_instance.h"
+#include "kernels/sdpa/kernel_instance.h"
 #include "kernels/sdpa/problem.h"
 
 namespace warpledger::sdpa {

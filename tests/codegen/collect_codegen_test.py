@@ -219,7 +219,7 @@ class CollectTest(unittest.TestCase):
         self.nvdisasm.chmod(0o755)
 
     def add(self, variant, symbol, archs=("sm_80", "sm_90"), **cubin):
-        keep = self.folder / "build" / "objects" / f"{symbol}.cu.o.keep"
+        keep = self.folder / "build" / "objects" / f"{symbol}.fatbin.keep"
         keep.mkdir(parents=True)
         (keep / "ptxas.log").write_text(make_log(symbol, archs), encoding="utf-8")
         for arch in archs:
@@ -309,11 +309,11 @@ class CollectTest(unittest.TestCase):
     def test_an_instance_without_a_keep_folder_is_an_error(self):
         self.instances.append({"variant": "lost", "set": "smem", "symbol": "lost",
                                "source": "lost.cu"})
-        self.fails("expected one lost.cu.o.keep, found none")
+        self.fails("expected one lost.fatbin.keep, found none")
 
     def test_two_keep_folders_for_one_source_are_an_error(self):
-        (self.folder / "build" / "stale" / "x.cu.o.keep").mkdir(parents=True)
-        self.fails("expected one x.cu.o.keep")
+        (self.folder / "build" / "stale" / "x.fatbin.keep").mkdir(parents=True)
+        self.fails("expected one x.fatbin.keep")
 
     def test_an_empty_list_of_instances_is_an_error(self):
         self.instances = []

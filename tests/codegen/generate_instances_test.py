@@ -19,9 +19,10 @@ class GenerateInstances(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name)
 
-    def call(self, *designs, code=0):
-        done = subprocess.run([PROGRAM, self.path, *designs], capture_output=True, text=True,
-                              check=False, timeout=60)
+    def call(self, *designs, code=0, only=None):
+        selection = [] if only is None else [f"--only={only}"]
+        done = subprocess.run([PROGRAM, *selection, self.path, *designs], capture_output=True,
+                              text=True, check=False, timeout=60)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -55,7 +56,25 @@ class GenerateInstances(unittest.TestCase):
         self.assertIn("kv_tiling+vector_loads+cp_async_stages=4", added)
         self.assertEqual(len(set(more)), len(more))
         table = (self.path / "instances.cc").read_text()
-        self.assertEqual(table.count("  &Get_"), len(more))
+        self.assertEqual(table.count("_code},"), len(more))
+
+    def test_compiles_no_more_than_it_is_asked_for(self):
+        everything = self.sets()
+        self.call(only="ladder")
+        listed = json.loads((self.path / "instances.json").read_text())["instances"]
+        ladder = {instance["variant"] for instance in listed}
+        self.assertEqual(ladder, {variant for variant, name in everything.items()
+                                  if name == "smem_ladder"})
+        self.call(only="a_step_per_family")
+        listed = json.loads((self.path / "instances.json").read_text())["instances"]
+        self.assertLess(len(listed), 30)
+        self.assertEqual({instance["set"].split("_")[0] for instance in listed},
+                         {"smem", "mma", "wgmma", "resident"})
+        self.call(only="")
+        self.assertEqual(len(json.loads((self.path / "instances.json").read_text())["instances"]),
+                         len(everything))
+        refused = self.call(only="ladder,lader", code=1)
+        self.assertIn("WARPLEDGER_DESIGNS: there is no design 'lader'", refused.stderr)
 
     def test_adds_nothing_for_a_design_that_is_there_already(self):
         own = ("factorial:warp_shuffle,vector_loads,wmma_qk,cp_async_stages,wmma_pv"

@@ -35,7 +35,7 @@ class MachineCodeFileTest(unittest.TestCase):
                               f"WARPLEDGER_EXTRA_DESIGNS:STRING={extra}\n",
             "CMakeFiles/3.25/CMakeCUDACompiler.cmake":
                 f'set(CMAKE_CUDA_COMPILER_VERSION "{nvcc}")\n' if nvcc else "",
-            "kernels/sdpa/x.cu.o.keep/ptxas.log": "",
+            "generated/instances/x.fatbin.keep/ptxas.log": "",
             "generated/instances/instances.json": json.dumps({"instances": [
                 {"variant": name} for name in listed or dict.fromkeys(n for n, _ in instances)]}),
             "codegen/codegen.json": json.dumps({"instances": [
@@ -44,7 +44,7 @@ class MachineCodeFileTest(unittest.TestCase):
         for name, text in files.items():
             (build / name).parent.mkdir(parents=True, exist_ok=True)
             (build / name).write_text(text, encoding="utf-8")
-        os.utime(build / "kernels/sdpa/x.cu.o.keep/ptxas.log", (0, 0))
+        os.utime(build / "generated/instances/x.fatbin.keep/ptxas.log", (0, 0))
         return build
 
     def call(self, *arguments):
@@ -132,7 +132,7 @@ class MachineCodeFileTest(unittest.TestCase):
         self.written()
         codegen = self.build() / "codegen" / "codegen.json"
         os.utime(codegen, (0, 0))
-        os.utime(self.folder / "build/kernels/sdpa/x.cu.o.keep/ptxas.log", (1, 1))
+        os.utime(self.folder / "build/generated/instances/x.fatbin.keep/ptxas.log", (1, 1))
         code, said = self.call()
         self.assertEqual(code, 2)
         self.assertIn("finish the build", said)

@@ -70,7 +70,7 @@ def of_build(build, chosen):
     if not disassembler.name:
         return {}
     instances = collect_codegen.load_instances(build / "generated" / "instances" / "instances.json")
-    folders = collect_codegen.find_keep_folders(build / "kernels")
+    folders = collect_codegen.find_keep_folders(build / "generated")
     found = {}
     for instance in instances:
         if not chosen(instance["variant"]):

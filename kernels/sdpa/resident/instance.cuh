@@ -1,26 +1,18 @@
-// Included by each generated translation unit of the resident family.
+// Included by each generated source file of the resident family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_RESIDENT_INSTANCE_CUH_
 
 #include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/launch_instance.h"
 #include "kernels/sdpa/resident/forward.cuh"
-#include "kernels/sdpa/resident/launch.h"
 
 // As in kernels/sdpa/instance.cuh.
-#define WARPLEDGER_INSTANCE(symbol, ...)                                     \
-  static constexpr Config symbol##_config = __VA_ARGS__;                     \
-  static_assert(symbol##_config.mask != Mask::kAtRunTime);                   \
-  __global__ void __launch_bounds__(Threads(symbol##_config), 1)             \
-      symbol(const __grid_constant__ WgmmaParams params) {                   \
-    ResidentForward<ResidentShapeOf(symbol##_config)>(params);               \
-  }                                                                          \
-  static cudaError_t Launch_##symbol(const ForwardParams& forward, unsigned, \
-                                     cudaStream_t stream) {                  \
-    return LaunchResident(forward, ResidentShapeOf(symbol##_config),         \
-                          reinterpret_cast<const void*>(&symbol), stream);   \
-  }                                                                          \
-  WARPLEDGER_DESCRIBE_INSTANCE(symbol)
+#define WARPLEDGER_INSTANCE(symbol, ...)                         \
+  static constexpr Config symbol##_config = __VA_ARGS__;         \
+  static_assert(symbol##_config.mask != Mask::kAtRunTime);       \
+  __global__ void __launch_bounds__(Threads(symbol##_config), 1) \
+      symbol(const __grid_constant__ WgmmaParams params) {       \
+    ResidentForward<ResidentShapeOf(symbol##_config)>(params);   \
+  }
 
 #endif  // WARPLEDGER_KERNELS_SDPA_RESIDENT_INSTANCE_CUH_

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/sdpa/geometry.h"
+#include "kernels/sdpa/kernel_instance.h"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/tensor_maps.h"
 
@@ -14,14 +16,20 @@ dim3 ResidentGrid(const ForwardParams& forward, const ResidentShape& shape) {
               static_cast<unsigned>(forward.batch * forward.heads_kv));
 }
 
-cudaError_t LaunchResident(const ForwardParams& forward, const ResidentShape& shape,
-                           const void* kernel, cudaStream_t stream) {
+// With its cluster and, where the shape asks for it, as a programmatic dependent of the kernel
+// before it in the stream.
+cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+                           cudaStream_t stream) {
+  const ResidentShape shape = ResidentShapeOf(instance.config);
+  const void* kernel = nullptr;
   WgmmaParams params;
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
   const int chunk = ChunkKeys(shape);
-  cudaError_t error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
-                                      kRowsPerConsumer, &params.q);
+  cudaError_t error = instance.code->GetKernel(&kernel);
+  if (error != cudaSuccess) return error;
+  error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q, kRowsPerConsumer,
+                          &params.q);
   if (error != cudaSuccess) return error;
   error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, chunk, &params.k);
   if (error != cudaSuccess) return error;

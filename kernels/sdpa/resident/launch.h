@@ -1,4 +1,4 @@
-// Launches an instance of the resident family.
+// The grid of a launch of the resident family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_LAUNCH_H_
 #define WARPLEDGER_KERNELS_SDPA_RESIDENT_LAUNCH_H_
@@ -13,11 +13,6 @@ namespace warpledger::sdpa {
 // CTAs of a launch in x, y and z: query tiles times the cluster, query heads per K/V
 // head, K/V heads. No division in the kernel's prologue.
 dim3 ResidentGrid(const ForwardParams& forward, const ResidentShape& shape);
-
-// Encodes the tensor maps and launches `kernel` with its cluster and, where the shape
-// asks for it, as a programmatic dependent of the kernel before it in the stream.
-cudaError_t LaunchResident(const ForwardParams& forward, const ResidentShape& shape,
-                           const void* kernel, cudaStream_t stream);
 
 }  // namespace warpledger::sdpa
 

@@ -72,12 +72,22 @@ struct WgmmaDecodeParams : WgmmaParams {
   int* arrivals = nullptr;          // (tiles): parts done; 0 before and after a launch
 };
 
-template <WgmmaShape kShape>
+// Which of these a kernel takes.
+enum class WgmmaParamsKind { kPlain, kStore, kFp8, kCopy, kDecode };
+constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
+  return shape.fp8                            ? WgmmaParamsKind::kFp8
+         : shape.tma_store                    ? WgmmaParamsKind::kStore
+         : shape.cp_async                     ? WgmmaParamsKind::kCopy
+         : shape.pack_heads || shape.split_kv ? WgmmaParamsKind::kDecode
+                                              : WgmmaParamsKind::kPlain;
+}
+
+template <WgmmaShape kShape, WgmmaParamsKind kKind = ParamsKindOf(kShape)>
 using WgmmaParamsOf = std::conditional_t<
-    kShape.fp8, WgmmaFp8Params,
-    std::conditional_t<kShape.tma_store, WgmmaStoreParams,
-                       std::conditional_t<kShape.cp_async, WgmmaCopyParams,
-                                          std::conditional_t<kShape.pack_heads || kShape.split_kv,
+    kKind == WgmmaParamsKind::kFp8, WgmmaFp8Params,
+    std::conditional_t<kKind == WgmmaParamsKind::kStore, WgmmaStoreParams,
+                       std::conditional_t<kKind == WgmmaParamsKind::kCopy, WgmmaCopyParams,
+                                          std::conditional_t<kKind == WgmmaParamsKind::kDecode,
                                                              WgmmaDecodeParams, WgmmaParams>>>>;
 
 }  // namespace warpledger::sdpa

@@ -124,28 +124,29 @@ const KernelInstance& Honest() { return *AllInstances().front(); }
 const Problem kProblem = {1, 2, 2, 33, 65, 64, false};
 constexpr size_t kOutBytes = 2 * 33 * 64 * 2;
 
-CheckOutcome CheckPlanted(cudaError_t (*launch)(const ForwardParams&, unsigned, cudaStream_t)) {
+CheckOutcome CheckPlanted(decltype(KernelInstance::launch) launch) {
   const Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 5);
   const Reference reference = ComputeReference(kProblem, inputs);
   absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(kProblem, {inputs});
   EXPECT_TRUE(runner.ok()) << runner.status();
-  const KernelInstance planted = {Honest().config, Honest().kernel, launch};
+  const KernelInstance planted = {Honest().config, Honest().code, launch};
   const absl::StatusOr<CheckOutcome> outcome = runner->Check(planted, 0, reference);
   EXPECT_TRUE(outcome.ok()) << outcome.status();
   return *outcome;
 }
 
 TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
-  const CheckOutcome outcome =
-      CheckPlanted([](const ForwardParams&, unsigned, cudaStream_t) { return cudaSuccess; });
+  const CheckOutcome outcome = CheckPlanted([](const KernelInstance&, const ForwardParams&,
+                                               unsigned, cudaStream_t) { return cudaSuccess; });
   EXPECT_FALSE(outcome.correct);
   EXPECT_FALSE(outcome.accuracy.correct);
 }
 
 TEST(PlantedFault, AWriteBehindTheOutputFails) {
   const CheckOutcome outcome =
-      CheckPlanted([](const ForwardParams& params, unsigned ctas, cudaStream_t stream) {
-        const cudaError_t error = Honest().launch(params, ctas, stream);
+      CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+                      cudaStream_t stream) {
+        const cudaError_t error = Honest().launch(honest, params, ctas, stream);
         if (error != cudaSuccess) return error;
         return cudaMemsetAsync(static_cast<char*>(params.o) + kOutBytes, 0, 2, stream);
       });
@@ -156,9 +157,10 @@ TEST(PlantedFault, AWriteBehindTheOutputFails) {
 
 TEST(PlantedFault, AResultThatChangesBetweenRunsFails) {
   const CheckOutcome outcome =
-      CheckPlanted([](const ForwardParams& params, unsigned ctas, cudaStream_t stream) {
+      CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+                      cudaStream_t stream) {
         static int calls = 0;
-        const cudaError_t error = Honest().launch(params, ctas, stream);
+        const cudaError_t error = Honest().launch(honest, params, ctas, stream);
         if (error != cudaSuccess || ++calls % 2 != 0) return error;
         // Every second run loses the high byte of the first element: its sign, its
         // exponent and two bits of its mantissa become 0.
@@ -188,8 +190,9 @@ TEST(PlantedFault, AReadOutsideAnInputFails) {
   for (const StrayRead& read : reads) {
     stray_read = read;
     const CheckOutcome outcome =
-        CheckPlanted([](const ForwardParams& params, unsigned ctas, cudaStream_t stream) {
-          const cudaError_t error = Honest().launch(params, ctas, stream);
+        CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
+                        cudaStream_t stream) {
+          const cudaError_t error = Honest().launch(honest, params, ctas, stream);
           if (error != cudaSuccess) return error;
           const char* from =
               static_cast<const char*>(params.*stray_read.input) + stray_read.offset_bytes;
@@ -200,7 +203,7 @@ TEST(PlantedFault, AReadOutsideAnInputFails) {
 }
 
 TEST(GuardedInputs, StayAlignedFor256Bytes) {
-  CheckPlanted([](const ForwardParams& params, unsigned, cudaStream_t) {
+  CheckPlanted([](const KernelInstance&, const ForwardParams& params, unsigned, cudaStream_t) {
     for (const void* input : {params.q, params.k, params.v}) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(input) % 256, 0u);
     }

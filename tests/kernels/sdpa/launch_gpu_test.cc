@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iostream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -345,6 +348,49 @@ TEST(Launch, RefusesALevelOfL2PromotionThatThereIsNot) {
     break;
   }
   if (checks == 0) GTEST_SKIP() << "this GPU runs no kernel of the wgmma family";
+}
+
+// --- What a launch costs the host -----------------------------------------------
+
+// Below what a launch on a stream takes the GPU, so that a chain of launches is bound by the GPU.
+constexpr double kMostHostUs = 15.0;
+
+TEST(EveryFamily, CostsTheHostLittlePerLaunch) {
+  constexpr int kLaunches = 100;
+  constexpr int kBatches = 21;
+  std::set<Family> families;
+  for (const KernelInstance* instance : PlainInstances()) {
+    if (families.contains(FamilyOf(instance->config))) continue;
+    const Problem problem = For(*instance, {1, 1, 1, 32, 32, 64, false});
+    if (!Runs(*instance, problem)) continue;
+    families.insert(FamilyOf(instance->config));
+    const Inputs inputs = MakeInputs(problem, InputKind::kNormal, kSeed);
+    const DeviceBuffer q = OnGpu(inputs.q);
+    const DeviceBuffer k = OnGpu(inputs.k);
+    const DeviceBuffer v = OnGpu(inputs.v);
+    DeviceBuffer o = Allocated(inputs.q.size() * sizeof(Bits16));
+    ForwardParams params = MakeParams(instance->config, problem);
+    params.q = q.data();
+    params.k = k.data();
+    params.v = v.data();
+    params.o = o.data();
+    std::vector<double> us;
+    for (int batch = 0; batch < kBatches; ++batch) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < kLaunches; ++i) {
+        ASSERT_TRUE(Launch(*instance, params, problem, nullptr).ok());
+      }
+      const std::chrono::duration<double, std::micro> took =
+          std::chrono::steady_clock::now() - begin;
+      us.push_back(took.count() / kLaunches);
+      ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    }
+    std::sort(us.begin(), us.end());
+    const double median = us[us.size() / 2];
+    std::cout << InstanceName(instance->config) << ": " << median << " us of host time a launch\n";
+    EXPECT_LT(median, kMostHostUs) << InstanceName(instance->config);
+  }
+  EXPECT_FALSE(families.empty());
 }
 
 }  // namespace

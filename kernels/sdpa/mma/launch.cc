@@ -1,11 +1,17 @@
-#include "kernels/sdpa/mma/prepare_launch.h"
+// From a problem to a launch of the mma family.
 
+#include "kernels/sdpa/geometry.h"
+#include "kernels/sdpa/kernel_instance.h"
 #include "kernels/sdpa/mma/plan.h"
+#include "kernels/sdpa/mma/workspace.h"
 
 namespace warpledger::sdpa {
+namespace {
 
-cudaError_t PrepareMmaLaunch(const ForwardParams& forward, const MmaShape& shape, MmaParams* params,
-                             unsigned* ctas) {
+// Fills in `params`, but for the instance's own memory, and the number of CTAs, for the current
+// device.
+cudaError_t Prepare(const ForwardParams& forward, const MmaShape& shape, MmaParams* params,
+                    unsigned* ctas) {
   int device = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) return error;
@@ -23,8 +29,23 @@ cudaError_t PrepareMmaLaunch(const ForwardParams& forward, const MmaShape& shape
   return cudaSuccess;
 }
 
-cudaError_t LaunchMma(const MmaParams& params, const MmaShape& shape, unsigned ctas,
-                      const void* kernel, cudaStream_t stream) {
+}  // namespace
+
+cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+                      cudaStream_t stream) {
+  const MmaShape shape = MmaShapeOf(instance.config);
+  const void* kernel = nullptr;
+  std::byte* workspace = nullptr;
+  cudaError_t error = instance.code->GetKernel(&kernel);
+  if (error != cudaSuccess) return error;
+  error = instance.code->GetWorkspace(&workspace);
+  if (error != cudaSuccess) return error;
+  MmaParams params;
+  unsigned ctas = 0;
+  error = Prepare(forward, shape, &params, &ctas);
+  if (error != cudaSuccess) return error;
+  AddWorkspace(shape, workspace, &params);
+
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
   if (shape.dependent_launch) {
@@ -45,8 +66,7 @@ cudaError_t LaunchMma(const MmaParams& params, const MmaShape& shape, unsigned c
   config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
   config.stream = stream;
   config.attrs = attributes;
-  MmaParams copy = params;
-  void* arguments[] = {&copy};
+  void* arguments[] = {&params};
   return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 

@@ -1,0 +1,261 @@
+// From a problem to a launch of the wgmma family.
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "kernels/sdpa/geometry.h"
+#include "kernels/sdpa/kernel_instance.h"
+#include "kernels/sdpa/wgmma/join_kernel.h"
+#include "kernels/sdpa/wgmma/plan.h"
+#include "kernels/sdpa/wgmma/tensor_maps.h"
+#include "kernels/sdpa/wgmma/workspace.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+// What K's and V's maps ask L2 to fetch at a time, by the level of wgmma_l2_promotion: a box's
+// row, two of them, or as it likes.
+constexpr CUtensorMapL2promotion kPromotions[] = {CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                                  CU_TENSOR_MAP_L2_PROMOTION_NONE};
+
+cudaLaunchAttribute ClusterAttribute(unsigned ctas) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = ctas;
+  attribute.val.clusterDim.y = 1;
+  attribute.val.clusterDim.z = 1;
+  return attribute;
+}
+
+cudaLaunchConfig_t ConfigOf(const WgmmaShape& shape, unsigned ctas) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(ctas);
+  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
+  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
+  return config;
+}
+
+// Fills in everything of `params` but the instance's own memory, and says how many CTAs to launch,
+// in whole clusters: as many as there are SMs, or tiles if fewer; one per tile with tile_per_cta.
+// PrepareRest counts again where CTAs share a tile's keys.
+cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
+                               WgmmaParams* params, unsigned* ctas) {
+  const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
+  const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
+  const CUtensorMapDataType type = shape.fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : OutputType(shape);
+  const int group = forward.heads_q / forward.heads_kv;
+  const int positions = WgmmaPositions(shape, group);
+  cudaError_t error = shape.pack_heads ? EncodePackedQueries(forward, shape, positions, &params->q)
+                                       : EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q,
+                                                         heads_q, TileM(shape), &params->q, type);
+  if (error != cudaSuccess) return error;
+  const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
+  if (forward.l2_promotion < 0 || forward.l2_promotion >= int{std::size(kPromotions)}) {
+    return cudaErrorInvalidValue;
+  }
+  const CUtensorMapL2promotion promotion = kPromotions[forward.l2_promotion];
+  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
+                          type, promotion);
+  if (error != cudaSuccess) return error;
+  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v,
+                          type, promotion);
+  if (error != cudaSuccess) return error;
+
+  params->o = forward.o;
+  params->lse = forward.lse;
+  params->heads = static_cast<int>(shape.pack_heads ? heads_kv : heads_q);
+  params->group_size = group;
+  params->seq_q = forward.seq_q;
+  params->seq_kv = forward.seq_kv;
+  params->query_tiles = (forward.seq_q + positions - 1) / positions;
+  params->softmax_scale = forward.softmax_scale;
+  params->heads_in_flight = WgmmaHeadsInFlight(shape, forward.seq_kv, group, params->heads);
+
+  int device = 0;
+  int sm_count = 0;
+  error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  const int64_t clusters =
+      (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads;
+  const int64_t at_once = shape.tile_per_cta ? clusters : sm_count / shape.cluster;
+  *ctas = static_cast<unsigned>(std::min(clusters, at_once) * shape.cluster);
+  return cudaSuccess;
+}
+
+// What else the kernel takes: O's map, scales, K's and V's rows, how CTAs share keys. Called after
+// PrepareWgmmaLaunch.
+cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*, unsigned*) {
+  return cudaSuccess;
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaStoreParams* params, unsigned*) {
+  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads, kRowsPerConsumer,
+                         &params->o_map, OutputType(shape));
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaFp8Params* params, unsigned* ctas) {
+  params->q_scales = forward.q_scales;
+  params->k_scales = forward.k_scales;
+  params->v_scales = forward.v_scales;
+  params->scale_stride = forward.kv_scale_stride;
+  if (!shape.tma_store) return cudaSuccess;
+  return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params), ctas);
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape&, WgmmaCopyParams* params,
+                        unsigned*) {
+  params->k_rows = forward.k;
+  params->v_rows = forward.v;
+  return cudaSuccess;
+}
+
+cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+                        WgmmaDecodeParams* params, unsigned* ctas) {
+  params->positions = WgmmaPositions(shape, params->group_size);
+  params->splits = 1;
+  if (!shape.split_kv) return cudaSuccess;
+  int device = 0;
+  int sm_count = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  const int tiles = params->query_tiles * params->heads;
+  const int rows =
+      std::min(TileM(shape), forward.seq_q * (shape.pack_heads ? params->group_size : 1));
+  params->splits = WgmmaSplits(shape, tiles, rows, forward.seq_kv, sm_count);
+  *ctas = static_cast<unsigned>(tiles * params->splits);
+  return cudaSuccess;
+}
+
+// Where CTAs that share keys are a cluster: as many share them as clusters of that size fit the
+// GPU at once, so that none waits for another's end.
+cudaError_t PlaceClusters(const void*, const WgmmaShape&, WgmmaParams*, unsigned*) {
+  return cudaSuccess;
+}
+
+cudaError_t PlaceClusters(const void* kernel, const WgmmaShape& shape, WgmmaDecodeParams* params,
+                          unsigned* ctas) {
+  if (!shape.cluster_join || params->splits == 1) return cudaSuccess;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (error != cudaSuccess) return error;
+  const unsigned tiles = *ctas / static_cast<unsigned>(params->splits);
+  // GPCs differ in their SMs, and only the driver knows by how many.
+  auto splits = static_cast<unsigned>(params->splits);
+  for (; splits > 1; --splits) {
+    cudaLaunchAttribute attribute = ClusterAttribute(splits);
+    cudaLaunchConfig_t config = ConfigOf(shape, tiles * splits);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int at_once = 0;
+    error = cudaOccupancyMaxActiveClusters(&at_once, kernel, &config);
+    if (error == cudaErrorInvalidClusterSize) {
+      cudaGetLastError();  // else the next launch returns it
+      continue;
+    }
+    if (error != cudaSuccess) return error;
+    if (at_once >= static_cast<int>(tiles)) break;
+  }
+  params->splits = static_cast<int>(splits);
+  *ctas = tiles * splits;
+  return cudaSuccess;
+}
+
+// CTAs of a cluster.
+int ClusterOf(const WgmmaShape& shape, const WgmmaParams&) { return shape.cluster; }
+int ClusterOf(const WgmmaShape& shape, const WgmmaDecodeParams& params) {
+  return shape.cluster_join ? params.splits : shape.cluster;
+}
+
+// Over `ctas` CTAs in clusters of `cluster`.
+//   params: what the kernel takes
+cudaError_t LaunchKernel(const void* kernel, const WgmmaShape& shape, unsigned ctas, int cluster,
+                         void* params, cudaStream_t stream) {
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t config = ConfigOf(shape, ctas);
+  if (cluster > 1) {
+    attributes[config.numAttrs++] = ClusterAttribute(static_cast<unsigned>(cluster));
+  }
+  if (shape.dependent_launch) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
+    ++config.numAttrs;
+  }
+  config.stream = stream;
+  config.attrs = attributes;
+  void* arguments[] = {params};
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
+// What follows the kernel: one that joins partial results, where there are any.
+cudaError_t LaunchBehind(const WgmmaParams&, const WgmmaShape&, cudaStream_t) {
+  return cudaSuccess;
+}
+
+cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shape,
+                         cudaStream_t stream) {
+  if (!shape.join_kernel || params.splits <= 1) return cudaSuccess;
+  static_assert(kMaxWgmmaSplits <= kMaxJoinSplits);
+  const int rows = params.heads * (shape.pack_heads ? params.group_size : 1) * params.seq_q;
+  return LaunchJoin({.parts = params.partial_out,
+                     .stats = params.partial_stats,
+                     .o = params.o,
+                     .lse = params.lse,
+                     .rows = rows,
+                     .splits = params.splits,
+                     .softmax_scale = params.softmax_scale},
+                    shape.head_dim, shape.bf16, shape.dependent_launch, stream);
+}
+
+// Params: WgmmaParamsOf the shape.
+template <typename Params>
+cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
+                       const ForwardParams& forward, cudaStream_t stream) {
+  const void* kernel = nullptr;
+  std::byte* workspace = nullptr;
+  cudaError_t error = instance.code->GetKernel(&kernel);
+  if (error != cudaSuccess) return error;
+  error = instance.code->GetWorkspace(&workspace);
+  if (error != cudaSuccess) return error;
+  Params params;
+  unsigned ctas = 0;
+  error = PrepareWgmmaLaunch(forward, shape, &params, &ctas);
+  if (error != cudaSuccess) return error;
+  error = PrepareRest(forward, shape, &params, &ctas);
+  if (error != cudaSuccess) return error;
+  AddWorkspace(shape, workspace, &params);
+  error = PlaceClusters(kernel, shape, &params, &ctas);
+  if (error != cudaSuccess) return error;
+  error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), &params, stream);
+  if (error != cudaSuccess) return error;
+  return LaunchBehind(params, shape, stream);
+}
+
+}  // namespace
+
+cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
+                        cudaStream_t stream) {
+  const WgmmaShape shape = ShapeOf(instance.config);
+  switch (ParamsKindOf(shape)) {
+    case WgmmaParamsKind::kFp8:
+      return LaunchWith<WgmmaFp8Params>(instance, shape, forward, stream);
+    case WgmmaParamsKind::kStore:
+      return LaunchWith<WgmmaStoreParams>(instance, shape, forward, stream);
+    case WgmmaParamsKind::kCopy:
+      return LaunchWith<WgmmaCopyParams>(instance, shape, forward, stream);
+    case WgmmaParamsKind::kDecode:
+      return LaunchWith<WgmmaDecodeParams>(instance, shape, forward, stream);
+    case WgmmaParamsKind::kPlain:
+      return LaunchWith<WgmmaParams>(instance, shape, forward, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace warpledger::sdpa
