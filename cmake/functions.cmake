@@ -10,6 +10,14 @@ function(warpledger_library)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PUBLIC ${arg_LIBS})
     _warpledger_precompile(${arg_NAME} warpledger_precompiled)
+    # CMake 3.31 and later would join CUDA sources too, which share little.
+    set(cuda_sources ${arg_SOURCES})
+    list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${cuda_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    # Several sources in one translation unit share the templates that they instantiate, which
+    # most of a host file's compile is.
+    set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${WARPLEDGER_BATCH_COMPILE}
+                                                 UNITY_BUILD_BATCH_SIZE 6)
   else()
     add_library(${arg_NAME} INTERFACE)
     target_link_libraries(${arg_NAME} INTERFACE ${arg_LIBS})
@@ -17,8 +25,10 @@ function(warpledger_library)
 endfunction()
 
 # warpledger_add_test(NAME <snake_case> SOURCES <files> [LIBS <targets>]
-#                     LABELS <cpu|gpu|codegen|plots|docs>... [ARGS <arguments>]
+#                     LABELS <cpu|gpu|codegen|plots|docs|slow>... [ARGS <arguments>]
 #                     [TIMEOUT <seconds>])
+#
+# `./test --quick` leaves out what is slow: tests of more than some ten seconds.
 #
 # A GoogleTest program. With the label gpu its main is tests/gpu_main.cc: without
 # a usable GPU the program says why and exits with 77, which ctest reports as
@@ -85,7 +95,7 @@ set(_warpledger_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:
 # Headers of others that many host files include, parsed once for all of them. A missing
 # #include of one of them shows in the presets debug and sanitize, which precompile nothing.
 function(_warpledger_precompiled_headers name)
-  if(NOT WARPLEDGER_PRECOMPILED_HEADERS)
+  if(NOT WARPLEDGER_BATCH_COMPILE)
     return()
   endif()
   set(empty ${PROJECT_BINARY_DIR}/generated/${name}.cc)
@@ -128,8 +138,9 @@ endmacro()
 
 function(_warpledger_check_labels name labels left_out)
   foreach(label IN LISTS labels)
-    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs)$")
-      message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs.")
+    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs|slow)$")
+      message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs, "
+                          "slow.")
     endif()
     if(label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
       set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${name})
@@ -172,7 +183,7 @@ function(warpledger_print_summary)
     message(STATUS "  no cublasLt.h: left out is the projection by cuBLASLt, which the design "
                    "'fusion' compares with (libcublas-dev of the CUDA toolkit)")
   endif()
-  if(NOT benchmark_FOUND)
+  if(WARPLEDGER_MICRO AND NOT benchmark_FOUND)
     message(STATUS "  no Google Benchmark: left out are the microbenchmarks (libbenchmark-dev)")
   endif()
   message(STATUS "  Python: ${WARPLEDGER_PYTHON}")

@@ -5,14 +5,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "reports/describe.h"
 #include "reports/text.h"
 
 namespace warpledger::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Code(std::string_view text) { return Cat("`", text, "`"); }
 
 std::string Percent(double percent, int decimals = 2) {
   return absl::StrFormat("%.*f%%", decimals, percent);

@@ -51,7 +51,7 @@ std::optional<sdpa::SharedReads> Predict(const std::string& printed, const Json&
   return sdpa::PredictReads(sdpa::MmaShapeOf(instance), *problem);
 }
 
-std::string Count(double value) { return absl::StrFormat("%.0f", value); }
+std::string Whole(double value) { return absl::StrFormat("%.0f", value); }
 
 }  // namespace
 
@@ -74,9 +74,9 @@ std::string SharedReadsSection(const Json& summary) {
       const auto wavefronts = static_cast<double>(predicted->wavefronts);
       table.AddRow({Code(shape.at("name").get<std::string>()),
                     Code(profile.at("variant").get<std::string>()),
-                    Count(static_cast<double>(predicted->instructions)),
+                    Whole(static_cast<double>(predicted->instructions)),
                     FormatSignificant(wavefronts / static_cast<double>(predicted->instructions), 3),
-                    Count(wavefronts), Count(*counted),
+                    Whole(wavefronts), Whole(*counted),
                     absl::StrFormat("%.4f", *counted / wavefronts)});
     }
   }
