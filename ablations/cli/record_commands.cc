@@ -113,8 +113,10 @@ report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_jso
     if (!summary.ok()) {
       std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
                    std::string(summary.status().message()).c_str());
-    } else if (summary->gpu_slug == calibration["gpu"] &&
-               summary->provenance.cache == calibration["provenance"]["cache"]) {
+      // Both sides JSON: GCC 13 finds no comparison of a string with nlohmann-json 3.11's.
+    } else if (nlohmann::ordered_json(summary->gpu_slug) == calibration["gpu"] &&
+               nlohmann::ordered_json(summary->provenance.cache) ==
+                   calibration["provenance"]["cache"]) {
       out.summaries.push_back(*std::move(summary));
     }
   }
