@@ -64,7 +64,7 @@ system_python() {
   return 1
 }
 
-# missing_packages: the Debian packages that still have to be installed, one a
+# missing_packages PRESET: the Debian packages that a build of the preset still needs, one a
 # line. A program counts wherever it comes from; a library counts as a package.
 missing_packages() {
   local pair
@@ -74,9 +74,13 @@ missing_packages() {
   if ! system_python >/dev/null; then
     printf '%s\n' python3 python3-venv
   fi
-  local library
-  for library in libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev libbenchmark-tools \
-    nlohmann-json3-dev; do
+  local library libraries=(libabsl-dev nlohmann-json3-dev)
+  case ${1:-release} in
+    ladder | replay) ;;
+    quick) libraries+=(libgtest-dev libgmock-dev) ;;
+    *) libraries+=(libgtest-dev libgmock-dev libbenchmark-dev libbenchmark-tools) ;;
+  esac
+  for library in "${libraries[@]}"; do
     have_package "$library" || echo "$library"
   done
 }
@@ -111,6 +115,7 @@ install_packages() {
     apt-get -qq install -y --no-install-recommends "$@" >/dev/null
 }
 
+# install_system_packages PRESET
 install_system_packages() {
   if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
     local program absent=()
@@ -126,7 +131,7 @@ install_system_packages() {
     return 0 # CMake names a library that it can't find.
   fi
   local missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "${1:-release}")
   install_packages "${missing[@]}"
 }
 
@@ -166,6 +171,30 @@ install_venv() {
 
 # --- The whole ---------------------------------------------------------------
 
+# find_nvcc: where CMake finds nvcc (cmake/cuda.cmake); fails if nowhere.
+find_nvcc() {
+  local candidate candidates=(nvcc "${CUDA_HOME:-}/bin/nvcc" "${CUDA_PATH:-}/bin/nvcc"
+    /usr/local/cuda/bin/nvcc)
+  [[ -z ${CUDACXX:-} ]] || candidates=("$CUDACXX")
+  for candidate in "${candidates[@]}"; do
+    if command -v "$candidate"; then return 0; fi
+  done
+  return 1
+}
+
+# find_ninja ROOT: the virtual environment's, which tells the time left, or the system's.
+find_ninja() {
+  if [[ -x $1/build/venv/bin/ninja ]]; then echo "$1/build/venv/bin/ninja"; else command -v ninja; fi
+}
+
+# has_finished_build ROOT PRESET: is all of the preset's build made of the sources as they are?
+has_finished_build() {
+  local build
+  build=$(preset_dir "$1" "$2")
+  [[ -x $build/bin/warpledger ]] &&
+    "$(find_ninja "$1")" -C "$build" -n warpledger 2>/dev/null | grep -q 'no work to do'
+}
+
 # preset_dir ROOT PRESET: the preset's build folder.
 preset_dir() {
   if [[ $2 == release ]]; then echo "$1/build"; else echo "$1/build-$2"; fi
@@ -176,16 +205,18 @@ setup_all() {
   build=$(preset_dir "$root" "$preset")
   TIMINGS_DIR=$build/.timings
   mkdir -p "$TIMINGS_DIR"
-  local python_flag=()
+  local flags=() ninja
   if [[ ${WARPLEDGER_SKIP_SETUP:-0} != 1 ]]; then
     step packages "Looking for what the build needs"
-    install_system_packages || return $?
+    install_system_packages "$preset" || return $?
     step venv "Python packages in build/venv"
     install_venv "$root" || return $?
-    python_flag=("-DWARPLEDGER_PYTHON=$root/build/venv/bin/python")
+    flags=("-DWARPLEDGER_PYTHON=$root/build/venv/bin/python")
   fi
+  ninja=$(find_ninja "$root")
+  flags+=("-DCMAKE_MAKE_PROGRAM=$ninja")
   step configure "Configuring ($preset)"
-  (cd "$root" && cmake --preset "$preset" "${python_flag[@]}" --log-level=STATUS) \
+  (cd "$root" && cmake --preset "$preset" "${flags[@]}" --log-level=STATUS) \
     >"$build/configure.log" 2>&1 || {
     cat "$build/configure.log" >&2
     return 1
@@ -196,7 +227,7 @@ setup_all() {
   step build "Building with $(nproc) jobs"
   local status='[%f/%t, %e s] '
   # Older ones take %W, the time left, for an error.
-  if version_at_least "$(ninja --version)" 1.12; then status='[%f/%t, %e s, %W left] '; fi
-  (cd "$root" && NINJA_STATUS=$status cmake --build --preset "$preset" -j "$(nproc)")
+  if version_at_least "$("$ninja" --version)" 1.12; then status='[%f/%t, %e s, %W left] '; fi
+  (cd "$root" && NINJA_STATUS=$status cmake --build --preset "$preset" -j "$(nproc)") || return $?
   step_done
 }

@@ -14,13 +14,18 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Configuring and building leave the program in build/bin.
+# Configuring and building leave the program in the preset's folder.
 CMAKE = """#!/bin/bash
 echo "-- Warpledger 0.1.0, Release"
-[[ ! -e no_nvcc ]] || echo "--   no nvcc: left out are the kernels"
 echo "-- Configuring done"
-mkdir -p build/bin
-cp program build/bin/warpledger
+while (($# > 0)); do
+  [[ $1 != --preset ]] || preset=$2
+  shift
+done
+echo "$preset" >>presets.log
+[[ $preset != release ]] || exit 1
+mkdir -p "build-$preset/bin"
+cp program "build-$preset/bin/warpledger"
 """
 # Judging writes what the record holds in `judged`; a report is its summary, with the
 # pictures that the file `pictures` names.
@@ -54,6 +59,7 @@ class Repro(unittest.TestCase):
         shutil.copy(ROOT / "cmake/setup.sh", self.root / "cmake")
         self.program("bin/cmake", CMAKE)
         self.program("program", PROGRAM)
+        self.program("bin/nvcc", "#!/bin/bash\n")
         self.gpu(False)
 
     def program(self, name, text):
@@ -74,11 +80,14 @@ class Repro(unittest.TestCase):
         (folder / "summary.json").write_text("as committed\n")
         return folder
 
-    def repro(self, *arguments):
+    def repro(self, *arguments, **environment):
         return subprocess.run(
             [self.root / "repro", *arguments], capture_output=True, text=True, check=False,
-            env={**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}",
-                 "WARPLEDGER_SKIP_SETUP": "1"})
+            env={**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}", "CUDACXX": "nvcc",
+                 "WARPLEDGER_SKIP_SETUP": "1", **environment})
+
+    def presets(self):
+        return set((self.root / "presets.log").read_text(encoding="utf-8").split())
 
     def calls(self):
         return (self.root / "calls.log").read_text(encoding="utf-8").splitlines()
@@ -249,9 +258,33 @@ class Repro(unittest.TestCase):
 
     def test_does_not_measure_without_nvcc(self):
         self.gpu(True)
-        (self.root / "no_nvcc").touch()
         self.record("h200/aa", "2025-03-04T00:00:00Z")
-        self.assertIn("there is no nvcc here", self.repro().stdout)
+        self.assertIn("there is no nvcc here", self.repro(CUDACXX="no-nvcc").stdout)
+
+    def test_builds_no_more_than_it_needs(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        self.assertEqual(self.repro().returncode, 0)
+        self.assertEqual(self.presets(), {"replay"})
+        (self.root / "presets.log").unlink()
+        self.gpu(True)
+        self.assertEqual(self.repro().returncode, 0)
+        self.assertEqual(self.presets(), {"ladder"})
+
+    def test_uses_a_finished_build_of_everything_and_no_other(self):
+        self.record("h200/aa", "2025-03-04T00:00:00Z")
+        (self.root / "build/bin").mkdir(parents=True)
+        shutil.copy(self.root / "program", self.root / "build/bin/warpledger")
+        for work, preset in (("[1/2] Compiling x", "replay"), ("ninja: no work to do.", "release")):
+            self.program("bin/ninja", f"#!/bin/bash\necho '{work}'\n")
+            (self.root / "presets.log").unlink(missing_ok=True)
+            self.repro()
+            self.assertEqual(self.presets(), {preset})
+
+    def test_refuses_a_flag_without_its_value(self):
+        for flag in "--out", "--shapes":
+            result = self.repro(flag)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"{flag} needs", result.stderr)
 
     def test_stops_when_a_step_fails(self):
         self.gpu(True)

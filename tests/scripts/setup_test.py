@@ -56,6 +56,11 @@ class Setup(unittest.TestCase):
             (self.bin / name).unlink()
         self.assertEqual(self.missing(), ["cmake", "ninja-build"])
 
+    def test_a_build_that_only_replays_needs_no_library_of_the_tests(self):
+        self.installed(LIBRARIES[:1])
+        result = self.bash("system_python() { true; }; missing_packages replay")
+        self.assertEqual(result.stdout.split(), ["nlohmann-json3-dev"])
+
     def test_counts_a_removed_library_as_missing(self):
         self.installed(LIBRARIES[1:])
         self.assertEqual(self.missing(), ["libabsl-dev"])
@@ -135,10 +140,13 @@ class Test(unittest.TestCase):
         self.assertIn("--label", result.stdout)
 
     def test_refuses_an_unknown_argument_before_it_does_anything(self):
-        result = self.run_script("--lable=cpu")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--lable=cpu", result.stderr)
-        self.assertEqual(result.stdout, "")
+        for arguments, told in ((["--lable=cpu"], "'--lable=cpu'"), (["--preset="], "'--preset='"),
+                                (["--preset", "fast"], "'--preset=fast'"),
+                                (["--label"], "--label needs a name")):
+            result = self.run_script(*arguments)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(told, result.stderr)
+            self.assertEqual(result.stdout, "")
 
 
 if __name__ == "__main__":
