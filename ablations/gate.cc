@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 using report::Table;
 
 // The reference kernels' own threshold: a change under 1% is no finding.
-constexpr double kReferenceDelta = SummarizeOptions{}.neutral_delta;
+const double kReferenceDelta = SummarizeOptions{}.neutral_delta;
 
 std::string WhyRefused(const RunInfo& baseline, const RunInfo& record, bool allow_other_gpu) {
   if (baseline.cache != record.cache) {
