@@ -159,7 +159,7 @@ class FakeTorch(types.SimpleNamespace):
         if self.backend in self.refusals:
             messages, error = self.refusals[self.backend]
             for message in messages:
-                warnings.warn(message)
+                warnings.warn(message, stacklevel=1)
             raise error
         out = Tensor(numpy.zeros(q.shape, numpy.float16))
 

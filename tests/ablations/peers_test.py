@@ -296,9 +296,9 @@ class MainTest(unittest.TestCase):
     REQUEST = json.dumps({"shapes": [SHAPE]})
 
     def lines_without(self, torch):
-        with mock.patch.dict("sys.modules", {"torch": torch}):
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                self.assertEqual(peers.main([], io.StringIO(self.REQUEST)), 0)
+        with (mock.patch.dict("sys.modules", {"torch": torch}),
+              contextlib.redirect_stdout(io.StringIO()) as out):
+            self.assertEqual(peers.main([], io.StringIO(self.REQUEST)), 0)
         return [json.loads(line) for line in out.getvalue().splitlines()]
 
     def test_no_pytorch_is_one_line_and_success(self):

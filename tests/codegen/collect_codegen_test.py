@@ -169,9 +169,8 @@ class CubinTest(unittest.TestCase):
         whole = make_cubin()
         for data in (b"", b"hello", b"\x7fELF\x01" + whole[5:], whole[:40], whole[:100], whole[:-1],
                      whole[:18] + b"\x3e\x00" + whole[20:]):
-            with self.subTest(size=len(data)):
-                with self.assertRaises(collect.CodegenError):
-                    collect.parse_cubin(data)
+            with self.subTest(size=len(data)), self.assertRaises(collect.CodegenError):
+                collect.parse_cubin(data)
 
 
 class PtxAndSassTest(unittest.TestCase):

@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "cmake"))
 
-import collect_codegen  # pylint: disable=wrong-import-position
+import collect_codegen  # noqa: E402 (the path comes first)
 
 EXP = "MUFU.EX2"
 
@@ -88,8 +88,10 @@ def main():
     parser.add_argument("--build", default=str(ROOT / "build"))
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     args = parser.parse_args()
-    chosen = lambda name: ("softmax_overlap" in name
-                           and all(pattern in name for pattern in args.patterns))
+
+    def chosen(name):
+        return "softmax_overlap" in name and all(pattern in name for pattern in args.patterns)
+
     try:
         found = of_build(args.build, chosen)
     except (collect_codegen.CodegenError, OSError, json.JSONDecodeError) as error:

@@ -39,9 +39,9 @@ class Kernel:
         for i, (opcode, rest) in enumerate(timed):
             if opcode.startswith(".L_"):
                 labels[opcode] = i
-            elif target := re.search(r"`\((\.L_\w+)\)", rest):
-                if opcode.startswith("BRA") and target.group(1) in labels:
-                    in_loop.update(range(labels[target.group(1)], i + 1))
+            elif (opcode.startswith("BRA") and (target := re.search(r"`\((\.L_\w+)\)", rest))
+                  and target.group(1) in labels):
+                in_loop.update(range(labels[target.group(1)], i + 1))
         return tuple(timed[i] for i in sorted(in_loop))
 
     def sass_count(self, pattern, looped=False):

@@ -138,8 +138,8 @@ class ThroughputTest(FigureTest):
             throughput.draw(first, Summary(make_grid()))
 
     def test_render_takes_several_summaries(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
             arguments = []
             for head_dim in 64, 256:
                 path = folder / f"{head_dim}.json"

@@ -517,9 +517,9 @@ echo '========= ERROR SUMMARY: 0 errors'
             self.assertEqual(regenerate.sanitizers(), {"h200": [newer]})
 
         record("day7", "day0")
-        with mock.patch.multiple(regenerate, DATA=self.folder):
-            with self.assertRaisesRegex(regenerate.StepFailed, "what day0 found clean"):
-                regenerate.sanitizers()
+        with (mock.patch.multiple(regenerate, DATA=self.folder),
+              self.assertRaisesRegex(regenerate.StepFailed, "what day0 found clean")):
+            regenerate.sanitizers()
 
 
 if __name__ == "__main__":

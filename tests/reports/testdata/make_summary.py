@@ -225,10 +225,10 @@ def make_grid(head_dims=(64, 128, 256), masks=(False, True), lengths=GRID_LENGTH
                     "seq_q": seq, "seq_kv": seq, "head_dim": head_dim, "causal": causal,
                     "flops": 4.0 * pairs * head_dim, "min_bytes": 8.0 * 16384 * 2048,
                     "exponentials": pairs})
-                for name, us in GRID_US.items():
+                for name, longest_us in GRID_US.items():
                     # Short and causal ones run below the rate that long ones reach.
                     slower = (1 + 1.2 * 0.5 ** step) * (1.25 if causal else 1.0)
-                    us = rounded(us * 2 ** step * share * slower
+                    us = rounded(longest_us * 2 ** step * share * slower
                                  * (1.1 if "cudnn" in name and causal else 1.0)
                                  * (64 / head_dim) ** 0.2)
                     interval = {"ci_low_us": rounded(us * 0.99), "ci_high_us": rounded(us * 1.01)}
