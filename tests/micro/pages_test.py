@@ -68,6 +68,10 @@ class HeadTest(unittest.TestCase):
             "Expected": "(on Hopper) 4 cycles.", "Falsified": "5 cycles."})
         self.assertEqual(pages.missing_sections(HEAD), ["Formula"])
 
+    def test_a_licence_line_above_a_head_is_no_part_of_it(self):
+        licensed = f"// SPDX-License-Identifier: Apache-2.0\n{HEAD}"
+        self.assertEqual(pages.head_of(licensed), pages.head_of(HEAD))
+
     def test_every_benchmark_says_all_five(self):
         files = sorted((ROOT / "micro").glob("*.cu"))
         self.assertGreater(len(files), 10)
