@@ -77,8 +77,28 @@ def scripts_without_run_bit(root):
     return violations
 
 
+def versions(root):
+    """{file: the version that it says the tree is of}"""
+    patterns = {"CMakeLists.txt": r"^project\(warpledger VERSION (\S+)",
+                "CITATION.cff": r"^version: (\S+)$",
+                "CHANGELOG.md": r"^## (\d\S*),"}
+    return {name: match.group(1) if (match := re.search(
+        pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)) else "none"
+            for name, pattern in patterns.items()}
+
+
 class TheTree(unittest.TestCase):
     maxDiff = None
+
+    def test_has_one_version(self):
+        found = versions(house_tree.ROOT)
+        self.assertEqual(len(set(found.values())), 1, found)
+        self.assertNotIn("none", found.values())
+
+    def test_has_a_workflow_that_runs_ci_run_and_nothing_else(self):
+        workflow = (house_tree.ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"^\s*-? *run: *(.*)$", workflow, re.MULTILINE),
+                         ["bash .ci/run"])
 
     def test_has_header_guards_that_follow_the_path(self):
         self.assertEqual(guard_violations(house_tree.ROOT), [])
