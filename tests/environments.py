@@ -287,7 +287,7 @@ def records(run):
 
 
 def summaries(run, program, out, environment=None):
-    """{record: its summary, or the text with which `judge` refuses it}, by `program`."""
+    """The folder `out`, with the summary that `program` makes of each record."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     for record in records(run):
