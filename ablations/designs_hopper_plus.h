@@ -204,7 +204,7 @@ inline std::string AddFp8(const std::string& base, sdpa::Config config, Design* 
   config.wgmma_fp8 = 1;
   const std::string one_level = base + ":" + std::string(sdpa::ToggleId(&sdpa::Config::wgmma_fp8));
   const std::string two_levels(sdpa::ToggleId(&sdpa::Config::wgmma_fp8_two_level));
-  std::string name = one_level + "+" + two_levels;
+  const std::string name = one_level + "+" + two_levels;
   sdpa::Config exact = config;
   exact.wgmma_fp8_two_level = 1;
   design->arms.push_back({.name = name,
