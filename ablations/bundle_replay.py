@@ -23,7 +23,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 MANIFEST = "manifest.json"
-PICTURES = (".svg", ".png")
+PICTURE = ".svg"
 
 
 def sha256(path):
@@ -80,7 +80,7 @@ def replay(folder, manifest, out, with_plots):
                                   f"{done.stderr.strip() or done.returncode}")
         expected = folder / "expected" / run
         wanted = {path.name for path in expected.iterdir()
-                  if with_plots or path.suffix not in PICTURES}
+                  if with_plots or path.suffix != PICTURE}
         made = {path.name for path in target.iterdir()}
         for name in sorted(wanted | made):
             if name not in made:

@@ -304,7 +304,7 @@ def report(micro_json, out, python, with_figures):
             raise RecordError(f"the figures can't be drawn: {done.stderr.strip()}; the pages are "
                               "written. Name a Python that has matplotlib (--python), or leave "
                               "the figures out (--noplots).")
-        mine |= {f"{name}.{kind}" for name in drawn for kind in ("svg", "png")}
+        mine |= {f"{name}.svg" for name in drawn}
     for path in sorted((out / "micro").iterdir()):
         if path.name not in mine:
             path.unlink()

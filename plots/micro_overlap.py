@@ -1,6 +1,7 @@
 """How much of each instruction a tensor-core product hides, as a matrix."""
 
 from matplotlib import colors
+from matplotlib.patches import Rectangle
 
 from plots import micro_canvas, style
 from plots.micro_curves import OVERLAP_PLACES, overlap_cells, spoken_cell
@@ -19,13 +20,16 @@ def draw(micro):
         height_in=0.62 * len(operations), left_in=2.4, under_in=0.35, top_in=0.7)
     axes.grid(False)
     shade = colors.LinearSegmentedColormap.from_list("hidden", ["#FFFFFF", style.BLUISH_GREEN])
-    shade.set_bad(style.BAND)
     grid = [[cells.get((operation, column), float("nan")) for column in columns]
             for operation in operations]
-    axes.imshow(grid, cmap=shade, vmin=0, vmax=100, aspect="auto")
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(operations) - 0.5, -0.5)
     for y, row in enumerate(grid):
         for x, percent in enumerate(row):
             known = percent == percent  # not NaN
+            # No imshow(), which would put a PNG into the SVG.
+            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, linewidth=0, zorder=0,
+                                     facecolor=shade(percent / 100) if known else style.BAND))
             axes.text(x, y, f"{percent:.0f}%" if known else "–", ha="center", va="center",
                       fontsize=style.ROW_PT, fontweight="bold" if known else "normal",
                       color="white" if known and percent > 70 else style.INK)

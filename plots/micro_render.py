@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of a record of microbenchmarks: micro.json in, SVG and PNG out.
+"""Draws the figures of a record of microbenchmarks: micro.json in, SVG out.
 
     python3 plots/micro_render.py --micro reports/data/h200/RUN/micro.json --out reports/h200/micro
 
@@ -8,7 +8,6 @@ with the pinned matplotlib. Exit code 2, and one line on stderr, when the record
 """
 
 import argparse
-import os
 import pathlib
 import sys
 
@@ -18,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from plots import (micro_cp_async, micro_exp, micro_memory, micro_overlap,  # noqa: E402
                    micro_reduction, micro_swizzle, micro_wgmma)
 from plots.micro_data import MicroError, load  # noqa: E402
-from plots.render import encode  # noqa: E402
+from plots.render import draw_all, write  # noqa: E402
 
 # {name: function of a record that returns the figure, or None where it lacks the cases}
 FIGURES = {
@@ -42,28 +41,15 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     try:
         micro = load(arguments.micro)
-        # All are drawn before any is written, so that an error leaves no half set behind.
-        files = {}
-        for name in arguments.figure or FIGURES:
-            figure = FIGURES[name](micro)
-            if figure is None:
-                print(f"plots: {name} is left out: the record has none of its cases",
-                      file=sys.stderr)
-                continue
-            for kind in ("svg", "png"):
-                files[f"{name}.{kind}"] = encode(figure, kind)
-            figure.clear()
-        out = pathlib.Path(arguments.out)
-        out.mkdir(parents=True, exist_ok=True)
-        for file_name, content in files.items():
-            temporary = out / f".{file_name}.{os.getpid()}"
-            temporary.write_bytes(content)
-            temporary.replace(out / file_name)
+        figures = {name: FIGURES[name](micro) for name in arguments.figure or FIGURES}
+        for name in [name for name, figure in figures.items() if figure is None]:
+            print(f"plots: {name} is left out: the record has none of its cases", file=sys.stderr)
+            del figures[name]
+        write(draw_all({name: lambda figure=figure: figure for name, figure in figures.items()}),
+              arguments.out)
     except (MicroError, OSError) as error:
         print(f"plots: {error}", file=sys.stderr)
         return 2
-    for file_name in files:
-        print(out / file_name)
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of a record: summary.json in, SVG and PNG out.
+"""Draws the figures of a record: summary.json in, SVG out.
 
     python3 plots/render.py --summary reports/data/h200/RUN/summary.json --out reports/h200/plots
 
@@ -22,7 +22,7 @@ from matplotlib import pyplot
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from plots import calibration, dtypes, effects, interactions, ladder, matrix  # noqa: E402
-from plots import roofline, speedup, stalls, throughput, waterfall  # noqa: E402
+from plots import roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
@@ -74,12 +74,36 @@ def design_figures(summary):
     return out
 
 
-def encode(figure, kind):
-    """The figure's bytes without dates, versions or program names in them."""
-    buffer = io.BytesIO()
-    metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[kind]
-    figure.savefig(buffer, format=kind, metadata=metadata)
-    return buffer.getvalue()
+def encode(figure):
+    """The figure as SVG, without dates, versions or program names in it."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    return svg.slim(buffer.getvalue())
+
+
+def draw_all(draws):
+    """{name: SVG} of {name: function without arguments that returns the figure}.
+
+    All are drawn before any is written, so that an error leaves no half set behind.
+    """
+    pictures = {}
+    for name, draw in draws.items():
+        figure = draw()
+        pictures[name] = encode(figure)
+        pyplot.close(figure)
+    return pictures
+
+
+def write(pictures, out):
+    """Writes {name: SVG} into the folder `out`, which is made if missing, and prints the paths."""
+    out = pathlib.Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in pictures.items():
+        path = out / f"{name}.svg"
+        temporary = out / f".{path.name}.{os.getpid()}"
+        temporary.write_text(content, encoding="utf-8")
+        temporary.replace(path)
+        print(path)
 
 
 def main(argv=None):
@@ -107,24 +131,10 @@ def main(argv=None):
         for name in chosen:
             if name not in known:
                 raise SummaryError(f"no figure is called {name}; there are {', '.join(known)}")
-        # All are drawn before any is written, so that an error leaves no half set behind.
-        files = {}
-        for name in chosen:
-            figure = known[name]()
-            for kind in ("svg", "png"):
-                files[f"{name}.{kind}"] = encode(figure, kind)
-            pyplot.close(figure)
-        out = pathlib.Path(arguments.out)
-        out.mkdir(parents=True, exist_ok=True)
-        for file_name, content in files.items():
-            temporary = out / f".{file_name}.{os.getpid()}"
-            temporary.write_bytes(content)
-            temporary.replace(out / file_name)
+        write(draw_all({name: known[name] for name in chosen}), arguments.out)
     except (SummaryError, OSError) as error:
         print(f"plots: {error}", file=sys.stderr)
         return 2
-    for file_name in files:
-        print(out / file_name)
     return 0
 
 

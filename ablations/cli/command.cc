@@ -203,7 +203,7 @@ absl::Span<const Command> AllCommands() {
        .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
        .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
        .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
-                  "design. Writes\nDIR/standings.md, and DIR/throughput.svg and .png where some "
+                  "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some "
                   "record has a series of lengths in fp16.",
        .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
        .run = &StandingsCommand},

@@ -177,7 +177,7 @@ absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::strin
   const absl::Status drawn = DrawPlots({summary_file}, out);
   std::remove(summary_file.c_str());
   RETURN_IF_ERROR(drawn);
-  std::printf("Plots: %s/*.svg, *.png\n", out.c_str());
+  std::printf("Plots: %s/*.svg\n", out.c_str());
   return absl::OkStatus();
 }
 

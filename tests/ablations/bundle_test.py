@@ -113,7 +113,7 @@ class BundleTest(unittest.TestCase):
         for name in (f"data/{run}/samples.jsonl", f"data/{run}/run.json",
                      f"data/{run}/correctness.jsonl", f"data/{run}/codegen.json",
                      f"data/{self.profile.name}/profiles.jsonl", f"expected/{run}/summary.json",
-                     f"expected/{run}/{DESIGN}.md", f"expected/{run}/{DESIGN}_effects.png",
+                     f"expected/{run}/{DESIGN}.md", f"expected/{run}/{DESIGN}_effects.svg",
                      "bin/warpledger", "share/warpledger/plots/style.py", "replay.py"):
             with self.subTest(name=name):
                 bundle = self.copy()

@@ -101,10 +101,9 @@ class MicroRenderTest(unittest.TestCase):
         self.assertIn("–", self.texts(figure))
 
     def test_the_same_record_gives_the_same_bytes(self):
-        for kind in ("svg", "png"):
-            first, second = (render.encode(micro_render.FIGURES["swizzle_dilution"](self.micro),
-                                           kind) for _ in range(2))
-            self.assertEqual(first, second)
+        first, second = (render.encode(micro_render.FIGURES["swizzle_dilution"](self.micro))
+                         for _ in range(2))
+        self.assertEqual(first, second)
 
     def test_the_program_writes_what_it_draws_and_names_what_it_leaves_out(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +118,7 @@ class MicroRenderTest(unittest.TestCase):
                 check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(path.name for path in (out / "plots").iterdir()),
-                             ["swizzle_dilution.png", "swizzle_dilution.svg"])
+                             ["swizzle_dilution.svg"])
             self.assertIn("wgmma_widths is left out", done.stderr)
 
     def test_a_record_that_cant_be_read_is_an_error_of_one_line(self):

@@ -397,17 +397,15 @@ class CommandTest(unittest.TestCase):
         self.assertIn(message, stderr)
         self.assertFalse((self.folder / "out").exists(), "a failed run leaves files behind")
 
-    def test_every_figure_is_written_as_svg_and_png_with_the_same_bytes_in_another_process(self):
+    def test_every_figure_is_written_as_svg_with_the_same_bytes_in_another_process(self):
         code, stderr = self.run_on(synthetic())
         self.assertEqual((code, stderr), (0, ""))
         first = self.written()
         names = {f"ladder_{shape}" for shape in make_summary.SHAPES} | {"effects", "matrix",
                                                                        "speedup_overview"}
-        self.assertEqual(set(first), {f"{name}.{kind}" for name in names
-                                      for kind in ("svg", "png")})
+        self.assertEqual(set(first), {f"{name}.svg" for name in names})
         for name, content in first.items():
-            start = b"\x89PNG" if name.endswith("png") else b"<?xml"
-            self.assertTrue(content.startswith(start), name)
+            self.assertTrue(content.startswith(b"<svg "), name)
         again = self.folder / "again"
         subprocess.run([sys.executable, "-B", ROOT / "plots" / "render.py", "--summary", SUMMARY,
                         "--out", again], check=True, capture_output=True, cwd=self.folder)
@@ -417,14 +415,13 @@ class CommandTest(unittest.TestCase):
     def test_the_pictures_hold_no_date_of_making_and_no_program_version(self):
         self.run_on(synthetic(), "--figure", "effects")
         for name, content in self.written().items():
-            self.assertNotIn(b"Matplotlib v", content, name)
-            self.assertNotIn(b"<dc:date>", content, name)
-            self.assertNotIn(b"Software", content, name)
+            self.assertNotIn(b"matplotlib", content.lower(), name)
+            self.assertNotIn(b"metadata", content, name)
 
     def test_one_figure_can_be_chosen(self):
         code, _ = self.run_on(synthetic(), "--figure", "ladder_mission_b")
         self.assertEqual(code, 0)
-        self.assertEqual(set(self.written()), {"ladder_mission_b.svg", "ladder_mission_b.png"})
+        self.assertEqual(set(self.written()), {"ladder_mission_b.svg"})
 
     def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(self):
         self.assert_fails(synthetic(), "no figure is called ladder_x; there are ladder_small",
