@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 from plots import style
 from plots.summary import SummaryError, times
 
-_ROW_IN = 0.62
+_ROW_IN = 0.5
 _HEADER_IN = 0.4
 _MIN_COLUMN_IN = 1.6  # "not applicable" beside its mark; with more shapes there are several bands
 _BAND_GAP_IN = 0.2
@@ -33,18 +33,18 @@ def _finding(summary, toggles):
     return f"{counted}; {flips} change{'s' if flips == 1 else ''} sign"
 
 
-def _draw_cell(axes, x, y, verdict):
+def _draw_cell(axes, x, top, height, verdict):
     kind = verdict["verdict"]
     arguments = style.mark(kind)
-    axes.add_patch(Rectangle((x, y), 1, 1, facecolor=arguments["color"], alpha=_TINT,
+    axes.add_patch(Rectangle((x, top), 1, height, facecolor=arguments["color"], alpha=_TINT,
                              edgecolor="none", zorder=1))
-    axes.add_patch(Rectangle((x, y), 1, 1, facecolor="none", edgecolor="white", linewidth=2.5,
+    axes.add_patch(Rectangle((x, top), 1, height, facecolor="none", edgecolor="white", linewidth=2.5,
                              zorder=2, gid=f"cell:{verdict['toggle']}:{verdict['shape']}"))
-    axes.plot([x + 0.18], [y + 0.5], zorder=3, clip_on=False, **arguments)
+    axes.plot([x + 0.18], [top + height / 2], zorder=3, clip_on=False, **arguments)
     ratio = verdict["ratio"][0]
     text = ("not applicable" if kind == "NOT_APPLICABLE" else "–" if ratio is None
             else times(ratio))
-    axes.text(x + 0.56, y + 0.5, text, ha="center", va="center", fontsize=style.ROW_PT,
+    axes.text(x + 0.56, top + height / 2, text, ha="center", va="center", fontsize=style.ROW_PT,
               color=style.INK if kind in style.RANKING_VERDICTS else style.MUTED_INK)
 
 
@@ -60,14 +60,16 @@ def draw(summary):
     figure = plt.figure(figsize=(style.WIDTH_IN, 5))
     heading = style.Heading(
         figure, _finding(summary, toggles),
-        f"{summary.gpu} · {summary.judged()[1]}, so above 1 is faster · "
+        f"{summary.part}{summary.gpu} · {summary.judged()[1]}, so above 1 is faster · "
         f"{summary.with_dependents()}colour and mark: the verdict, adjusted for all verdicts "
         f"together · {summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
             for toggle in toggles]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)
-    row_in = max(_ROW_IN, style.lines_height_in(max(map(len, rows)), style.ROW_PT) + 0.12)
-    axes_in = len(toggles) * row_in
+    heights = [max(_ROW_IN, style.lines_height_in(len(lines), style.ROW_PT) + 0.12)
+               for lines in rows]
+    tops = [sum(heights[:row]) for row in range(len(heights))]  # of rows, in inches as the axes are
+    axes_in = sum(heights)
     left = style.MARGIN_IN + labels_in + 0.2
     room_in = style.WIDTH_IN - style.MARGIN_IN - left
     bands = style.split_evenly(shapes, int(room_in // _MIN_COLUMN_IN))
@@ -85,19 +87,20 @@ def draw(summary):
         style.place(figure, axes, left, _LEGEND_IN + (len(bands) - 1 - band) * band_in, width,
                     axes_in)
         axes.set_xlim(0, len(band_shapes))
-        axes.set_ylim(len(toggles), 0)
+        axes.set_ylim(axes_in, 0)
         axes.set_axis_off()
         for verdict in summary.verdicts:
             if verdict["shape"] in band_shapes:
                 present.add(verdict["verdict"])
-                _draw_cell(axes, band_shapes.index(verdict["shape"]),
-                           toggles.index(verdict["toggle"]), verdict)
+                row = toggles.index(verdict["toggle"])
+                _draw_cell(axes, band_shapes.index(verdict["shape"]), tops[row], heights[row],
+                           verdict)
         for x, shape in enumerate(band_shapes):
-            axes.text(x + 0.5, -0.12 * _ROW_IN / row_in, "\n".join(titles[shape]), ha="center",
+            axes.text(x + 0.5, -0.12 * _ROW_IN, "\n".join(titles[shape]), ha="center",
                       va="bottom", fontweight="bold", fontsize=style.ROW_PT,
                       linespacing=style.LINE_SPACING)
-        for y, lines in enumerate(rows):
-            axes.text(-0.2 * len(band_shapes) / width, y + 0.5, "\n".join(lines), ha="right",
+        for top, height, lines in zip(tops, heights, rows):
+            axes.text(-0.2 * len(band_shapes) / width, top + height / 2, "\n".join(lines), ha="right",
                       va="center", linespacing=style.LINE_SPACING)
     handles = [Line2D([], [], label=style.spoken(name), **style.mark(name))
                for name in style.VERDICT_MARKS if name in present]

@@ -22,7 +22,7 @@ from matplotlib import pyplot
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from plots import calibration, dtypes, effects, interactions, ladder, matrix  # noqa: E402
-from plots import roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
+from plots import parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
@@ -63,14 +63,20 @@ def design_figures(summary):
     if summary.design != "ladder":
         if not summary.verdicts:  # controls alone, to stand beside peers
             return out
-        out[f"{summary.design}_effects"] = lambda: effects.draw(summary)
-        out[f"{summary.design}_matrix"] = lambda: matrix.draw(summary)
-        return out
+        return out | verdict_figures(summary, f"{summary.design}_")
     for shape in summary.shape_names():
         out[f"ladder_{shape}"] = lambda shape=shape: ladder.draw(summary, shape)
-    out["effects"] = lambda: effects.draw(summary)
-    out["matrix"] = lambda: matrix.draw(summary)
+    out |= verdict_figures(summary, "")
     out["speedup_overview"] = lambda: speedup.draw(summary)
+    return out
+
+
+def verdict_figures(summary, name):
+    """As figures(): effects and verdicts of each part, called after `name`."""
+    out = {}
+    for suffix, part in parts.parts(summary):
+        out[f"{name}effects{suffix}"] = lambda part=part: effects.draw(part)
+        out[f"{name}matrix{suffix}"] = lambda part=part: matrix.draw(part)
     return out
 
 

@@ -139,6 +139,7 @@ class Summary:
         self.date = _field(provenance, "provenance", "created_utc", str)[:10]
         self.cache = _field(provenance, "provenance", "cache", str)
         statistics = _field(data, "", "statistics", dict)
+        self.part = ""  # a subtitle's word on the shapes, where they are some of the record's
         self.confidence = _field(statistics, "statistics", "confidence", _NUMBER)
         self.neutral_delta = _field(statistics, "statistics", "neutral_delta", _NUMBER)
         self.shapes = [self._shape(j, path) for j, path in self._elements(data, "shapes")]

@@ -11,6 +11,7 @@
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
+#include "reports/verdict_pictures.h"
 
 namespace warpledger::report {
 namespace {
@@ -290,10 +291,7 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
              picture(Cat("factorial_interactions_", shape->name)), ")\n\n");
     }
   } else {
-    Append(&out, "![Effect of each toggle at each shape](",
-           picture(Cat(summary.design, "_effects")),
-           ")\n\n![Verdict of each toggle at each shape](", picture(Cat(summary.design, "_matrix")),
-           ")\n\n");
+    return out + VerdictPictures(summary, picture_prefix, Cat(summary.design, "_"), "toggle");
   }
   out.pop_back();  // one empty line between sections is put by the caller
   return out;

@@ -8,6 +8,7 @@
 #include "reports/describe.h"
 #include "reports/sections.h"
 #include "reports/text.h"
+#include "reports/verdict_pictures.h"
 
 namespace warpledger::report {
 namespace {
@@ -229,9 +230,8 @@ std::string PictureSection(const Summary& summary, std::string_view picture_pref
   };
   std::string out =
       Cat("## Pictures\n\n![Ladder at ", main, "](", picture(Cat("ladder_", main)),
-          ")\n\n![Gain over the first step at each shape](", picture("speedup_overview"),
-          ")\n\n![Effect of each step at each shape](", picture("effects"),
-          ")\n\n![Verdict of each step at each shape](", picture("matrix"), ")\n");
+          ")\n\n![Gain over the first step at each shape](", picture("speedup_overview"), ")\n\n",
+          VerdictPictures(summary, picture_prefix, "", "step"));
   std::vector<std::string> others;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     if (shape->name == main) continue;

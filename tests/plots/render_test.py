@@ -14,9 +14,11 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "house"))
 sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
 
 import make_summary  # noqa: E402
+from sizes_test import MAX_HEIGHT_OF_WIDTH  # noqa: E402
 from plots import effects, ladder, matrix, render, speedup, style  # noqa: E402
 from plots.summary import Summary, SummaryError, significant, spoken_times, times  # noqa: E402
 
@@ -81,13 +83,13 @@ def only_shapes(data, names):
     return data
 
 
-def many_shapes(data, name="ragged_"):
-    """The same figures under ten more shape names."""
+def many_shapes(data, name="ragged_", count=10):
+    """The same figures under so many more shape names."""
     data = copy.deepcopy(data)
     for key in ("cells", "verdicts"):
-        data[key] += [dict(element, shape=f"{name}{i}") for i in range(10)
+        data[key] += [dict(element, shape=f"{name}{i}") for i in range(count)
                       for element in data[key] if element["shape"] == "long"]
-    data["shapes"] += [dict(data["shapes"][-1], name=f"{name}{i}") for i in range(10)]
+    data["shapes"] += [dict(data["shapes"][-1], name=f"{name}{i}") for i in range(count)]
     return data
 
 
@@ -117,7 +119,11 @@ class ReadabilityTest(unittest.TestCase):
         "one shape": lambda: only_shapes(synthetic(), ["mission_b"]),
         "many shapes": lambda: many_shapes(synthetic()),
         "long names": lambda: many_shapes(synthetic(), "fa3_d128_s16384_causal_"),
+        "more than one picture holds": lambda: dict(many_shapes(extreme(), count=30),
+                                                      design="mma"),
     }
+
+    OF_MANY_SHAPES = ("many shapes", "long names", "more than one picture holds")
 
     def setUp(self):
         self.addCleanup(plt.close, "all")
@@ -134,11 +140,13 @@ class ReadabilityTest(unittest.TestCase):
     def test_every_text_lies_inside_the_figure_and_touches_no_other(self):
         for record, make in self.RECORDS.items():
             for name, draw in render.figures(Summary(make())).items():
-                if record in ("many shapes", "long names") and name.startswith("ladder_"):
+                if record in self.OF_MANY_SHAPES and name.startswith(("ladder_", "mma_throughput")):
                     continue  # one per shape, the same as above
                 with self.subTest(record=record, figure=name):
                     figure = draw()
                     figure.canvas.draw()
+                    width, height = figure.get_size_inches()
+                    self.assertLessEqual(height, MAX_HEIGHT_OF_WIDTH * width)
                     texts = drawn_texts(figure)
                     self.assertGreater(len(texts), 10)
                     box = figure.bbox

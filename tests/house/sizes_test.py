@@ -1,0 +1,83 @@
+"""How much may lie in the repository, and how tall a picture may be."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+import house_tree
+
+# {folder: the most megabytes (of 10^6 bytes) that its files may have together}
+LIMITS_MB = {
+    "reports/h200": 12,
+}
+MAX_HEIGHT_OF_WIDTH = 3  # of a picture: a taller one is scrolled past its legend
+
+
+def too_large(root, limits_mb):
+    violations = []
+    for folder, limit in limits_mb.items():
+        files = house_tree.files(root / folder)
+        size = sum((root / folder / path).stat().st_size for path in files) / 1e6
+        if not files:
+            violations.append(f"{folder}: has no file, and a limit of {limit} MB")
+        elif size > limit:
+            violations.append(f"{folder}: {size:.1f} MB; it may have {limit} MB")
+    return violations
+
+
+def too_tall(root):
+    violations = []
+    for path in house_tree.files(root, (".svg",)):
+        with open(root / path, encoding="utf-8") as file:
+            size = re.search(r'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', file.read(4000))
+        if size is None:
+            violations.append(f"{path}: its size is not stated in points")
+        elif float(size[2]) > MAX_HEIGHT_OF_WIDTH * float(size[1]):
+            violations.append(f"{path}: {float(size[2]) / float(size[1]):.2f} times as tall as wide; "
+                              f"it may be {MAX_HEIGHT_OF_WIDTH} times: cut it")
+    return violations
+
+
+class TheTree(unittest.TestCase):
+    def test_holds_no_more_than_its_limits(self):
+        self.assertEqual(too_large(house_tree.ROOT, LIMITS_MB), [])
+
+    def test_has_no_picture_that_is_too_tall(self):
+        self.assertTrue(house_tree.files(house_tree.ROOT / "reports", (".svg",)))
+        self.assertEqual(too_tall(house_tree.ROOT), [])
+
+    def test_has_svg_alone_for_pictures(self):
+        self.assertEqual(house_tree.files(house_tree.ROOT, (".png", ".jpg", ".gif", ".pdf")), [])
+
+
+class TheChecks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(text, encoding="utf-8")
+
+    def test_find_a_folder_that_is_too_large_by_all_of_its_files(self):
+        self.write("a/one", "x" * 600_000)
+        self.write("a/deep/two", "x" * 600_000)
+        self.write("b/three", "x" * 600_000)
+        self.assertEqual(too_large(self.root, {"a": 1, "b": 1, "a/deep": 0.5}),
+                         ["a: 1.2 MB; it may have 1 MB", "a/deep: 0.6 MB; it may have 0.5 MB"])
+        self.assertEqual(too_large(self.root, {"none": 1}),
+                         ["none: has no file, and a limit of 1 MB"])
+
+    def test_find_a_picture_that_is_too_tall(self):
+        self.write("good.svg", '<svg xmlns="x" width="10pt" height="30pt">')
+        self.write("deep/bad.svg", '<?xml?>\n<svg width="10pt" height="30.5pt">')
+        self.write("odd.svg", "<svg>")
+        self.assertEqual(too_tall(self.root),
+                         ["deep/bad.svg: 3.05 times as tall as wide; it may be 3 times: cut it",
+                          "odd.svg: its size is not stated in points"])
+
+
+if __name__ == "__main__":
+    unittest.main()
