@@ -12,14 +12,19 @@ warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
 Summaries of older records stay: a calibration's page pools and counts all that lie there.
 
-Needs matplotlib; no GPU. report_fresh_test says what to commit after it.
+Needs matplotlib; no GPU. report_fresh_test says what to commit after it: a picture only where it
+shows something else, not where another CPU gave it other digits.
 Exit codes: 0 done; 1 a step failed, and its output says why.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
+import functools
 import io
 import json
+import multiprocessing
+import os
 import pathlib
 import shutil
 import subprocess
@@ -30,6 +35,7 @@ sys.path.insert(0, str(ROOT))
 from plots import render  # noqa: E402 (the path comes first)
 
 DATA = ROOT / "reports" / "data"
+_SCRATCH = pathlib.Path("reports/.regenerate")
 
 
 class StepFailed(Exception):
@@ -119,13 +125,25 @@ def call(*command):
 def draw(summary, folder):
     """The figures of a summary, as `warpledger report` has them drawn.
 
-    In this process: Python and matplotlib take as long to start as a figure takes.
+    In a process that stays: Python and matplotlib take as long to start as a figure takes.
     """
+    status, said = _painters().submit(_paint, summary, folder).result()
+    if status != 0:
+        raise StepFailed(f"plots of {summary}: {said}")
+
+
+@functools.cache
+def _painters():
+    # Not forked: other threads of this process are at work.
+    return concurrent.futures.ProcessPoolExecutor(os.cpu_count(),
+                                                  multiprocessing.get_context("spawn"))
+
+
+def _paint(summary, folder):
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = render.main(["--summary", str(summary), "--out", str(folder)])
-    if status != 0:
-        raise StepFailed(f"plots of {summary}: {said.getvalue()}")
+    return status, said.getvalue()
 
 
 def regenerate(program, out, say=lambda line: None):
@@ -133,17 +151,35 @@ def regenerate(program, out, say=lambda line: None):
 
     The paths are relative to `out`. Raises StepFailed.
     """
+    shutil.rmtree(out / _SCRATCH, ignore_errors=True)  # of one that was ended
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+        try:
+            return _regenerate(program, out, say, workers)
+        finally:
+            workers.shutdown(cancel_futures=True)
+            shutil.rmtree(out / _SCRATCH, ignore_errors=True)
+
+
+def _regenerate(program, out, say, workers):
     made = set()
+    waiting = []
+
+    def produce(scratch, command, then):
+        scratch.mkdir(parents=True)
+        call(*(part(scratch) if callable(part) else part for part in command))
+        then(scratch)
 
     def into(gpu, title, *command, then=lambda folder: None):
-        """Runs a command that writes into an empty folder, then moves the files to reports/gpu."""
-        say(f"{gpu}: {title}")
-        scratch = out / "reports" / ".regenerate"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        try:
-            call(*(part(scratch) if callable(part) else part for part in command))
-            then(scratch)
+        """Has a command run that writes into an empty folder, whose files finish() then moves to
+        reports/gpu. As many run at a time as there are CPUs."""
+        scratch = out / _SCRATCH / str(len(waiting))
+        waiting.append((gpu, title, scratch, workers.submit(produce, scratch, command, then)))
+
+    def finish():
+        """Waits for all commands; the next ones may read what these wrote."""
+        for gpu, title, scratch, done in waiting:
+            say(f"{gpu}: {title}")
+            done.result()
             for path in sorted(path for path in scratch.rglob("*") if path.is_file()):
                 target = pathlib.Path("reports") / gpu / path.relative_to(scratch)
                 if target in made:
@@ -151,13 +187,15 @@ def regenerate(program, out, say=lambda line: None):
                 made.add(target)
                 (out / target).parent.mkdir(parents=True, exist_ok=True)
                 path.replace(out / target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        waiting.clear()
+        shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
     all_runs = runs()
     # A calibration's page quotes the verdicts of the other designs: it comes last.
     for (gpu, design, cache), folders in sorted(all_runs.items(),
                                                 key=lambda run: (run[0][1] == "calibrate", run)):
+        if design == "calibrate":
+            finish()
         record = folders[-1]
         summary = (record / "summary.json").relative_to(ROOT)
         (out / summary).parent.mkdir(parents=True, exist_ok=True)
@@ -165,6 +203,7 @@ def regenerate(program, out, say=lambda line: None):
              lambda folder: f"--out={folder}", f"--summary={out / summary}", "--noplots",
              then=lambda folder, summary=out / summary: draw(summary, folder))
         made.add(summary)
+    finish()
     warm = {(gpu, design): folders for (gpu, design, cache), folders in all_runs.items()
             if cache == "warm"}
     judged_of = {}
@@ -197,6 +236,7 @@ def regenerate(program, out, say=lambda line: None):
             into(gpu, "two ladders compared", program, "compare", f"--a={folders[-2]}",
                  f"--b={folders[-1]}", lambda folder: f"--out={folder / 'compare.md'}")
 
+    finish()
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
         ladder = max(ladders, key=lambda folder: folder.name)

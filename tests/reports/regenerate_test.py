@@ -71,7 +71,9 @@ class Regenerate(unittest.TestCase):
                        for option, _, value in (a.partition("=") for a in arguments)
                        if option in ("--record", "--a", "--b")]
             calls.setdefault(command, []).append(" ".join(records))
-        return {path.name for path in made if path.suffix == ".md"}, calls
+        # Side by side, so in any order.
+        return ({path.name for path in made if path.suffix == ".md"},
+                {command: sorted(records) for command, records in calls.items()})
 
     def test_of_each_design_the_newest_record_has_a_page(self):
         self.record("hopper", 1)
