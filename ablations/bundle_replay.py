@@ -5,8 +5,8 @@
 
 Every file must be there with the bytes that manifest.json promises, and nothing else; then the
 program of the bundle judges the records once more, and what comes out must equal what was bundled,
-byte for byte. Needs Python 3.9 and nothing else; the pictures need matplotlib of the version that
-the manifest names, and are said to be left out without it.
+byte for byte; pictures must show the same. Needs Python 3.9 and nothing else; the pictures need
+matplotlib of the version that the manifest names, and are said to be left out without it.
 
 --manifest_sha256 is what `warpledger bundle` printed: with it a manifest that was changed, or a
 bundle that was rebuilt whole, is recognised too. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
@@ -59,6 +59,17 @@ def matplotlib_version():
     return matplotlib.__version__
 
 
+def same(made, expected):
+    """Whether a picture shows the same; of other files, whether the bytes are the same."""
+    if made.suffix != PICTURE:
+        return made.read_bytes() == expected.read_bytes()
+    # The bundle's own, whose bytes were checked before; a folder of bytecode would be unknown there.
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(HERE / "share" / "warpledger"))
+    from plots import compare_svg
+    return not compare_svg.compare(made, expected)
+
+
 def replay(folder, manifest, out, with_plots):
     """One line for each result that differs from the bundled one."""
     complaints = []
@@ -87,7 +98,7 @@ def replay(folder, manifest, out, with_plots):
                 complaints.append(f"not made: {run}/{name}")
             elif name not in wanted:
                 complaints.append(f"not bundled: {run}/{name}")
-            elif (expected / name).read_bytes() != (target / name).read_bytes():
+            elif not same(target / name, expected / name):
                 complaints.append(f"differs: {run}/{name}")
     return complaints
 
@@ -121,6 +132,7 @@ def main(argv=None):
         return 1
     print(f"{len(promised[0])} files as promised; verdicts and reports of "
           f"{len(promised[1])} records come out the same, byte for byte"
+          + (", and pictures show the same" if with_plots else "")
           + ("" if with_plots else
              f". Pictures left out: they need matplotlib {drawn_with or '(none was bundled)'}"))
     if not arguments.manifest_sha256:

@@ -3,8 +3,8 @@
 
     python3 plots/micro_render.py --micro reports/data/h200/RUN/micro.json --out reports/h200/micro
 
-A figure whose cases the record lacks is left out by name. The same record gives the same bytes
-with the pinned matplotlib. Exit code 2, and one line on stderr, when the record can't be read.
+A figure whose cases the record lacks is left out by name. Bytes are the same as those of render.py
+are. Exit code 2, and one line on stderr, when the record can't be read.
 """
 
 import argparse

@@ -6,8 +6,9 @@
 Of several summaries, each after a --summary of its own, the one figure that joins records is drawn:
 the throughput by sequence length.
 
-The same summary gives the same bytes with the pinned matplotlib. Exit code 2, and one line on
-stderr, when the summary can't be read or holds nothing to draw; then no file is written.
+The same summary gives the same bytes with the pinned matplotlib on the same kind of CPU; on another
+one compare_svg.py tells whether pictures show the same. Exit code 2, and one line on stderr, when
+the summary can't be read or holds nothing to draw; then no file is written.
 """
 
 import argparse

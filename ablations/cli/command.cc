@@ -251,8 +251,8 @@ absl::Span<const Command> AllCommands() {
        .summary = "Packs records, program and results into a tarball that checks itself",
        .details =
            "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
-           "computes verdicts,\nreports and pictures again: they must come out byte for byte. The "
-           "manifest has every file's SHA-256.",
+           "computes verdicts,\nreports and pictures again: they must come out byte for byte, and "
+           "pictures show the same.\nThe manifest has every file's SHA-256.",
        .flags = {"record", "out", "python"},
        .run = &BundleCommand},
       {.name = "profile",

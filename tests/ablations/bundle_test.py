@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -160,6 +161,27 @@ class BundleTest(unittest.TestCase):
         manifest["files"][name]["sha256"] = hashlib.sha256(forged).hexdigest()
         (bundle / "manifest.json").write_text(json.dumps(manifest))
         self.assert_named(bundle, f"differs: {self.record.name}/{DESIGN}.md")
+
+    def test_a_picture_is_named_where_it_shows_something_else_and_not_for_its_last_digits(self):
+        name = f"expected/{self.record.name}/{DESIGN}_effects.svg"
+        for moved, complaint in ((0.01, ""), (1, f"differs: {self.record.name}/{DESIGN}_effects.svg")):
+            with self.subTest(moved=moved):
+                bundle = self.copy()
+                picture = (bundle / name).read_text()
+                shifted = re.sub(r'(<use [^>]*x=")([\d.]+)',
+                                 lambda found: f"{found[1]}{float(found[2]) + moved:.2f}", picture)
+                self.assertNotEqual(shifted, picture)
+                (bundle / name).write_text(shifted)
+                manifest = json.loads((bundle / "manifest.json").read_text())
+                manifest["files"][name] = {
+                    "sha256": hashlib.sha256(shifted.encode()).hexdigest(),
+                    "bytes": len(shifted.encode())}
+                (bundle / "manifest.json").write_text(json.dumps(manifest))
+                if complaint:
+                    self.assert_named(bundle, complaint)
+                else:
+                    done = self.replay(bundle)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_what_is_no_record_is_refused_and_nothing_is_written(self):
         out = self.folder / "none.tar.gz"

@@ -1,9 +1,11 @@
-"""What is committed equals what the committed records give, to the byte.
+"""What is committed is what the committed records give: to the byte, and pictures by what they show.
 
     fresh_test.py path/to/warpledger
 """
 
+import os.path
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -11,6 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 import regenerate  # noqa: E402 (the path comes first)
+from plots import compare_svg  # noqa: E402 (regenerate adds the root to the path)
 
 PROGRAM = ""
 
@@ -33,11 +36,23 @@ class FreshTest(unittest.TestCase):
         for path in sorted(self.made):
             with self.subTest(path=str(path)):
                 self.assertTrue((ROOT / path).exists(), f"{path} is not committed")
-                self.assertTrue((self.out / path).read_bytes() == (ROOT / path).read_bytes(),
-                                f"{path} is not what its record gives; run reports/regenerate.py")
+                stale = f"{path} is not what its record gives; run reports/regenerate.py"
+                if path.suffix == ".svg":
+                    self.assertEqual(compare_svg.compare(self.out / path, ROOT / path), [], stale)
+                else:
+                    self.assertTrue((self.out / path).read_bytes() == (ROOT / path).read_bytes(),
+                                    stale)
 
     def test_nothing_is_left_over(self):
         self.assertEqual(regenerate.left_over(self.made), set())
+
+    def test_each_picture_is_shown_on_a_page_and_each_shown_one_is_there(self):
+        shown = set()
+        for page in (path for path in self.made if path.suffix == ".md"):
+            text = (self.out / page).read_text(encoding="utf-8")
+            shown |= {pathlib.Path(os.path.normpath(page.parent / link))
+                      for link in re.findall(r"\]\(([^()\s]+\.svg)\)", text)}
+        self.assertEqual(shown, {path for path in self.made if path.suffix == ".svg"})
 
     def test_every_difference_and_missed_figure_is_explained(self):
         for path in sorted(self.made):
