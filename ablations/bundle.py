@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Packs records with all that it takes to judge them again into one tarball.
 
-    bundle.py --program=bin/warpledger --plots=plots --record=DIR[,DIR..] --out=NAME.tar.gz
+    bundle.py --program=bin/warpledger --plots=plots --record=DIR[,DIR..] --kind=KIND[,KIND..]
+              --out=NAME.tar.gz
 
 For `warpledger bundle`. The tarball holds the raw records (data/), what they give (expected/), the
 program, its plots and replay.py, which checks and computes everything again; manifest.json names
 every file with its SHA-256. The same inputs give the same bytes: files are sorted, times and
 owners are those of nobody.
 
-Records: folders of `warpledger run` (judged and reported), of `warpledger profile` (reported, with
-what lies beside it in the bundle), and of the microbenchmarks (packed: judging quotes them, and they
+Records, folders or packs: of `warpledger run` (judged and reported), of `warpledger profile` (reported,
+with what lies beside it in the bundle), and of the microbenchmarks (judging quotes them, and they
 are the ceilings of profiles). The program adds those that the records' judging quotes.
 Errors: exit status 1 and one line; nothing is written by halves.
 """
@@ -39,24 +40,27 @@ class BundleError(Exception):
     """What went wrong, why, and what to do."""
 
 
-def calls_for(record):
+def name_of(record):
+    return record.name.removesuffix(".tar.zst")
+
+
+def calls_for(record, kind):
     """What the program is asked to do with a record; "{data}" and "{out}" stand for folders."""
-    where = f"--record={{data}}/{record.name}"
-    if (record / "run.json").is_file():
-        return [["judge", where, "--out={out}/summary.json"], ["report", where, "--out={out}"]]
-    if (record / "profile.json").is_file():
-        return [["report", where, "--out={out}"]]
-    if (record / "micro.json").is_file():
-        return []
-    raise BundleError(f"{record} is no record: it has no run.json, profile.json or micro.json")
+    where = f"--record={{data}}/{name_of(record)}"
+    report = ["report", where, "--out={out}"]
+    return {"run": [["judge", where, "--out={out}/summary.json"], report],
+            "profile": [report], "micro": []}[kind]
 
 
 def copy_records(records, data):
-    names = [record.name for record in records]
+    data.mkdir(parents=True)
+    names = [name_of(record) for record in records]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BundleError(f"two records are called {twice.pop()}; a bundle holds each name once")
     for record in records:
+        if record.is_file():
+            shutil.copyfile(record, data / record.name)
         for path in sorted(record.rglob("*")):
             if path.is_file() and not path.name.startswith("."):
                 target = data / record.name / path.relative_to(record)
@@ -94,7 +98,8 @@ def build(arguments):
     records = [pathlib.Path(record).resolve() for record in arguments.record.split(",") if record]
     if not records or not name or not out.name.endswith((".tar.gz", ".tgz")):
         raise BundleError("give --record=DIR[,DIR..] and --out=NAME.tar.gz")
-    commands = [{"run": record.name, "calls": calls_for(record)} for record in records]
+    commands = [{"run": name_of(record), "calls": calls_for(record, kind)}
+                for record, kind in zip(records, arguments.kind.split(","), strict=True)]
     commands = [command for command in commands if command["calls"]]
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / name
@@ -145,7 +150,9 @@ def build(arguments):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
-                          ("record", "records, comma-separated"), ("out", "the tarball")):
+                          ("record", "records, comma-separated"),
+                          ("kind", "run, profile or micro, for each record"),
+                          ("out", "the tarball")):
         parser.add_argument(f"--{flag}", required=True, help=meaning)
     try:
         build(parser.parse_args(argv))

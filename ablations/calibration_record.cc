@@ -11,6 +11,7 @@
 
 #include "ablations/files.h"
 #include "ablations/json_fields.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -234,16 +235,16 @@ absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const Json& json, size
   return block;
 }
 
-bool IsCalibrationRecord(const std::string& dir) {
-  const absl::StatusOr<std::string> text = ReadFile(InDir(dir, kRunFile));
+bool IsCalibrationRecord(const std::string& record) {
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
   if (!text.ok()) return false;
   const absl::StatusOr<Json> json = ParseJson(*text);
   return json.ok() && json->is_object() && json->contains("design") &&
          (*json)["design"] == kCalibrateDesign;
 }
 
-absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& dir) {
-  const absl::StatusOr<std::string> text = ReadFile(InDir(dir, kRunFile));
+absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record) {
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
   if (!text.ok()) return text.status();
   const absl::StatusOr<Json> json = ParseJson(*text);
   absl::StatusOr<CalibrationHeader> header = json.ok()
@@ -253,10 +254,10 @@ absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& dir) 
   return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
 }
 
-absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& dir) {
-  absl::StatusOr<CalibrationHeader> header = LoadCalibrationHeader(dir);
+absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record) {
+  absl::StatusOr<CalibrationHeader> header = LoadCalibrationHeader(record);
   if (!header.ok()) return header.status();
-  const absl::StatusOr<std::string> text = ReadFile(InDir(dir, kBlocksFile));
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kBlocksFile);
   if (!text.ok()) return text.status();
   absl::StatusOr<Lines> lines = ParseLines(*text, *header);
   if (!lines.ok()) return lines.status();
@@ -269,6 +270,7 @@ absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& dir) {
 
 absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
     const std::string& dir, const CalibrationHeader& header) {
+  RETURN_IF_ERROR(RefusePacked(dir));
   RETURN_IF_ERROR(CreateDirectories(dir));
   std::unique_ptr<CalibrationWriter> writer(new CalibrationWriter);
   writer->fd_ =

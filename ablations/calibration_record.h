@@ -113,9 +113,9 @@ class CalibrationWriter {
 };
 
 // True when `dir` holds a calibration's run.json.
-bool IsCalibrationRecord(const std::string& dir);
-absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& dir);
-absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& dir);
+bool IsCalibrationRecord(const std::string& record);
+absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record);
+absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record);
 
 }  // namespace warpledger::ablations
 

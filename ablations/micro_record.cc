@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 #include <vector>
 
-#include "ablations/files.h"
+#include "ablations/record_files.h"
 #include "ablations/rounded.h"
-#include "ablations/store.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -16,34 +13,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFolderPrefix[] = "micro-";
-constexpr char kMicroFile[] = "micro.json";
-
-std::vector<std::filesystem::path> NewestFirst(const std::string& data_dir) {
-  std::vector<std::filesystem::path> folders;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(data_dir, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code missing;
-    if (absl::StartsWith(name, kFolderPrefix) &&
-        std::filesystem::exists(it->path() / kMicroFile, missing)) {
-      folders.push_back(it->path());
-    }
-  }
-  std::sort(folders.rbegin(), folders.rend());
-  return folders;
-}
+constexpr char kNamePrefix[] = "micro-";
 
 Json RoundedOrNull(const Json& value) {
   return value.is_number() ? Json(Rounded(value.get<double>())) : Json(nullptr);
 }
 
-MicroRecord Quote(const std::filesystem::path& folder, const Json& json) {
+MicroRecord Quote(const RecordFiles& files, const Json& json) {
   MicroRecord record;
-  record.dir = folder.string();
+  record.dir = files.path();
   const Json& provenance = json.at("provenance");
-  record.provenance = {{"run_id", folder.filename().string()},
+  record.provenance = {{"run_id", files.name()},
                        {"started", provenance.at("started").get<std::string>()},
                        {"gpu_uuid", json.at("gpu").at("uuid").get<std::string>()},
                        {"processes", provenance.at("processes").get<int>()},
@@ -62,17 +42,22 @@ MicroRecord Quote(const std::filesystem::path& folder, const Json& json) {
 
 absl::StatusOr<std::optional<MicroRecord>> NewestMicroRecord(const std::string& data_dir,
                                                              const std::string& gpu_slug) {
-  for (const std::filesystem::path& folder : NewestFirst(data_dir)) {
-    const std::string file = (folder / kMicroFile).string();
-    absl::StatusOr<std::string> text = ReadFile(file);
+  std::vector<std::string> paths = RecordsIn(data_dir);
+  std::reverse(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    if (!std::filesystem::path(path).filename().string().starts_with(kNamePrefix)) continue;
+    const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+    if (!files.ok()) return files.status();
+    if (!files->Has(kMicroFile)) continue;
+    const absl::StatusOr<std::string> text = files->Read(kMicroFile);
     if (!text.ok()) return text.status();
     try {
       const Json json = Json::parse(*text);
       if (json.at("gpu").at("slug") != gpu_slug) continue;
-      return Quote(folder, json);
+      return Quote(*files, json);
     } catch (const Json::exception& error) {
-      return absl::DataLossError(
-          absl::StrCat(file, ": ", error.what(), "; write it again with micro/record.py collect"));
+      return absl::DataLossError(absl::StrCat(files->PathOf(kMicroFile), ": ", error.what(),
+                                              "; write it again with micro/record.py collect"));
     }
   }
   return std::nullopt;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <set>
 #include <utility>
 
 #include "ablations/files.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -354,27 +354,25 @@ absl::StatusOr<ProfileInfo> ProfileInfoFromJson(const Json& json) {
   return info;
 }
 
-bool HasProfiles(const std::string& dir) {
-  std::error_code error;
-  return std::filesystem::exists(absl::StrCat(dir, "/", kProfileFile), error);
-}
+bool HasProfiles(const std::string& path) { return HasRecordFile(path, kProfileFile); }
 
-absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& dir) {
+absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
   ProfileRecord record;
-  const std::string info_path = absl::StrCat(dir, "/", kProfileFile);
-  const absl::StatusOr<std::string> info_text = ReadFile(info_path);
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+  if (!files.ok()) return files.status();
+  const absl::StatusOr<std::string> info_text = files->Read(kProfileFile);
   if (!info_text.ok()) return info_text.status();
   const absl::StatusOr<Json> info_json = ParseJson(*info_text);
   absl::StatusOr<ProfileInfo> info =
       info_json.ok() ? ProfileInfoFromJson(*info_json) : info_json.status();
   if (absl::IsFailedPrecondition(info.status())) return info.status();
   if (!info.ok()) {
-    return absl::DataLossError(absl::StrCat(info_path, ": ", std::string(info.status().message())));
+    return absl::DataLossError(
+        absl::StrCat(files->PathOf(kProfileFile), ": ", std::string(info.status().message())));
   }
   record.info = *std::move(info);
 
-  const std::string path = absl::StrCat(dir, "/", kProfilesFile);
-  const absl::StatusOr<std::string> text = ReadFile(path);
+  const absl::StatusOr<std::string> text = files->Read(kProfilesFile);
   if (absl::IsNotFound(text.status())) return record;
   if (!text.ok()) return text.status();
   int64_t number = 0;
@@ -382,7 +380,8 @@ absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& dir) {
     ++number;
     const size_t end = text->find('\n', begin);
     const auto damage = [&](absl::string_view what) {
-      return absl::DataLossError(absl::StrCat(path, ":", number, ": ", what));
+      return absl::DataLossError(
+          absl::StrCat(files->PathOf(kProfilesFile), ":", number, ": ", what));
     };
     if (end == std::string::npos) return damage("the line does not end");
     const absl::StatusOr<Json> json = ParseJson(std::string_view(*text).substr(begin, end - begin));

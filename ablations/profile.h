@@ -110,8 +110,8 @@ absl::StatusOr<Profile> ProfileFromJson(const nlohmann::ordered_json& json);
 absl::StatusOr<ProfileInfo> ProfileInfoFromJson(const nlohmann::ordered_json& json);
 
 // True when `dir` holds a profile.json.
-bool HasProfiles(const std::string& dir);
-absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& dir);
+bool HasProfiles(const std::string& path);
+absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path);
 // Adds a line; the file is replaced as a whole, so a kill leaves all or nothing.
 absl::Status AppendProfile(const std::string& dir, const Profile& profile);
 
@@ -120,7 +120,7 @@ absl::Status AppendProfile(const std::string& dir, const Profile& profile);
 // the same kind of GPU, the newest microbenchmarks of it there as ceilings, and which
 // profiles are one step apart. Records beside it that can't be read are skipped
 // and named in `skipped`.
-absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& dir);
+absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& path);
 
 }  // namespace warpledger::ablations
 

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "ablations/designs.h"
-#include "ablations/files.h"
 #include "ablations/json_fields.h"
 #include "ablations/micro_record.h"
 #include "ablations/profile.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
+#include "ablations/summarize.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/device_facts.h"
@@ -68,14 +69,6 @@ constexpr CeilingSource kCeilings[] = {
     {"L2", "global_memory/l2_16B_cta_per_chunk/bandwidth", "GB/s", 1e9, false},
     {"DRAM", "global_memory/dram_16B/bandwidth", "GB/s", 1e9, false},
 };
-
-std::optional<Json> ReadJson(const fs::path& path) {
-  const absl::StatusOr<std::string> text = ReadFile(path.string());
-  if (!text.ok()) return std::nullopt;
-  absl::StatusOr<Json> json = ParseJson(*text);
-  if (!json.ok() || !json->is_object()) return std::nullopt;
-  return *std::move(json);
-}
 
 Json NumberAt(const Json& json, const char* key) {
   if (!json.is_object()) return nullptr;
@@ -130,6 +123,33 @@ void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
         run_id, Timed{cumulative, created, run_id, p50, NumberAt(cell, "ci_low_us"),
                       NumberAt(cell, "ci_high_us")});
   }
+}
+
+// The times of a record of runs: of its summary, or of what `judge` makes of a pack that may hold
+// times of the profiled code. False where it can't be read; other records have no times.
+bool TakeTimesOf(const std::string& path, const std::string& gpu,
+                 const std::vector<Profile>& profiles, Times& times) {
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+  if (!files.ok()) return false;
+  if (files->Has(kSummaryFile)) {
+    const absl::StatusOr<std::string> text = files->Read(kSummaryFile);
+    const absl::StatusOr<Json> json = text.ok() ? ParseJson(*text) : text.status();
+    if (!json.ok() || !json->is_object()) return false;
+    TakeTimes(*json, gpu, times);
+    return true;
+  }
+  if (!files->packed() || !files->Has(kSamplesFile) || !files->Has(kCodegenFile)) return true;
+  const absl::StatusOr<std::string> code = files->Read(kCodegenFile);
+  const bool has_code =
+      code.ok() && std::any_of(profiles.begin(), profiles.end(), [&](const Profile& profile) {
+        return !profile.code_sha256.empty() && absl::StrContains(*code, profile.code_sha256);
+      });
+  if (!has_code) return true;
+  const absl::StatusOr<Record> record = LoadRecord(path);
+  const absl::StatusOr<Json> summary = record.ok() ? Summarize(*record) : record.status();
+  if (!summary.ok()) return false;
+  TakeTimes(*summary, gpu, times);
+  return true;
 }
 
 // Which record's time stands for each of the profiles, or null: at each shape that of the record
@@ -212,14 +232,16 @@ double MetricOr(const Profile& profile, const char* name, double otherwise) {
 
 }  // namespace
 
-absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
-  const absl::StatusOr<ProfileRecord> record = LoadProfiles(dir);
+absl::StatusOr<Json> SummarizeProfiles(const std::string& path) {
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+  if (!files.ok()) return files.status();
+  const absl::StatusOr<ProfileRecord> record = LoadProfiles(path);
   if (!record.ok()) return record.status();
   const auto first = std::find_if(record->profiles.begin(), record->profiles.end(),
                                   [](const Profile& p) { return p.reason.empty(); });
   if (first == record->profiles.end()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(dir, " holds no profile that worked; profiles.jsonl says why of each"));
+        absl::StrCat(path, " holds no profile that worked; profiles.jsonl says why of each"));
   }
   const std::string gpu = first->launch.gpu;
   const double sm_count = MetricOr(*first, "device__attribute_multiprocessor_count", 0);
@@ -228,20 +250,10 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
   Times times;
   std::vector<std::string> skipped;
   std::error_code error;
-  const fs::path here = fs::weakly_canonical(dir, error);
-  std::vector<fs::path> siblings;
-  for (const auto& entry : fs::directory_iterator(here.parent_path(), error)) {
-    siblings.push_back(entry.path());
-  }
-  std::sort(siblings.begin(), siblings.end());
-  for (const fs::path& sibling : siblings) {
-    if (fs::exists(sibling / kSummaryFile, error)) {
-      const std::optional<Json> summary = ReadJson(sibling / kSummaryFile);
-      if (summary) {
-        TakeTimes(*summary, gpu, times);
-      } else {
-        skipped.push_back(sibling.filename().string());
-      }
+  const std::string beside = fs::weakly_canonical(files->path(), error).parent_path().string();
+  for (const std::string& sibling : RecordsIn(beside)) {
+    if (!TakeTimesOf(sibling, gpu, record->profiles, times)) {
+      skipped.push_back(fs::path(sibling).filename().string());
     }
   }
 
@@ -264,7 +276,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
   }
   Json ceilings = Json::array();
   const absl::StatusOr<std::optional<MicroRecord>> micro =
-      NewestMicroRecord(here.parent_path().string(), DeviceSlug(gpu));
+      NewestMicroRecord(beside, DeviceSlug(gpu));
   if (!micro.ok()) {
     skipped.emplace_back("micro.json");
   } else if (*micro) {
@@ -280,7 +292,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& dir) {
                 {"max_sm_clock_mhz", clock_hz / 1e6}}}};
   out["provenance"] = ToJson(record->info);
   // What the record is called where it lies; a run was told where to write, and no more.
-  out["provenance"]["run_id"] = here.filename().string();
+  out["provenance"]["run_id"] = files->name();
   out["shapes"] = out["provenance"]["shapes"];
   out["profiles"] = profiles;
   out["steps"] = Steps(variant_of_config);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "ablations/files.h"
+#include "ablations/record_pack.h"
 #include "ablations/store.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -123,7 +125,8 @@ absl::StatusOr<BuildFacts> FactsOfRecord(const std::string& dir) {
 
 absl::StatusOr<BuildFacts> LoadBaselineFacts(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return FactsOfRecord(path);
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (!is_file || absl::EndsWith(path, kPackSuffix)) return FactsOfRecord(path);
   absl::StatusOr<std::string> text = ReadFile(path);
   if (!text.ok()) return text.status();
   absl::StatusOr<Json> json = ParseJson(*text);

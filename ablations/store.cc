@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ablations/files.h"
+#include "ablations/record_files.h"
 #include "ablations/record_lines.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,8 @@ namespace {
 
 std::string Join(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
 
-absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const std::string& dir, const char* file) {
-  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const RecordFiles& files, const char* file) {
+  absl::StatusOr<std::string> text = files.Read(file);
   if (!text.ok()) return text.status();
   absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
   if (!json.ok()) {
@@ -39,12 +40,16 @@ absl::Status InFile(const char* file, const absl::Status& status) {
   return absl::Status(code, absl::StrCat(file, ": ", std::string(status.message())));
 }
 
-absl::StatusOr<RunInfo> ReadRun(const std::string& dir) {
-  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(dir, kRunFile);
-  if (absl::IsNotFound(json.status())) {
-    return absl::NotFoundError(absl::StrCat(dir, ": no record here, it has no ", kRunFile,
-                                            ". Name a folder that `warpledger run` has written."));
-  }
+absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
+  absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+  const bool absent = files.ok() ? !files->Has(kRunFile) : absl::IsNotFound(files.status());
+  if (!absent) return files;
+  return absl::NotFoundError(absl::StrCat(path, ": no record here, it has no ", kRunFile,
+                                          ". Name a folder that `warpledger run` has written."));
+}
+
+absl::StatusOr<RunInfo> ReadRun(const RecordFiles& files) {
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, kRunFile);
   if (!json.ok()) return json.status();
   absl::StatusOr<RunInfo> run = RunInfoFromJson(*json);
   if (!run.ok()) return InFile(kRunFile, run.status());
@@ -123,9 +128,9 @@ void RemoveTemporaries(const std::string& dir) {
 }
 
 template <typename T, typename Parse>
-absl::Status LoadOptional(const std::string& dir, const char* file, Parse parse,
+absl::Status LoadOptional(const RecordFiles& files, const char* file, Parse parse,
                           std::optional<T>* out) {
-  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(dir, file);
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, file);
   if (absl::IsNotFound(json.status())) return absl::OkStatus();
   if (!json.ok()) return json.status();
   absl::StatusOr<T> value = parse(*json);
@@ -173,6 +178,7 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::OpenLocked(const std
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::string& dir,
                                                                    const RunInfo& run) {
   if (absl::StatusOr<Names> names = NamesOf(run); !names.ok()) return names.status();
+  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
   if (absl::Status status = CreateDirectories(dir); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
   if (!writer.ok()) return writer;
@@ -193,7 +199,10 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::st
 
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::string& dir,
                                                                    const RunInfo& run) {
-  absl::StatusOr<RunInfo> on_disk = ReadRun(dir);
+  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
+  absl::StatusOr<RecordFiles> files = OpenFiles(dir);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<RunInfo> on_disk = ReadRun(*files);
   if (!on_disk.ok()) return on_disk.status();
   const std::string difference = FirstDifference(*on_disk, run);
   if (!difference.empty()) {
@@ -353,17 +362,17 @@ namespace {
 
 // A file that run.json promises: both are made with the record, so one that is
 // gone is damage and no wrong path.
-absl::StatusOr<std::string> ReadLines(const std::string& dir, const char* file) {
-  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+absl::StatusOr<std::string> ReadLines(const RecordFiles& files, const char* file) {
+  absl::StatusOr<std::string> text = files.Read(file);
   if (!absl::IsNotFound(text.status())) return text;
-  return absl::DataLossError(absl::StrCat(dir, ": has a ", kRunFile, " but no ", file,
+  return absl::DataLossError(absl::StrCat(files.path(), ": has a ", kRunFile, " but no ", file,
                                           "; the record is not whole. Copy it again."));
 }
 
 template <typename T>
-absl::Status LoadArmLines(const std::string& dir, const char* file, const Names& names,
+absl::Status LoadArmLines(const RecordFiles& files, const char* file, const Names& names,
                           std::vector<T>* values) {
-  absl::StatusOr<std::string> text = ReadFile(Join(dir, file));
+  absl::StatusOr<std::string> text = files.Read(file);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   if (!text.ok()) return text.status();
   absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, names, Tail::kStrict);
@@ -374,33 +383,35 @@ absl::Status LoadArmLines(const std::string& dir, const char* file, const Names&
 
 }  // namespace
 
-absl::StatusOr<Record> LoadRecord(const std::string& dir) {
-  absl::StatusOr<RunInfo> run = ReadRun(dir);
+absl::StatusOr<Record> LoadRecord(const std::string& path) {
+  const absl::StatusOr<RecordFiles> files = OpenFiles(path);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<RunInfo> run = ReadRun(*files);
   if (!run.ok()) return run.status();
   absl::StatusOr<Names> names = NamesOf(*run);
   if (!names.ok()) return InFile(kRunFile, names.status());
   Record record;
   record.run = *std::move(run);
 
-  absl::StatusOr<std::string> text = ReadLines(dir, kSamplesFile);
+  absl::StatusOr<std::string> text = ReadLines(*files, kSamplesFile);
   if (!text.ok()) return text.status();
   absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kStrict);
   if (!samples.ok()) return samples.status();
   record.samples = std::move(samples->samples);
 
-  text = ReadLines(dir, kChecksFile);
+  text = ReadLines(*files, kChecksFile);
   if (!text.ok()) return text.status();
   absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
   if (!checks.ok()) return checks.status();
   record.checks = std::move(checks->checks);
 
-  absl::Status status = LoadArmLines(dir, kBrokenFile, *names, &record.broken);
-  if (status.ok()) status = LoadArmLines(dir, kCallsFile, *names, &record.calls);
+  absl::Status status = LoadArmLines(*files, kBrokenFile, *names, &record.broken);
+  if (status.ok()) status = LoadArmLines(*files, kCallsFile, *names, &record.calls);
   if (!status.ok()) return status;
-  status = LoadOptional(dir, kResourcesFile, ResourcesFromJson, &record.resources);
-  if (status.ok()) status = LoadOptional(dir, kCodegenFile, CodegenFromJson, &record.codegen);
-  if (status.ok()) status = LoadOptional(dir, kLaunchFile, LaunchFromJson, &record.launch);
-  if (status.ok()) status = LoadOptional(dir, kPeersFile, PeersFromJson, &record.peers);
+  status = LoadOptional(*files, kResourcesFile, ResourcesFromJson, &record.resources);
+  if (status.ok()) status = LoadOptional(*files, kCodegenFile, CodegenFromJson, &record.codegen);
+  if (status.ok()) status = LoadOptional(*files, kLaunchFile, LaunchFromJson, &record.launch);
+  if (status.ok()) status = LoadOptional(*files, kPeersFile, PeersFromJson, &record.peers);
   if (!status.ok()) return status;
   return record;
 }

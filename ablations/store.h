@@ -16,7 +16,7 @@
 //   A forked child shares it until it execs (the descriptor is close-on-exec).
 //
 // Errors: DataLoss for damage ("samples.jsonl:17: …"), AlreadyExists and
-// FailedPrecondition for a directory that holds another run, Unavailable when
+// FailedPrecondition for a directory that holds another run or is packed, Unavailable when
 // another process writes to it, NotFound for no record, Internal for the OS.
 //
 //   absl::StatusOr<std::unique_ptr<RecordWriter>> writer = RecordWriter::Open(dir, run);
@@ -150,10 +150,10 @@ struct Record {
   std::optional<std::vector<PeerInfo>> peers;
 };
 
-// Reads a record without changing it.
-absl::StatusOr<Record> LoadRecord(const std::string& dir);
+// Reads a record without changing it: a folder or a pack (record_files.h).
+absl::StatusOr<Record> LoadRecord(const std::string& path);
 
-// True when `dir` holds a run.json.
+// True when the folder `dir` holds a run.json.
 bool HasRecord(const std::string& dir);
 
 // Names of a record's files.

@@ -8,6 +8,22 @@ if(WARPLEDGER_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
+# Packed records: libzstd, and libmd for SHA-256 (the distribution's smallest library that has it,
+# and nothing else is needed of one).
+set(warpledger_pack_libraries zstd md)
+set(warpledger_pack_headers zstd.h sha2.h)
+foreach(library header IN ZIP_LISTS warpledger_pack_libraries warpledger_pack_headers)
+  set(names ${library})
+  if(WARPLEDGER_STATIC)
+    set(names lib${library}.a ${library})
+  endif()
+  find_library(WARPLEDGER_${library}_LIBRARY NAMES ${names} REQUIRED)
+  add_library(warpledger_lib${library} INTERFACE)
+  find_path(WARPLEDGER_${library}_INCLUDE ${header} REQUIRED)
+  target_include_directories(warpledger_lib${library} INTERFACE ${WARPLEDGER_${library}_INCLUDE})
+  target_link_libraries(warpledger_lib${library} INTERFACE ${WARPLEDGER_${library}_LIBRARY})
+endforeach()
+
 if(WARPLEDGER_MICRO)
   find_package(benchmark QUIET)
 endif()

@@ -74,7 +74,7 @@ missing_packages() {
   if ! system_python >/dev/null; then
     printf '%s\n' python3 python3-venv
   fi
-  local library libraries=(libabsl-dev nlohmann-json3-dev)
+  local library libraries=(libabsl-dev nlohmann-json3-dev libzstd-dev libmd-dev)
   case ${1:-release} in
     ladder | replay) ;;
     quick) libraries+=(libgtest-dev libgmock-dev) ;;
@@ -124,8 +124,8 @@ install_system_packages() {
     done
     if ((${#absent[@]} > 0)); then
       echo "This system has no apt, and these programs are missing: ${absent[*]}." \
-        "Install them, and the development files of Abseil, GoogleTest, Google Benchmark and" \
-        "nlohmann-json, with its own package manager." >&2
+        "Install them, and the development files of Abseil, GoogleTest, Google Benchmark," \
+        "nlohmann-json, libzstd and libmd, with its own package manager." >&2
       return 3
     fi
     return 0 # CMake names a library that it can't find.

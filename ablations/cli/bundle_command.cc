@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "ablations/calibration_record.h"
@@ -15,6 +15,8 @@
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
 #include "ablations/paths.h"
+#include "ablations/profile.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "absl/flags/flag.h"
@@ -30,10 +32,20 @@ namespace {
 // Judging and drawing are silent for their time.
 constexpr absl::Duration kSilenceLimit = absl::Minutes(15);
 
-// The last part of a folder's path, whether or not it ends in a slash.
-std::string NameOf(const std::string& dir) {
-  const std::filesystem::path path(dir);
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+// The last part of the path of a folder, whether or not it ends in a slash, or of a pack.
+std::string NameOf(const std::string& record) {
+  return std::filesystem::path(ablations::WithoutPackSuffix(record)).filename().string();
+}
+
+// How a record is judged and reported again.
+absl::StatusOr<std::string> KindOf(const ablations::RecordFiles& record) {
+  for (const auto& [file, kind] : {std::pair{ablations::kRunFile, "run"},
+                                   {ablations::kProfileFile, "profile"},
+                                   {ablations::kMicroFile, "micro"}}) {
+    if (record.Has(file)) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(record.path(), " is no record: it has no run.json, profile.json or micro.json"));
 }
 
 // The microbenchmarks that judging the records quotes, unless they are packed anyway:
@@ -43,7 +55,8 @@ absl::StatusOr<std::set<std::string>> QuotedBeside(const std::vector<std::string
   for (const std::string& record : records) packed.insert(NameOf(record));
   std::set<std::string> beside;
   for (const std::string& dir : records) {
-    if (!ablations::HasRecord(dir) || ablations::IsCalibrationRecord(dir)) continue;
+    if (!ablations::HasRecordFile(dir, ablations::kRunFile) || ablations::IsCalibrationRecord(dir))
+      continue;
     const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
     if (!record.ok()) return record.status();
     const absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
@@ -64,15 +77,18 @@ absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
         "--record=DIR[,DIR..] and --out=NAME.tar.gz are needed: what to pack, and where to");
   }
   std::vector<std::string> dirs = absl::StrSplit(records, ',', absl::SkipEmpty());
-  for (const std::string& dir : dirs) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(dir, error)) {
-      return absl::NotFoundError(absl::StrCat(dir, " is no folder, so no record"));
-    }
-  }
   const absl::StatusOr<std::set<std::string>> quoted = QuotedBeside(dirs);
   if (!quoted.ok()) return quoted.status();
   dirs.insert(dirs.end(), quoted->begin(), quoted->end());
+  std::vector<std::string> kinds;
+  for (std::string& dir : dirs) {
+    const absl::StatusOr<ablations::RecordFiles> record = ablations::RecordFiles::Open(dir);
+    if (!record.ok()) return record.status();
+    const absl::StatusOr<std::string> kind = KindOf(*record);
+    if (!kind.ok()) return kind.status();
+    dir = record->path();
+    kinds.push_back(*kind);
+  }
   const absl::StatusOr<std::string> script = ablations::FindProgramFile("ablations/bundle.py");
   if (!script.ok()) return script.status();
   const absl::StatusOr<std::string> plots = ablations::FindProgramFile("plots/render.py");
@@ -80,7 +96,8 @@ absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
   const absl::Status packed = ablations::RunLines(
       {PythonInterpreter(), *script, absl::StrCat("--program=", ablations::ExecutablePath()),
        absl::StrCat("--plots=", std::filesystem::path(*plots).parent_path().string()),
-       absl::StrCat("--record=", absl::StrJoin(dirs, ",")), absl::StrCat("--out=", out)},
+       absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
+       absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", out)},
       "", kSilenceLimit, [](std::string_view line) {
         std::printf("%s\n", std::string(line).c_str());
         return absl::OkStatus();

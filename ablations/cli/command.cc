@@ -147,6 +147,7 @@ absl::Span<const Command> AllCommands() {
        .summary = "Shows the toggles, variants, designs, shapes and input distributions",
        .details = "",
        .flags = {"format"},
+       .takes_arguments = true,
        .run = &ListCommand},
       {.name = "check",
        .arguments = "[flags]",
@@ -183,7 +184,10 @@ absl::Span<const Command> AllCommands() {
       {.name = "judge",
        .arguments = "--record=DIR [--out=FILE]",
        .summary = "Turns a record into verdicts: summary.json and a table",
-       .details = "Writes DIR/summary.json unless --out names another file.",
+       .details =
+           "Writes DIR/summary.json unless --out names another file. A packed record needs "
+           "--out: nothing is written\ninto a pack. Everywhere a record's DIR may be a pack, "
+           "DIR.tar.zst, and stands for it where the folder is absent.",
        .flags = {"record", "out"},
        .run = &JudgeCommand},
       {.name = "report",
@@ -255,6 +259,27 @@ absl::Span<const Command> AllCommands() {
            "pictures show the same.\nThe manifest has every file's SHA-256.",
        .flags = {"record", "out", "python"},
        .run = &BundleCommand},
+      {.name = "pack",
+       .arguments = "RECORD.. [--out=FILE.tar.zst] [--keep] [--unfinished]",
+       .summary = "Closes finished records: each folder becomes one compressed, verified file",
+       .details =
+           "Writes RECORD.tar.zst, reads it back, and removes the folder unless --keep is given. "
+           "summary.json is\nleft out: `judge` writes it for any record. All commands read packs "
+           "as "
+           "they read folders.\nOpens anywhere: tar --zstd -xf RUN.tar.zst && cd RUN && sha256sum "
+           "-c SHA256SUMS",
+       .flags = {"out", "keep", "unfinished"},
+       .takes_arguments = true,
+       .run = &PackCommand},
+      {.name = "unpack",
+       .arguments = "RECORD.tar.zst.. [--out=DIR]",
+       .summary = "Makes a folder of a packed record again, after every sum was checked",
+       .details = "The pack stays. Where both are there, commands that look for records take the "
+                  "folder, as `run` may have\ngone on in it. Remove the pack before you pack a "
+                  "folder that changed.",
+       .flags = {"out"},
+       .takes_arguments = true,
+       .run = &UnpackCommand},
       {.name = "profile",
        .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
        .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
@@ -347,7 +372,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<std::vector<std::string>> positional =
       ParseFlags(*command, absl::MakeConstSpan(arguments).subspan(1));
   if (!positional.ok()) return Fail(positional.status(), command);
-  if (!positional->empty() && command->name != "list") {
+  if (!positional->empty() && !command->takes_arguments) {
     return Fail(
         absl::InvalidArgumentError(absl::StrCat("'", name, "' takes no argument '",
                                                 (*positional)[0], "'; flags start with --")),

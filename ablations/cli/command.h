@@ -28,6 +28,7 @@ struct Command {
   std::string_view details;    // what `warpledger help NAME` adds
   std::vector<std::string_view> flags;
   bool hidden = false;
+  bool takes_arguments = false;  // after its name
   // The one exit code of whatever fails, flags included, for commands whose other
   // codes have meanings of their own. 0: as ExitCode says.
   int exit_on_failure = 0;
@@ -59,6 +60,8 @@ absl::StatusOr<int> CompareCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> RatchetCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> BundleCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> PackCommand(absl::Span<const std::string> arguments);
+absl::StatusOr<int> UnpackCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> DtypesCommand(absl::Span<const std::string> arguments);
 absl::StatusOr<int> ExecCommand(absl::Span<const std::string> arguments);

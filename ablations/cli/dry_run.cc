@@ -12,6 +12,7 @@
 #include "ablations/fractional.h"
 #include "ablations/fractional_effects.h"
 #include "ablations/plan.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "ablations/worker.h"
 #include "absl/algorithm/container.h"
@@ -43,6 +44,7 @@ struct Known {
 
 absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options) {
   Known known;
+  RETURN_IF_ERROR(ablations::RefusePacked(options.out_dir));
   if (!options.out_dir.empty() && ablations::HasRecord(options.out_dir)) {
     const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(options.out_dir);
     if (!record.ok()) return record.status();

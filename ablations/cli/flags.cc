@@ -29,7 +29,9 @@ ABSL_FLAG(
     "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and B, "
     "with C and D always on; fractional:A,B,C,D[@E]: a fraction of that; sweep:A[@B]: its levels");
 ABSL_FLAG(std::string, out, "", "where the output goes");
-ABSL_FLAG(std::string, record, "", "the record's directory");
+ABSL_FLAG(std::string, record, "", "the record: its directory or its pack");
+ABSL_FLAG(bool, keep, false, "leave the folder where it is");
+ABSL_FLAG(bool, unfinished, false, "pack a record that lacks blocks, as it is");
 ABSL_FLAG(std::string, a, "", "the first record's directory: the base of every ratio");
 ABSL_FLAG(std::string, b, "", "the second record's directory");
 ABSL_FLAG(std::string, baseline, "",

@@ -48,6 +48,8 @@ ABSL_DECLARE_FLAG(int, arm_limit_s);
 ABSL_DECLARE_FLAG(std::string, cache);
 ABSL_DECLARE_FLAG(std::string, plant);
 ABSL_DECLARE_FLAG(std::string, stop);
+ABSL_DECLARE_FLAG(bool, keep);
+ABSL_DECLARE_FLAG(bool, unfinished);
 ABSL_DECLARE_FLAG(bool, plots);
 ABSL_DECLARE_FLAG(std::string, summary);
 ABSL_DECLARE_FLAG(std::string, readme);

@@ -15,6 +15,7 @@
 #include "ablations/plan.h"
 #include "ablations/profile.h"
 #include "ablations/progress.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/tensor_npy.h"
@@ -225,6 +226,7 @@ absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> /*arguments*/) 
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the record goes");
   }
+  RETURN_IF_ERROR(ablations::RefusePacked(out));
   const auto variants = ablations::ParseVariants(absl::GetFlag(FLAGS_variants));
   if (!variants.ok()) return variants.status();
   const auto shapes = ablations::ParseShapes(absl::GetFlag(FLAGS_shapes));

@@ -1,6 +1,5 @@
 // `warpledger judge`, `report`, `techniques` and `standings`: from records alone, without a GPU.
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "ablations/micro_record.h"
 #include "ablations/paths.h"
 #include "ablations/profile.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "ablations/subprocess.h"
 #include "ablations/summarize.h"
@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "kernels/common/parallel.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
 #include "reports/dtypes.h"
@@ -45,26 +46,54 @@ constexpr char kLadderSection[] = "ladder";
 constexpr char kStandingsSection[] = "standings";
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
-absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedCalibration() {
-  absl::StatusOr<ablations::CalibrationRecord> record =
-      ablations::LoadCalibration(absl::GetFlag(FLAGS_record));
+absl::StatusOr<nlohmann::ordered_json> ParseFile(const std::string& text, const std::string& path) {
+  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(text);
+  if (json.ok()) return json;
+  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
+}
+
+absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
+  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
+  if (!text.ok()) return text.status();
+  return ParseFile(*text, path);
+}
+
+absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
+  if (ablations::IsCalibrationRecord(path)) {
+    absl::StatusOr<ablations::CalibrationRecord> record = ablations::LoadCalibration(path);
+    if (!record.ok()) return record.status();
+    return ablations::SummarizeCalibration(*record);
+  }
+  absl::StatusOr<ablations::Record> record = ablations::LoadRecord(path);
   if (!record.ok()) return record.status();
-  return ablations::SummarizeCalibration(*record);
+  absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
+      FindMicroRecord(path, record->run.gpu.slug);
+  if (!micro.ok()) return micro.status();
+  return ablations::Summarize(*record, {.micro = *std::move(micro)});
 }
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
-  const std::string dir = absl::GetFlag(FLAGS_record);
-  if (dir.empty()) {
+  const std::string record = absl::GetFlag(FLAGS_record);
+  if (record.empty()) {
     return absl::InvalidArgumentError(
-        "--record=DIR is missing: the directory that `warpledger run` wrote");
+        "--record=DIR is missing: the directory that `warpledger run` wrote, or a pack of one");
   }
-  if (ablations::IsCalibrationRecord(dir)) return SummarizeFlaggedCalibration();
-  absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
-      FindMicroRecord(dir, record->run.gpu.slug);
-  if (!micro.ok()) return micro.status();
-  return ablations::Summarize(*record, {.micro = *std::move(micro)});
+  return SummarizeRecord(record);
+}
+
+// The summary.json of a folder, or what `judge` makes of a pack, which has none.
+absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
+  const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
+  if (!files.ok()) return files.status();
+  if (files->packed()) return SummarizeRecord(path);
+  const std::string summary_file = files->PathOf(ablations::kSummaryFile);
+  if (!files->Has(ablations::kSummaryFile)) {
+    return absl::NotFoundError(absl::StrCat(summary_file,
+                                            " is not there; write it with "
+                                            "`warpledger judge --record=",
+                                            path, "`"));
+  }
+  return ReadJson(summary_file);
 }
 
 bool IsCalibration(const nlohmann::ordered_json& summary) {
@@ -86,23 +115,41 @@ void AddFamilies(const nlohmann::ordered_json& other, report::PooledFamilies* po
   pooled->runs.push_back(other["run_id"].get<std::string>());
 }
 
-// The summaries of the records of its cache mode that lie beside the calibration at `dir`: what
+// The summaries that lie in a folder: those of the folders that were judged, and of all packs of
+// runs, which are judged for it.
+std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> SummariesIn(
+    const std::string& folder) {
+  const std::vector<std::string> paths = ablations::RecordsIn(folder);
+  std::vector<std::optional<absl::StatusOr<nlohmann::ordered_json>>> read(paths.size());
+  ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(paths[at]);
+    if (!files.ok()) {
+      read[at] = files.status();
+    } else if (files->Has(files->packed() ? ablations::kRunFile : ablations::kSummaryFile)) {
+      read[at] = ReadSummary(paths[at]);
+    }
+  });
+  std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> summaries;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (read[i]) summaries.emplace_back(paths[i], *std::move(read[i]));
+  }
+  return summaries;
+}
+
+// The summaries of the records of its cache mode that lie beside the calibration at `path`: what
 // was judged before. One that can't be read is no reason to withhold the calibration's page.
-report::OtherRuns RunsBeside(const std::string& dir, const nlohmann::ordered_json& calibration) {
+report::OtherRuns RunsBeside(const std::string& path, const nlohmann::ordered_json& calibration) {
   report::OtherRuns out;
   out.gate_tolerance = ablations::GateOptions{}.tolerance;
-  std::error_code ignored;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::absolute(dir).lexically_normal() / "..", ignored)) {
-    files.push_back(entry.path() / ablations::kSummaryFile);
-  }
-  std::sort(files.begin(), files.end());
-  for (const std::filesystem::path& file : files) {
-    const absl::StatusOr<std::string> text = ablations::ReadFile(file.string());
-    if (!text.ok()) continue;
-    const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
-    if (!json.ok() || !json->is_object() || !json->contains("design")) continue;
+  const auto beside = std::filesystem::absolute(ablations::WithoutPackSuffix(path)) / "..";
+  for (const auto& [file, json] : SummariesIn(beside.lexically_normal().string())) {
+    if (!json.ok()) {
+      std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
+                   std::string(json.status().message()).c_str());
+      continue;
+    }
+    if (!json->is_object() || !json->contains("design")) continue;
     if (IsCalibration(*json)) {
       const bool another = json->contains("run_id") && (*json)["run_id"] != calibration["run_id"];
       const bool same_gpu = json->contains("gpu") && (*json)["gpu"] == calibration["gpu"];
@@ -171,22 +218,23 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
 
 // The figures are drawn from what was just computed, not from a summary.json that
 // may be older than the record.
-absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::string& out) {
-  const std::string summary_file = absl::StrCat(out, "/.summary.json");
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(summary_file, ablations::DumpFile(summary)));
-  const absl::Status drawn = DrawPlots({summary_file}, out);
-  std::remove(summary_file.c_str());
-  RETURN_IF_ERROR(drawn);
-  std::printf("Plots: %s/*.svg\n", out.c_str());
-  return absl::OkStatus();
+absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
+                           const std::string& out) {
+  std::vector<std::string> files;
+  absl::Status drawn;
+  for (const nlohmann::ordered_json& summary : summaries) {
+    files.push_back(absl::StrCat(out, "/.summary", files.size(), ".json"));
+    drawn.Update(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
+  }
+  if (drawn.ok()) drawn = DrawPlots(files, out);
+  for (const std::string& file : files) std::remove(file.c_str());
+  return drawn;
 }
 
-absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
-  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
-  if (json.ok()) return json;
-  return absl::DataLossError(absl::StrCat(path, ": ", json.status().message()));
+absl::Status DrawSummary(const nlohmann::ordered_json& summary, const std::string& out) {
+  RETURN_IF_ERROR(DrawSummaries({summary}, out));
+  std::printf("Plots: %s/*.svg\n", out.c_str());
+  return absl::OkStatus();
 }
 
 // What records are held against. A program without the file of its kernels' machine code goes by
@@ -236,25 +284,14 @@ absl::StatusOr<int> ReportProfiles(const std::string& out) {
   return kExitOk;
 }
 
-absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& dir) {
-  const std::string summary_file = absl::StrCat(dir, "/", ablations::kSummaryFile);
-  if (std::filesystem::exists(summary_file)) return ReadJson(summary_file);
-  return absl::NotFoundError(absl::StrCat(summary_file,
-                                          " is not there; write it with "
-                                          "`warpledger judge --record=",
-                                          dir, "`"));
-}
-
-bool HasDtypes(const std::string& dir) {
-  std::error_code error;
-  return std::filesystem::exists(absl::StrCat(dir, "/", ablations::kDtypesFile), error);
-}
-
 // The page of a study of data types.
 absl::StatusOr<int> ReportDtypes(const std::string& out) {
-  const std::string path = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kDtypesFile);
   RETURN_IF_ERROR(RefuseReadme("a study of data types"));
-  const absl::StatusOr<nlohmann::ordered_json> record = ReadJson(path);
+  const std::string path = absl::GetFlag(FLAGS_record);
+  const absl::StatusOr<std::string> text = ablations::ReadRecordFile(path, ablations::kDtypesFile);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<nlohmann::ordered_json> record =
+      ParseFile(*text, absl::StrCat(path, "/", ablations::kDtypesFile));
   if (!record.ok()) return record.status();
   RETURN_IF_ERROR(WriteFlaggedSummary(*record));
   const absl::StatusOr<std::string> page = report::RenderDtypes(*record);
@@ -284,26 +321,21 @@ std::string ReadmePrefix(const std::string& out) {
   return absl::StrCat(pictures.empty() ? out : pictures, "/");
 }
 
-// The directories that --record names.
-// Of --record, which names several.
-struct JudgedRecords {
-  std::vector<std::string> dirs;
-  std::vector<nlohmann::ordered_json> summaries;
-};
-
-absl::StatusOr<JudgedRecords> ReadFlaggedRecords() {
-  JudgedRecords records;
-  records.dirs = absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
-  if (records.dirs.empty()) {
+// The summaries of all that --record names.
+absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadFlaggedSummaries() {
+  const std::vector<std::string> paths =
+      absl::StrSplit(absl::GetFlag(FLAGS_record), ',', absl::SkipEmpty());
+  if (paths.empty()) {
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged");
   }
-  for (const std::string& dir : records.dirs) {
-    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(dir);
+  std::vector<nlohmann::ordered_json> summaries;
+  for (const std::string& path : paths) {
+    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(path);
     if (!summary.ok()) return summary.status();
-    records.summaries.push_back(*std::move(summary));
+    summaries.push_back(*std::move(summary));
   }
-  return records;
+  return summaries;
 }
 
 }  // namespace
@@ -312,7 +344,17 @@ absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> /*arguments*/) {
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
   std::string out = absl::GetFlag(FLAGS_out);
-  if (out.empty()) out = absl::StrCat(absl::GetFlag(FLAGS_record), "/", ablations::kSummaryFile);
+  if (out.empty()) {
+    const absl::StatusOr<ablations::RecordFiles> files =
+        ablations::RecordFiles::Open(absl::GetFlag(FLAGS_record));
+    if (!files.ok()) return files.status();
+    if (files->packed()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--out=FILE is missing: ", files->path(),
+                       " is packed, and nothing is written into a pack"));
+    }
+    out = files->PathOf(ablations::kSummaryFile);
+  }
   RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(*summary)));
   absl::StatusOr<std::string> table = IsCalibration(*summary)
                                           ? ablations::CalibrationTable(*summary)
@@ -329,7 +371,9 @@ absl::StatusOr<int> ReportCommand(absl::Span<const std::string> /*arguments*/) {
     return absl::InvalidArgumentError("--out=DIR is missing: where report and plots go");
   }
   if (ablations::HasProfiles(absl::GetFlag(FLAGS_record))) return ReportProfiles(out);
-  if (HasDtypes(absl::GetFlag(FLAGS_record))) return ReportDtypes(out);
+  if (ablations::HasRecordFile(absl::GetFlag(FLAGS_record), ablations::kDtypesFile)) {
+    return ReportDtypes(out);
+  }
   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeFlaggedRecord();
   if (!summary.ok()) return summary.status();
   RETURN_IF_ERROR(WriteFlaggedSummary(*summary));
@@ -363,12 +407,12 @@ absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> /*arguments*
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the pages go");
   }
-  const absl::StatusOr<JudgedRecords> records = ReadFlaggedRecords();
-  if (!records.ok()) return records.status();
+  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadFlaggedSummaries();
+  if (!summaries.ok()) return summaries.status();
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   const absl::StatusOr<std::vector<report::Page>> pages =
-      report::RenderTechniques(records->summaries, *options);
+      report::RenderTechniques(*summaries, *options);
   if (!pages.ok()) return pages.status();
   for (const report::Page& page : *pages) {
     const std::string file = absl::StrCat(out, "/", page.path);
@@ -385,13 +429,12 @@ absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> /*arguments*/
   if (out.empty()) {
     return absl::InvalidArgumentError("--out=DIR is missing: where the page goes");
   }
-  const absl::StatusOr<JudgedRecords> records = ReadFlaggedRecords();
-  if (!records.ok()) return records.status();
+  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadFlaggedSummaries();
+  if (!summaries.ok()) return summaries.status();
   absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
   if (!options.ok()) return options.status();
   options->picture_prefix = ReadmePrefix(out);
-  const absl::StatusOr<report::Standings> standings =
-      report::RenderStandings(records->summaries, *options);
+  const absl::StatusOr<report::Standings> standings = report::RenderStandings(*summaries, *options);
   if (!standings.ok()) return standings.status();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
@@ -401,11 +444,9 @@ absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> /*arguments*/
     RETURN_IF_ERROR(RenewReadme(readme, kStandingsSection, standings->readme));
   }
   if (standings->pictured.empty() || !absl::GetFlag(FLAGS_plots)) return kExitOk;
-  std::vector<std::string> pictured;
-  for (const size_t at : standings->pictured) {
-    pictured.push_back(absl::StrCat(records->dirs[at], "/", ablations::kSummaryFile));
-  }
-  RETURN_IF_ERROR(DrawPlots(pictured, out));
+  std::vector<nlohmann::ordered_json> pictured;
+  for (const size_t at : standings->pictured) pictured.push_back((*summaries)[at]);
+  RETURN_IF_ERROR(DrawSummaries(pictured, out));
   return kExitOk;
 }
 

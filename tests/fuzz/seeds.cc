@@ -1,5 +1,7 @@
 #include "tests/fuzz/seeds.h"
 
+#include <zstd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 #include "ablations/micro_record.h"
 #include "ablations/npy.h"
 #include "ablations/profile.h"
+#include "ablations/record_files.h"
 #include "ablations/store.h"
 #include "ablations/worker.h"
 #include "absl/strings/match.h"
@@ -175,24 +178,27 @@ Files CutDown(Files files) {
   return files;
 }
 
-Files ReadFolder(const std::filesystem::path& folder) {
+Files ReadRecord(const std::string& path) {
+  const auto record = Must(ablations::RecordFiles::Open(path), path);
   Files files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : record.Names()) {
     if (!name.ends_with(".json") && !name.ends_with(".jsonl")) continue;
-    files[name] = Must(ablations::ReadFile(entry.path()), name);
+    files[name] = Must(record.Read(name), name);
   }
   return files;
 }
 
-// The newest folder, by its name, below `data` that holds a file `name`.
-std::filesystem::path NewestWith(const std::string& data, const char* name) {
-  std::filesystem::path newest;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
-    if (entry.path().filename() == name) newest = std::max(newest, entry.path().parent_path());
+// Paths of the records, folders and packs, in the folders of `data` that hold a file `name`; the
+// newest of a kind, whose names end in the time, is the last.
+std::vector<std::string> RecordsWith(const std::string& data, const char* name) {
+  std::vector<std::string> paths;
+  for (const std::string& gpu : ablations::RecordsIn(data)) {
+    for (const std::string& path : ablations::RecordsIn(gpu)) {
+      if (Must(ablations::RecordFiles::Open(path), path).Has(name)) paths.push_back(path);
+    }
   }
-  if (newest.empty()) Die(absl::StrCat("nothing under ", data, " holds a ", name));
-  return newest;
+  if (paths.empty()) Die(absl::StrCat("nothing under ", data, " holds a ", name));
+  return paths;
 }
 
 Seed Placed(SeedKind kind, const std::string& name, const std::string& scratch, Files files,
@@ -207,9 +213,8 @@ Seed Placed(SeedKind kind, const std::string& name, const std::string& scratch, 
   return seed;
 }
 
-Seed RunSeed(const std::string& design, const std::filesystem::path& path,
-             const std::string& scratch) {
-  Seed seed = Placed(SeedKind::kRun, design, scratch, CutDown(ReadFolder(path)));
+Seed RunSeed(const std::string& design, const std::string& path, const std::string& scratch) {
+  Seed seed = Placed(SeedKind::kRun, design, scratch, CutDown(ReadRecord(path)));
   seed.judged = Must(ablations::LoadJudged(seed.dir, kQuick), design);
   Must(report::RenderReport(seed.judged.summary, {}), design);
   seed.files[ablations::kSummaryFile] = ablations::DumpFile(seed.judged.summary);
@@ -218,7 +223,7 @@ Seed RunSeed(const std::string& design, const std::filesystem::path& path,
 
 // Two groups of two processes; the times are those of the first arms.
 Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
-  const std::filesystem::path path = NewestWith(data, ablations::kBlocksFile);
+  const std::string path = RecordsWith(data, ablations::kBlocksFile).back();
   const auto record = Must(ablations::LoadCalibration(path), "the calibration");
   Seed seed = Placed(SeedKind::kCalibration, "calibration", scratch, {});
   seed.header = record.header;
@@ -259,7 +264,7 @@ Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
       if (!status.ok()) Die(status.ToString());
     }
   }
-  seed.files = ReadFolder(seed.dir);
+  seed.files = ReadRecord(seed.dir);
   const auto small = Must(ablations::LoadCalibration(seed.dir), "the small calibration");
   const Json summary = Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
   seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
@@ -269,7 +274,7 @@ Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
 // One launch, and the header and rows that ncu would print of its counters. In a
 // folder of its own: the page is made of what lies beside it, too.
 Seed ProfileSeed(const std::string& data, const std::string& scratch) {
-  Files files = ReadFolder(NewestWith(data, ablations::kProfileFile));
+  Files files = ReadRecord(RecordsWith(data, ablations::kProfileFile).back());
   std::string& lines = files.at(ablations::kProfilesFile);
   lines.resize(lines.find('\n') + 1);
   Seed seed = Placed(SeedKind::kProfile, "profile", scratch, std::move(files), "/profile-1");
@@ -290,11 +295,11 @@ Seed ProfileSeed(const std::string& data, const std::string& scratch) {
 }
 
 Seed MicroSeed(const std::string& data, const std::string& scratch) {
-  const std::filesystem::path path = NewestWith(data, kMicroFile);
-  Json json = MustParse(Must(ablations::ReadFile(path / kMicroFile), kMicroFile));
+  const std::string path = RecordsWith(data, ablations::kMicroFile).back();
+  Json json = MustParse(Must(ablations::ReadRecordFile(path, ablations::kMicroFile), path));
   while (json["micro"].size() > 3) json["micro"].erase(json["micro"].size() - 1);
-  Seed seed = Placed(SeedKind::kMicro, "micro", scratch, {{kMicroFile, ablations::DumpFile(json)}},
-                     "/micro-1");
+  Seed seed = Placed(SeedKind::kMicro, "micro", scratch,
+                     {{ablations::kMicroFile, ablations::DumpFile(json)}}, "/micro-1");
   const auto found = Must(ablations::NewestMicroRecord(absl::StrCat(scratch, "/micro"),
                                                        json["gpu"]["slug"].get<std::string>()),
                           "the microbenchmarks");
@@ -322,7 +327,25 @@ Seed FormatsSeed(const std::string& scratch) {
   return seed;
 }
 
+// A pack of a small record, and the archive in it: of the frame alone hardly any damage passes its
+// checksum.
+Seed PackSeed(const Seed& run, const std::string& scratch) {
+  Files files = run.files;
+  files.erase(ablations::kSummaryFile);
+  const std::string pack = Must(ablations::EncodePack({"mine", files}), "a pack");
+  std::string tar(ablations::kMaxPackBytes, '\0');
+  tar.resize(ZSTD_decompress(tar.data(), tar.size(), pack.data(), pack.size()));
+  Must(ablations::DecodePack(PackOfTar(tar), kTarFile), "a pack");
+  return Placed(SeedKind::kPack, "pack", scratch, {{kPackFile, pack}, {kTarFile, tar}});
+}
+
 }  // namespace
+
+std::string PackOfTar(std::string_view tar) {
+  std::string pack(ZSTD_compressBound(tar.size()), '\0');
+  pack.resize(ZSTD_compress(pack.data(), pack.size(), tar.data(), tar.size(), 1));
+  return pack;
+}
 
 void Die(std::string_view why) {
   std::fprintf(stderr, "record_fuzz: %s\n", std::string(why).c_str());
@@ -337,21 +360,18 @@ void WriteFileOrDie(const std::string& dir, const std::string& name, std::string
 }
 
 std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch) {
-  std::map<std::string, std::filesystem::path> newest;  // by design; paths end in the time
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
-    if (entry.path().filename() != ablations::kSamplesFile) continue;
-    const std::filesystem::path folder = entry.path().parent_path();
-    const Json run = MustParse(Must(ablations::ReadFile(folder / ablations::kRunFile), "run.json"));
-    std::filesystem::path& known = newest[run["design"].get<std::string>()];
-    known = std::max(known, folder);
+  std::map<std::string, std::string> newest;  // by design
+  for (const std::string& path : RecordsWith(data, ablations::kSamplesFile)) {
+    const Json run = MustParse(Must(ablations::ReadRecordFile(path, ablations::kRunFile), path));
+    newest[run["design"].get<std::string>()] = path;
   }
-  if (newest.empty()) Die(absl::StrCat("no record under ", data));
   std::vector<Seed> seeds;
   for (const auto& [design, path] : newest) seeds.push_back(RunSeed(design, path, scratch));
   seeds.push_back(CalibrationSeed(data, scratch));
   seeds.push_back(ProfileSeed(data, scratch));
   seeds.push_back(MicroSeed(data, scratch));
   seeds.push_back(FormatsSeed(scratch));
+  seeds.push_back(PackSeed(seeds.front(), scratch));
   return seeds;
 }
 

@@ -29,6 +29,7 @@ enum class SeedKind {
   kProfile,      // by `warpledger profile`, and what ncu prints
   kMicro,        // by `warpledger micro`: what summaries quote of it
   kFormats,      // worker jobs, waivers, NumPy files
+  kPack,         // by `warpledger pack`
 };
 
 struct Seed {
@@ -45,13 +46,17 @@ inline constexpr char kNcuFile[] = "ncu.csv";
 inline constexpr char kJobFile[] = "job.json";
 inline constexpr char kWaiversFile[] = "waivers.txt";
 inline constexpr char kNpyFile[] = "array.npy";
-inline constexpr char kMicroFile[] = "micro.json";
+inline constexpr char kPackFile[] = "mine.tar.zst";
+inline constexpr char kTarFile[] = "mine.tar";
 
 // The fewest resamples there may be: whether intervals are right is for other tests.
 inline const ablations::SummarizeOptions kQuick = {.bootstrap_resamples = 100};
 
 // `scratch` is an empty folder, where each seed gets one of its own.
 std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch);
+
+// The archive compressed as a pack's is, whatever it holds.
+std::string PackOfTar(std::string_view tar);
 
 // Ends the program with exit code 2 when it can't.
 void WriteFileOrDie(const std::string& dir, const std::string& name, std::string_view text);

@@ -17,6 +17,7 @@
 #include "ablations/peers_merge.h"
 #include "ablations/profile.h"
 #include "ablations/ratchet.h"
+#include "ablations/record_pack.h"
 #include "ablations/store.h"
 #include "ablations/verdict_table.h"
 #include "ablations/worker.h"
@@ -168,6 +169,13 @@ void UseFormats(const Seed& seed, const Files& damaged) {
   }
 }
 
+void UsePack(const Files& damaged) {
+  for (const auto& [name, text] : damaged) {
+    if (name == kPackFile) Count("pack", ablations::DecodePack(text, name));
+    if (name == kTarFile) Count("tar in a pack", ablations::DecodePack(PackOfTar(text), name));
+  }
+}
+
 // What reading may write to besides what was damaged: resuming cuts tails off, and a
 // calibration's header is renewed.
 void Restore(const Seed& seed, const Files& damaged) {
@@ -258,6 +266,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case SeedKind::kFormats:
       UseFormats(*seed, damaged);
+      break;
+    case SeedKind::kPack:
+      UsePack(damaged);
       break;
   }
   Restore(*seed, damaged);

@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["libabsl-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev", "libbenchmark-tools",
-             "nlohmann-json3-dev"]
+             "nlohmann-json3-dev", "libzstd-dev", "libmd-dev"]
 PROGRAMS = ["g++", "cmake", "ninja", "git"]
 
 
