@@ -10,7 +10,8 @@ one of standings from all of these designs, and the generated parts of README.md
 newest ladder of all, and its GPU's standings. These last four are of records with a
 warm L2 alone.
 A file in reports/<gpu> that no record gives any more is deleted.
-Summaries of older records stay: a calibration's page pools and counts all that lie there.
+Records are folders or packs. Only folders have a summary.json; summaries of older records stay: a
+calibration's page pools and counts all that lie there, and judges the packs.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it: a picture only where it
 shows something else, not where another CPU gave it other digits.
@@ -22,17 +23,19 @@ import concurrent.futures
 import contextlib
 import functools
 import io
-import json
 import multiprocessing
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from plots import render  # noqa: E402 (the path comes first)
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+from plots import render  # noqa: E402
 
 DATA = ROOT / "reports" / "data"
 _SCRATCH = pathlib.Path("reports/.regenerate")
@@ -42,42 +45,34 @@ class StepFailed(Exception):
     """A program that makes files failed; the text is what it printed."""
 
 
-def read(path, **kinds):
+def read(record, file, **kinds):
     """The record's file, an object with such keys; StepFailed names the file and what is wrong."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise StepFailed(f"{path} is no JSON: {error}") from error
+    content = record.json(file)
     for key, kind in kinds.items():
-        if not isinstance(record, dict) or not isinstance(record.get(key), kind):
-            raise StepFailed(f"{path} lacks \"{key}\", or it is not of type {kind.__name__}; no "
-                             "page can be made of this record")
-    return record
+        if not isinstance(content, dict) or not isinstance(content.get(key), kind):
+            raise StepFailed(f"{record.path / file} lacks \"{key}\", or it is not of type "
+                             f"{kind.__name__}; no page can be made of this record")
+    return content
 
 
-def runs():
-    """{(gpu slug, design, cache mode): folders of its records, oldest first}."""
-    found = {}
-    for path in DATA.glob("*/*/run.json"):
-        run = read(path, design=str, cache=str, created_utc=str)
-        key = (path.parent.parent.name, run["design"], run["cache"])
-        found.setdefault(key, []).append((run["created_utc"], path.parent))
-    return {key: [folder for _, folder in sorted(entries)] for key, entries in found.items()}
+def of_kind(kind):
+    """Records of a kind that is called after its file; their names end in the time."""
+    return record_files.records(DATA, f"{kind}.json", f"{kind}-")
 
 
-def newest(pattern):
-    """{gpu slug: newest folder that holds such a file}; the folders' names end in the time."""
-    return {path.parent.parent.name: path.parent for path in sorted(DATA.glob(pattern))}
+def newest(kind):
+    """{gpu slug: its newest record of the kind}"""
+    return {record.path.parent.name: record for record in of_kind(kind)}
 
 
 def sanitizers():
     """{gpu slug: records, the newest first}: each counts for the code that it ran. Those of
     another model of GPU or another compute-sanitizer than the newest's are left out."""
-    found = {}
-    for gpu in sorted({path.parent.parent.name for path in
-                       DATA.glob("*/sanitizers-*/sanitizers.json")}):
-        records = {path.parent: read(path, run_id=str) for path in
-                   sorted((DATA / gpu).glob("sanitizers-*/sanitizers.json"), reverse=True)}
+    found, of_gpu = {}, {}
+    for record in reversed(of_kind("sanitizers")):
+        of_gpu.setdefault(record.path.parent.name, {})[record.path] = read(
+            record, "sanitizers.json", run_id=str)
+    for gpu, records in sorted(of_gpu.items()):
         run_ids = {record["run_id"] for record in records.values()}
         for folder, record in records.items():
             for key, kind in (("since", list), ("gpu", dict)):  # older records lack them
@@ -100,18 +95,18 @@ def profiles():
     their shapes. A newer record of these shapes and more stands in place of an older one.
     """
     found = {}
-    for path in sorted(DATA.glob("*/*/profile.json")):  # the folders' names end in the time
-        shapes = read(path, shapes=list)["shapes"]
+    for record in of_kind("profile"):
+        shapes = read(record, "profile.json", shapes=list)["shapes"]
         if not all(isinstance(shape, dict) and isinstance(shape.get("name"), str)
                    for shape in shapes):
-            raise StepFailed(f"{path}: a shape lacks its \"name\"")
+            raise StepFailed(f"{record.path / 'profile.json'}: a shape lacks its \"name\"")
         names = [shape["name"] for shape in shapes]
         place = "." if "mission_b" in names else "profile_" + "_".join(names)
-        gpu = path.parent.parent.name
+        gpu = record.path.parent.name
         if place != ".":
             found = {key: kept for key, kept in found.items()
                      if key[0] != gpu or key[1] == "." or not kept[1] <= set(names)}
-        found[gpu, place] = (path.parent, set(names))
+        found[gpu, place] = (record.path, set(names))
     return {key: record for key, (record, _) in found.items()}
 
 
@@ -190,22 +185,26 @@ def _regenerate(program, out, say, workers):
         waiting.clear()
         shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
-    all_runs = runs()
+    all_runs = record_files.runs(DATA)
     # A calibration's page quotes the verdicts of the other designs: it comes last.
-    for (gpu, design, cache), folders in sorted(all_runs.items(),
-                                                key=lambda run: (run[0][1] == "calibrate", run)):
+    for (gpu, design, cache), records in sorted(
+            all_runs.items(), key=lambda run: (run[0][1] == "calibrate", run[0])):
         if design == "calibrate":
             finish()
-        record = folders[-1]
-        summary = (record / "summary.json").relative_to(ROOT)
-        (out / summary).parent.mkdir(parents=True, exist_ok=True)
-        into(gpu, f"{design} ({cache})", program, "report", f"--record={record}",
-             lambda folder: f"--out={folder}", f"--summary={out / summary}", "--noplots",
-             then=lambda folder, summary=out / summary: draw(summary, folder))
-        made.add(summary)
+        record = records[-1]
+        if record.packed:  # a pack is not written into
+            summary = out / _SCRATCH / f"{gpu}-{design}-{cache}.summary.json"
+        else:
+            committed = (record.path / "summary.json").relative_to(ROOT)
+            made.add(committed)
+            summary = out / committed
+        summary.parent.mkdir(parents=True, exist_ok=True)
+        into(gpu, f"{design} ({cache})", program, "report", f"--record={record.path}",
+             lambda folder: f"--out={folder}", f"--summary={summary}", "--noplots",
+             then=lambda folder, summary=summary: draw(summary, folder))
     finish()
-    warm = {(gpu, design): folders for (gpu, design, cache), folders in all_runs.items()
-            if cache == "warm"}
+    warm = {(gpu, design): [record.path for record in records]
+            for (gpu, design, cache), records in all_runs.items() if cache == "warm"}
     judged_of = {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
@@ -216,20 +215,21 @@ def _regenerate(program, out, say, workers):
              lambda folder: f"--out={folder}")
         into(gpu, "standings", program, "standings", f"--record={judged_of[gpu]}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
-    for gpu, record in newest("*/micro-*/micro.json").items():
-        into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py", "report",
-             "--micro", record / "micro.json", "--out", lambda folder: folder)
+    for gpu, record in newest("micro").items():
+        with record.folder() as folder:
+            into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py",
+                 "report", "--micro", folder / "micro.json", "--out", lambda folder: folder)
     for (gpu, place), record in profiles().items():
         into(gpu, "profiles", program, "report", f"--record={record}",
              lambda folder, place=place: f"--out={folder / place}", f"--python={sys.executable}")
     for gpu, records in sanitizers().items():
         into(gpu, "sanitizers", sys.executable, "-B", ROOT / "tests" / "sanitizers.py", "report",
              *records, "--out", lambda folder: folder)
-    for gpu, record in newest("*/step_samples-*/step_samples.json").items():
+    for gpu, record in newest("step_samples").items():
         into(gpu, "samples of steps", sys.executable, "-B", ROOT / "reports" / "step_samples.py",
-             "report", record, "--out", lambda folder: folder)
-    for place, record in newest("*/dtypes-*/dtypes.json").items():
-        into(place, "data types", program, "report", f"--record={record}",
+             "report", record.path, "--out", lambda folder: folder)
+    for place, record in newest("dtypes").items():
+        into(place, "data types", program, "report", f"--record={record.path}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for (gpu, design), folders in sorted(warm.items()):
         if design == "ladder" and len(folders) > 1:
@@ -239,7 +239,7 @@ def _regenerate(program, out, say, workers):
     finish()
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
-        ladder = max(ladders, key=lambda folder: folder.name)
+        ladder = max(ladders, key=lambda path: path.name)
         say("README.md")
         readme = out / "README.md"
         if out != ROOT:
@@ -270,7 +270,7 @@ def main():
     options = parser.parse_args()
     try:
         made = regenerate(options.program.resolve(), ROOT, lambda line: print(line, flush=True))
-    except (OSError, StepFailed, subprocess.TimeoutExpired) as error:
+    except (OSError, StepFailed, record_files.RecordError, subprocess.SubprocessError) as error:
         print(f"regenerate.py: {error}", file=sys.stderr)
         return 1
     for path in sorted(left_over(made)):

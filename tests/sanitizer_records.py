@@ -3,7 +3,11 @@ they cover of the tree's machine code, and the page of several.
 """
 
 import collections
-import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "reports"))
+import record_files  # noqa: E402 (the path comes first)
 
 RECORD = "sanitizers.json"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -16,7 +20,7 @@ class Refused(Exception):
 def read_record(folder):
     """What is used of a record; its runs have pairs (instance, machine code) for positions."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = record_files.open_record(folder).json(RECORD)
         instances = list(record["instances"].items())
         if any(of["tool"] not in TOOLS for of in record["runs"]):
             raise ValueError(f"its tools are not all of {', '.join(TOOLS)}")
@@ -32,7 +36,7 @@ def read_record(folder):
                          for of in record["runs"]]}
     except KeyError as error:
         raise Refused(2, f"{folder / RECORD} can't be read: it lacks {error}") from error
-    except (OSError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (OSError, record_files.RecordError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise Refused(2, f"{folder / RECORD} can't be read: {error}") from error
 
 

@@ -16,13 +16,16 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
 DATA = ROOT / "reports" / "data"
 DESIGN = "hopper_tiles"  # few arms at few shapes: its page and pictures are made quickly
 PROGRAM = ""
 
 
 def newest_record():
-    return max(path.parent for path in DATA.glob(f"*/{DESIGN}-*/run.json"))
+    return record_files.records(DATA, "run.json", f"{DESIGN}-")[-1].path
 
 
 def call(*arguments, **keywords):
@@ -36,7 +39,7 @@ class BundleTest(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.scratch.name)
         cls.record = newest_record()
-        cls.profile = max(DATA.glob("*/profile-*"))
+        cls.profile = record_files.records(DATA, "profile.json", "profile-")[-1].path
         cls.tarball = cls.folder / "one.tar.gz"
         cls.made = cls.pack(cls.tarball)
         assert cls.made.returncode == 0, cls.made.stderr

@@ -5,12 +5,17 @@
 
 import json
 import pathlib
+import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
+
+import record_files  # noqa: E402 (the path comes first)
 import cli_fixture
 from cli_fixture import (ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest,
                          check_lines, run_json, sample_lines)
 
-SYNTHETIC = pathlib.Path(__file__).resolve().parents[1] / "reports/testdata/summary.json"
+SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
 
 
 class Judge(RecordTest):
@@ -175,14 +180,14 @@ class Report(RecordTest):
 
 class ReportOfDtypes(RecordTest):
     def test_writes_the_summary_and_refuses_a_readme(self):
-        study = sorted((SYNTHETIC.parents[3] / "reports/data/cpu").glob("dtypes-*"))[-1]
-        report = ("report", f"--record={study}", "--out=out", "--noplots")
+        study = record_files.records(ROOT / "reports/data", "dtypes.json", "dtypes-")[-1]
+        report = ("report", f"--record={study.path}", "--out=out", "--noplots")
         self.assertIn("this is a study of data types",
                       self.refused(USAGE, *report, "--readme=README.md"))
         result = self.run_program(*report, "--summary=summary.json")
         self.assertEqual(result.returncode, OK, result.stderr)
         self.assertEqual(json.loads((self.path / "summary.json").read_text()),
-                         json.loads((study / "dtypes.json").read_text()))
+                         study.json("dtypes.json"))
 
 
 class Techniques(RecordTest):

@@ -15,11 +15,12 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "ablations"), str(ROOT / "reports")]
 
 import design_record  # noqa: E402
+import record_files  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ""
 
 # ln of what each toggle gains wherever it is on.
@@ -108,8 +109,9 @@ class ColdL2(DesignTest):
                     shutil.rmtree(self.path / folder)
 
     def test_stands_in_no_calibration(self):
-        calibration = next((ROOT / "reports/data").glob("*/calibrate-*"))
-        shutil.copytree(calibration, self.path / "calibration")
+        calibration = record_files.records(ROOT / "reports/data", "run.json", "calibrate-")[0]
+        with calibration.folder() as folder:
+            shutil.copytree(folder, self.path / "calibration")
         for cache in "warm", "cold":
             self.judged("one_on", cache=cache)
             self.call("report", f"--record={self.path / 'calibration'}", "--out=out", "--noplots")

@@ -15,6 +15,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
 WAIVERS = ROOT / "kernels" / "sdpa" / "ratchet_waivers.txt"
 PROGRAM = ""
 HOLDS, GREW = 0, 1
@@ -22,10 +25,9 @@ HOLDS, GREW = 0, 1
 
 def newest_record():
     """The recorded run with the latest created_utc that has resources, or None."""
-    runs = [(json.loads(run.read_text(encoding="utf-8"))["created_utc"], run.parent)
-            for run in (ROOT / "reports" / "data").glob("*/*/run.json")
-            if (run.parent / "resources.json").exists()]
-    return max(runs)[1] if runs else None
+    runs = [record for record in record_files.records(ROOT / "reports" / "data", "run.json")
+            if "resources.json" in record]
+    return max(runs, key=lambda record: record.json("run.json")["created_utc"], default=None)
 
 
 def ratchet(baseline, *flags):
@@ -40,13 +42,13 @@ def ratchet(baseline, *flags):
 class RatchetTest(unittest.TestCase):
     def test_this_build_needs_no_more_than_the_newest_record(self):
         flags = [f"--waivers={WAIVERS}"] if WAIVERS.exists() else []
-        code, result = ratchet(RECORD, *flags)
+        code, result = ratchet(RECORD.path, *flags)
         self.assertEqual(code, HOLDS, json.dumps(
             {"grew": result["grew"], "gone": result["gone"]}, indent=1))
         self.assertGreater(result["compared"], 0)
 
     def test_growth_over_a_baseline_of_one_register_is_found_in_every_kernel(self):
-        resources = json.loads((RECORD / "resources.json").read_text(encoding="utf-8"))
+        resources = RECORD.json("resources.json")
         for instance in resources["instances"]:
             instance["registers"] = 1
         with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +66,7 @@ if __name__ == "__main__":
     if RECORD is None:
         print("SKIPPED: no record under reports/data holds resources")
         sys.exit(77)
-    if note := ratchet(RECORD)[1]["toolchain_note"]:
+    if note := ratchet(RECORD.path)[1]["toolchain_note"]:
         print(f"SKIPPED: {note}")
         sys.exit(77)
     unittest.main()

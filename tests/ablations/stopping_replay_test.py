@@ -15,8 +15,11 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-import regenerate  # noqa: E402 (the path comes first)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
+DATA = ROOT / "reports" / "data"
 
 PROGRAM = ""
 GOAL = 0.01
@@ -69,15 +72,15 @@ class ReplayTest(unittest.TestCase):
     def test_no_verdict_turns_into_its_opposite(self):
         stopped = shapes = saved = processes = same = total = 0
         widths, changes = [], {}
-        for _, folders in sorted(regenerate.runs().items()):
-            run = json.loads((folders[-1] / "run.json").read_text(encoding="utf-8"))
-            if not (folders[-1] / "samples.jsonl").exists():
+        for _, records in sorted(record_files.runs(DATA).items()):
+            run = records[-1].json("run.json")
+            if "samples.jsonl" not in records[-1]:
                 continue  # a calibration
             if run["processes"] < 5 or "stopping" in run:
                 continue
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, records[-1].folder() as plain:
                 record = pathlib.Path(folder) / "record"
-                shutil.copytree(folders[-1], record)
+                shutil.copytree(plain, record)
                 whole = judged(record)
                 run["stopping"] = {"half_width": GOAL, "confidence": 0.95,
                                    "looks": [3, run["processes"]], "alpha_shares": [0.5, 0.5]}

@@ -1,5 +1,6 @@
 """micro/pages.py and micro/answers.py: what a page says, and that nothing in it is typed by hand."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -7,14 +8,18 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "micro")]
+sys.path[:0] = [str(ROOT), str(ROOT / "micro"), str(ROOT / "reports")]
 
 import answers  # noqa: E402
 import pages  # noqa: E402
 import record  # noqa: E402
+import record_files  # noqa: E402
 from plots import micro_data, micro_render  # noqa: E402
 
-RECORD = sorted((ROOT / "reports" / "data").glob("*/micro-*/micro.json"))[-1]
+FOLDER = contextlib.ExitStack()
+unittest.addModuleCleanup(FOLDER.close)
+RECORD = FOLDER.enter_context(record_files.records(
+    ROOT / "reports" / "data", "micro.json", "micro-")[-1].folder()) / "micro.json"
 HEAD = """\
 // What does x cost?
 //

@@ -1,6 +1,7 @@
 """The figures of microbenchmarks: drawn from the newest record, the same bytes, whole without a case."""
 
 import contextlib
+import contextlib
 import copy
 import io
 import json
@@ -11,13 +12,17 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "reports")]
 
+import record_files  # noqa: E402 (the path comes first)
 from plots import micro_data, micro_render, render, style  # noqa: E402
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-RECORD = sorted((ROOT / "reports" / "data").glob("*/micro-*/micro.json"))[-1]
+FOLDER = contextlib.ExitStack()
+unittest.addModuleCleanup(FOLDER.close)
+RECORD = FOLDER.enter_context(record_files.records(
+    ROOT / "reports" / "data", "micro.json", "micro-")[-1].folder()) / "micro.json"
 
 
 def overlap_entries(like):

@@ -4,15 +4,19 @@ Runs the real script in a tree of its own, with a stand-in for the build and
 for the program, so that nothing is compiled and no GPU is needed.
 """
 
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import pack_fixture  # noqa: E402 (the path comes first)
 
 # Configuring and building leave the program in the preset's folder.
 CMAKE = """#!/bin/bash
@@ -39,9 +43,9 @@ for argument; do
 done
 case $1 in
   run) mkdir -p "$out" && echo '{}' >"$out/run.json" && echo new >"$out/judged" ;;
-  judge) cp "$record/judged" "${out:-$record/summary.json}" ;;
+  judge) cp "$record/judged" "${out:-$record/summary.json}" 2>/dev/null || echo packed >"$out" ;;
   report)
-    mkdir -p "$out" && cp "$record/judged" "$out/ladder.md"
+    mkdir -p "$out" && cp "$record/judged" "$out/ladder.md" 2>/dev/null || echo packed >"$out/ladder.md"
     for name in $(cat pictures 2>/dev/null); do echo drawn >"$out/$name"; done
     ;;
 esac
@@ -55,7 +59,9 @@ class Repro(unittest.TestCase):
         self.root = pathlib.Path(folder.name) / "a tree"
         (self.root / "cmake").mkdir(parents=True)
         (self.root / "bin").mkdir()
+        (self.root / "reports").mkdir()
         shutil.copy(ROOT / "repro", self.root)
+        shutil.copy(ROOT / "reports/record_files.py", self.root / "reports")
         shutil.copy(ROOT / "cmake/setup.sh", self.root / "cmake")
         self.program("bin/cmake", CMAKE)
         self.program("program", PROGRAM)
@@ -113,6 +119,27 @@ class Repro(unittest.TestCase):
             "judge --record=reports/data/h200/aa --out=out/replay/summary.json")
         self.assertTrue(self.calls()[1].startswith("report --record=reports/data/h200/aa --out="))
         self.assertIn("equals what is committed, byte by byte (1 files)", result.stdout)
+
+    def test_replays_a_packed_record_and_holds_it_against_the_table_of_hashes(self):
+        # The one that has zstandard: without build/venv the script takes python3.
+        self.program("bin/python3", f'#!/bin/bash\nexec {sys.executable} "$@"\n')
+        path = self.root / "reports/data/h200/aa.tar.zst"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(pack_fixture.pack("aa", {"run.json": json.dumps(
+            {"created_utc": "2025-03-04T00:00:00Z", "design": "ladder",
+             "cache": "warm"}).encode()}))
+        table = self.root / "reports/data/summaries.sha256"
+        right = hashlib.sha256(b"packed\n").hexdigest()
+        for arguments in (), (self.root / "reports/data/h200/aa",):
+            table.write_text(f"{right}  h200/aa\n")
+            result = self.repro("--replay", *arguments)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn("equals what is committed, byte by byte (1 files)", result.stdout)
+            table.write_text(f"{'0' * 64}  h200/aa\n{right}  h200/aaa\n")
+            result = self.repro("--replay", *arguments)
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            self.assertIn("DIFFERS from what is committed: reports/data/summaries.sha256\n",
+                          result.stdout)
 
     def test_replays_the_newest_ladder_though_another_design_is_newer(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z")

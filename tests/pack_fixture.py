@@ -1,0 +1,40 @@
+"""Packs of any contents, right or wrong, for tests of what reads them (reports/RECORD.md)."""
+
+import hashlib
+import io
+import tarfile
+
+import zstandard
+
+
+def sums_of(files):
+    """The text of SHA256SUMS."""
+    return "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+                   for name, content in sorted(files.items())).encode()
+
+
+def member(name, content=b"", **fields):
+    """A tar member and what it holds."""
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in fields.items():
+        setattr(info, key, value)
+    return info, content
+
+
+def members_of(run, files, sums=None):
+    """As the program packs them; `sums` in place of the right ones."""
+    return [member(f"{run}/SHA256SUMS", sums_of(files) if sums is None else sums),
+            *(member(f"{run}/{name}", content) for name, content in sorted(files.items()))]
+
+
+def compressed(members):
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for info, content in members:
+            archive.addfile(info, io.BytesIO(content))
+    return zstandard.ZstdCompressor(write_checksum=True).compress(tar.getvalue())
+
+
+def pack(run, files):
+    return compressed(members_of(run, files))
