@@ -8,7 +8,7 @@ that the sanitizers said, the newest samples of steps, the newest study of data
 types (of the CPU), the comparison of the two newest ladders, a page per technique and
 one of standings from all of these designs, and the generated parts of README.md: the
 newest ladder of all, and its GPU's standings. These last four are of records with a
-warm L2 alone.
+warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. Only folders have a summary.json; summaries of older records stay: a
 calibration's page pools and counts all that lie there, and judges the packs.
@@ -35,6 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "reports"))
 import record_files  # noqa: E402 (the path comes first)
+import summaries  # noqa: E402
 from plots import render  # noqa: E402
 
 DATA = ROOT / "reports" / "data"
@@ -270,6 +271,7 @@ def main():
     options = parser.parse_args()
     try:
         made = regenerate(options.program.resolve(), ROOT, lambda line: print(line, flush=True))
+        summaries.write(options.program.resolve(), DATA)
     except (OSError, StepFailed, record_files.RecordError, subprocess.SubprocessError) as error:
         print(f"regenerate.py: {error}", file=sys.stderr)
         return 1
