@@ -10,8 +10,8 @@ reports/record.sh --list
 
 Measures each set below with `warpledger run` into OUTDIR/SET, after the same call
 was stopped only what is left. A set that fails does not keep the others from
-being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, then run
-reports/regenerate.py.
+being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, pack it with
+`warpledger pack`, then run reports/regenerate.py.
 
   --only SET,…     only these sets, in this order
   --gpus N         on N GPUs at a time, a set on each, each with its share of the

@@ -7,8 +7,8 @@
 `take` runs `warpledger exec` once for each variant (toggles joined by +) under Nsight Compute,
 on random fp16 inputs of batch B, H heads, S queries and keys and head dimension D, and keeps
 of its samples the loop that has most of them. DIR/step_samples.json is the record, whose content
-reports/RECORD.md describes. Copy DIR to reports/data/<gpu>/step_samples-<time>, then run
-reports/regenerate.py.
+reports/RECORD.md describes. Copy DIR to reports/data/<gpu>/step_samples-<time>, pack it with
+`warpledger pack`, then run reports/regenerate.py.
 
 Exit codes: 0 done; 1 a kernel gave no samples of a loop, or ncu's columns aren't those known here;
 2 wrong use, or a record that can't be read; 3 no ncu, no NumPy, no GPU or no program.

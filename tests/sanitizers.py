@@ -9,7 +9,8 @@ all GPUs that CUDA_VISIBLE_DEVICES leaves. With --out it ends with DIR/sanitizer
 content reports/RECORD.md describes; after the same call was stopped, only what is left is run.
 With --since=DIR,… a run leaves out the machine code that one of those records found clean under
 the same tool on the same shape.
-Copy DIR to reports/data/<gpu>/sanitizers-<time>, then run reports/regenerate.py.
+Copy DIR to reports/data/<gpu>/sanitizers-<time>, pack it with `warpledger pack`, then run
+reports/regenerate.py.
 
 Before anything else each tool has to find a fault that is planted for it
 (tests/sanitizer_faults.cu).
