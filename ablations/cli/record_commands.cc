@@ -85,7 +85,12 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
 absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
   const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
   if (!files.ok()) return files.status();
-  if (files->packed()) return SummarizeRecord(path);
+  if (files->packed()) {
+    // Read as from a file, whose counts are unsigned where computed ones are not.
+    const absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord(path);
+    if (!summary.ok()) return summary.status();
+    return ablations::ParseJson(ablations::DumpFile(*summary));
+  }
   const std::string summary_file = files->PathOf(ablations::kSummaryFile);
   if (!files->Has(ablations::kSummaryFile)) {
     return absl::NotFoundError(absl::StrCat(summary_file,

@@ -120,6 +120,40 @@ class ColdL2(DesignTest):
             shutil.rmtree(self.path / "record")
 
 
+class PackedBeside(DesignTest):
+    """Pages that quote what lies beside their record say the same once that is packed."""
+
+    def place(self, record):
+        with record.folder() as folder:
+            return shutil.copytree(folder, self.path / "data" / record.name)
+
+    def reported(self, record, page):
+        self.call("report", f"--record={record}", "--out=out", "--noplots", "--summary=summary.json")
+        return (self.path / "out" / page).read_text()
+
+    def test_a_calibration(self):
+        earlier, later = map(self.place, record_files.records(
+            ROOT / "reports/data", "run.json", "calibrate-")[-2:])
+        self.call("judge", f"--record={earlier}")
+        plain = self.reported(later, "calibration.md")
+        self.assertIn(f"Together with `{earlier.name}`", plain)
+        self.call("pack", "--unfinished", earlier)
+        self.assertEqual(self.reported(later, "calibration.md"), plain)
+
+    def test_the_record_whose_times_stand_beside_counters(self):
+        newest = record_files.records(ROOT / "reports/data", "profile.json", "profile-")[-1]
+        self.reported(newest.path, "profile.md")
+        timed_in = next(row["timed_in"] for row in json.loads(
+            (self.path / "summary.json").read_text())["profiles"] if row["timed_in"])
+        profile = self.place(newest)
+        timed = self.place(record_files.open_record(newest.path.with_name(timed_in)))
+        self.call("judge", f"--record={timed}")
+        plain = self.reported(profile, "profile.md")
+        self.assertIn(timed_in, plain)
+        self.call("pack", "--unfinished", timed)
+        self.assertEqual(self.reported(profile, "profile.md"), plain)
+
+
 class LeaveOneOut(DesignTest):
     def test_judges_the_full_kernel_against_the_one_without_the_toggle(self):
         verdicts = {v["toggle"]: v for v in self.judged("leave_one_out")["verdicts"]}
