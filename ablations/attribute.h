@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of summary.json that only a factorial has: attribution[],
 // interactions[] and infeasible[] (reports/RECORD.md).
 //

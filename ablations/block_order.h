@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which a block times its arms: counterbalanced within a process.
 //
 // Contract

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine code that this build's kernels are, by codegen.json beside the program.
 //
 // Errors: NotFound without the file, DataLoss where it is damaged, FailedPrecondition where it

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Packs records with all that it takes to judge them again into one tarball.
 
     bundle.py --program=bin/warpledger --plots=plots --record=DIR[,DIR..] --kind=KIND[,KIND..]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks this bundle and computes its verdicts, reports and pictures again.
 
     python3 replay.py [--manifest_sha256=HASH] [--keep=DIR]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger calibrate`: measures how often the ledger would be wrong, on pairs
 // whose truth is known (calibration_plan.h), and writes a record.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a calibration times: many arms of one kernel, some of them slowed by a
 // known delay, side by side in each block.
 //

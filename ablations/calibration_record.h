@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of a calibration on disk: run.json, and blocks.jsonl with one line
 // per block (reports/RECORD.md). It holds some ten times as many samples as other
 // records, hence the denser form; a block is one line, so none is ever half there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // summary.json of a calibration: false verdicts, power and coverage on pairs whose
 // truth is known (schema: reports/RECORD.md).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Closes a record's folder into a pack, and opens a pack into a folder again.
 //
 // Contract

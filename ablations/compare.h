@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two records side by side: which cells are the same thing measured twice, how
 // their times and resources differ, and which verdicts changed.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers compared where they lie: a replay's outputs of large problems would take
 // longer to copy to the host than to compute.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of `warpledger run` that needs no GPU: starts worker processes one
 // after another, each in turn followed by one for the peers, and is alone in
 // writing the record.

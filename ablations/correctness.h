@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a kernel's output counts as right.
 //
 // The rule (after FlashAttention's own tests): against an FP64 reference from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What run.json says of where and from what a record was made.
 
 #ifndef WARPLEDGER_ABLATIONS_DESCRIBE_RUN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experimental designs: which arms are timed together and what each one is
 // compared with. All of them derive from the registry.
 //

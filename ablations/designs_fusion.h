@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The design of SDPA behind its projection (reports/decisions/0016-fusion.md): what
 // stands in front of attention, in kernels of its own and fused into it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The designs of the pipelined Hopper kernel for grouped heads and few rows of queries.
 //
 //   hopper_decode  one row a head: a CTA per tile; keys shared among CTAs, heads packed into a

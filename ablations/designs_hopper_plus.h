@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The designs of the pipelined Hopper kernel's techniques beyond the design `hopper`.
 //
 //   hopper_plus   each level of each of them alone on the end of `hopper`, or on the same

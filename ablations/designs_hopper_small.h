@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The design of the resident family: small problems on Hopper, step by step.
 //
 // Standard library only, as designs.h.

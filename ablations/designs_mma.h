@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The designs of the mma family.
 //
 //   mma                cumulative ladder from the end of the smem family's

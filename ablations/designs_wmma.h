@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The designs of the wmma kernel's techniques beyond the ladder.
 //
 //   stage2_plus  each level of each of them alone on top of the ladder's end, which is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that handle 8-bit K/V wrongly, each in one way, on the CPU: which mistake gives
 // NaN or infinity, from which length on, and whether the format's range has a part in it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far attention with K/V in fewer bits is from attention with the fp16 inputs, as a
 // function of the number of keys: `warpledger dtypes`, on the CPU.
 //

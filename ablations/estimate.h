@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run would take, before it starts: cells, samples and seconds.
 //
 // Contract: a pure function of its arguments. Each sample costs one untimed and one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a planted fault does (planted_faults.h). Apart from it, so that nvcc reads no JSON.
 
 #ifndef WARPLEDGER_ABLATIONS_FAULT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that survive a kill: whole or as they were.
 //
 // Errors: NotFound for a missing file, InvalidArgument where a file stands in a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Designs for more toggles than a full factorial can span, and for the levels of
 // one toggle.
 //

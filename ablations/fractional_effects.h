@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of summary.json that only a fractional factorial has: effects[] and
 // infeasible cells are in its design (reports/RECORD.md).
 //

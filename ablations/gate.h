@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A regression gate: is any cell of a record slower than in a baseline, by more
 // than a declared tolerance?
 //

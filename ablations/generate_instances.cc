@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one CUDA source file per distinct configuration of the designs, the table that lists
 // them (instances.cc), what embeds their code (instance_code.cc) and instances.json. CMake compiles
 // and runs this program while it configures; it uses the standard library alone.

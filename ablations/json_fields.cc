@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ablations/json_fields.h"
 
 #include "ablations/record.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the fields of a JSON object, with errors that name the path.
 //
 //   Fields fields(json, "gpu");

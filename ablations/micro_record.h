@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The newest record of the microbenchmarks of a GPU, as summary.json quotes it.
 //
 // Contract: among the records `micro-*` of `data_dir` (folders and packs) that hold a micro.json of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Suggests the names that a user may have meant.
 //
 // Contract: pure functions; comparison ignores ASCII case. A known name is

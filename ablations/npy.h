@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes NumPy's .npy files, the format in which tensors enter and
 // leave the command line.
 //

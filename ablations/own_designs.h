@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Designs of one's own, by names that say what they span:
 //
 //   factorial:a,b[@c,d]     every legal combination of the toggles a and b, on top of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the files that belong to the program: in the install tree beside it, or,
 // while it lies in the build tree that it was made in, there and in its sources.
 

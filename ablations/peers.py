@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times PyTorch's SDPA backends on our shapes, by the protocol of our own worker.
 
 Contract: runs as one process between ours and changes no GPU setting. It reads

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of the peers, merged from the lines of peers.py.
 //
 // Contract: a run starts peers.py once per process, and a run that was stopped

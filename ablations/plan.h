@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names from the command line to designs, arms, variants, shapes and inputs.
 // Unknown names give InvalidArgument with the nearest known ones.
 

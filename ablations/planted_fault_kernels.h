@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that commit the faults of planted_faults.h.
 
 #ifndef WARPLEDGER_ABLATIONS_PLANTED_FAULT_KERNELS_H_

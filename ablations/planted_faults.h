@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults that tests of the harness plant in an arm: they show that a broken kernel
 // ends as BROKEN in the record and takes nothing else with it. run.json names
 // them, and the run's id begins with "planted-".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hardware counters of kernels: which are read, how Nsight Compute is asked,
 // what its CSV says, and the record of it.
 //

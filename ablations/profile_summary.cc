@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the page of a profile record is made of: counters, times of the same
 // machine code, ceilings that the microbenchmarks measured.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of a long step on standard error: one rewritten line on a terminal,
 // a plain line now and then elsewhere.
 

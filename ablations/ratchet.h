@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ratchet on resources, which needs no GPU: registers, spills, stack and shared
 // memory of a build's kernels may not grow over a baseline's, per instance and
 // architecture. Machine code that changed is listed, never failed.

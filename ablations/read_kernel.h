@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plain read: what a kernel takes that does nothing but read these bytes from DRAM or L2.
 
 #ifndef WARPLEDGER_ABLATIONS_READ_KERNEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run writes down, as plain structs, and their JSON form.
 //
 // Contract: the structs mirror reports/RECORD.md field by field. `ToJson` keeps

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of a record, whether it is a folder or a pack (record_pack.h): the one way in
 // which every command reads a record.
 //

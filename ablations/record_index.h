@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A record looked up by arm and shape: times, checks, code and resources, and why
 // a verdict on them would be worth nothing.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lines of a record's files: which of them make sense after those before.
 //
 // Errors: DataLoss that names file and line ("samples.jsonl:17: …").

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A finished record as one compressed file: its bytes, and what is refused.
 //
 // Contract

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The references of one set of inputs: one for each way in which kernels read K and V.
 //
 //   References references(problem, inputs, rows);

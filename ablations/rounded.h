@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures as summary.json holds them.
 
 #ifndef WARPLEDGER_ABLATIONS_ROUNDED_H_

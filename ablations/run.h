@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger run`: measures a design on shapes and writes a record.
 //
 // Describes the GPU, the build and the design; controller.h does the rest.

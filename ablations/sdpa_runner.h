@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One problem on the GPU: input sets, guarded outputs, launches, checks.
 //
 // O and LSE lie between guard bands, and so does each of Q, K and V. Before each

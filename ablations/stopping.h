@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequential stopping: a run may end on a shape before all its processes ran, once
 // every interval there is narrow enough.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record on disk: appended block by block while a run goes on, read whole
 // when it is judged.
 //

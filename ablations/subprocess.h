@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program as a child process and hands out its standard output by lines.
 
 #ifndef WARPLEDGER_ABLATIONS_SUBPROCESS_H_

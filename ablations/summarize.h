@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // summary.json: what a record says, in figures and verdicts.
 //
 // Contract: a pure function of the record, of the registry (kernels/sdpa) and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of summary.json, each a function of an indexed record.
 
 #ifndef WARPLEDGER_ABLATIONS_SUMMARIZE_PARTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors of a problem's dtype as NumPy arrays. NumPy has no bf16, so a bf16 tensor is an
 // fp32 array: rounded on its way in (nearest, ties to even), exact on its way out.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The verdicts and controls of a summary as text for a terminal, 110 columns at most.
 //
 //   absl::StatusOr<std::string> table = VerdictTable(summary);  // InvalidArgument: a row lacks

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process that owns the GPU: checks and times the arms of a design.
 //
 // It reads a job from its standard input and prints one JSON object per line:

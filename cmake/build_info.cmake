@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes warpledger_build_info.h: the facts about this build that a record keeps
 # (run.json's `toolchain`).
 

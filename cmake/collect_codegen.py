@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes resources.json and codegen.json from what the instances' compiles left.
 
 Reads the generator's list of instances and, for each, the folder

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds nvcc and turns CUDA on. Sets WARPLEDGER_HAS_CUDA.
 #
 # Without nvcc the host part is built alone: statistics, records, reports and

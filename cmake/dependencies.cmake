@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The libraries we stand on, all from the distribution: on Debian and Ubuntu
 # cmake/setup.sh lists and installs their packages.
 

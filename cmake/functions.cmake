@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The functions that every CMakeLists.txt of the tree is written with.
 
 # warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Script: writes the commit that the sources are at, for run.json.
 #   cmake -DSOURCE_DIR=… -DOUT=… -P git_info.cmake
 # The file is touched only when it changes, so that nothing is rebuilt in vain.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # warpledger_gpu_architectures(<variable> <nvcc>)
 #
 # Sets <variable> to the architectures of this machine's GPUs, oldest first ("86-real;90-real").

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiler launcher for kernel instances: compiles as asked, and keeps what the
 # linked object was made from.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds kernels/sdpa/machine_code.json to a build, or writes it from one.
 
 The file says what this tree's instances compile to: the hash of each one's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Options, the build type and the flags that every C++ file of the project gets.
 
 option(WARPLEDGER_TESTS "Build the tests" ON)

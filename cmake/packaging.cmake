@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What goes into the install tree besides the programs that other directories
 # install, and the tarball: `cmake --build build --target package` writes
 # build/warpledger-<version>-linux-x86_64.tar.gz with stripped programs.

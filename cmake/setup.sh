@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by ./repro and ./test: what they both need before their own work.
 #
 #   setup_all ROOT PRESET   installs what is missing, makes the virtual

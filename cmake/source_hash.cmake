@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # warpledger_source_text(<variable> <file>)    the file's text, without the line that names its licence
 # warpledger_source_sha256(<variable> <file>)  SHA-256 of that text
 #

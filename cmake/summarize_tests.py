@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Says what a ctest run amounts to: passed, failed, skipped and why, left out.
 
 Reads ctest's JUnit file and the log of the configure step. Exits with 1 when

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the record answers to each benchmark's question, and why figures differ or scatter.
 
 Every figure is taken from the record: in a text, {case} stands for the case's value, {a / b} for a

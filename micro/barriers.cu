@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does it cost that threads wait for each other: a CTA's barrier by
 // its warps, named barriers of parts of a CTA, __syncwarp, mbarrier, a cluster's
 // barrier; and what do atomics cost, in shared and in global memory?

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What does it cost a CTA to reduce one value of each thread, for every thread?
 //
 // Question: a row that is spread over several warps needs a second step through

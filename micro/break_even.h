@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a cost that falls along a curve stops to matter.
 //
 //   BreakEven({0, 16, 32}, {7.0, 0.6, 0.0}, /*threshold=*/0.01);  // 31.7

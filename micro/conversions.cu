@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what do the conversions of mixed-precision attention cost: FP32 to FP16
 // and BF16 for P, e4m3 and e5m2 for FP8, and the uint8 dequantisation of the L4
 // notes' "simulated FP8", by arithmetic and through a 256-entry table?

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: how many stages of asynchronous copies does a CTA need to stream data
 // from DRAM or L2 through shared memory, how much of the wait is left exposed, and
 // what does a stage cost in occupancy?

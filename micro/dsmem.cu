@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does it cost to read or write the shared memory of another CTA of the
 // cluster, by loads, by stores, asynchronously, or in bulk?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What does one exponential cost, and what does its speed cost in accuracy?
 //
 // Question: softmax needs one exp per score. Which way of computing it gives the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exp(x) for softmax arguments without the special-function unit.
 //
 // Cody and Waite's reduction ("Software Manual for the Elementary Functions",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: how many cycles does a dependent FP32 FMA, FP16x2 FMA, 32-bit integer
 // add or warp shuffle take, and how many of each does an SM finish per clock?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: how fast do L1, L2 and DRAM deliver, how wide must loads be, how many
 // bytes must be in flight, and how long does one dependent load take at each level?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does a launch cost, on a stream and as a node of a graph, and what
 // does a kernel cost that must wait for the one before: by plain order, by
 // programmatic dependent launch, by a barrier of the whole grid?

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory for the microbenchmarks of memory: random contents and the
 // addresses of a warp's lanes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overlap matrix: what of an instruction's time is hidden behind a co-runner
 // that keeps the tensor cores busy? Shared by overlap_mma.cu and overlap_wgmma.cu,
 // which bring the co-runner.

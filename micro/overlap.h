@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the overlap matrix computes from its three times: how much of the shorter
 // of two kinds of work is hidden behind the other.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The overlap matrix with mma.sync as the co-runner; micro/overlap.cuh has the
 // question, the formula and what is expected.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of a record of microbenchmarks in Markdown: one per question, and their index.
 
     pages = render(micro, cases, sources, figures=True)   # {"micro.md": text, "micro/wgmma.md": ..}

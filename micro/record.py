@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns a run of warpledger_micro into micro.json, and that into pages and figures.
 
   record.py collect --run DIR                 DIR as micro/record.sh leaves it

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs all microbenchmarks on this machine's GPU and keeps what they say.
 set -euo pipefail
 

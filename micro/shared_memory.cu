@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: how many bytes per clock does an SM move between shared memory and
 // registers, how long does a dependent load take, and what does a bank conflict
 // cost?

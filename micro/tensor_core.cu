@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: how long does a dependent mma.sync take, and what part of the tensor
 // cores' rate does a kernel reach that uses nothing newer?
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor map of rows of 128 bytes with the 128-byte swizzle, boxes of whole rows: what
 // the copy engine needs for the tiles of an attention kernel.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What does it cost a warp to reduce 32 values, one per lane, for every lane?
 //
 // Question: softmax needs the maximum and the sum of each row. Which way of

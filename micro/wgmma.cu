@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does a wgmma cost, from issue to wait and back to back, for each
 // width N, with A from shared memory (SS) or registers (RS), in fp16 and e4m3?
 //

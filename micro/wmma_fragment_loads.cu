@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does it cost to bring a 16 x 16 fp16 operand of the tensor cores
 // into registers, by memory space, layout, leading dimension and orientation?
 //

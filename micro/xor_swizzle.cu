@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Question: what does a bank conflict cost, alone and saturated; how far do padding
 // and an XOR swizzle undo it; and how much arithmetic per load hides it?
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the ledger is right where the truth is known: power, A/A intervals, p-values.
 
 Reads a calibration's summary.json (schema: reports/RECORD.md).

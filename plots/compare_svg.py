@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whether pictures show the same: two SVG files, or all SVG files of two folders.
 
     python3 -B plots/compare_svg.py MADE COMMITTED
 
 Elements, their order, texts, colours and styles must be equal; coordinates may differ by 0.05 px,
 of a picture 960 px wide: the matrix products behind them end in other digits on another CPU
-(reports/decisions/0028-what-a-picture-shows.md). Names of marks and clip paths don't count, what
+(reports/decisions/0030-what-a-picture-shows.md). Names of marks and clip paths don't count, what
 they stand for does. In folders the same files must be there, subfolders included.
 
 Needs Python alone. Exit codes: 0 all show the same; 1 something differs, a line for each, or a file

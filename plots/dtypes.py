@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error of attention against the number of keys, by how K and V are stored.
 
 Reads dtypes.json (schema: reports/RECORD.md).

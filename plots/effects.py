@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each toggle did at each shape: ratios with their intervals, as a forest plot."""
 
 import math

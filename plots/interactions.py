@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the toggles of a factorial change each other's effects at one shape, as a heat map."""
 
 import math

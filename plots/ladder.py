@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ladder at one shape: where each step takes the time, and where the peers are."""
 
 from matplotlib import pyplot as plt

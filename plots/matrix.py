@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every verdict of a design at a glance: toggle against shape, coloured by verdict."""
 
 from matplotlib import pyplot as plt

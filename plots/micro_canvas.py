@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the figures of microbenchmarks share: heading, panels in a row, legends, axes in bytes."""
 
 from matplotlib import pyplot as plt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bandwidth against bytes in flight, by cp.async, TMA and loads through registers."""
 
 from plots import micro_canvas, style

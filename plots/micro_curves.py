@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The curves of a record that figures draw and pages speak of; no package is needed for them.
 
 Each function takes plots.micro_data.Micro and gives nothing where the record lacks its cases.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""micro.json as figures and pages read it, and the formulas that follow from its values.
 
     micro = load("reports/data/h200/micro-TIME/micro.json")

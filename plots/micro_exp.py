@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accuracy against throughput of every way to compute an exponential, with the Pareto front."""
 
 from matplotlib import ticker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bandwidth and latency of the memory hierarchy by footprint."""
 
 from plots import micro_canvas, style

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of each instruction a tensor-core product hides, as a matrix."""
 
 from matplotlib import colors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cycles per row against rows reduced together, by every way to reduce across a warp."""
 
 from plots import micro_canvas, style

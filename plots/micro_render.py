@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of a record of microbenchmarks: micro.json in, SVG out.
 
     python3 plots/micro_render.py --micro reports/data/h200/RUN/micro.json --out reports/h200/micro

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a bank conflict costs: by its ways, and under how much arithmetic it vanishes."""
 
 from plots import micro_canvas, style

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FLOP per clock of wgmma by its width N, beside the operands' limit and mma.sync."""
 
 from plots import micro_canvas, style

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A record's verdicts in parts that one picture each can show.
 
 reports/verdict_pictures.h has the same rule, for the pages that link the pictures.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A profile record's summary as its figures read it (schema: reports/RECORD.md)."""
 
 from plots.summary import SummaryError, field, number

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the figures of a record: summary.json in, SVG out.
 
     python3 plots/render.py --summary reports/data/h200/RUN/summary.json --out reports/h200/plots

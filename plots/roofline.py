@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each profiled kernel stands under the measured roofs: FLOP/s against FLOP per L2 byte."""
 
 import math

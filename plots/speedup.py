@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the ladder's gain adds up at every shape: one line per shape, one row per step."""
 
 import math

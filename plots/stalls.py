@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why the warps of each profiled kernel wait at one shape: shares of their cycles, stacked."""
 
 from matplotlib import pyplot as plt

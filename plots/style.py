@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one look of all figures: sizes, fonts, colours and verdict marks.
 
 Colours are Okabe and Ito's, which stay apart under the common colour blindnesses; every verdict

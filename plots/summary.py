@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """summary.json as the figures read it (schema: reports/RECORD.md).
 
 Everything a figure uses is checked at load, and the one error names the JSON path. Cells that

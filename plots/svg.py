@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A figure as a small SVG: coordinates to a hundredth of a pixel, each look and mark written once.
 
     picture = slim(matplotlib_svg)   # text in, text out; what is shown stays as it is

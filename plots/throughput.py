@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLOP/s against sequence length, a panel per head dimension and mask, with the peers."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who earned a factorial's gain at one shape: Shapley shares as a waterfall."""
 
 import math

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the tests without a GPU of an existing build under a matrix of environments.
 
 Each row changes one thing: the processor features that OpenBLAS, NumPy or libm use, the locale,

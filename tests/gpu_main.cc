@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main() of the tests labelled gpu. Without a usable GPU it prints the reason
 // and exits with 77, which ctest reports as skipped: such a test has neither
 // passed nor failed.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the GPU tests from an install tree, on a machine that has a GPU but need
 # not have this build: after `cmake --install build --prefix PREFIX`, or from
 # the unpacked tarball. `./test` runs the same tests where the build is.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packs of any contents, right or wrong, for tests of what reads them (reports/RECORD.md)."""
 
 import hashlib

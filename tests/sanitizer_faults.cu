@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One fault for each tool of compute-sanitizer, which tests/sanitizers.py has it find before it
 // believes a clean run.
 //

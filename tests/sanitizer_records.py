@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of what compute-sanitizer said, as tests/sanitizers.py writes them: reading them, what
 they cover of the tree's machine code, and the page of several.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs compute-sanitizer's tools over every variant, keeps what they said, and makes a page of it.
 
   sanitizers.py run [WARPLEDGER] [--out DIR]   needs a GPU and the CUDA toolkit

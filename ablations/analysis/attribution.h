@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who earned the speed-up: main effects, interactions and Shapley shares from a
 // factorial in which some combinations may be impossible.
 //

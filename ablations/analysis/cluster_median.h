@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The median of values that come in clusters (one per process), with intervals.
 //
 // Two intervals are computed and the envelope of both is what the ledger uses:

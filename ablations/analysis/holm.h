@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holm's step-down correction (1979) over a declared family.
 //
 // Contract: members are tested from the smallest p-value up; the member at place

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ablations/analysis/incomplete_beta.h"
 
 #include <cmath>

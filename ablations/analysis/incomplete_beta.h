@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The regularised incomplete beta function, which the t and the binomial
 // distribution are made of.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Main effects by least squares from some of the combinations of many toggles, and
 // what each of them is aliased with.
 //

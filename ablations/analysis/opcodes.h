@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts of a kernel's instructions, and how two kernels differ in them.
 //
 // Contract: counts are static: how often an opcode stands in the machine code, not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairs of samples that were taken in the same block of the same process.
 //
 // Contract: what drifts from block to block (clock, temperature) is common to

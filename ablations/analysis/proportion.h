@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An interval for a share of trials.
 //
 // Contract: Clopper and Pearson's (1934), exact in that it covers the truth with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order statistics.
 //
 // Contract: quantiles are of type 7 in Hyndman and Fan's list (1996), the one of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The random numbers of the analysis: the same on every compiler and library.
 //
 // Contract: xoshiro256** (Blackman and Vigna, 2018, public domain), its state

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Student's t distribution, for intervals over a handful of processes.
 //
 // Contract: accurate to 10 significant digits for df in [1, 1000] and

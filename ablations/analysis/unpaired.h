@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ratio of two medians whose samples were taken apart: in two records, so
 // that no sample of one has a partner in the other.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much values differ within a process, and how much processes differ beyond that.
 //
 // Contract: robust, because samples have outliers. `within` is 1.4826 times the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules that turn evidence into a verdict.
 //
 // The first rule that applies decides:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger bundle`: records and all that it takes to judge them again, in one
 // tarball. ablations/bundle.py packs; its page says what is inside.
 

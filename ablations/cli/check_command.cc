@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger check`: variants against the FP64 reference.
 
 #include <algorithm>

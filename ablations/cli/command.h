@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of `warpledger`, their flags and exit codes.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_COMMAND_H_

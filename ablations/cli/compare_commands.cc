@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger compare`, `gate` and `ratchet`: a record or a build against an
 // earlier one, without a GPU.
 

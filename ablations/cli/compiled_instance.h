@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that this build holds, as commands look them up.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_COMPILED_INSTANCE_H_

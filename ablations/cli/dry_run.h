@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger run --dry_run`: what a run would take and what its record holds.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_DRY_RUN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger dtypes`: what K and V in fewer bits cost in accuracy. Needs no GPU.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The microbenchmarks that judging quotes beside a record.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_FIND_MICRO_H_

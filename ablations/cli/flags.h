@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every flag of `warpledger`; command.cc says which command takes which.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_FLAGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger list`: the registry, as text for people and as JSON for scripts.
 
 #include <algorithm>

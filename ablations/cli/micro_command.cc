@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger micro`: the microbenchmarks, by micro/record.sh, which knows how.
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that launch kernels, in a build without CUDA.
 
 #include "ablations/cli/command.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger pack` and `unpack`: a finished record as one file, and as a folder again.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger profile`: hardware counters of chosen variants, by Nsight Compute.
 
 #include <stdlib.h>

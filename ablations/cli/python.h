@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Python interpreter for peers and plots.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_PYTHON_H_

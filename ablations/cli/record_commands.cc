@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `warpledger judge`, `report`, `techniques` and `standings`: from records alone, without a GPU.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `warpledger run` was asked for. The one place that refuses what can't be run,
 // for a run and for --dry_run alike.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many wavefronts a warp's access to shared memory takes: its bank conflicts,
 // predicted on the host from the lanes' addresses.
 //

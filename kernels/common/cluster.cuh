@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thread block clusters: ranks, the cluster's barrier, the shared memory of other CTAs
 // of the cluster, and programmatic dependent launch (PTX ISA, "mapa", "st.async",
 // "barrier.cluster", "griddepcontrol", "elect.sync"). sm_90.

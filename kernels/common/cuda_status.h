@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA error codes as absl::Status.
 //
 //   RETURN_IF_CUDA_ERROR(cudaMemcpy(...), "copying Q to the GPU");

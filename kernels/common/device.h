@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU that this process works on, and memory there.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_DEVICE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the suite needs to know of a GPU, read off the device.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_DEVICE_FACTS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 8 x 8 matrices of 16-bit elements between shared memory and a warp's registers, four at
 // once (PTX ISA, "ldmatrix" and "stmatrix"). Lane i gives the address of row i % 8 of matrix
 // i / 8, 16 bytes aligned; of each matrix a lane holds row lane / 4, columns 2 (lane % 4) and

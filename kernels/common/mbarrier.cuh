@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mbarrier and named barriers (PTX ISA, "Parallel Synchronization and
 // Communication Instructions"). Where sm_90 is needed, the code for older GPUs traps:
 // callers see to it that it never runs there.

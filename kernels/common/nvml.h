@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a GPU's clocks, temperature, power and clock event reasons through
 // NVML, so that each sample says in what state the GPU was.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A loop over independent pieces of work on all cores that the process may use.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_PARALLEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thin wrappers over PTX instructions that CUDA C++ has no name for.
 // Each names its section of the PTX ISA; none of them hides a barrier.
 

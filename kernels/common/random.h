@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small generator whose sequence is the same with every standard library
 // (SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
 // Generators", OOPSLA 2014). The standard's distributions are not.

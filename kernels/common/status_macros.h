@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Early return of a failed absl::Status.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_STATUS_MACROS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // std::string_view as the string_view of Abseil's functions. Debian's Abseil is
 // compiled with a type of its own there, which std::string_view does not
 // convert to; where the two are the same type this is the identity.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bulk copies by the copy engine (PTX ISA, "cp.async.bulk" and "cp.async.bulk.tensor").
 // sm_90. One thread calls each. Shared addresses of bulk copies without a tensor map,
 // their global addresses and their sizes are multiples of 16 bytes, those of swizzled

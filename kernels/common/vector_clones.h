@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that are compiled for wider vectors too.
 
 #ifndef WARPLEDGER_KERNELS_COMMON_VECTOR_CLONES_H_

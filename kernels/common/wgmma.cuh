@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wgmma: matrix products of a warpgroup, 16- or 8-bit inputs, fp32 accumulators (PTX ISA,
 // "Asynchronous Warpgroup Level Matrix Instructions"). sm_90a.
 //

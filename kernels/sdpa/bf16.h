@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bfloat16 on the host, as bit patterns: the upper half of a float32.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_BF16_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's configuration as a value, one field per row of the registry
 // (toggles.def).
 //

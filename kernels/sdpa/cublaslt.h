@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt's product for the projection in front of attention.
 //
 // The library is loaded when it is first asked for, so that the program needs it neither

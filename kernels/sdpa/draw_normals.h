@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normal random numbers, rounded to a tensor's type, in bulk.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_DRAW_NORMALS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type of a problem's tensors, as bit patterns on the host.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_DTYPE_H_

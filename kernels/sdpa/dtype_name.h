@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of dtypes, apart from dtype.h so that no kernel includes <string_view>.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_DTYPE_NAME_H_

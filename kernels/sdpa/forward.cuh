@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fused SDPA forward kernel of the simt and wmma families.
 //
 // One CTA computes tile_m query rows of one head. It walks over K/V tiles with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of one SDPA forward launch, as every kernel takes them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_FORWARD_PARAMS_H_

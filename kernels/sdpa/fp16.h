@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fp16 (IEEE 754 binary16) on the host, as bit patterns.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_FP16_H_

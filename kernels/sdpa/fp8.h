@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 8-bit floating-point formats on the host, as bit patterns: E4M3 and E5M2 of
 // "FP8 Formats for Deep Learning" (arXiv 2209.05433), as NVIDIA's tensor cores read them.
 //

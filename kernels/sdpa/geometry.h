@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a configuration means for a kernel's geometry: its tiles, warps, stages and
 // registers, and the shapes that the families are templates of.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random inputs for checks and timing, the same on every machine for a seed. A seed gives
 // every dtype the same values before they are rounded to it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Included by each generated source file, which defines the kernel of one instance.
 //
 // Such a file is compiled for the device alone (cmake/compile_instances.py). The host knows the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/kernel_instance.h"
 
 #include "kernels/sdpa/geometry.h"

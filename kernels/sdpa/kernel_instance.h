@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One compiled kernel instance, as the generated table lists it.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_KERNEL_INSTANCE_H_

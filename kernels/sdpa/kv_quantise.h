@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // K and V in 8 bits, as a KV cache holds them: codes, and scales that several codes share.
 //
 // A tensor is (batch * heads_kv, seq_kv, head_dim). A value is code's number times its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How K and V are stored where it is not the problem's dtype: a value, host-safe.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_KV_SCHEME_H_

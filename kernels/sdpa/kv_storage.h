@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // In what form a configuration's kernels read K and V, and so what the host prepares for them.
 //
 //   const KvStorage storage = KvStorageOf(config);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiled kernel instances and how to launch one.
 //
 // The code of an instance is embedded and loaded on its first use (kernel_instance.h). Nothing here

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of one SDPA forward call.
 //
 // Layouts: Q and O are (batch, heads_q, seq_q, head_dim), K and V are

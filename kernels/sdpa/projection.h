@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Q, K and V from x on the CPU, for problems that begin in front of SDPA.
 //
 // Contract: shapes and layouts as problem.h says, embed_dim > 0. The work is spread

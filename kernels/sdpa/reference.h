@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SDPA on the CPU: the truth that kernels are checked against, and the naive
 // same-precision computation that says how much error is fair.
 //

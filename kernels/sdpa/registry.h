@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry (toggles.def) as a table: what each toggle claims, what was predicted
 // of it, what it needs and what must show in the machine code.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which configurations exist, and which of them a problem runs on.
 //
 //   static_assert(!WhyInvalid(Config{.kv_tiling = 1, .warp_shuffle = 1}));

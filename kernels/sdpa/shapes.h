@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The named shapes of the suite. Kernels don't include it: a further shape compiles none again.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_SHAPES_H_

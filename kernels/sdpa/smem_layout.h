@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where each tile of a configuration lies in shared memory.
 //
 // Host-safe, so that `warpledger list` and the budget tests know the bytes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a (rows, head_dim) fp16 tile lies in shared memory.
 //
 //   kPadded  row-major, 16 bytes of padding behind each row

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Printed names of configurations.
 //
 // A configuration prints as the ids of its toggles that are on, in registry

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "micro/harness/call_lines.h"
 
 #include <cuda.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one call of a captured chain of equal calls launches, read back from the graph:
 // the evidence that a kernel, an attribute or a kind of dependency was launched and not
 // only asked for.

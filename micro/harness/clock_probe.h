@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The SM clock while a stretch of a stream ran, by the GPU's own counters: stamps of each
 // SM's cycle counter and of the global timer before and after it. NVML's reading, which is
 // refreshed several times a second only, says nothing of one sample (reports/decisions/0006).

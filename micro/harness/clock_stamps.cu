@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "micro/harness/clock_probe.h"
 
 namespace warpledger::harness {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel that is timed in cycles is called with, shared by host and device.
 
 #ifndef WARPLEDGER_MICRO_HARNESS_CYCLE_ARGS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a CycleCase: one launch per length, then the slope.
 //
 //   CycleRunner runner = …Create(micro_case, device);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device side of a CycleCase: reading the clock, keeping results alive, and the
 // kernel that most benchmarks of one instruction are made of.
 //

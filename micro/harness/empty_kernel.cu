@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The floor of every timing.
 
 #include "micro/harness/graph_timer.h"

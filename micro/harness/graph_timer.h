@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one place where kernels are timed.
 //
 // Protocol: a sample is one replay of an instantiated CUDA graph that holds

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The symbol under which a kernel's machine code lies in the cubins, found without
 // a GPU, so that a test can look the code up.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the hardware can't exceed, per clock and SM, and where that is written.
 //
 //   std::optional<LimitFigure> peak = FindLimit(limit, /*cc=*/90);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A straight line through measured points, and medians.
 //
 //   LineFit fit = *FitLine(units, cycles);  // fit.slope cycles per unit

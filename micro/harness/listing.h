@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of the program as JSON, for the tests and scripts that must know them
 // without a GPU and without a list of their own.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // warpledger_micro: runs the cases of micro/*.cu under Google Benchmark.
 //
 // Each case runs with a fixed number of iterations: with manual time Google

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a microbenchmark says what it measures: one or more cases, registered at
 // namespace scope of its micro/<name>.cu, run by the program warpledger_micro.
 //

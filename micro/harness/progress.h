@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines that tell a waiting person how far a run is.
 //
 //   Progress progress(/*runs=*/1758);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The raw samples of a run, one JSON object per line: Google Benchmark's own JSON
 // keeps one mean per repetition.
 //

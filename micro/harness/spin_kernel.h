@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A known delay: one thread that waits for a number of SM clock cycles. Appended
 // to a replay it is a slow-down of known size; in cycles, so that it stays the
 // same share of the replay's time when the clock changes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bundle checks itself: it gives the same results elsewhere, and names what was changed.
 
     bundle_test.py path/to/warpledger

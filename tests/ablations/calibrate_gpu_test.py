@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger calibrate` measures on the GPU, resumes where it is whole, and is judged.
 
 The smallest calibration that there is: its rates say nothing, its record must be whole.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger check` writes what it checked, and leaves out what it is told is known.
 
     check_gpu_test.py path/to/warpledger

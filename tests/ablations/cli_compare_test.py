@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger compare`, `gate` and `ratchet` as a user or a CI job calls them.
 
     cli_compare_test.py path/to/warpledger

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the command line `warpledger` share: how it is called, and an invented record.
 
 Cases that need a build with kernels, or a machine without a GPU, skip with the reason elsewhere.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `warpledger judge`, `report`, `techniques` and `standings` make of records, whole or damaged.
 
     cli_record_test.py path/to/warpledger kernels|no_kernels

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line `warpledger` as a user without a GPU meets it; records are cli_record_test's.
 
 What it prints, its exit codes, and that a command that fails leaves nothing behind.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether rotating over kColdL2Multiple times the L2 makes it cold: launches that
 // each read a set of the size of mission_b's Q, K, V and O take as long as where
 // the rotation is far longer, and longer than where all sets stay in the L2.

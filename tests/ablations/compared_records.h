@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Invented records for the tests that hold two of them against each other.
 
 #ifndef WARPLEDGER_TESTS_ABLATIONS_COMPARED_RECORDS_H_

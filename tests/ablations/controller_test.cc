@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The controller against a worker that crashes, hangs and is killed, without a GPU.
 
 #include "ablations/controller.h"

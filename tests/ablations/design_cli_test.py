@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The designs beyond the ladder, from a record to verdicts, shares, report and pictures.
 
 Records are invented from a model whose effects are known; see design_record.py.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For tests of designs: finding an arm, and what two configurations differ in.
 
 #ifndef WARPLEDGER_TESTS_ABLATIONS_DESIGN_LOOKUP_H_

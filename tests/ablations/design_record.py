@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes an invented record of any design, for tests; it says nothing about any GPU.
 
 The arms are those that `warpledger list designs --format=json` prints. Times follow a model of the

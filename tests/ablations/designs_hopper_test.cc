@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The designs of the pipelined Hopper kernel.
 
 #include <set>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger exec` on random arrays gives what PyTorch's SDPA gives.
 
 The outside opinion is torch.nn.functional.scaled_dot_product_attention: in FP64

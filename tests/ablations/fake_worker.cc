@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker without a GPU, for tests of the controller: speaks as worker.h says and
 // gives the same figures for the same job, so that records can be compared by bytes.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel that traps, spins or writes out of bounds ends as BROKEN and the run goes on.
 
 The faults are planted (`warpledger run --plant`); the controller, the workers and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger pack` and `unpack`, packs in place of folders, and packs that are damaged.
 
 What is said of a damaged pack holds for the program and for reports/record_files.py alike.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of ablations/peers.py ask for: one tiny shape, three blocks."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ablations/peers.py: whole runs, on a PyTorch made of NumPy."""
 
 import contextlib

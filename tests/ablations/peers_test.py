@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ablations/peers.py: the protocol, the figures and the lines."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`warpledger profile` with a stand-in for ncu: records, resumes, and names what failed.
 
     profile_cli_test.py path/to/warpledger

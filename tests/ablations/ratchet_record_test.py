@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """This build's kernels need no more resources than those of the newest record.
 
 Skips where another compiler, or other flags, made the record's kernels: those

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small, invented run for the tests of the record: three arms, two controls,
 // a floor and a peer on two shapes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a stopping rule would have made of the records that ran to their end.
 
 The newest committed record of each design, if it has five processes or more, is judged

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A record whose verdicts are known, and how tests look into its summary.
 
 #ifndef WARPLEDGER_TESTS_ABLATIONS_SUMMARIZE_FIXTURE_H_

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold of the generated machine code, as functions that return failures.
 
 Each check returns a list of sentences, empty when all is well. A sentence names

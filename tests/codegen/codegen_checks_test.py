@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checks on generated code find what they are there to find."""
 
 import pathlib

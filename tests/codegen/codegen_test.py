@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every toggle of the registry reached the machine code, and nothing spilled.
 
 Applies codegen_checks.py to a build: registry.json (`warpledger list

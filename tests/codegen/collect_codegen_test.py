@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/collect_codegen.py, on hand-made cubins and, where there is one, on nvcc's."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The instance generator: which kernels a build gets, and what WARPLEDGER_EXTRA_DESIGNS adds.
 
     generate_instances_test.py path/to/generate_instances

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/instance_launcher.sh, with a scripted compiler and, where there is one, with nvcc."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/machine_code_file.py, on build folders made by hand."""
 
 import contextlib

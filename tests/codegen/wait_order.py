@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Where ptxas puts the wait for P V: ahead of the exponentials that are to run beside it, or behind.
 
   wait_order.py [--build build] [PATTERN…]   of each overlapping wgmma instance that a pattern is in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands between the waits of a step, and that each instance's machine code says it.
 
     wait_order_test.py --build build

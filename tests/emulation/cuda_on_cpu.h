@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs device code on the CPU, for tests of kernels where there is no GPU.
 //
 // Every CUDA thread is a fiber; a CTA's fibers, or a cluster's, take turns on one thread

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/emulation/cuda_on_cpu.h"
 
 #include "gtest/gtest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the build to C++20 in CUDA files: CMake 3.25 with CUDA 13 falls back to
 // C++17 unless it is taught the flag (cmake/cuda.cmake).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may include whom: the rules of the house, and a test that they can fail."""
 
 import ast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every C++ and CUDA file is formatted as .clang-format says.
 
 Held against clang-format 14, which requirements.txt pins: other versions format

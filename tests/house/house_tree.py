@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of the source tree, for the tests that look at the tree itself."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tree's own order: header guards and sizes, run bits, registered tests, one list of toggles."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every source file names its licence within its first lines.
 
     licence_test.py --add    adds the line where it lacks, as a comment of the file's language

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ruff finds nothing in the tree's Python, by the rules of pyproject.toml.
 
 requirements.txt pins ruff: other versions know other rules. Where it is not installed the test

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program,
 which refuses names and arguments that it doesn't know.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Google Benchmark's own compare.py reads the program's JSON.
 
 testdata/micro_process0.json and 1 are what two processes of warpledger_micro wrote on an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the kernels of microbenchmarks hold the machine code that they must.
 
 Pure functions over what the compile left (cmake/instance_launcher.sh's keep

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each microbenchmark's kernel holds what its case promises; needs no GPU.
 
     micro_codegen_test.py --program bin/warpledger_micro --keep-root micro

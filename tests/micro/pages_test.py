@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """micro/pages.py and micro/answers.py: what a page says, and that nothing in it is typed by hand."""
 
 import contextlib

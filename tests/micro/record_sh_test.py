@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """micro/record.sh with a program in place of warpledger_micro: what it keeps, and that it resumes."""
 
 import gzip

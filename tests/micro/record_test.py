@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """micro/record.py: from Google Benchmark's JSON and raw samples to micro.json and a report."""
 
 import contextlib

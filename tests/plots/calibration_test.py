@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figure of a calibration: what it shows, and how it fails."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figure of error against length: what it draws of a record, and what it refuses."""
 
 import unittest

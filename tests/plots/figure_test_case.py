@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of figures share: closing them, and the check that they are readable."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """plots/micro_data.py: the formulas that pages and figures of microbenchmarks rest on."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of microbenchmarks: drawn from the newest record, the same bytes, whole without a case."""
 
 import contextlib

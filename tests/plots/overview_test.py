@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matrix, interactions, roofline and stalls: what they show, that they are readable, how they fail."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which verdicts stand in one picture: the same cases as reports/verdict_pictures.cc has."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of plots/: what they show, that they are readable, and how they fail."""
 
 import contextlib

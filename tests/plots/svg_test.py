@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small pictures, and what two of them must share to show the same."""
 
 import contextlib

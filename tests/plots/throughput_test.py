@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TFLOP/s by length: what the figure shows, that it is readable, and when there is none."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The waterfall of Shapley shares: what it shows, that it is readable, and how it fails."""
 
 import itertools

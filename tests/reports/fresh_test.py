@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is committed is what the committed records give: to the byte, and pictures by what they show.
 
     fresh_test.py path/to/warpledger

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reports/record.sh: every set names a design and shapes that there are, and bad calls say so.
 
     record_sh_test.py path/to/warpledger

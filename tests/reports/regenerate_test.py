@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reports/regenerate.py: which records make which pages.
 
 Runs in a tree of its own with a stand-in for the program, which notes its calls.

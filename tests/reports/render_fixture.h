@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rendered report, and how tests look into it.
 
 #ifndef WARPLEDGER_TESTS_REPORTS_RENDER_FIXTURE_H_

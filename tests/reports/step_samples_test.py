@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reports/step_samples.py: what it reads from ncu, which loop it keeps and what it says of it."""
 
 import argparse

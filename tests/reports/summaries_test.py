@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every record, a folder or a pack, gives the summary whose hash is committed, to the byte.
 
     summaries_test.py path/to/warpledger

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report reads what the judge writes: a record made in memory goes through
 // Summarize() into the renderer, so that the two can't drift apart.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A summary of invented figures, for tests to change.
 
 #ifndef WARPLEDGER_TESTS_REPORTS_SYNTHETIC_SUMMARY_H_

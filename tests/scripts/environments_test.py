@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/environments.py: that its rows change what they say, and what it makes of failures."""
 
 import pathlib

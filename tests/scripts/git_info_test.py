@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/git_info.cmake: which commit a build says it is of."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/gpu_architectures.cmake: what a build is compiled for on a machine with GPUs.
 
 Stand-ins take the place of nvidia-smi and nvcc.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/gpu_tests.sh notices what it is there to notice.
 
 Stand-ins take the place of the GPU tests.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/sanitizers.py notices what it is there to notice, and its page says what was covered.
 
 Stand-ins take the place of compute-sanitizer and of the program under it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/setup.sh: what it finds missing, how it installs, and what it says when it can't."""
 
 import os

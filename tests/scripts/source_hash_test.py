@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/source_hash.cmake: a licence line leaves the hash of a source as it is."""
 
 import hashlib

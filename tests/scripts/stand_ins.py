@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For tests of scripts whose programs need a GPU: scripts that stand in for those programs."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cmake/summarize_tests.py: the last lines of ./test."""
 
 import pathlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bank conflicts of the mma family's accesses to shared memory, predicted on
 // the host from a shape's layout (kernels/common/bank_model.h). What the model says
 // stands beside the profiler's counter of wavefronts.

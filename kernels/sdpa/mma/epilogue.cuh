@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output of a tile on its way out: from registers where one warp holds a row's
 // whole, through shared memory where several groups of warps, or several CTAs, hold
 // a part of it.

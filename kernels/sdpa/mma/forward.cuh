@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fused SDPA forward kernel of the mma family: mma.sync and ldmatrix, in the
 // structure of FlashAttention-2 (arXiv 2307.08691).
 //

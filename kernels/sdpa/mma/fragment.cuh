@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where fragments of mma.m16n8k16 lie in a tile, and the loads that need more than one
 // instruction (instructions.cuh has the layouts).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The projection inside of the attention kernel, in its two forms: tiles that a CTA makes
 // for itself where it would load them, and rows that the CTAs of a head's cluster make for
 // each other.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Included by each generated source file of the mma family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_INSTANCE_CUH_

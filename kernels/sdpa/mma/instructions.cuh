@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PTX of the mma family, a function per instruction. Tests that run its kernels on
 // the CPU put their own in its place.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device part of 8-bit K and V: loads, and codes to fp16 (kv8.h has the algebra).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_KV8_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 8-bit K and V on their way into fp16 fragments: which byte goes where, and the bit
 // formulas that widen a code. Host-safe; a test holds all of it against plain arithmetic.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arguments of one launch of the mma family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PARAMS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Q, K and V on their way to shared memory, in the four ways of the mma family:
 // through registers, by a ring of cp.async that the computing warps fill, by warps that
 // do nothing else, and by a ring that the copy engine fills.

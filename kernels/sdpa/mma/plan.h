@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a launch of the mma family is laid out over the GPU. Host-safe.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PLAN_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Barriers between warps that only copy and those that compute.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PRODUCER_BARRIERS_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A product of 64 rows of x with rows of W, for the projection in front of attention:
 // the same code in a kernel of its own and inside of the attention kernel.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/mma/projection_kernels.cuh"
 #include "kernels/sdpa/mma/projection_kernels.h"
 

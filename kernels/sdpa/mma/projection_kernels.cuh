@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bodies of the kernels in front of attention (projection_kernels.h).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PROJECTION_KERNELS_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels in front of attention where nothing is fused into it.
 //
 // Contract: as ProjectionParams says; embed_dim a multiple of 64, at most kMaxEmbedDim;

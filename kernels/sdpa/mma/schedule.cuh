@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which query rows and keys a CTA of the mma family works on.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_SCHEDULE_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The geometry of an mma instance: a value, host-safe. config.h makes it from the
 // toggles; kernels and launches see nothing else.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online softmax of a warp's scores in registers. A lane holds rows g and g + 8 of
 // each block of 16 (g = lane / 4), and the four lanes of a quad hold a row between
 // them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The barrier among the threads that compute.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_BARRIER_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of tiles from global to shared memory, and the K/V pipeline.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_COPY_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every family does once the K/V loop is over.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_EPILOGUE_CUH_

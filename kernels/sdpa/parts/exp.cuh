@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The softmax's exponential on the GPU: one class, one method each (exp_method.h).
 //
 //   using Exp = SoftmaxExp<ExpMethod::kExpFolded>;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PTX of the softmax's exponentials, a function per instruction.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_EXP_INSTRUCTIONS_CUH_

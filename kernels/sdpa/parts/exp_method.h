@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ways in which the softmax can take its exponential, and the polynomial one,
 // which the host can run too.
 //

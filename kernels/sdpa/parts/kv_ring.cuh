@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // K/V tiles through a ring of slots in shared memory, copied by warps that do nothing
 // else. Each slot has two mbarriers: `full`, completed by the producers' copies
 // themselves (cp.async.mbarrier.arrive), and `empty`, by the arrivals of the computing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which query rows and which keys a CTA works on.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_PARTS_SCHEDULE_CUH_

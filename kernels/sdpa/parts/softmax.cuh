@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online softmax over one score tile in shared memory (Milakov and Gimelshein,
 // arXiv 1805.02867): running maximum and sum per row, and the factor by which
 // what was accumulated so far must be rescaled.

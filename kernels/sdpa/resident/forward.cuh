@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SDPA forward for problems of a few microseconds on Hopper: too few query tiles to
 // fill the GPU, too few keys to fill a pipeline.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the parts of the resident family join what each has of O.
 //
 // Each part divides its O by its own sum and sends every peer the share that is the

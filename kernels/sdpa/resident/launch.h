@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grid of a launch of the resident family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_LAUNCH_H_

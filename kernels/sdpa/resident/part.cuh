@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who a warpgroup is in the resident family, and what it knows of its peers.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_PART_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The geometry of an instance of the resident family: a value, host-safe.
 //
 // 64 query rows belong to a cluster. Parts divide the keys between them: the

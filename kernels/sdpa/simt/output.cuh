@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // O += P V on the FP32 pipes, and its epilogue.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_SIMT_OUTPUT_CUH_

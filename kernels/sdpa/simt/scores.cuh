@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // S = Q K^T on the FP32 pipes.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_SIMT_SCORES_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fp16 elements to fp32 registers, one at a time or eight in 16 bytes.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_SIMT_VECTOR_CUH_

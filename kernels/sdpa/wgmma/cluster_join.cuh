@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the CTAs that share the keys of a block of queries are a cluster: each leaves its part of
 // O in its own shared memory, and each joins a share of the block, reading what its peers left
 // there (PTX ISA, "mapa", "barrier.cluster"). The order is that of the keys, as in split_join.cuh.

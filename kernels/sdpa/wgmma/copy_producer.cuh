@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The producer warpgroup without the copy engine: its threads copy K and V tiles by
 // cp.async, 16 bytes at a time, into the places where the swizzle has them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a consumer warpgroup does when a tile of queries is done: O and LSE leave.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_EPILOGUE_CUH_

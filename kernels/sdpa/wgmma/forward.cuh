@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fused SDPA forward kernel for Hopper: copy engine, wgmma, warp specialisation.
 //
 // One warpgroup produces: its first thread asks the copy engine for Q, K and V

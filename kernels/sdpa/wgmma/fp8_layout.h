@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How P and V must lie for a product of 8-bit operands (wgmma m64nNk32, e4m3), which takes
 // both with K along the rows. Host-safe algebra; transpose.cuh and forward.cuh use it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Without a producer: one thread of the first consumer warpgroup asks the copy engine for
 // tiles, between its own steps.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Included by each generated source file of the wgmma family.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_INSTANCE_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/cluster.cuh"
 #include "kernels/sdpa/wgmma/join_kernel.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body of the kernel that joins parts (join_kernel.h).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_JOIN_KERNEL_CUH_

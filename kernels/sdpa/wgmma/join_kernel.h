@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel that joins what CTAs which share keys have left, where the last of them does not.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_JOIN_KERNEL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Four columns of a row of O, joined from the parts that several CTAs left.
 //
 // Parts combine as in flash-decoding: with M the largest of the parts' maxima m_i,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The barriers between the producer and the consumer warpgroups.
 //
 // Q has one buffer, K and V a ring of `stages` buffers each. "Full" completes when

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How rows of queries are laid out over tiles of the wgmma family, and keys over CTAs. Host-safe.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PLAN_H_

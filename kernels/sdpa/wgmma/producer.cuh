@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The producer warpgroup: its first thread asks the copy engine for Q, K and V tiles,
 // as far ahead of the consumers as the ring of K/V tiles lets it.
 

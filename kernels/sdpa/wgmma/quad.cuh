@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchange among a quad: the four lanes that hold a row of an accumulator.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_QUAD_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which tiles of the problem a CTA of the wgmma family works on.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_

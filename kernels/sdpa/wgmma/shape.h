@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The geometry of a wgmma instance: a value, host-safe.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_

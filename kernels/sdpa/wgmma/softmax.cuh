@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Online softmax of a warpgroup's scores in registers. A thread holds two rows
 // (rows g and g + 8 of its warp, g = lane / 4) and the four lanes of a quad hold a
 // row between them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where several CTAs share the keys of a block of queries: each leaves its part of O in global
 // memory, and the last to come joins the parts, or a kernel behind this one (join_kernel.h). The
 // order is that of the keys, whoever joins, so that the same inputs give the same bits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where fp16 elements lie in a tile with the 128-byte swizzle, and which addresses the
 // lanes of a warp give to stmatrix so that an accumulator fragment comes to lie so.
 // Host-safe, so that the algebra is tested without a GPU.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor maps of the wgmma and resident families. cudaErrorInvalidValue where the driver refuses a
 // tensor (a pointer that is not 16-byte aligned), cudaErrorNotSupported where it has no tensor
 // maps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles by the copy engine, for whichever thread asks for them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_TILE_LOAD_CUH_

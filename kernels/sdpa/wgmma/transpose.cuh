@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Three warps of the producer warpgroup that turn 8-bit V on its way from the copy engine to the
 // products, which take it with keys along the rows (fp8_layout.h has the layouts).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An instance's own global memory: what outlives a CTA. Counters are 0 between launches.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_WORKSPACE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which element of a 16x16 tile each register of a WMMA fragment holds.
 //
 // The WMMA API leaves this open. Reducing rows in registers needs it, and so does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over one query tile with S in registers (softmax_in_registers 2 and 3).
 //
 // The warps of a CTA stand in a grid: each owns 16 query rows, and `kParts` of them

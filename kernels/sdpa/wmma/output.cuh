@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // O += P V on tensor cores through the WMMA API, and its epilogue.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WMMA_OUTPUT_CUH_

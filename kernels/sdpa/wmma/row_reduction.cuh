@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maxima and sums of a fragment's rows, in registers.
 //
 // A lane holds elements of two rows, which four neighbouring lanes share

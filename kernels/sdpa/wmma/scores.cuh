@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // S = Q K^T on tensor cores through the WMMA API.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WMMA_SCORES_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ablations/analysis/opcodes.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs whose truth is known, with the disturbances of real ones, each of which
 // can be had alone:
 //   noise            every sample, independent

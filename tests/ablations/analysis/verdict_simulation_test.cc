@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often the ledger would be wrong, on simulated runs whose truth is known
 // (simulated_run.h): coverage of its intervals, false verdicts and power, under
 // each disturbance of real runs alone and under all of them together.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's mma.h on the CPU: 16x16x16 WMMA fragments of fp16 with fp32 accumulators.
 //
 // Which elements a lane holds is what kernels/sdpa/wmma/fragment_layout.h says, which a GPU

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configurations for tests whose claims hold for each that the registry's levels
 // span. Those are more than can be walked, so these are a fixed random sample.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Our host conversions against the CUDA toolkit's own, which run on the host too.
 
 #include <cuda_bf16.h>

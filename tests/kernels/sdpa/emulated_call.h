@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests that run kernels on the CPU (tests/emulation) have in common.
 
 #ifndef WARPLEDGER_TESTS_KERNELS_SDPA_EMULATED_CALL_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every compiled instance on every shape: accuracy, guard bands, bit-equal
 // repetition, on three seeds of each input distribution; on one where a reference takes seconds.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launch promises beside right results on small inputs: it reads what the launch before
 // it wrote, needs no LSE, takes any softmax scale and tensors of more than 2^31 elements, and
 // leaves no error behind.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is refused before a launch; no GPU needed.
 
 #include "kernels/sdpa/launch.h"

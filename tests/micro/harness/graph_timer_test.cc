@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "micro/harness/graph_timer.h"
 
 #include "gtest/gtest.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the synthetic summary that the tests of reports and plots read.
 
 Every figure here is INVENTED: it has the shape of a record and the spread of a

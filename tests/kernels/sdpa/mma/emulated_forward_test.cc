@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mma family's kernels, run on the CPU and held against the reference by the rule of
 // all variants: what can be known of them where there is no GPU.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The index algebra of 8-bit K and V, on a CPU that plays the GPU: shared memory, ldmatrix
 // and mma.m16n8k16 as the PTX ISA describes them, with the kernel's own address functions
 // and bit formulas between them.

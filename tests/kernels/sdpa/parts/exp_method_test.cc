@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/parts/exp_method.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel that joins parts of O, run on the CPU and held against the sums in fp64.
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which tiles of a problem the CTAs of the wgmma family take, run on the CPU: each exactly once,
 // whatever the order and the schedule are, and consumers those that their producer took.
 

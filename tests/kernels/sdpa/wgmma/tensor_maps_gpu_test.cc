@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What K's and V's tensor maps ask of L2 reaches the launch, and changes no bit of a result.
 
 #include <string>

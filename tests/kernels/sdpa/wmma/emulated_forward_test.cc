@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the simt and wmma families at head_dim 128, run on the CPU and held
 // against the reference by the rule of all variants.
 

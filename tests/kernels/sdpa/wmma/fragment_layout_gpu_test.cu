@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The WMMA API says nothing of fragment layouts: matrices of indices are loaded and
 // stored through it, and each lane says what it holds. The reductions that build on
 // the table run here alone before they run in a kernel.

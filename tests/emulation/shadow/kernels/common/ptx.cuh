@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels/common/ptx.cuh on the CPU.
 
 #ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_

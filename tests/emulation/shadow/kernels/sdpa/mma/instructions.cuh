@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels/sdpa/mma/instructions.cuh on the CPU.
 
 #ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_MMA_INSTRUCTIONS_CUH_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels/sdpa/parts/exp_instructions.cuh on the CPU.
 
 #ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_PARTS_EXP_INSTRUCTIONS_CUH_
