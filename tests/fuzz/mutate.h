@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damage for a record's files: what a full disk, an editor, a bad merge or an
 // unkind writer can do to bytes, lines and JSON values.
 //

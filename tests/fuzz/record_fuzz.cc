@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds damaged records to everything that reads one (targets.h).
 //
 //   record_fuzz [--data=DIR] [--executions=N | --seconds=S] [--seed=K] [--only=I]

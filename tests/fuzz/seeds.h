@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small whole records that the fuzzer damages: committed records, cut down to a
 // few arms on one shape, two processes of two blocks, and to what they say of these
 // arms, so that one execution takes a few milliseconds even under the sanitizers.

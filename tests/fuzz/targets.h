@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What reads records, fed with one damaged record at a time. Nothing may crash, hang,
 // throw or go wrong under the sanitizers: a damaged record is refused with an error
 // status, or, where the damage is still a record, used.
