@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Our arms beside the peers of the same record, and shapes that differ in their length alone.
 //
 // Contract: pure functions of a summary; pointers are into it, and null where it has no such entry.

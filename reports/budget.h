@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each part of a small problem's kernel takes at least, from measured figures.
 //
 // Contract: a part's floor is its work over a rate, or a latency, that the microbenchmarks which

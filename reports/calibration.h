@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of a calibration: how often the ledger would be wrong.
 //
 // Contract and errors as render.h's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a toggle did to the kernel, as table cells beside its verdict.
 //
 // Contract: pure functions of the verdict; kNone where the summary doesn't say.

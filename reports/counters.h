@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hardware counters of one profile, by the names that people use.
 //
 // Contract: every reader is empty where the profile lacks the counter. The counters'

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The phrases and table cells that the report's sections share: how a step, a
 // shape, a prediction and a verdict are named in text.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages of the designs beyond the ladder: one_on, leave_one_out, factorial.
 
 #include <algorithm>

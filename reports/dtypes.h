@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders a record of `warpledger dtypes` as Markdown: error against length for each way
 // to store K and V, and which mistakes give NaN.
 //

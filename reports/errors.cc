@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What toggles do to the errors of the outputs.
 
 #include <algorithm>

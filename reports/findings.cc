@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sections that say what was found, before any table of measurements.
 
 #include <algorithm>

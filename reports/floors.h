@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What arithmetic alone says a kernel can't beat.
 //
 // Contract: a floor is operations over the unit's rate. The DRAM floor supposes

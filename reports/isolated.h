@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each technique is worth alone, by its microbenchmark.
 //
 // Contract: pure functions of the summary and the registry. Units in which less is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sections that hold the measurements: ladder, peers, floors, controls,
 // toggles, and how and where they were made.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders the summary of a profile record as Markdown: what bounds each kernel,
 // where it stands under the roofs that the microbenchmarks measured, why its
 // warps wait, and what each toggle's claim says of a counter against what the

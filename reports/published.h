@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ablations that others published of kernels like ours, to stand beside our own.
 //
 // Contract: figures and their source, and nothing of ours. An arm names the toggle that is the same

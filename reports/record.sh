@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Records on this machine's GPU what reports/ is made of.
 set -euo pipefail
 

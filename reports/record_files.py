@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of a record, whether it is a folder or a pack (reports/RECORD.md): the one way in which
 scripts read one.
 

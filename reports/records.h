@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judged records of one GPU, held against this tree: what pages over several designs are made of.
 //
 // Errors: InvalidArgument when no record is given, two are of one design, the records are of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes all that is committed under reports/ and in README.md from the records.
 
 Of each GPU, design and cache mode the newest record under reports/data counts:

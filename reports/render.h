@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders summary.json as Markdown: the full report of a record, and the short
 // section that the README shows of a ladder.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a calibration does not meet, from other records of the same GPU: the noise of
 // pairs of different kernels, and what the same machine code takes in another run.
 //

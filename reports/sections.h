@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report's sections, one function each. Every function returns Markdown
 // that ends with a line end, computed from the summary and the registry alone.
 //

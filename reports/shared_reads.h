@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of bank conflicts beside the profiler's counter.
 //
 // Contract: as RenderProfileReport (profile.h). Holds the variants whose reads of shared memory

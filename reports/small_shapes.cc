@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small problems: the steps and the peers by time, and a budget of floors beside what is reached.
 
 #include <algorithm>

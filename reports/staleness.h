@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a record still speaks of this tree's kernels.
 //
 // A record holds the hash of the machine code of each kernel that it timed, and TreeCode what the

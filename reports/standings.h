@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the fastest kernels stand beside the peers, over all designs.
 //
 // Contract: the only inputs are summaries of one GPU, at most one per design (records.h). A ratio

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Where the cycles of a kernel's main loop go: samples of the program counter, step by step.
 
   step_samples.py take VARIANT… --problem B,H,S,D[,causal] --out DIR   needs a GPU, ncu and NumPy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """reports/data/summaries.sha256: the hash of every record's summary.json, as `judge` computes it.
 
 Packs have no summary.json, so that this table stands for them: a program that computes other bytes

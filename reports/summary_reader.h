@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fields of a summary.json, typed and with their path in every error. For summary_view.cc.
 
 #ifndef WARPLEDGER_REPORTS_SUMMARY_READER_H_

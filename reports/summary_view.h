@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // summary.json as typed values, checked once at the door.
 //
 // Contract: ParseSummary() either returns a summary in which every field that

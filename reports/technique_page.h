@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the index and the pages of techniques share (techniques.h), and one such page.
 //
 // Contract: as techniques.h; pure functions of the records and the registry.

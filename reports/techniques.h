@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page per technique: what the registry claims and foresaw of a toggle, and what every newest
 // record of a GPU says of it.
 //

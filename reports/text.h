@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text, numbers and tables as the reports print them.
 //
 // Contract: pure functions of their arguments, independent of the locale. A

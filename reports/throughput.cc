@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast the kernels are as sequences get longer, beside the peers.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the instances of this tree compile to: kernels/sdpa/machine_code.json, which a codegen test
 // holds to every build.
 //

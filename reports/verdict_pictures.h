@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures of all verdicts of a record, cut where one would be too tall to read.
 
 #ifndef WARPLEDGER_REPORTS_VERDICT_PICTURES_H_
