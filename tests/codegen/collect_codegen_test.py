@@ -91,7 +91,7 @@ OPCODES = {"BRA": 1, "EXIT": 1, "HMMA.16816.F32": 2, "LDC": 1,
 
 
 # Takes code's first byte for what each 16 bytes do, of the architectures that it is asked for.
-FAKE_NVDISASM = f"""#!{sys.executable}
+FAKE_NVDISASM = f"""#!/usr/bin/env -S "{sys.executable}"
 import sys
 if sys.argv[1] == "--version":
     print("release 13.0, V13.0.39")

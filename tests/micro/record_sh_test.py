@@ -14,7 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Behaves as warpledger_micro does, with one case; FAKE_STOP=N kills process N half-way.
 PROGRAM = '''\
-#!{python}
+#!/usr/bin/env -S "{python}"
 import json, os, sys
 flags = dict(flag.lstrip("-").partition("=")[::2] for flag in sys.argv[1:])
 case = {{"name": "a/b/latency", "kind": "cycles", "measures": "cycles", "unit": "cycles",

@@ -68,7 +68,7 @@ class RecordShTest(unittest.TestCase):
         prefix = self.out.parent / "prefix"
         (prefix / "bin").mkdir(parents=True)
         program = prefix / "bin" / "warpledger"
-        program.write_text(f"#!{sys.executable}\n"
+        program.write_text(f'#!/usr/bin/env -S "{sys.executable}"\n'
                            "import os, sys, time\n"
                            "gpu = os.environ.get('CUDA_VISIBLE_DEVICES')\n"
                            "print('GPU', gpu, 'cores', *sorted(os.sched_getaffinity(0)))\n"

@@ -36,7 +36,7 @@ class GpuArchitectures(unittest.TestCase):
         """(architectures, everything that was printed)"""
         script = self.folder / "call.cmake"
         script.write_text("cmake_minimum_required(VERSION 3.25)\n"
-                          f"include({MODULE})\n"
+                          f'include("{MODULE}")\n'
                           "set(found before)\n"
                           f"warpledger_gpu_architectures(found {self.nvcc})\n"
                           'message(STATUS "found:${found}")\n', encoding="utf-8")
