@@ -230,7 +230,14 @@ def root(run, folder):
 
 
 def spaces(run, folder):
-    return suite(run, folder, cloned(run, folder))
+    build = cloned(run, folder)
+    return suite(run, folder, build, {"TMPDIR": str(home_beside(run.clone))})
+
+
+def home_beside(clone):
+    home = clone.parent / "home"
+    home.mkdir(exist_ok=True)
+    return home
 
 
 def ordinary_user(run, folder):
@@ -238,7 +245,7 @@ def ordinary_user(run, folder):
         return suite(run, folder, run.build)
     build = cloned(run, folder)
     call(["chown", "-R", f"{NOBODY}:{NOBODY}", run.clone])
-    home = run.clone.parent / "home"
+    home = home_beside(run.clone)
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     os.chown(home, NOBODY, NOBODY)
@@ -346,7 +353,7 @@ ROWS = {
     "numpy_no_avx512": ("NumPy without AVX-512", without_numpy_features("AVX512.*"), False),
     "numpy_no_avx2": ("NumPy without AVX-512, AVX2 and FMA3",
                       without_numpy_features("AVX512.*|AVX2|FMA3"), False),
-    "spaces": ("a fresh clone whose path has a space", spaces, False),
+    "spaces": ("a fresh clone whose path has a space, and so has TMPDIR's", spaces, False),
     "ordinary_user": ("runs as an ordinary user (of that clone, where this is root)", ordinary_user,
                       False),
     "summaries_libm": ("summaries by glibc without AVX2 and FMA", libm_summaries, False),

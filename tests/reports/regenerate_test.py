@@ -19,7 +19,7 @@ import regenerate  # noqa: E402 (the path comes first)
 
 # A page is called after what it is made of.
 PROGRAM = """#!/bin/bash
-echo "$*" >>calls.log
+(IFS=$'\t'; echo "$*" >>calls.log)
 for argument; do
   case $argument in
     --record=* | --b=*) name=$(basename "${argument#*=}") ;;
@@ -65,7 +65,7 @@ class Regenerate(unittest.TestCase):
         made = regenerate.regenerate(self.program, self.root)
         calls = {}
         for line in (self.root / "calls.log").read_text().splitlines():
-            command, *arguments = line.split()
+            command, *arguments = line.split("\t")
             if any(argument.startswith("--readme=") for argument in arguments):
                 command = f"readme of {command}"
             records = [value.replace(f"{self.data}/h200/", "").replace("reports/data/h200/", "")

@@ -171,9 +171,9 @@ class Take(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         (self.root / "source.csv").write_text(text(LINES), encoding="utf-8")
         self.tool("ncu", f"""
-echo "$*" >>{self.root}/calls
+echo "$*" >>"{self.root}/calls"
 case $1 in
-  --import) cat {self.root}/source.csv ;;
+  --import) cat "{self.root}/source.csv" ;;
   --version) echo ncu 9 ;;
 esac""")
         self.tool("nvidia-smi", "echo A GPU")

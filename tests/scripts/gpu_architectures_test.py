@@ -38,7 +38,7 @@ class GpuArchitectures(unittest.TestCase):
         script.write_text("cmake_minimum_required(VERSION 3.25)\n"
                           f'include("{MODULE}")\n'
                           "set(found before)\n"
-                          f"warpledger_gpu_architectures(found {self.nvcc})\n"
+                          f'warpledger_gpu_architectures(found "{self.nvcc}")\n'
                           'message(STATUS "found:${found}")\n', encoding="utf-8")
         done = subprocess.run([shutil.which("cmake"), "-P", script], capture_output=True, text=True,
                               check=True, env=os.environ | {"PATH": f"{self.folder}:/usr/bin:/bin"})

@@ -69,9 +69,9 @@ if [[ $7 == */faults ]]; then
   echo '========= ERROR SUMMARY: 1 error'
   exit 9
 fi
-echo "$@" >>{self.folder}/calls
+echo "$@" >>"{self.folder}/calls"
 for last; do :; done
-[[ $last == --known=* ]] && cp "${{last#--known=}}" {self.folder}/
+[[ $last == --known=* ]] && cp "${{last#--known=}}" "{self.folder}/"
 [[ "$*" == *racecheck*shapes=ragged*shard=1/2* ]] && {{ {says}; }}
 shift 6
 "$@"

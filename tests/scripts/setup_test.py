@@ -71,7 +71,7 @@ class Setup(unittest.TestCase):
         self.assertEqual(result.stdout.split(), ["python3", "python3-venv"])
 
     def test_touches_apt_only_when_something_is_missing(self):
-        self.fake("apt-get", f'echo "$*" >>{self.folder}/apt.log')
+        self.fake("apt-get", f'echo "$*" >>"{self.folder}/apt.log"')
         code = "system_python() { true; }; install_system_packages"
         self.assertEqual(self.bash(code, EUID_FOR_TEST="0").returncode, 0)
         self.assertFalse((self.folder / "apt.log").exists())
@@ -93,7 +93,7 @@ class Setup(unittest.TestCase):
                               result.stderr)
 
     def test_uses_sudo_that_needs_no_password(self):
-        self.fake("sudo", f'echo "$*" >>{self.folder}/sudo.log')
+        self.fake("sudo", f'echo "$*" >>"{self.folder}/sudo.log"')
         result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="1000")
         self.assertEqual(result.returncode, 0, result.stderr)
         log = (self.folder / "sudo.log").read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ class Setup(unittest.TestCase):
     def test_estimates_a_long_step_from_the_last_time(self):
         (self.folder / "build").write_text("95\n", encoding="utf-8")
         (self.folder / "configure").write_text("3\n", encoding="utf-8")
-        result = self.bash(f"TIMINGS_DIR={self.folder}; step build Building; step configure Conf")
+        result = self.bash(f"TIMINGS_DIR='{self.folder}'; step build Building; step configure Conf")
         self.assertIn("Building (about 95 s, as last time)", result.stdout)
         self.assertNotIn("about 3 s", result.stdout)
 
