@@ -67,7 +67,12 @@ if(WARPLEDGER_HAS_CUDA)
   set(CMAKE_CUDA_ARCHITECTURES ${WARPLEDGER_CUDA_ARCHITECTURES})
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)
+  # CMake 3.25 tells projects that require 3.25 that nvToolsExt is deprecated, and fails with CUDA 13,
+  # which no longer has it.
+  set(required_version ${CMAKE_MINIMUM_REQUIRED_VERSION})
+  set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
   find_package(CUDAToolkit REQUIRED)
+  set(CMAKE_MINIMUM_REQUIRED_VERSION ${required_version})
   # CMake 3.25 has no C++20 flag for nvcc 13: a target that asks for C++20 alone
   # fails to generate, or is compiled as C++17 without a word.
   # tests/house/cuda_standard.cu holds us to C++20.
