@@ -191,12 +191,12 @@ class NvccTest(unittest.TestCase):
         self.folder.mkdir()
         self.object = self.folder / "x.cu.o"
 
-    def launch(self, source, *extra):
+    def launch(self, source, *extra, mode="-c"):
         (self.folder / "x.cu").write_text(source, encoding="utf-8")
         return subprocess.run(
             [LAUNCHER, "nvcc", "--generate-code=arch=compute_80,code=[sm_80]",
              "--generate-code=arch=compute_90,code=[sm_90]", *extra, "-MD", "-MT", "x.cu.o", "-MF",
-             self.folder / "x.cu.o.d", "-x", "cu", "-c", self.folder / "x.cu", "-o", self.object],
+             self.folder / "x.cu.o.d", "-x", "cu", mode, self.folder / "x.cu", "-o", self.object],
             capture_output=True, text=True, check=False)
 
     def test_one_compile_leaves_object_dependencies_ptx_and_cubins(self):
@@ -208,6 +208,20 @@ class NvccTest(unittest.TestCase):
         self.assertEqual(self.object.read_bytes()[:4], b"\x7fELF")
         self.assertRegex((self.folder / "x.cu.o.d").read_text(encoding="utf-8"), r"^x\.cu\.o *:")
         self.assertFalse(list(self.folder.glob("*.part")))
+
+    def test_a_compile_for_the_device_alone_leaves_the_same_and_a_fat_binary(self):
+        source = "__global__ void x(float* p) { p[threadIdx.x] *= 2; }\n"
+        self.assertEqual(self.launch(source).returncode, 0)
+        both = {path.name: path.read_bytes() for path in (self.folder / "x.cu.o.keep").iterdir()}
+        done = self.launch(source, mode="-fatbin")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        alone = {path.name: path.read_bytes() for path in (self.folder / "x.cu.o.keep").iterdir()}
+        self.assertEqual(set(alone), set(both))
+        for name in both:
+            if name.endswith(".ptx"):
+                self.assertEqual(alone[name], both[name])
+        self.assertEqual(self.object.read_bytes()[:4], b"\x50\xed\x55\xba")  # fatbinary's magic
+        self.assertRegex((self.folder / "x.cu.o.d").read_text(encoding="utf-8"), r"^x\.cu\.o *:")
 
     def test_a_kernel_that_really_spills_fails(self):
         done = self.launch("""
