@@ -86,8 +86,9 @@ def call(command, log=None, environment=None, **options):
         with open(log, "a", encoding="utf-8") as file:
             file.write(done.stdout)
     if done.returncode != 0:
-        last = done.stdout.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise Failed(f"{pathlib.Path(command[0]).name}: {last[0]}" + (f" ({log})" if log else ""))
+        last = done.stdout.strip().splitlines()[-1:] or ["no output"]
+        raise Failed(f"{pathlib.Path(command[0]).name}: exit code {done.returncode}: {last[0]}"
+                     + (f" ({log})" if log else ""))
     return done.stdout
 
 
@@ -114,7 +115,8 @@ def suite(run, folder, build, environment=None, **options):
     ran = [case for case in cases if case.get("status") in ("run", "fail")]
     failed = [case.get("name") for case in ran if case.get("status") == "fail"]
     if failed or failure:
-        raise Failed(f"{len(failed)} of {len(ran)}: {', '.join(sorted(failed)) or failure} ({log})")
+        said = f"{len(failed)} of {len(ran)}: {', '.join(sorted(failed))} ({log})"
+        raise Failed(said if failed else str(failure))
     if run.cheap and (absent := set(SENSITIVE) - {case.get("name") for case in cases}):
         raise Failed(f"the build has no test named {', '.join(sorted(absent))}")
     return f"{len(ran)} tests passed" + (f", {len(cases) - len(ran)} skipped themselves"
@@ -231,13 +233,13 @@ def root(run, folder):
 
 def spaces(run, folder):
     build = cloned(run, folder)
-    return suite(run, folder, build, {"TMPDIR": str(home_beside(run.clone))})
+    return suite(run, folder, build, {"TMPDIR": str(folder_beside(run.clone, "scratch"))})
 
 
-def home_beside(clone):
-    home = clone.parent / "home"
-    home.mkdir(exist_ok=True)
-    return home
+def folder_beside(clone, name):
+    folder = clone.parent / name
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def ordinary_user(run, folder):
@@ -245,7 +247,7 @@ def ordinary_user(run, folder):
         return suite(run, folder, run.build)
     build = cloned(run, folder)
     call(["chown", "-R", f"{NOBODY}:{NOBODY}", run.clone])
-    home = home_beside(run.clone)
+    home = folder_beside(run.clone, "home")
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     os.chown(home, NOBODY, NOBODY)

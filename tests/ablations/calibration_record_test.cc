@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "ablations/store.h"
+#include "tests/ablations/record_fixture.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -53,13 +54,13 @@ CalibrationBlock Block(int process, int block) {
 
 class CalibrationRecordTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = testing::TempDir() + "/calibration_" +
-           testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(dir_);
-  }
   std::string BlocksPath() const { return dir_ + "/" + kBlocksFile; }
-  std::string dir_;
+
+ private:
+  const TemporaryDirectory parent_;
+
+ protected:
+  const std::string dir_ = parent_.path() + "/record";  // not there yet
 };
 
 TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/ablations/record_fixture.h"
+
 namespace warpledger::ablations {
 namespace {
 
@@ -15,12 +17,6 @@ using ::testing::HasSubstr;
 
 class MicroRecordTest : public ::testing::Test {
  protected:
-  MicroRecordTest() : dir_(std::filesystem::path(::testing::TempDir()) / "micro_record_test") {
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
-  }
-  ~MicroRecordTest() override { std::filesystem::remove_all(dir_); }
-
   void Write(const std::string& folder, const std::string& text) {
     std::filesystem::create_directories(dir_ / folder);
     std::ofstream(dir_ / folder / "micro.json") << text;
@@ -33,7 +29,8 @@ class MicroRecordTest : public ::testing::Test {
         {"name": "a/b/d", "unit": "GB/s", "value": 2, "percent_of_limit": 33.33333333}]})";
   }
 
-  std::filesystem::path dir_;
+  const TemporaryDirectory folder_;
+  const std::filesystem::path dir_ = folder_.path();
 };
 
 TEST_F(MicroRecordTest, QuotesTheNewestOfTheGpu) {

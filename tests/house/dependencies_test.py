@@ -175,7 +175,9 @@ class TheChecker(unittest.TestCase):
         }
         for why, (name, target) in planted.items():
             with self.subTest(why), tempfile.TemporaryDirectory() as folder:
-                self.root = pathlib.Path(folder)
+                # A folder in it, so that ../ is in it too.
+                self.root = pathlib.Path(folder) / "tree"
+                self.root.mkdir()
                 self.write(target, "")
                 self.write(name, f'#include "{target}"\n')
                 violations = include_violations(self.root)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "micro/harness/raw_log.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -17,13 +20,16 @@ std::string Contents(const std::string& path) {
 }
 
 TEST(RawLog, AppendsOneLinePerSample) {
-  const std::string path = testing::TempDir() + "/raw_log_test.jsonl";
+  // A name of its own: another user's test may have left one.
+  std::string path = testing::TempDir() + "/raw_log_XXXXXX";
+  close(mkstemp(path.data()));
   std::ofstream(path) << "{\"kept\":1}\n";
   absl::StatusOr<RawLog> log = RawLog::Open(path);
   ASSERT_TRUE(log.ok()) << log.status();
   ASSERT_TRUE(log->Append({{{"case", "a"}, {"value", 0.1}}, {{"case", "b"}}}).ok());
   // What was appended is on the disk before the log is closed.
   EXPECT_EQ(Contents(path), "{\"kept\":1}\n{\"case\":\"a\",\"value\":0.1}\n{\"case\":\"b\"}\n");
+  unlink(path.c_str());
 }
 
 TEST(RawLog, DropsLinesWithoutAPath) {
