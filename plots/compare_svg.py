@@ -88,8 +88,8 @@ class _Picture:
         if tag in ("defs", "style"):
             return
         exact, coordinates, meant = {"text": (element.text or "").strip()}, [], []
-        for name, value in element.items():
-            name = name.rpartition("}")[2]
+        for qualified, value in element.items():
+            name = qualified.rpartition("}")[2]
             if name in _COORDINATES:
                 coordinates.append((name, _points(value) if name == "d" else
                                     _words_and_numbers(value)))

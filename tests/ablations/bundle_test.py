@@ -173,7 +173,8 @@ class BundleTest(unittest.TestCase):
                 bundle = self.copy()
                 picture = (bundle / name).read_text()
                 shifted = re.sub(r'(<use [^>]*x=")([\d.]+)',
-                                 lambda found: f"{found[1]}{float(found[2]) + moved:.2f}", picture)
+                                 lambda found, moved=moved: f"{found[1]}{float(found[2]) + moved:.2f}",
+                                 picture)
                 self.assertNotEqual(shifted, picture)
                 (bundle / name).write_text(shifted)
                 manifest = json.loads((bundle / "manifest.json").read_text())

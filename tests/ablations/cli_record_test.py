@@ -12,9 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 
 import record_files  # noqa: E402 (the path comes first)
-import cli_fixture
-from cli_fixture import (ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest,
-                         check_lines, run_json, sample_lines)
+import cli_fixture  # noqa: E402
+from cli_fixture import (  # noqa: E402
+    ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest, check_lines, run_json,
+    sample_lines)
 
 SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
 
