@@ -23,8 +23,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "reports")]
 
 import pack_fixture  # noqa: E402 (the path comes first)
 import record_files  # noqa: E402
-import cli_fixture
-from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest, run_json, sample_lines
+import cli_fixture  # noqa: E402
+from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest, run_json, sample_lines  # noqa: E402
 
 FILES = ("correctness.jsonl", "run.json", "samples.jsonl")
 

@@ -2,7 +2,6 @@
 """The figures of microbenchmarks: drawn from the newest record, the same bytes, whole without a case."""
 
 import contextlib
-import contextlib
 import copy
 import io
 import json
