@@ -188,12 +188,14 @@ find_ninja() {
   if [[ -x $1/build/venv/bin/ninja ]]; then echo "$1/build/venv/bin/ninja"; else command -v ninja; fi
 }
 
-# has_finished_build ROOT PRESET: is all of the preset's build made of the sources as they are?
+# has_finished_build ROOT PRESET: is the preset's program no older than any source?
 has_finished_build() {
-  local build
-  build=$(preset_dir "$1" "$2")
-  [[ -x $build/bin/warpledger ]] &&
-    "$(find_ninja "$1")" -C "$build" -n warpledger 2>/dev/null | grep -q 'no work to do'
+  local program
+  program=$(preset_dir "$1" "$2")/bin/warpledger
+  [[ -x $program && -z $(find "$1"/{kernels,ablations,micro,reports,cmake,CMakeLists.txt} \
+    -newer "$program" -type f \( -name '*.cc' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.def' -o -name '*.in' -o -name '*.cmake' -o -name CMakeLists.txt \) \
+    -print -quit 2>/dev/null) ]]
 }
 
 # preset_dir ROOT PRESET: the preset's build folder.
