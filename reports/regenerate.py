@@ -11,8 +11,7 @@ one of standings from all of these designs, and the generated parts of README.md
 newest ladder of all, and its GPU's standings. These last four are of records with a
 warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
-Records are folders or packs. Only folders have a summary.json; summaries of older records stay: a
-calibration's page pools and counts all that lie there, and judges the packs.
+Records are folders or packs. A calibration's page pools and counts all that lie there.
 
 Needs matplotlib; no GPU. report_fresh_test says what to commit after it: a picture only where it
 shows something else, not where another CPU gave it other digits.
@@ -148,15 +147,16 @@ def regenerate(program, out, say=lambda line: None):
     The paths are relative to `out`. Raises StepFailed.
     """
     shutil.rmtree(out / _SCRATCH, ignore_errors=True)  # of one that was ended
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers, \
+            contextlib.ExitStack() as opened:
         try:
-            return _regenerate(program, out, say, workers)
+            return _regenerate(program, out, say, workers, opened)
         finally:
             workers.shutdown(cancel_futures=True)
             shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
 
-def _regenerate(program, out, say, workers):
+def _regenerate(program, out, say, workers, opened):
     made = set()
     waiting = []
 
@@ -193,12 +193,7 @@ def _regenerate(program, out, say, workers):
         if design == "calibrate":
             finish()
         record = records[-1]
-        if record.packed:  # a pack is not written into
-            summary = out / _SCRATCH / f"{gpu}-{design}-{cache}.summary.json"
-        else:
-            committed = (record.path / "summary.json").relative_to(ROOT)
-            made.add(committed)
-            summary = out / committed
+        summary = out / _SCRATCH / f"{gpu}-{design}-{cache}.summary.json"
         summary.parent.mkdir(parents=True, exist_ok=True)
         into(gpu, f"{design} ({cache})", program, "report", f"--record={record.path}",
              lambda folder: f"--out={folder}", f"--summary={summary}", "--noplots",
@@ -217,9 +212,9 @@ def _regenerate(program, out, say, workers):
         into(gpu, "standings", program, "standings", f"--record={judged_of[gpu]}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for gpu, record in newest("micro").items():
-        with record.folder() as folder:
-            into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py",
-                 "report", "--micro", folder / "micro.json", "--out", lambda folder: folder)
+        folder = opened.enter_context(record.folder())
+        into(gpu, "microbenchmarks", sys.executable, "-B", ROOT / "micro" / "record.py",
+             "report", "--micro", folder / "micro.json", "--out", lambda folder: folder)
     for (gpu, place), record in profiles().items():
         into(gpu, "profiles", program, "report", f"--record={record}",
              lambda folder, place=place: f"--out={folder / place}", f"--python={sys.executable}")
