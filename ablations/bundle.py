@@ -84,7 +84,8 @@ def write_tarball(folder, name, out):
             info.mode = 0o755 if os.access(path, os.X_OK) else 0o644
             tar.addfile(info, io.BytesIO(content))
     packed = io.BytesIO()
-    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as file:
+    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0,
+                       compresslevel=6) as file:
         file.write(raw.getvalue())
     partial = out.with_name(f".{out.name}.{os.getpid()}")
     partial.write_bytes(packed.getvalue())
