@@ -25,18 +25,46 @@ function(warpledger_library)
   endif()
 endfunction()
 
+# warpledger_add_tests(NAME <program> SOURCES <..._test.cc> [LIBS <targets>] [PREFIX <prefix>]
+#                      LABELS <cpu|codegen|plots|docs|slow>... [COMPUTES])
+#
+# Sources of CPU tests that share libraries: one GoogleTest program (tests/main.cc), and one
+# test of ctest's for each source, <prefix><path>, as in kernels_mma_kv8_test for mma/kv8_test.cc.
+# Helpers of two sources need different names: several sources are compiled as one.
+function(warpledger_add_tests)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME;PREFIX" "SOURCES;LIBS;LABELS")
+  _warpledger_require(warpledger_add_tests NAME SOURCES LABELS)
+  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
+  if(left_out)
+    return()
+  endif()
+  _warpledger_test_program(${arg_NAME} "${arg_SOURCES}" "${arg_LIBS}" warpledger_test_main
+                           ${arg_COMPUTES})
+  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD ${WARPLEDGER_BATCH_COMPILE}
+                                               UNITY_BUILD_BATCH_SIZE 8)
+  foreach(source IN LISTS arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests)
+    string(REGEX REPLACE "\\.cc$" "" name ${arg_PREFIX}${source})
+    string(REPLACE "/" "_" name ${name})
+    add_test(NAME ${name} COMMAND ${arg_NAME} --source=${path}
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    _warpledger_test_properties(${name} "${arg_LABELS}" "")
+  endforeach()
+endfunction()
+
 # warpledger_add_test(NAME <snake_case> SOURCES <files> [LIBS <targets>]
 #                     LABELS <cpu|gpu|codegen|plots|docs|slow>... [ARGS <arguments>]
-#                     [TIMEOUT <seconds>])
+#                     [TIMEOUT <seconds>] [COMPUTES])
 #
 # `./test --quick` leaves out what is slow: tests of more than some ten seconds.
 #
-# A GoogleTest program. With the label gpu its main is tests/gpu_main.cc: without
+# A GoogleTest program of its own. With the label gpu its main is tests/gpu_main.cc: without
 # a usable GPU the program says why and exits with 77, which ctest reports as
 # skipped. Where the build has no CUDA, gpu and codegen tests are left out and
 # named in the configure summary.
 function(warpledger_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   _warpledger_require(warpledger_add_test NAME SOURCES LABELS)
   _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
   if(left_out)
@@ -45,15 +73,9 @@ function(warpledger_add_test)
   if("gpu" IN_LIST arg_LABELS)
     set(main warpledger_gpu_test_main)
   else()
-    set(main GTest::gtest_main)
+    set(main warpledger_test_main)
   endif()
-  add_executable(${arg_NAME} ${arg_SOURCES})
-  target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest ${main}
-                                            Threads::Threads)
-  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
-                                               ${PROJECT_BINARY_DIR}/tests/bin)
-  target_compile_options(${arg_NAME} PRIVATE ${_warpledger_test_options})
-  _warpledger_precompile(${arg_NAME} warpledger_precompiled_tests)
+  _warpledger_test_program(${arg_NAME} "${arg_SOURCES}" "${arg_LIBS}" ${main} ${arg_COMPUTES})
   if("gpu" IN_LIST arg_LABELS)
     # They travel with the programs: tests/gpu_tests.sh runs them from there.
     install(TARGETS ${arg_NAME} RUNTIME DESTINATION share/warpledger/gpu_tests)
@@ -89,9 +111,24 @@ endfunction()
 
 # --- Private -----------------------------------------------------------------
 
-# A test's own code runs once and is compiled in every fresh build: most of -O3's work on it
-# is lost. What it tests is compiled as ever.
-set(_warpledger_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+# A test's own code runs once and is compiled in every fresh build, so that optimising it costs
+# more than it saves. COMPUTES marks the tests for which it does not: emulated kernels,
+# simulations, loops over all configurations. What is tested is compiled as ever.
+set(_warpledger_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>)
+set(_warpledger_computing_test_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
+function(_warpledger_test_program name sources libs main computes)
+  if(computes)
+    set(kind computing_test)
+  else()
+    set(kind test)
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${libs} GTest::gmock GTest::gtest ${main} Threads::Threads)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+  target_compile_options(${name} PRIVATE ${_warpledger_${kind}_options})
+  _warpledger_precompile(${name} warpledger_precompiled_${kind})
+endfunction()
 
 # Headers of others that many host files include, parsed once for all of them. A missing
 # #include of one of them shows in the presets debug and sanitize, which precompile nothing.
@@ -105,8 +142,8 @@ function(_warpledger_precompiled_headers name)
   set(headers <algorithm> <cmath> <cstdint> <map> <optional> <set> <string> <vector>
               <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
               <absl/strings/str_split.h> <nlohmann/json.hpp>)
-  if(name MATCHES "tests")
-    target_compile_options(${name} PRIVATE ${_warpledger_test_options})
+  if(name MATCHES "(computing_)?test$")
+    target_compile_options(${name} PRIVATE ${_warpledger_${CMAKE_MATCH_0}_options})
     target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
     list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
   endif()
@@ -117,7 +154,8 @@ function(_warpledger_precompiled_headers name)
 endfunction()
 _warpledger_precompiled_headers(warpledger_precompiled)
 if(WARPLEDGER_TESTS)
-  _warpledger_precompiled_headers(warpledger_precompiled_tests)
+  _warpledger_precompiled_headers(warpledger_precompiled_test)
+  _warpledger_precompiled_headers(warpledger_precompiled_computing_test)
 endif()
 
 function(_warpledger_precompile target holder)

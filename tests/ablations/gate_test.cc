@@ -13,8 +13,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTiling[] = "ladder:kv_tiling";
-constexpr char kWmma[] = "ladder:wmma_qk";
+constexpr char kTilingArm[] = "ladder:kv_tiling";
+constexpr char kWmmaArm[] = "ladder:wmma_qk";
 
 GateResult GateOf(const Record& baseline, const Record& record, GateOptions options = {}) {
   options.bootstrap_resamples = 2000;
@@ -23,8 +23,8 @@ GateResult GateOf(const Record& baseline, const Record& record, GateOptions opti
   return gate.ok() ? *gate : GateResult{};
 }
 
-const GateCell& CellOf(const GateResult& gate, const std::string& variant,
-                       const std::string& shape) {
+const GateCell& GateCellOf(const GateResult& gate, const std::string& variant,
+                           const std::string& shape) {
   for (const GateCell& cell : gate.cells) {
     if (cell.variant == variant && cell.shape == shape) return cell;
   }
@@ -62,12 +62,12 @@ TEST(GateTest, TwoRunsOfOneThingSeldomFailWhateverTheirNoise) {
 
 TEST(GateTest, ASlowDownOfFivePerCentInOneCellIsFound) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.05);
+  ScaleTimes(record, kTilingArm, "small", 1.05);
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 1);
   EXPECT_EQ(gate.Count(GateOutcome::kRegression), 1);
   EXPECT_EQ(gate.Count(GateOutcome::kPass), 5);
-  const GateCell& cell = CellOf(gate, kTiling, "small");
+  const GateCell& cell = GateCellOf(gate, kTilingArm, "small");
   EXPECT_EQ(cell.outcome, GateOutcome::kRegression);
   EXPECT_NEAR(*cell.change, 0.05, 0.003);
   EXPECT_GT(cell.interval.low, 0.02);
@@ -88,20 +88,20 @@ TEST(GateTest, ASlowDownOfFivePerCentEverywhereIsFoundEverywhere) {
 
 TEST(GateTest, ASlowDownWithinTheToleranceAndASpeedUpPass) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.05);
-  ScaleTimes(record, kWmma, "small", 0.5);
+  ScaleTimes(record, kTilingArm, "small", 1.05);
+  ScaleTimes(record, kWmmaArm, "small", 0.5);
   const GateResult gate = GateOf(ExampleRecord(1), record, {.tolerance = 0.1});
   EXPECT_EQ(gate.exit, 0);
-  EXPECT_NEAR(*CellOf(gate, kWmma, "small").change, -0.5, 0.01);
+  EXPECT_NEAR(*GateCellOf(gate, kWmmaArm, "small").change, -0.5, 0.01);
 }
 
 TEST(GateTest, AnIntervalThatHoldsTheToleranceTellsNothing) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.02);
+  ScaleTimes(record, kTilingArm, "small", 1.02);
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 2);
-  EXPECT_EQ(CellOf(gate, kTiling, "small").outcome, GateOutcome::kCannotTell);
-  EXPECT_THAT(CellOf(gate, kTiling, "small").reason, HasSubstr("holds the allowed +2%"));
+  EXPECT_EQ(GateCellOf(gate, kTilingArm, "small").outcome, GateOutcome::kCannotTell);
+  EXPECT_THAT(GateCellOf(gate, kTilingArm, "small").reason, HasSubstr("holds the allowed +2%"));
 }
 
 TEST(GateTest, NoisyProcessesTellNothing) {
@@ -112,7 +112,7 @@ TEST(GateTest, NoisyProcessesTellNothing) {
 
 TEST(GateTest, TooFewProcessesTellNothing) {
   Record record = ExampleRecord(2, {.processes = 1});
-  ScaleTimes(record, kTiling, "small", 3);
+  ScaleTimes(record, kTilingArm, "small", 3);
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 2);
   EXPECT_EQ(gate.Count(GateOutcome::kCannotTell), 6);
@@ -124,26 +124,26 @@ TEST(GateTest, AMissingCellIsNoPass) {
   Record record = ExampleRecord(2);
   DropArm(record, "control:aa");
   DropArm(record, "control:null_toggle");
-  DropArm(record, kWmma);
+  DropArm(record, kWmmaArm);
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 3);
   EXPECT_EQ(gate.Count(GateOutcome::kMissing), 2);
-  EXPECT_EQ(CellOf(gate, kWmma, "small").outcome, GateOutcome::kMissing);
+  EXPECT_EQ(GateCellOf(gate, kWmmaArm, "small").outcome, GateOutcome::kMissing);
 }
 
 TEST(GateTest, ACellThatWasNeverSampledIsMissing) {
   Record record = ExampleRecord(2);
-  std::erase_if(record.samples, [](const Sample& s) { return s.arm == kWmma; });
+  std::erase_if(record.samples, [](const Sample& s) { return s.arm == kWmmaArm; });
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 3);
-  EXPECT_EQ(CellOf(gate, kWmma, "small").outcome, GateOutcome::kMissing);
+  EXPECT_EQ(GateCellOf(gate, kWmmaArm, "small").outcome, GateOutcome::kMissing);
 }
 
 TEST(GateTest, ANewCellIsListedAndPasses) {
   Record baseline = ExampleRecord(1);
   DropArm(baseline, "control:aa");
   DropArm(baseline, "control:null_toggle");
-  DropArm(baseline, kWmma);
+  DropArm(baseline, kWmmaArm);
   const GateResult gate = GateOf(baseline, ExampleRecord(2));
   EXPECT_EQ(gate.exit, 0);
   EXPECT_EQ(gate.Count(GateOutcome::kNew), 2);
@@ -161,17 +161,17 @@ TEST(GateTest, RecordsWithoutACommonCellAreNoPass) {
 
 TEST(GateTest, ABrokenCellIsNoPassOnEitherSide) {
   Record broken = ExampleRecord(2);
-  Break(broken, kTiling, "small");
+  Break(broken, kTilingArm, "small");
   EXPECT_EQ(GateOf(ExampleRecord(1), broken).exit, 3);
   const GateResult gate = GateOf(broken, ExampleRecord(1));
   EXPECT_EQ(gate.exit, 3);
-  EXPECT_EQ(CellOf(gate, kTiling, "small").outcome, GateOutcome::kBroken);
+  EXPECT_EQ(GateCellOf(gate, kTilingArm, "small").outcome, GateOutcome::kBroken);
   EXPECT_EQ(gate.Count(GateOutcome::kPass), 5);
 }
 
 TEST(GateTest, ACellThatWasNeverCheckedIsBroken) {
   Record record = ExampleRecord(2);
-  std::erase_if(record.checks, [](const Check& check) { return check.arm == kTiling; });
+  std::erase_if(record.checks, [](const Check& check) { return check.arm == kTilingArm; });
   const GateResult gate = GateOf(ExampleRecord(1), record);
   EXPECT_EQ(gate.exit, 3);
   EXPECT_EQ(gate.Count(GateOutcome::kBroken), 2);
@@ -179,15 +179,15 @@ TEST(GateTest, ACellThatWasNeverCheckedIsBroken) {
 
 TEST(GateTest, ARegressionThatWasShownGoesBeforeWhatCouldNotBeCompared) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.05);
-  Break(record, kWmma, "small");
+  ScaleTimes(record, kTilingArm, "small", 1.05);
+  Break(record, kWmmaArm, "small");
   EXPECT_EQ(GateOf(ExampleRecord(1), record).exit, 1);
 }
 
 TEST(GateTest, WhatCouldNotBeComparedGoesBeforeWhatCannotBeTold) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.02);
-  Break(record, kWmma, "small");
+  ScaleTimes(record, kTilingArm, "small", 1.02);
+  Break(record, kWmmaArm, "small");
   EXPECT_EQ(GateOf(ExampleRecord(1), record).exit, 3);
 }
 
@@ -252,20 +252,21 @@ TEST(GateTest, AnUnfinishedRecordIsNoted) {
 
 TEST(GateTest, TheMarkdownShowsWhatIsWrongAndFoldsTheRest) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.05);
+  ScaleTimes(record, kTilingArm, "small", 1.05);
   const std::string markdown = GateMarkdown(GateOf(ExampleRecord(1), record));
   const size_t folded = markdown.find("<details>");
   ASSERT_NE(folded, std::string::npos);
-  EXPECT_THAT(markdown.substr(0, folded), AllOf(HasSubstr("**REGRESSION**"), HasSubstr(kTiling)));
+  EXPECT_THAT(markdown.substr(0, folded),
+              AllOf(HasSubstr("**REGRESSION**"), HasSubstr(kTilingArm)));
   EXPECT_THAT(markdown.substr(folded), Not(HasSubstr("REGRESSION")));
   EXPECT_THAT(markdown, HasSubstr("5 passed"));
 }
 
 TEST(GateTest, TheJUnitFileCountsWhatItHolds) {
   Record record = ExampleRecord(2);
-  ScaleTimes(record, kTiling, "small", 1.05);
-  ScaleTimes(record, kTiling, "mission_b", 1.02);
-  Break(record, kWmma, "small");
+  ScaleTimes(record, kTilingArm, "small", 1.05);
+  ScaleTimes(record, kTilingArm, "mission_b", 1.02);
+  Break(record, kWmmaArm, "small");
   const std::string xml = GateJUnit(GateOf(ExampleRecord(1), record));
   EXPECT_THAT(xml, HasSubstr("tests=\"6\" failures=\"1\" errors=\"1\" skipped=\"1\""));
   EXPECT_THAT(xml, HasSubstr("<failure type=\"REGRESSION\""));

@@ -24,7 +24,7 @@ using ::testing::Not;
 constexpr char kPingPong[] = "tests/ablations/testdata/ncu_ping_pong.csv";
 constexpr char kFailed[] = "tests/ablations/testdata/ncu_application_failed.csv";
 
-std::string Sample(const char* path) {
+std::string NcuOutput(const char* path) {
   absl::StatusOr<std::string> text = ReadFile(path);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";
@@ -37,7 +37,7 @@ std::string ErrorOf(std::string_view output) {
 }
 
 TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
-  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(Sample(kPingPong));
+  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(NcuOutput(kPingPong));
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_THAT(profile->kernel, HasSubstr("ping_pong"));
   EXPECT_EQ(profile->grid, "(24, 1, 1)");
@@ -51,14 +51,14 @@ TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
 }
 
 TEST(ParseNcuCsv, ReadsWindowsLineEnds) {
-  const std::string text = absl::StrReplaceAll(Sample(kPingPong), {{"\n", "\r\n"}});
+  const std::string text = absl::StrReplaceAll(NcuOutput(kPingPong), {{"\n", "\r\n"}});
   const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
   ASSERT_TRUE(profile.ok()) << profile.status();
-  EXPECT_EQ(*profile, *ParseNcuCsv(Sample(kPingPong)));
+  EXPECT_EQ(*profile, *ParseNcuCsv(NcuOutput(kPingPong)));
 }
 
 TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
-  const std::string error = ErrorOf(Sample(kFailed));
+  const std::string error = ErrorOf(NcuOutput(kFailed));
   EXPECT_THAT(error, HasSubstr("unknown variant 'nope'"));
   EXPECT_THAT(error, HasSubstr("returned an error code (2)"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("it printed nothing"));
@@ -66,7 +66,7 @@ TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
 
 TEST(ParseNcuCsv, LeavesOutWhatNcuCouldNotRead) {
   const std::string text = absl::StrReplaceAll(
-      Sample(kPingPong), {{"\"%\",\"37.58\"", "\"%\",\"n/a\""}, {"\"796,996\"", "\"nan\""}});
+      NcuOutput(kPingPong), {{"\"%\",\"37.58\"", "\"%\",\"n/a\""}, {"\"796,996\"", "\"nan\""}});
   const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_EQ(profile->metrics.size(), 8u);
@@ -74,7 +74,7 @@ TEST(ParseNcuCsv, LeavesOutWhatNcuCouldNotRead) {
 }
 
 TEST(ParseNcuCsv, RefusesTwoLaunchesTornLinesAndRepeatedCounters) {
-  const std::string good = Sample(kPingPong);
+  const std::string good = NcuOutput(kPingPong);
   const std::string line = good.substr(good.rfind("\n\"0\",") + 1);
   EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n", line)), HasSubstr("twice"));
   EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n\"1\"", line.substr(3))),

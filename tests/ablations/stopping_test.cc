@@ -63,7 +63,7 @@ TEST(ParseStopping, RefusesWhatIsNoGoalAndRunsTooShortToEndEarly) {
 
 // --- On records --------------------------------------------------------------------
 
-constexpr int kBlocks = 8;
+constexpr int kBlocksOfRun = 8;
 
 // `processes` whole processes; process `i` is off by offsets[i] in the log-ratio of
 // the step over its base.
@@ -71,12 +71,12 @@ Record RecordWith(const std::vector<double>& offsets, int planned = 8) {
   Record record;
   record.run = ExampleRun();
   record.run.processes = planned;
-  record.run.blocks_per_process = kBlocks;
+  record.run.blocks_per_process = kBlocksOfRun;
   record.run.shapes = {record.run.shapes[1]};
   record.run.stopping = **ParseStopping("ci:1%", planned);
   SplitMix64 random(5);
   for (size_t process = 0; process < offsets.size(); ++process) {
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = 0; block < kBlocksOfRun; ++block) {
       int order = 0;
       for (const Arm& arm : record.run.arms) {
         double us = 10 * std::exp(0.001 * random.Normal());
@@ -128,7 +128,7 @@ TEST(StateOf, HasNoLookBeforeAWholeProcessMore) {
   record.samples.pop_back();  // one of the last block's, so the block is still there
   EXPECT_EQ(StateOn(record).look, 0);
   std::erase_if(record.samples,
-                [](const Sample& s) { return s.process == 2 && s.block == kBlocks - 1; });
+                [](const Sample& s) { return s.process == 2 && s.block == kBlocksOfRun - 1; });
   EXPECT_EQ(StateOn(record).look, -1);
   EXPECT_EQ(StateOn(record).processes, 0);
 }
@@ -150,7 +150,7 @@ TEST(StateOf, WithoutARuleCountsEveryProcessAtTheWholeLevel) {
 TEST(Summary, OfAStoppedRunPaysForTheLooksAndMissesNoBlock) {
   const auto summary = Summarize(RecordWith({0, 0, 0}), {.bootstrap_resamples = 1000});
   ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_EQ((*summary)["provenance"]["blocks_planned"], 3 * kBlocks);
+  EXPECT_EQ((*summary)["provenance"]["blocks_planned"], 3 * kBlocksOfRun);
   EXPECT_EQ((*summary)["provenance"]["blocks_missing"], 0);
   EXPECT_EQ((*summary)["provenance"]["stopping"]["looks"], nlohmann::ordered_json({3, 5, 8}));
   const auto& look = (*summary)["statistics"]["looks"][0];
@@ -168,7 +168,7 @@ TEST(Summary, OfAnUnfinishedRunUsesNothingBehindTheLastLook) {
   const auto summary = Summarize(record, {.bootstrap_resamples = 1000});
   ASSERT_TRUE(summary.ok()) << summary.status();
   for (const auto& verdict : (*summary)["verdicts"]) EXPECT_EQ(verdict["n_processes"], 3);
-  EXPECT_EQ((*summary)["provenance"]["blocks_missing"], 4 * kBlocks);
+  EXPECT_EQ((*summary)["provenance"]["blocks_missing"], 4 * kBlocksOfRun);
 }
 
 // --- Whether the level holds ---------------------------------------------------------

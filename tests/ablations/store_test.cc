@@ -23,7 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string TextOf(const absl::Status& status) { return std::string(status.message()); }
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -79,17 +79,17 @@ TEST_F(StoreTest, SamplesOfTwoCacheModesNeverShareARecord) {
     block[2].cache = kCacheCold;
     const absl::Status status = (*writer)->AppendBlock(block);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
+    EXPECT_THAT(TextOf(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
   }
   std::string text = Text(kSamplesFile);
   text.replace(text.find("\"warm\""), 6, "\"cold\"");
   Overwrite(kSamplesFile, text);
   const absl::Status status = LoadRecord(dir()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(Message(status), HasSubstr("samples.jsonl:1: cache mode"));
+  EXPECT_THAT(TextOf(status), HasSubstr("samples.jsonl:1: cache mode"));
   RunInfo cold = ExampleRun();
   cold.cache = kCacheCold;
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), cold).status()), HasSubstr("cache was"));
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), cold).status()), HasSubstr("cache was"));
 }
 
 TEST_F(StoreTest, TheSameCheckIsOneLineAndAnotherAnswerIsAnother) {
@@ -137,7 +137,7 @@ TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
 TEST_F(StoreTest, DamageToABrokenArmBeforeTheTailIsAnErrorWithItsLine) {
   MakeRecord(1);
   Overwrite(kBrokenFile, "{\"process\":0}\n");
-  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("broken.jsonl:1: arm"));
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("broken.jsonl:1: arm"));
   EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kDataLoss);
 }
 
@@ -164,7 +164,7 @@ TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
   ASSERT_TRUE((*writer)->AppendCall(other).ok());
   EXPECT_EQ(Text(kCallsFile), whole);
   Overwrite(kCallsFile, "{\"arm\":\"control:aa\",\"shape\":\"small\",\"lines\":[]}\n");
-  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
 }
 
 TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
@@ -177,7 +177,7 @@ TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
   EXPECT_EQ(record->codegen->instances[0].code_sha256, "c0");
 
   Overwrite(kLaunchFile, "{\"schema_version\":1}");
-  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("launch.json: instances: missing"));
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("launch.json: instances: missing"));
 }
 
 TEST_F(StoreTest, CreateRefusesADirectoryThatHoldsARecord) {
@@ -197,27 +197,27 @@ TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
   MakeRecord(1);
   RunInfo other = ExampleRun();
   other.seed = 3;
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
               HasSubstr("seed was '18446744073709551615', now is '3'"));
   other = ExampleRun();
   other.arms[1].config = "kv_tiling=2";
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
               AllOf(HasSubstr("arms[1] was"), HasSubstr("kv_tiling=2")));
   other = ExampleRun();
   other.shapes.pop_back();
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
               HasSubstr("the number of shapes was '2', now is '1'"));
   other = ExampleRun();
   other.kernel_source_sha256 = "changed";
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
               HasSubstr("kernel_source_sha256"));
   other = ExampleRun();
   other.protocol_sha256 = "changed";
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
               HasSubstr("protocol_sha256 was '\"cc\"', now is '\"changed\"'"));
   other = ExampleRun();
   other.gpu.uuid = "GPU-2";
-  EXPECT_THAT(Message(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
 }
 
 TEST_F(StoreTest, ResumeAsksForTheSameReplaysAndSettingsOfTheGpu) {
@@ -225,7 +225,7 @@ TEST_F(StoreTest, ResumeAsksForTheSameReplaysAndSettingsOfTheGpu) {
   const auto error = [&](auto change) {
     RunInfo other = ExampleRun();
     change(other);
-    return Message(RecordWriter::Resume(dir(), other).status());
+    return TextOf(RecordWriter::Resume(dir(), other).status());
   };
   EXPECT_THAT(error([](RunInfo& run) { run.replay_us = 500; }),
               HasSubstr("replay_us was '1000.0', now is '500.0'"));
@@ -294,7 +294,7 @@ TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
   auto writer = RecordWriter::Create(dir(), ExampleRun());
   ASSERT_TRUE(writer.ok()) << writer.status();
   const auto append = [&](std::vector<Sample> samples) {
-    return Message((*writer)->AppendBlock(std::move(samples)));
+    return TextOf((*writer)->AppendBlock(std::move(samples)));
   };
   EXPECT_THAT(append({}), HasSubstr("without samples"));
   EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
@@ -331,7 +331,7 @@ TEST_F(StoreTest, ACutAtAnyByteOfTheLastBlockLosesThatBlockAndNoMore) {
     if (bytes > two_blocks) {
       const absl::Status status = LoadRecord(dir()).status();
       ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << bytes;
-      ASSERT_THAT(Message(status), AllOf(HasSubstr("samples.jsonl:1"), HasSubstr("warpledger run")))
+      ASSERT_THAT(TextOf(status), AllOf(HasSubstr("samples.jsonl:1"), HasSubstr("warpledger run")))
           << bytes;
     }
     auto writer = RecordWriter::Resume(dir(), ExampleRun());
@@ -365,7 +365,7 @@ TEST_F(StoreTest, ACutCheckIsDroppedWhenTheRunGoesOn) {
   }
   const std::string whole = Text(kChecksFile);
   Overwrite(kChecksFile, whole.substr(0, whole.size() - 5));
-  EXPECT_THAT(Message(LoadRecord(dir()).status()), HasSubstr("correctness.jsonl:2: "));
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("correctness.jsonl:2: "));
   auto writer = RecordWriter::Resume(dir(), ExampleRun());
   ASSERT_TRUE(writer.ok()) << writer.status();
   EXPECT_GT((*writer)->dropped().check_bytes, 0);
@@ -404,9 +404,9 @@ TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
     Overwrite(kSamplesFile, damaged.text);
     const absl::Status read = LoadRecord(dir()).status();
     EXPECT_EQ(read.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(Message(read), HasSubstr(damaged.expected));
+    EXPECT_THAT(TextOf(read), HasSubstr(damaged.expected));
     const absl::Status resumed = RecordWriter::Resume(dir(), ExampleRun()).status();
-    EXPECT_THAT(Message(resumed), HasSubstr(damaged.expected));
+    EXPECT_THAT(TextOf(resumed), HasSubstr(damaged.expected));
     EXPECT_EQ(Text(kSamplesFile), damaged.text) << "a refused record must stay as it was";
   }
 }
@@ -414,7 +414,7 @@ TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
 TEST_F(StoreTest, AMissingRecordSaysWhatToName) {
   const absl::Status status = LoadRecord(dir()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Message(status), HasSubstr("no run.json"));
+  EXPECT_THAT(TextOf(status), HasSubstr("no run.json"));
   EXPECT_FALSE(HasRecord(dir()));
   EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kNotFound);
 }
@@ -426,7 +426,7 @@ TEST_F(StoreTest, ARecordThatLostAFileOfLinesIsDamaged) {
     std::filesystem::remove(File(file));
     const absl::Status status = LoadRecord(dir()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-    EXPECT_THAT(Message(status), HasSubstr(file));
+    EXPECT_THAT(TextOf(status), HasSubstr(file));
   }
 }
 
@@ -434,17 +434,17 @@ TEST_F(StoreTest, AFileIsNoRecord) {
   MakeRecord(1);
   const absl::Status status = LoadRecord(File(kSamplesFile)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(Message(status), HasSubstr("name a folder"));
+  EXPECT_THAT(TextOf(status), HasSubstr("name a folder"));
 }
 
 TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {
   RunInfo run = ExampleRun();
   run.arms[2].base = "nothing";
-  EXPECT_THAT(Message(RecordWriter::Create(dir(), run).status()),
+  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()),
               HasSubstr("judged against 'nothing'"));
   run = ExampleRun();
   run.arms[1].name = run.arms[0].name;
-  EXPECT_THAT(Message(RecordWriter::Create(dir(), run).status()), HasSubstr("stands twice"));
+  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()), HasSubstr("stands twice"));
 }
 
 TEST_F(StoreTest, ASecondWriterOfTheSameProcessIsRefused) {
@@ -482,7 +482,7 @@ TEST_F(StoreTest, AWriterInAnotherProcessIsWaitedForAndItsDeathLetsGo) {
   ASSERT_EQ(answer, 'y');
   const absl::Status status = RecordWriter::Resume(dir(), ExampleRun()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(Message(status), HasSubstr("another process is writing"));
+  EXPECT_THAT(TextOf(status), HasSubstr("another process is writing"));
 
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
@@ -563,7 +563,7 @@ TEST_F(StoreTest, AFileIsReplacedWholeAndLeavesNoTemporary) {
 
 TEST_F(StoreTest, AFileInAMissingDirectoryIsAnErrorThatNamesIt) {
   const absl::Status status = WriteFileAtomically(root_.path() + "/none/summary.json", "x");
-  EXPECT_THAT(Message(status), HasSubstr("none/summary.json"));
+  EXPECT_THAT(TextOf(status), HasSubstr("none/summary.json"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-WorkerJob Example() {
+WorkerJob ExampleJob() {
   WorkerJob job;
   job.design = "ladder";
   job.shapes = {"small", "mission_b"};
@@ -37,7 +37,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
 }
 
 TEST(WorkerJob, SurvivesTheWayThroughAPipeInEveryField) {
-  const WorkerJob job = Example();
+  const WorkerJob job = ExampleJob();
   const absl::StatusOr<WorkerJob> read = WorkerJob::FromJson(job.ToJson());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->design, job.design);
@@ -55,7 +55,7 @@ TEST(WorkerJob, SurvivesTheWayThroughAPipeInEveryField) {
 
 // One pair of a string and a number must not turn into an object.
 TEST(WorkerJob, SurvivesWithNothingDoneAndWithOneBlockDone) {
-  WorkerJob job = Example();
+  WorkerJob job = ExampleJob();
   job.done.clear();
   job.shapes = {"small"};
   EXPECT_TRUE(WorkerJob::FromJson(job.ToJson())->done.empty());
@@ -64,7 +64,7 @@ TEST(WorkerJob, SurvivesWithNothingDoneAndWithOneBlockDone) {
   EXPECT_EQ(WorkerJob::FromJson(job.ToJson())->shapes, job.shapes);
 }
 
-TEST(WorkerJob, IsOneLine) { EXPECT_EQ(Example().ToJson().find('\n'), std::string::npos); }
+TEST(WorkerJob, IsOneLine) { EXPECT_EQ(ExampleJob().ToJson().find('\n'), std::string::npos); }
 
 TEST(WorkerJob, RefusesTextThatIsNoJob) {
   for (const char* text : {"", "{", "[]", "null", "\"job\"", "{}"}) {
@@ -76,7 +76,7 @@ TEST(WorkerJob, RefusesTextThatIsNoJob) {
 TEST(WorkerJob, RefusesAJobWithoutOneOfItsFieldsAndNamesTheField) {
   for (const std::string field : {"design", "shapes", "process", "seed", "blocks", "replay_us",
                                   "max_launches", "cache", "done", "excluded", "planted"}) {
-    const std::string text = Replaced(Example().ToJson(), '"' + field + '"', "\"other\"");
+    const std::string text = Replaced(ExampleJob().ToJson(), '"' + field + '"', "\"other\"");
     const absl::Status status = WorkerJob::FromJson(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
     EXPECT_THAT(std::string(status.message()), HasSubstr(field));
@@ -84,7 +84,7 @@ TEST(WorkerJob, RefusesAJobWithoutOneOfItsFieldsAndNamesTheField) {
 }
 
 TEST(WorkerJob, RefusesAFieldOfAnotherType) {
-  const std::string text = Example().ToJson();
+  const std::string text = ExampleJob().ToJson();
   for (const auto& [what, with] :
        std::vector<std::pair<std::string, std::string>>{{"\"ladder\"", "7"},
                                                         {"[\"small\",\"mission_b\"]", "\"small\""},
@@ -98,7 +98,7 @@ TEST(WorkerJob, RefusesAFieldOfAnotherType) {
 }
 
 TEST(WorkerJob, RefusesMoreBlocksThanAnyRunHasAndNegativeProcesses) {
-  const std::string text = Example().ToJson();
+  const std::string text = ExampleJob().ToJson();
   for (const char* with : {"\"blocks\":0", "\"blocks\":10001", "\"blocks\":2147483647"}) {
     EXPECT_THAT(
         std::string(WorkerJob::FromJson(Replaced(text, "\"blocks\":24", with)).status().message()),

@@ -74,7 +74,7 @@ TEST(KernelWorkTest, APartOfATileCountsAsOne) {
 
 // The synthetic record as one of hopper_small, its last step of the configuration `config`, with
 // microbenchmarks whose values make round figures at 2000 MHz.
-ordered_json Record(const std::string& config) {
+ordered_json BudgetRecord(const std::string& config) {
   std::ifstream file("tests/reports/testdata/summary.json");
   EXPECT_TRUE(file) << "run the test from the repository's root";
   ordered_json json = ordered_json::parse(file);
@@ -131,7 +131,7 @@ double Us(const Budget& budget, std::string_view name) {
 }
 
 TEST(BudgetTest, APartIsItsWorkOverTheMeasuredRate) {
-  const Budget budget = At(Record(kBase));
+  const Budget budget = At(BudgetRecord(kBase));
   EXPECT_DOUBLE_EQ(Us(budget, "launch"), 0.512);  // the record's own empty kernel
   EXPECT_DOUBLE_EQ(Us(budget, "first load"), 0.15);
   EXPECT_DOUBLE_EQ(Us(budget, "loads"), (524288 + 8388608) / 1e7);
@@ -147,18 +147,18 @@ TEST(BudgetTest, APartIsItsWorkOverTheMeasuredRate) {
 }
 
 TEST(BudgetTest, AClusterPaysForItsCombine) {
-  const Budget budget = At(Record(kClustered));
+  const Budget budget = At(BudgetRecord(kClustered));
   EXPECT_DOUBLE_EQ(Us(budget, "combine"), (400 + 64 * 64 / 2 * 4 / 32.0) / 2000);
   EXPECT_DOUBLE_EQ(Us(budget, "softmax"), 64.0 * 256 / 16 / 2000);
 }
 
 TEST(BudgetTest, DependentLaunchLeavesWhatTheSmallKernelSays) {
-  const Budget budget = At(Record(std::string(kClustered) + "+dependent_launch"));
+  const Budget budget = At(BudgetRecord(std::string(kClustered) + "+dependent_launch"));
   EXPECT_NEAR(Us(budget, "launch"), 0.65 - (1.1 - 0.7), 1e-12);
 }
 
 TEST(BudgetTest, ColdCachesReadFromDram) {
-  ordered_json json = Record(kBase);
+  ordered_json json = BudgetRecord(kBase);
   json["provenance"]["cache"] = "cold";
   const Budget budget = At(json);
   EXPECT_DOUBLE_EQ(Us(budget, "first load"), 0.35);
@@ -166,13 +166,13 @@ TEST(BudgetTest, ColdCachesReadFromDram) {
 }
 
 TEST(BudgetTest, WithoutAFloorOfTheRecordTheMicrobenchmarksLaunchCounts) {
-  ordered_json json = Record(kBase);
+  ordered_json json = BudgetRecord(kBase);
   json["floors"] = ordered_json::array();
   EXPECT_DOUBLE_EQ(Us(At(json), "launch"), 0.7);
 }
 
 TEST(BudgetTest, APartWithoutItsMicrobenchmarkHasNoFigure) {
-  ordered_json json = Record(kClustered);
+  ordered_json json = BudgetRecord(kClustered);
   Forget(json, "dsmem/st_async_512B/latency");
   const Budget budget = At(json);
   EXPECT_FALSE(budget.complete);
@@ -183,13 +183,13 @@ TEST(BudgetTest, APartWithoutItsMicrobenchmarkHasNoFigure) {
 }
 
 TEST(BudgetTest, RefusesAConfigurationOfAnotherRegistry) {
-  const absl::StatusOr<Summary> summary = ParseSummary(Record("no_such_toggle"));
+  const absl::StatusOr<Summary> summary = ParseSummary(BudgetRecord("no_such_toggle"));
   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
   EXPECT_THAT(BudgetOf(*summary, summary->MainShape(), *cell).status().ToString(),
               HasSubstr("no_such_toggle"));
 }
 
-std::string Section(const ordered_json& json) {
+std::string BudgetSection(const ordered_json& json) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? SmallShapesSection(*summary, "plots/") : "";
@@ -203,14 +203,14 @@ std::string Part(const std::string& text, const std::string& heading) {
 }
 
 TEST(SmallShapesSectionTest, StandsInThatDesignsReportAlone) {
-  ordered_json json = Record(kBase);
-  EXPECT_NE(Section(json), "");
+  ordered_json json = BudgetRecord(kBase);
+  EXPECT_NE(BudgetSection(json), "");
   json["design"] = "hopper";
-  EXPECT_EQ(Section(json), "");
+  EXPECT_EQ(BudgetSection(json), "");
 }
 
 TEST(SmallShapesSectionTest, SetsStepsPeersAndBudgetTogether) {
-  const std::string text = Part(Section(Record(kClustered)), "### `mission_b`");
+  const std::string text = Part(BudgetSection(BudgetRecord(kClustered)), "### `mission_b`");
   EXPECT_THAT(text, HasSubstr("](plots/hopper_small_ladder_mission_b.svg)"));
   EXPECT_THAT(text, HasSubstr("`ladder:wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | "
                               "0.633× | yes"));
@@ -222,18 +222,18 @@ TEST(SmallShapesSectionTest, SetsStepsPeersAndBudgetTogether) {
 }
 
 TEST(SmallShapesSectionTest, NamesWhatTheBudgetLacks) {
-  ordered_json json = Record(kClustered);
+  ordered_json json = BudgetRecord(kClustered);
   Forget(json, "dsmem/st_async_16B/throughput");
-  const std::string text = Section(json);
+  const std::string text = BudgetSection(json);
   EXPECT_THAT(text, HasSubstr("| – | 0.052 | at least 2.89 | 14.22 | – |"));
   EXPECT_THAT(text, HasSubstr("lack `dsmem/st_async_16B/throughput`"));
   EXPECT_THAT(text, HasSubstr("`dsmem/st_async_16B/throughput` (not quoted)"));
 }
 
 TEST(SmallShapesSectionTest, ACausalShapeHasNoBudget) {
-  ordered_json json = Record(kBase);
+  ordered_json json = BudgetRecord(kBase);
   for (ordered_json& shape : json["shapes"]) shape["causal"] = true;
-  const std::string text = Section(json);
+  const std::string text = BudgetSection(json);
   EXPECT_THAT(text, HasSubstr("No budget: the formulas are of full masks."));
   EXPECT_THAT(text, Not(HasSubstr("reached / sum |")));
 }

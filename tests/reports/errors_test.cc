@@ -21,7 +21,7 @@ ordered_json Errors(const std::string& inputs, double before, double after) {
           {"max_share", {0.2, 0.4}}, {"lse_share", {0.01, 0.02}},   {"correct", {true, true}}};
 }
 
-std::string Section(const ordered_json& json) {
+std::string ErrorsSection(const ordered_json& json) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? ErrorSection(*summary) : "";
@@ -29,7 +29,7 @@ std::string Section(const ordered_json& json) {
 
 TEST(ErrorSectionTest, IsOneSentenceWhereNothingDiffers) {
   EXPECT_EQ(
-      Section(Synthetic()),
+      ErrorsSection(Synthetic()),
       "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than "
       "a factor of 1.25, on any inputs where neither error is 0 (`ablations/summarize.h` says "
       "why this factor).\n");
@@ -38,10 +38,10 @@ TEST(ErrorSectionTest, IsOneSentenceWhereNothingDiffers) {
 TEST(ErrorSectionTest, IsLeftOutWhereTheSummaryDoesNotSayOrNothingIsJudged) {
   ordered_json older = Synthetic();
   older["statistics"].erase("error_ratio");
-  EXPECT_EQ(Section(older), "");
+  EXPECT_EQ(ErrorsSection(older), "");
   ordered_json without = Synthetic();
   without["verdicts"] = ordered_json::array();
-  EXPECT_EQ(Section(without), "");
+  EXPECT_EQ(ErrorsSection(without), "");
 }
 
 TEST(ErrorSectionTest, ShowsErrorsRatioSharesAndCorrectnessOfAToggleThatMovesThem) {
@@ -50,7 +50,7 @@ TEST(ErrorSectionTest, ShowsErrorsRatioSharesAndCorrectnessOfAToggleThatMovesThe
   errors = {Errors("normal", 1e-05, 1.54e-05), Errors("outliers", 1e-04, 1.1e-04),
             Errors("constant", 0, 1e-06)};
   errors[1]["max_share"] = {0.2, 0.9};
-  const std::string text = Section(json);
+  const std::string text = ErrorsSection(json);
   EXPECT_THAT(text, HasSubstr("| toggle | without it | with it | shapes | mean error, `normal` | "
                               "mean error, `outliers` | mean error, `constant` | of the limits: "
                               "mean, largest, log-sum-exp | correct |\n"));
@@ -75,7 +75,7 @@ TEST(ErrorSectionTest, ShapesShareARowWhereTheRatiosHardlyDiffer) {
   set("mission_b", 4e-06, 8e-06, 0.7);  // as the first
   set("long", 1e-05, 2e-05, 0.8);       // as the first, and wrong
   Find(json["cells"], "variant", "ladder:wmma_pv", "long")["correct"] = false;
-  const std::string text = Section(json);
+  const std::string text = ErrorsSection(json);
   EXPECT_THAT(text, HasSubstr("| `small`, `medium` and `mission_b` | 1.0e-05 → 2.4e-05, **2.00× to "
                               "2.40×** | 0.0e+00 → 0.0e+00 | 70%, 40%, 2% | yes |\n"));
   EXPECT_THAT(text, HasSubstr("| `mission_a` | 2.0e-05 → 5.2e-05, **2.60×** | 0.0e+00 → 0.0e+00 | "
@@ -94,7 +94,7 @@ TEST(ErrorSectionTest, MarksWhatIsOverItsLimitAndWhatIsWrong) {
   verdict["errors"][1]["lse_share"] = {nullptr, nullptr};
   verdict["errors"][1]["correct"] = {true, false};
   Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b")["correct"] = false;
-  const std::string text = Section(json);
+  const std::string text = ErrorsSection(json);
   EXPECT_THAT(text, HasSubstr("| 2.0e-05 → 2.0e-05, 1.000× | 0.0e+00 → 1.0e-02 | **∞**, 40%, "
                               "**1760%** | **no** |"));
   EXPECT_THAT(text, Not(HasSubstr("Broken without")));
@@ -107,7 +107,7 @@ TEST(ErrorSectionTest, SaysThatTheBaseIsTheWrongOne) {
   verdict["errors"] = {Errors("constant", 4e-02, 8e-05)};
   verdict["errors"][0]["mean_share"] = {316, 0.67};
   Find(json["cells"], "variant", "ladder:cp_async_stages", "mission_b")["correct"] = false;
-  const std::string text = Section(json);
+  const std::string text = ErrorsSection(json);
   EXPECT_THAT(text, HasSubstr("| 4.0e-02 → 8.0e-05, **0.002×** | 67%, 40%, 2% | yes; without it "
                               "**no** |"));
   EXPECT_THAT(text, Not(HasSubstr("Broken without")));
@@ -119,7 +119,7 @@ TEST(ErrorSectionTest, GivesTheReasonWhereNoErrorIsOverItsLimit) {
   verdict["verdict"] = "BROKEN";
   verdict["reason"] = "ladder:wmma_pv: trap: unspecified launch failure";
   Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b")["correct"] = false;
-  const std::string text = Section(json);
+  const std::string text = ErrorsSection(json);
   EXPECT_THAT(text, HasSubstr("| `mission_b` | –, –, – | **no** |"));
   EXPECT_THAT(text, HasSubstr("\nBroken without an error over its limit:\n\n- `ladder:wmma_pv` at "
                               "`mission_b`: ladder:wmma_pv: trap: unspecified launch failure\n"));
@@ -129,17 +129,17 @@ TEST(ErrorSectionTest, SaysWhichErrorsLeaveTheCostOfStorageOut) {
   const std::string kNote = "So these are errors of the arithmetic.";
   ordered_json json = Synthetic();
   Find(json["verdicts"], "toggle", "wmma_pv", "long")["errors"] = {Errors("normal", 1, 2)};
-  EXPECT_THAT(Section(json), Not(HasSubstr(kNote)));
+  EXPECT_THAT(ErrorsSection(json), Not(HasSubstr(kNote)));
   // Configurations as the registry prints them.
   Find(json["cells"], "variant", "ladder:cp_async_stages", "long")["config"] = "mma_sync";
   ordered_json& config = Find(json["cells"], "variant", "ladder:wmma_pv", "long")["config"];
   config = "mma_sync+mma_kv_dtype=3";
-  EXPECT_THAT(Section(json), HasSubstr("`wmma_pv` changes what K and V are stored as"));
-  EXPECT_THAT(Section(json), HasSubstr(kNote));
+  EXPECT_THAT(ErrorsSection(json), HasSubstr("`wmma_pv` changes what K and V are stored as"));
+  EXPECT_THAT(ErrorsSection(json), HasSubstr(kNote));
   Find(json["cells"], "variant", "ladder:cp_async_stages", "long")["config"] = "wgmma";
   config = "wgmma+wgmma_fp8";
-  EXPECT_THAT(Section(json), HasSubstr("`wmma_pv` changes what Q, K and V are stored as"));
-  EXPECT_THAT(Section(json), HasSubstr("errors of the arithmetic, in which P is FP8 too."));
+  EXPECT_THAT(ErrorsSection(json), HasSubstr("`wmma_pv` changes what Q, K and V are stored as"));
+  EXPECT_THAT(ErrorsSection(json), HasSubstr("errors of the arithmetic, in which P is FP8 too."));
 }
 
 TEST(ErrorSectionTest, StandsInLaddersAndInOtherDesigns) {

@@ -16,7 +16,7 @@ using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const sdpa::ToggleRow& Row(std::string_view id) {
+const sdpa::ToggleRow& RowOf(std::string_view id) {
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.id == id) return row;
   }
@@ -26,10 +26,11 @@ const sdpa::ToggleRow& Row(std::string_view id) {
 
 // The synthetic summary with microbenchmarks of one toggle: `off` is the value
 // without, `on` with the technique.
-std::string Section(std::string_view toggle, const std::string& unit, double off, double on) {
+std::string IsolatedSection(std::string_view toggle, const std::string& unit, double off,
+                            double on) {
   std::ifstream file("tests/reports/testdata/summary.json");
   ordered_json json = ordered_json::parse(file);
-  const sdpa::ToggleRow& row = Row(toggle);
+  const sdpa::ToggleRow& row = RowOf(toggle);
   for (const auto& [name, value] : {std::pair(row.micro_off, off), std::pair(row.micro, on)}) {
     json["micro"].push_back(
         {{"name", name}, {"unit", unit}, {"value", value}, {"percent_of_limit", nullptr}});
@@ -47,7 +48,7 @@ std::string Line(const std::string& text, const std::string& start) {
 }
 
 TEST(IsolatedSectionTest, SetsTheMicrobenchmarkBesideTheKernel) {
-  const std::string text = Section("warp_shuffle", "cycles", 40, 10);
+  const std::string text = IsolatedSection("warp_shuffle", "cycles", 40, 10);
   EXPECT_THAT(text, HasSubstr("`micro-1`"));
   const std::string line = Line(text, "| `warp_shuffle` |");
   EXPECT_THAT(line, HasSubstr("10.00 cycles, against"));
@@ -57,20 +58,23 @@ TEST(IsolatedSectionTest, SetsTheMicrobenchmarkBesideTheKernel) {
 }
 
 TEST(IsolatedSectionTest, ReadsRatesTheOtherWayRound) {
-  EXPECT_THAT(Line(Section("warp_shuffle", "GB/s", 40, 10), "| `warp_shuffle` |"),
+  EXPECT_THAT(Line(IsolatedSection("warp_shuffle", "GB/s", 40, 10), "| `warp_shuffle` |"),
               HasSubstr("| 0.250× |"));
 }
 
 TEST(IsolatedSectionTest, CountsUnitsThatDiffer) {
-  const std::string line = Line(Section("wmma_qk", "FLOP/clk/SM", 100, 1000), "| `wmma_qk` |");
-  EXPECT_EQ(Row("wmma_qk").micro_off_factor, 2);
+  const std::string line =
+      Line(IsolatedSection("wmma_qk", "FLOP/clk/SM", 100, 1000), "| `wmma_qk` |");
+  EXPECT_EQ(RowOf("wmma_qk").micro_off_factor, 2);
   EXPECT_THAT(line, HasSubstr("| 5.00× |"));
 }
 
 TEST(IsolatedSectionTest, NamesWhatHasNoEffectAloneAndWhatTurnsItsSign) {
-  EXPECT_THAT(Section("warp_shuffle", "cycles", 40, 40), HasSubstr("- Without effect alone: "));
-  EXPECT_THAT(Section("warp_shuffle", "cycles", 10, 40), HasSubstr("- The sign is another one: "));
-  EXPECT_THAT(Section("warp_shuffle", "cycles", 40, 39),
+  EXPECT_THAT(IsolatedSection("warp_shuffle", "cycles", 40, 40),
+              HasSubstr("- Without effect alone: "));
+  EXPECT_THAT(IsolatedSection("warp_shuffle", "cycles", 10, 40),
+              HasSubstr("- The sign is another one: "));
+  EXPECT_THAT(IsolatedSection("warp_shuffle", "cycles", 40, 39),
               HasSubstr("- The kernel gains more than the microbenchmark: "));
 }
 
@@ -82,7 +86,7 @@ TEST(IsolatedSectionTest, IsLeftOutWhereTheSummaryQuotesNothing) {
 }
 
 TEST(IsolatedSectionTest, SaysWhichCaseTheRecordLacks) {
-  const std::string text = Section("warp_shuffle", "cycles", 40, 10);
+  const std::string text = IsolatedSection("warp_shuffle", "cycles", 40, 10);
   EXPECT_THAT(Line(text, "| `vector_loads` |"), HasSubstr("not in this record"));
 }
 

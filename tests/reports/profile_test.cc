@@ -41,7 +41,7 @@ Json Profile(const char* variant, const Json& metrics, const Json& us) {
           {"roof", "wgmma"},      {"timed_in", us.is_null() ? Json(nullptr) : Json("ladder-1")}};
 }
 
-Json Summary() {
+Json ProfileSummary() {
   Json failed = Profile("ladder:warp_shuffle", Json::object(), nullptr);
   failed["reason"] = "ncu exited with status 9 | and said so";
   return {
@@ -70,54 +70,57 @@ Json Summary() {
       {"skipped", Json::array()}};
 }
 
-std::string Page(const Json& summary) {
+std::string ProfilePage(const Json& summary) {
   const absl::StatusOr<std::string> page = RenderProfileReport(summary, {});
   EXPECT_TRUE(page.ok()) << page.status();
   return page.ok() ? *page : "";
 }
 
 TEST(ProfileReport, TakesTheLowestOfTheRoofs) {
-  Json summary = Summary();
-  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
+  Json summary = ProfileSummary();
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("| 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
   summary["ceilings"].push_back(
       {{"name", "DRAM"}, {"per_s", 4e12}, {"of", "bytes"}, {"micro", "d"}, {"run", "micro-1"}});
   Json& metrics = summary["profiles"][0]["metrics"];
   metrics["dram__bytes_write.sum"] = {{"value", 0.0}, {"unit", "byte"}};
   metrics["dram__bytes_read.sum"] = {{"value", 1e7}, {"unit", "byte"}};
-  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 10.00 | 5.00 | 50.0 | L2 | 10.0% |"));
+  EXPECT_THAT(ProfilePage(summary),
+              HasSubstr("| 100.00 | 5.00 | 10.00 | 5.00 | 50.0 | L2 | 10.0% |"));
   metrics["dram__bytes_read.sum"]["value"] = 8e7;
-  EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | 80.00 | 5.00 | 25.0 | DRAM | 20.0% |"));
+  EXPECT_THAT(ProfilePage(summary),
+              HasSubstr("| 100.00 | 5.00 | 80.00 | 5.00 | 25.0 | DRAM | 20.0% |"));
 }
 
 TEST(ProfileReport, HoldsAKernelAgainstTheRoofOfItsOwnArithmetic) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   summary["ceilings"].push_back({{"name", "wgmma, FP8"},
                                  {"per_s", 2e15},
                                  {"of", "flop"},
                                  {"micro", "f"},
                                  {"run", "micro-1"}});
-  EXPECT_THAT(Page(summary), HasSubstr("0.5% of the measured peak of wgmma."));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("0.5% of the measured peak of wgmma."));
   summary["profiles"][0]["roof"] = "wgmma, FP8";
-  EXPECT_THAT(Page(summary), HasSubstr("0.2% of the measured peak of wgmma, FP8."));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("0.2% of the measured peak of wgmma, FP8."));
   summary["profiles"][0]["roof"] = nullptr;
-  EXPECT_THAT(Page(summary), Not(HasSubstr("of the measured peak")));
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("of the measured peak")));
 }
 
 TEST(ProfileReport, SaysWhereTimesOfAShapeAreOfSeveralRecords) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   summary["profiles"][1]["p50_us"] = 50.0;
   summary["profiles"][1]["timed_in"] = "ladder-1";
-  EXPECT_THAT(Page(summary), Not(HasSubstr("timed in")));
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("timed in")));
   summary["profiles"][1]["timed_in"] = "hopper-2";
-  const std::string page = Page(summary);
+  const std::string page = ProfilePage(summary);
   EXPECT_THAT(page, HasSubstr("Its times are of 2 records"));
   EXPECT_THAT(page, HasSubstr("| bound by | timed in |"));
   EXPECT_THAT(page, HasSubstr("| `hopper-2` |"));
 }
 
 TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
-  Json summary = Summary();
-  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "no kernel of the mma family";
+  Json summary = ProfileSummary();
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("Bank conflicts")))
+      << "no kernel of the mma family";
   summary["shapes"][0] = {{"name", "mission_b"}, {"flops", 5e8},   {"batch", 1},
                           {"heads_q", 8},        {"heads_kv", 8},  {"seq_q", 512},
                           {"seq_kv", 512},       {"head_dim", 64}, {"causal", false}};
@@ -125,14 +128,14 @@ TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
   constexpr char kCounter[] = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum";
   Json metrics = Metrics(0.9, 10, 2, 1e8);
   summary["profiles"].push_back(Profile(kLinear, metrics, nullptr));
-  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "no counter";
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("Bank conflicts"))) << "no counter";
   // 64 CTAs of 4 warps: 4 + 8 tiles x 32 ldmatrix of 32 wavefronts each.
   metrics[kCounter] = {{"value", 2129920.0 * 1.25}, {"unit", ""}};
   summary["profiles"].push_back(Profile(kLinear, metrics, nullptr));
-  EXPECT_THAT(Page(summary), HasSubstr(std::string("| `mission_b` | `") + kLinear +
-                                       "` | 66560 | 32.0 | 2129920 | 2662400 | 1.2500 |"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr(std::string("| `mission_b` | `") + kLinear +
+                                              "` | 66560 | 32.0 | 2129920 | 2662400 | 1.2500 |"));
   summary["shapes"][0]["causal"] = true;
-  EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "some tiles are not read";
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("Bank conflicts"))) << "some tiles are not read";
 }
 
 // The prefix of a stall's counter ends as its suffix begins.
@@ -153,7 +156,7 @@ TEST(BoundBy, NamesIdleSmsThenTheBusiestUnitThenLatency) {
 }
 
 TEST(ProfileReport, ComputesRooflineFromTimeBytesAndMeasuredRoofs) {
-  const std::string page = Page(Summary());
+  const std::string page = ProfilePage(ProfileSummary());
   // 5e8 FLOP in 100 us are 5 TFLOP/s; 5 FLOP per byte under 10 TB/s are 50 TFLOP/s.
   EXPECT_THAT(page,
               HasSubstr("| `minimal_scalar` | 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
@@ -162,26 +165,26 @@ TEST(ProfileReport, ComputesRooflineFromTimeBytesAndMeasuredRoofs) {
 }
 
 TEST(ProfileReport, HoldsAKernelWithoutTensorInstructionsToTheRoofOfFp32) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   summary["ceilings"].push_back(
       {{"name", "fp32 FMA"}, {"per_s", 2e13}, {"of", "flop"}, {"micro", "f"}, {"run", "micro-1"}});
   summary["profiles"][0] = Profile("minimal_scalar", Metrics(0.9, 0, 2, 1e8), 100.0);
   summary["profiles"][0]["roof"] = "fp32 FMA";
-  const std::string page = Page(summary);
+  const std::string page = ProfilePage(summary);
   // Below the slope of L2 (50 TFLOP/s) lies that of the FMA pipe.
   EXPECT_THAT(page, HasSubstr("| 5.00 | – | 5.00 | 20.0 | fp32 FMA | 25.0% |"));
   EXPECT_THAT(page, HasSubstr("it reaches 25.0% of the measured peak of fp32 FMA"));
 }
 
 TEST(ProfileReport, ShowsNoPictureUnderTheRoofsWhereNoKernelWasTimed) {
-  Json summary = Summary();
-  EXPECT_THAT(Page(summary), HasSubstr("profile_roofline.svg"));
+  Json summary = ProfileSummary();
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("profile_roofline.svg"));
   for (Json& profile : summary["profiles"]) profile["p50_us"] = nullptr;
-  EXPECT_THAT(Page(summary), ::testing::Not(HasSubstr("profile_roofline.svg")));
+  EXPECT_THAT(ProfilePage(summary), ::testing::Not(HasSubstr("profile_roofline.svg")));
 }
 
 TEST(ProfileReport, WhatVanishesMovedMoreThanAnyFactor) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   const auto set = [&](int profile, const char* counter, double value) {
     summary["profiles"][profile]["metrics"][counter]["value"] = value;
   };
@@ -189,42 +192,42 @@ TEST(ProfileReport, WhatVanishesMovedMoreThanAnyFactor) {
   const char* const kWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
   set(0, kWavefronts, 9e6);
   set(1, kWavefronts, 1e6);
-  EXPECT_THAT(Page(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
   set(0, kConflicts, 262144);
   set(1, kConflicts, 0);
-  EXPECT_THAT(Page(summary), HasSubstr("| bank conflicts 262 k → 0 |"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("| bank conflicts 262 k → 0 |"));
   // What hardly occurs is left out.
   set(0, kConflicts, 1000);
-  EXPECT_THAT(Page(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("| shared-memory wavefronts ÷9.00 |"));
 }
 
 TEST(ProfileReport, HoldsClaimsAgainstCounters) {
-  EXPECT_THAT(Page(Summary()), HasSubstr("| 100 M | 20.0 M | as claimed, ÷5.00 |"));
-  Json summary = Summary();
+  EXPECT_THAT(ProfilePage(ProfileSummary()), HasSubstr("| 100 M | 20.0 M | as claimed, ÷5.00 |"));
+  Json summary = ProfileSummary();
   summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 3e8;
-  EXPECT_THAT(Page(summary), HasSubstr("**the opposite**, ×3.00"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("**the opposite**, ×3.00"));
   summary["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = 1.0488e8;
-  EXPECT_THAT(Page(summary), HasSubstr("**did not move**, ×1.049"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("**did not move**, ×1.049"));
   summary["profiles"][1]["metrics"].erase("lts__t_bytes.sum");
-  EXPECT_THAT(Page(summary), Not(HasSubstr("What was guessed")));
+  EXPECT_THAT(ProfilePage(summary), Not(HasSubstr("What was guessed")));
 }
 
 TEST(ProfileReport, NamesWhatCouldNotBeProfiled) {
   EXPECT_THAT(
-      Page(Summary()),
+      ProfilePage(ProfileSummary()),
       HasSubstr("- `ladder:warp_shuffle` at `mission_b`: ncu exited with status 9 \\| and"));
 }
 
 TEST(ProfileReport, WarnsWhenTheKernelsAreNewer) {
   const absl::StatusOr<std::string> page =
-      RenderProfileReport(Summary(), {.kernel_source_sha256 = "other"});
+      RenderProfileReport(ProfileSummary(), {.kernel_source_sha256 = "other"});
   ASSERT_TRUE(page.ok());
   EXPECT_THAT(*page, HasSubstr("older than the kernels"));
-  EXPECT_THAT(Page(Summary()), Not(HasSubstr("older than the kernels")));
+  EXPECT_THAT(ProfilePage(ProfileSummary()), Not(HasSubstr("older than the kernels")));
 }
 
 TEST(ProfileReport, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   for (Json& profile : summary["profiles"]) profile["compute_capability"] = "9.0";
   const auto page = [&](const char* minimal) {
     RenderOptions tree = {.kernel_source_sha256 = "other"};
@@ -244,9 +247,9 @@ TEST(ProfileReport, WarnsOfMachineCodeThatChangedAndNotOfSourcesThatReachedNone)
 }
 
 TEST(ProfileReport, WithoutMicrobenchmarksItHasNoRoofs) {
-  Json summary = Summary();
+  Json summary = ProfileSummary();
   summary["ceilings"] = Json::array();
-  EXPECT_THAT(Page(summary), HasSubstr("there are no roofs"));
+  EXPECT_THAT(ProfilePage(summary), HasSubstr("there are no roofs"));
 }
 
 TEST(ProfileReport, RefusesWhatIsNoSummary) {

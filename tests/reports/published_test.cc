@@ -34,7 +34,7 @@ ordered_json LeaveOneOut() {
   return json;
 }
 
-std::string Section(const ordered_json& json) {
+std::string PublishedSection(const ordered_json& json) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? PublishedSection(*summary) : "";
@@ -42,13 +42,13 @@ std::string Section(const ordered_json& json) {
 
 TEST(PublishedSectionTest, StandsInThatDesignsReportAlone) {
   ordered_json json = LeaveOneOut();
-  EXPECT_NE(Section(json), "");
+  EXPECT_NE(PublishedSection(json), "");
   json["design"] = "leave_one_out";
-  EXPECT_EQ(Section(json), "");
+  EXPECT_EQ(PublishedSection(json), "");
 }
 
 TEST(PublishedSectionTest, SetsOursAtTheNearestLengthBesideTheirs) {
-  const std::string text = Section(LeaveOneOut());
+  const std::string text = PublishedSection(LeaveOneOut());
   EXPECT_THAT(text, HasSubstr("Ours: `long`"));
   EXPECT_THAT(text, HasSubstr("| overlap of GEMM and softmax within a warpgroup | 582 → 661 | "
                               "1.136× | `softmax_overlap` | "));
@@ -63,7 +63,7 @@ TEST(PublishedSectionTest, SetsOursAtTheNearestLengthBesideTheirs) {
 
 TEST(PublishedSectionTest, NamesTheDesignThatJudgesWhatThisOneDoesNot) {
   EXPECT_THAT(
-      Section(LeaveOneOut()),
+      PublishedSection(LeaveOneOut()),
       HasSubstr("| warp specialisation | 570 → 661 | 1.160× | without `wgmma_inline_loads` | "
                 "– | – | – | on our static schedule; judged by the design `hopper_plus` |"));
 }
@@ -81,7 +81,7 @@ TEST(PublishedSectionTest, TurnsAToggleRoundThatLeavesOut) {
   const auto tflops = [&](const std::string& variant) {
     return FormatTflops(summary->FindCell(variant, "long")->tflops);
   };
-  const std::string text = Section(json);
+  const std::string text = PublishedSection(json);
   EXPECT_THAT(text, HasSubstr("| warp specialisation | 570 → 661 | 1.160× | without "
                               "`wgmma_inline_loads` | " +
                               tflops(verdict->candidate) + " → " + tflops(verdict->base) +
@@ -92,7 +92,8 @@ TEST(PublishedSectionTest, TurnsAToggleRoundThatLeavesOut) {
 TEST(PublishedSectionTest, SaysSoWithoutAShapeOfThatHeadDimension) {
   ordered_json json = LeaveOneOut();
   for (ordered_json& shape : json["shapes"]) shape["head_dim"] = 64;
-  EXPECT_THAT(Section(json), HasSubstr("This record has no shape of that head dimension and mask"));
+  EXPECT_THAT(PublishedSection(json),
+              HasSubstr("This record has no shape of that head dimension and mask"));
 }
 
 TEST(PublishedTest, LeavingOutMakesEachArmSlower) {

@@ -30,7 +30,7 @@ RenderOptions Tree(const ordered_json& archs, const std::string& sources = "now"
 }
 
 // Two instances of one arm each.
-MadeOf Record() {
+MadeOf DatedRecord() {
   return {.kernel_source_sha256 = "then",
           .registry_sha256 = "registry",
           .nvcc = "13.0.88",
@@ -49,7 +49,7 @@ std::vector<std::string> Names(const Staleness& staleness) {
 }
 
 TEST(StalenessTest, ChangedSourcesThatReachNoKernelOfTheRecordAreHarmless) {
-  const Staleness staleness = CompareWithTree(Record(), Tree(kSame));
+  const Staleness staleness = CompareWithTree(DatedRecord(), Tree(kSame));
   EXPECT_FALSE(staleness.IsStale());
   EXPECT_EQ(HarmlessChanges(staleness),
             "Sources changed since; the machine code of all its 2 instances is the same, "
@@ -57,13 +57,13 @@ TEST(StalenessTest, ChangedSourcesThatReachNoKernelOfTheRecordAreHarmless) {
 }
 
 TEST(StalenessTest, NothingIsSaidWhereNothingChanged) {
-  const Staleness staleness = CompareWithTree(Record(), Tree(kSame, "then"));
+  const Staleness staleness = CompareWithTree(DatedRecord(), Tree(kSame, "then"));
   EXPECT_FALSE(staleness.IsStale());
   EXPECT_EQ(HarmlessChanges(staleness), "");
 }
 
 TEST(StalenessTest, OneChangedKernelMakesTheRecordStaleAndIsNamed) {
-  const Staleness staleness = CompareWithTree(Record(), Tree(kChanged));
+  const Staleness staleness = CompareWithTree(DatedRecord(), Tree(kChanged));
   EXPECT_TRUE(staleness.IsStale());
   EXPECT_EQ(WhatChanged(staleness),
             "the machine code of 1 of its 2 instances changed: `hopper:wgmma`");
@@ -72,25 +72,25 @@ TEST(StalenessTest, OneChangedKernelMakesTheRecordStaleAndIsNamed) {
 
 TEST(StalenessTest, AKernelThatIsGoneCountsAsChanged) {
   const Staleness staleness =
-      CompareWithTree(Record(), Tree({{"sm_90", {{"kv_tiling", "k"}, {"other", "w"}}}}));
+      CompareWithTree(DatedRecord(), Tree({{"sm_90", {{"kv_tiling", "k"}, {"other", "w"}}}}));
   EXPECT_TRUE(staleness.IsStale());
   EXPECT_THAT(WhatChanged(staleness), HasSubstr("1 of its 2 instances changed: `hopper:wgmma` "
                                                 "(gone)"));
 }
 
 TEST(StalenessTest, MachineCodeCountsEvenWhereNoSourceChanged) {
-  EXPECT_TRUE(CompareWithTree(Record(), Tree(kChanged, "then")).IsStale());
+  EXPECT_TRUE(CompareWithTree(DatedRecord(), Tree(kChanged, "then")).IsStale());
 }
 
 TEST(StalenessTest, OnlyArmsThatRanAChangedKernelAreStale) {
-  const Staleness staleness = CompareWithTree(Record(), Tree(kChanged));
+  const Staleness staleness = CompareWithTree(DatedRecord(), Tree(kChanged));
   EXPECT_FALSE(staleness.IsStaleFor({"ladder:kv_tiling"}));
   EXPECT_TRUE(staleness.IsStaleFor({"ladder:kv_tiling", "hopper:wgmma"}));
   EXPECT_FALSE(staleness.IsStaleFor({}));
 }
 
 TEST(StalenessTest, ArmsAndShapesThatShareAnInstanceCountItOnce) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels.push_back({.arm = "control:aa", .config = "kv_tiling", .code_sha256 = "k"});
   // Compiled once for both masks.
   record.kernels.push_back(
@@ -101,7 +101,7 @@ TEST(StalenessTest, ArmsAndShapesThatShareAnInstanceCountItOnce) {
 }
 
 TEST(StalenessTest, WhatTheProblemFixedTellsInstancesOfAnArmApart) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels = {{.arm = "hopper:wgmma", .config = "wgmma", .code_sha256 = "w"},
                     {.arm = "hopper:wgmma",
                      .config = "wgmma",
@@ -117,7 +117,7 @@ TEST(StalenessTest, WhatTheProblemFixedTellsInstancesOfAnArmApart) {
 }
 
 TEST(StalenessTest, AnInstanceThatWasSplitByMaskSinceIsComparedForEach) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels = {{.arm = "a", .config = "wgmma", .code_sha256 = "w"},
                     {.arm = "a", .config = "wgmma", .causal = true, .code_sha256 = "w"}};
   const Staleness staleness =
@@ -126,14 +126,14 @@ TEST(StalenessTest, AnInstanceThatWasSplitByMaskSinceIsComparedForEach) {
 }
 
 TEST(StalenessTest, AProjectedProblemRunsAnInstanceOfItsOwn) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels = {{.arm = "a", .config = "mma_sync", .projected = true, .code_sha256 = "p"}};
   const ordered_json archs = {{"sm_90", {{"mma_sync", "p"}, {"mma_sync@projected", "new"}}}};
   EXPECT_TRUE(CompareWithTree(record, Tree(archs)).IsStale());
 }
 
 TEST(StalenessTest, LongListsAreCutAndCounted) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels.clear();
   ordered_json now = {{"same", "0"}};
   record.kernels.push_back({.arm = "same", .config = "same", .code_sha256 = "0"});
@@ -151,7 +151,7 @@ TEST(StalenessTest, LongListsAreCutAndCounted) {
 }
 
 TEST(StalenessTest, AnotherCompilerIsNamedBesideWhatChanged) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.nvcc = "12.8.1";
   EXPECT_THAT(WhatChanged(CompareWithTree(record, Tree(kChanged))),
               HasSubstr(" (compiled by nvcc 12.8.1 then, by 13.0.88 now)"));
@@ -159,7 +159,7 @@ TEST(StalenessTest, AnotherCompilerIsNamedBesideWhatChanged) {
 }
 
 TEST(StalenessTest, WithoutHashesTheSourcesDecide) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.kernels[1].code_sha256 = "";
   Staleness staleness = CompareWithTree(record, Tree(kSame));
   EXPECT_THAT(staleness.instances, IsEmpty());
@@ -177,15 +177,15 @@ TEST(StalenessTest, WithoutHashesTheSourcesDecide) {
 }
 
 TEST(StalenessTest, TheSourcesDecideForAGpuThatTheTreesFileDoesNotSpeakOf) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.compute_capability = "8.9";
   EXPECT_TRUE(CompareWithTree(record, Tree(kSame)).IsStale());
   EXPECT_FALSE(CompareWithTree(record, Tree(kSame, "then")).IsStale());
-  EXPECT_TRUE(CompareWithTree(Record(), {.kernel_source_sha256 = "now"}).IsStale());
+  EXPECT_TRUE(CompareWithTree(DatedRecord(), {.kernel_source_sha256 = "now"}).IsStale());
 }
 
 TEST(StalenessTest, AChangedRegistryAloneIsANote) {
-  MadeOf record = Record();
+  MadeOf record = DatedRecord();
   record.registry_sha256 = "older";
   const Staleness staleness = CompareWithTree(record, Tree(kSame, "then"));
   EXPECT_FALSE(staleness.IsStale());

@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 // A record of a design, whose peers were timed alone.
-ordered_json Record(const std::string& design, const std::vector<double>& ratios) {
+ordered_json GridRecord(const std::string& design, const std::vector<double>& ratios) {
   ordered_json json = Grid(ratios);
   json["design"] = design;
   json["run_id"] = design + "-run";
@@ -52,7 +52,7 @@ Standings Render(const std::vector<ordered_json>& records, const RenderOptions& 
 }
 
 TEST(StandingsTest, TheMeanIsGeometricAndOverTheBestPeerOfEachCell) {
-  ordered_json json = Record("a", {0.5, 1, 2, 4, 8});
+  ordered_json json = GridRecord("a", {0.5, 1, 2, 4, 8});
   for (ordered_json peer : ordered_json(json["peers"])) {
     peer["name"] = "peer:flash";
     // The best peer of the first cell alone: 0.25 there, twice cudnn's time elsewhere.
@@ -69,9 +69,9 @@ TEST(StandingsTest, TheMeanIsGeometricAndOverTheBestPeerOfEachCell) {
 }
 
 TEST(StandingsTest, HeadDimensionsOfOneTypeArePooledAndTypesAreNot) {
-  ordered_json wide = Record("wide", {2, 2, 2, 2, 2});
+  ordered_json wide = GridRecord("wide", {2, 2, 2, 2, 2});
   SetHeadDim(wide, 128);
-  ordered_json bf16 = Record("brain", {4, 4, 4, 4, 4});
+  ordered_json bf16 = GridRecord("brain", {4, 4, 4, 4, 4});
   for (ordered_json& shape : bf16["shapes"]) {
     shape["dtype"] = "bf16";
     shape["name"] = shape["name"].get<std::string>() + "_bf16";
@@ -82,7 +82,7 @@ TEST(StandingsTest, HeadDimensionsOfOneTypeArePooledAndTypesAreNot) {
     }
   }
   bf16["verdicts"] = bf16["floors"] = bf16["controls"] = ordered_json::array();
-  const Standings standings = Render({bf16, wide, Record("narrow", {8, 8, 8, 8, 8})});
+  const Standings standings = Render({bf16, wide, GridRecord("narrow", {8, 8, 8, 8, 8})});
   EXPECT_THAT(standings.page, HasSubstr("| fp16, head_dim 64 | 5 | **8.00×** |"));
   EXPECT_THAT(standings.page, HasSubstr("| fp16, head_dim 128 | 5 | **2.00×** |"));
   EXPECT_THAT(standings.page, HasSubstr("| all of fp16 | 10 | **4.00×** | 2.00× | 8.00× | 4.00× | "
@@ -93,10 +93,10 @@ TEST(StandingsTest, HeadDimensionsOfOneTypeArePooledAndTypesAreNot) {
 }
 
 TEST(StandingsTest, OfOneSeriesTheRecordWithMostLengthsCountsAndThenTheFastest) {
-  const ordered_json slow = Record("slow", {2, 2, 2, 2, 2});
-  ordered_json fast = Record("fast", {3, 3, 3, 3, 3});
+  const ordered_json slow = GridRecord("slow", {2, 2, 2, 2, 2});
+  ordered_json fast = GridRecord("fast", {3, 3, 3, 3, 3});
   ScaleTimes(fast, 0.5);
-  ordered_json few = Record("few", {9, 9, 9, 9, 9});
+  ordered_json few = GridRecord("few", {9, 9, 9, 9, 9});
   ScaleTimes(few, 0.1);
   few["peers"].erase(0);
   const Standings standings = Render({slow, few, fast});
@@ -107,8 +107,8 @@ TEST(StandingsTest, OfOneSeriesTheRecordWithMostLengthsCountsAndThenTheFastest) 
 }
 
 TEST(StandingsTest, ProblemsOutsideOfSeriesHaveARowInTheRecordWhereOursIsFastest) {
-  ordered_json slow = Record("slow", {2, 2, 2, 2, 2});
-  ordered_json fast = Record("fast", {3, 3, 3, 3, 3});
+  ordered_json slow = GridRecord("slow", {2, 2, 2, 2, 2});
+  ordered_json fast = GridRecord("fast", {3, 3, 3, 3, 3});
   PartShapes(slow);
   PartShapes(fast);
   ScaleTimes(fast, 0.5);
@@ -122,7 +122,7 @@ TEST(StandingsTest, ProblemsOutsideOfSeriesHaveARowInTheRecordWhereOursIsFastest
 }
 
 TEST(StandingsTest, SaysWhatIsFastestWithoutADependentLaunchToo) {
-  ordered_json json = Record("a", {3, 3, 3, 3, 3});
+  ordered_json json = GridRecord("a", {3, 3, 3, 3, 3});
   PartShapes(json);
   const std::string shape = json["shapes"][0]["name"];
   ordered_json plain;
@@ -149,22 +149,22 @@ TEST(StandingsTest, SaysWhatIsFastestWithoutADependentLaunchToo) {
 }
 
 TEST(StandingsTest, RecordsWhosePeersTookTurnsOrWithEightBitsDontCount) {
-  ordered_json turns = Record("turns", {2, 2, 2, 2, 2});
+  ordered_json turns = GridRecord("turns", {2, 2, 2, 2, 2});
   turns["provenance"]["created_utc"] = "2026-11-21T20:00:00Z";
-  ordered_json bits = Record("bits", {2, 2, 2, 2, 2});
+  ordered_json bits = GridRecord("bits", {2, 2, 2, 2, 2});
   bits["cells"][0]["kv_bits"] = 8;
   const Standings none = Render({turns, bits});
   EXPECT_THAT(none.page, HasSubstr("No record holds an arm of ours beside a peer"));
   EXPECT_THAT(none.readme, HasSubstr("No record holds an arm of ours beside a peer"));
   EXPECT_THAT(none.page, Not(HasSubstr("|")));
-  const std::string page = Render({turns, bits, Record("good", {4, 4, 4, 4, 4})}).page;
+  const std::string page = Render({turns, bits, GridRecord("good", {4, 4, 4, 4, 4})}).page;
   EXPECT_THAT(page, HasSubstr("| [good](good.md) | this tree's |"));
   EXPECT_THAT(page, Not(HasSubstr("turns.md")));
   EXPECT_THAT(page, Not(HasSubstr("bits.md")));
 }
 
 TEST(StandingsTest, WrongArmsAndPeersCountNowhere) {
-  ordered_json json = Record("a", {2, 2, 2, 2, 2});
+  ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   const std::string shape = json["shapes"][1]["name"];
   for (ordered_json& cell : json["cells"]) {
     if (cell["shape"] == shape && cell["variant"] == "ladder:wmma_pv") cell["correct"] = false;
@@ -176,21 +176,21 @@ TEST(StandingsTest, WrongArmsAndPeersCountNowhere) {
 }
 
 TEST(StandingsTest, SaysWhereTheKernelsAreOlder) {
-  const ordered_json json = Record("a", {2, 2, 2, 2, 2});
+  const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   EXPECT_THAT(Render({json}, {.kernel_source_sha256 = "another"}).page,
               HasSubstr("| [a](a.md) | **older** |"));
 }
 
 TEST(StandingsTest, TheReadmesLinksBeginWhereThePagesLie) {
   const std::string readme =
-      Render({Record("a", {2, 2, 2, 2, 2})}, {.picture_prefix = "reports/h200/"}).readme;
+      Render({GridRecord("a", {2, 2, 2, 2, 2})}, {.picture_prefix = "reports/h200/"}).readme;
   EXPECT_THAT(readme, HasSubstr("](reports/h200/throughput.svg)"));
   EXPECT_THAT(readme, HasSubstr("[a](reports/h200/a.md)"));
   EXPECT_THAT(readme, HasSubstr("](reports/h200/standings.md)"));
 }
 
 TEST(StandingsTest, RefusesWhatSeveralRecordsOfOneDesignAre) {
-  const ordered_json json = Record("a", {2, 2, 2, 2, 2});
+  const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   EXPECT_EQ(RenderStandings({json, json}, {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(RenderStandings({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -16,19 +16,20 @@ using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Section(const ordered_json& json) {
+std::string ThroughputSection(const ordered_json& json) {
   const absl::StatusOr<Summary> summary = ParseSummary(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? ThroughputSection(*summary, "plots/") : "";
 }
 
 TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) {
-  EXPECT_EQ(Section(Synthetic()), "");
+  EXPECT_EQ(ThroughputSection(Synthetic()), "");
   ordered_json json = Grid({1, 1, 1, 1, 1});
   for (size_t i = 2; i < 5; ++i) json["shapes"][i]["heads_q"] = 8 + i;
-  EXPECT_EQ(Section(json), "");
+  EXPECT_EQ(ThroughputSection(json), "");
   json["shapes"][2]["heads_q"] = 32;
-  EXPECT_THAT(Section(json), HasSubstr("| TFLOP/s | of | S = 512 | S = 1024 | S = 2048 |\n"));
+  EXPECT_THAT(ThroughputSection(json),
+              HasSubstr("| TFLOP/s | of | S = 512 | S = 1024 | S = 2048 |\n"));
 }
 
 std::string BesidePeers(const ordered_json& json) {
@@ -70,7 +71,7 @@ TEST(PlainReadSectionTest, SetsTheFastestArmBesideTheReadOfItsShape) {
 }
 
 TEST(ThroughputSectionTest, ShowsRatesAndRatiosByLength) {
-  const std::string text = Section(Grid({0.5, 1, 2, 4, 8}));
+  const std::string text = ThroughputSection(Grid({0.5, 1, 2, 4, 8}));
   EXPECT_THAT(text, HasSubstr("](plots/ladder_throughput.svg)"));
   EXPECT_THAT(text, HasSubstr("| head_dim 64, full | our fastest arm | 100 | 100 | 100 | 100 | 100 "
                               "|\n| head_dim 64, full | cudnn | 200 | 100 | 50.0 | 25.0 | 12.5 |"));
@@ -89,7 +90,7 @@ TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
     peer["p50_us"] = 2 * peer["p50_us"].get<double>();
     json["peers"].push_back(peer);
   }
-  const std::string text = Section(json);
+  const std::string text = ThroughputSection(json);
   EXPECT_THAT(text,
               HasSubstr("Over 5 of 5 cells the geometric mean of our fastest arm over the best "
                         "peer is **2.00×**. Over each peer: cudnn 2.00× (5 cells) and flash "
@@ -102,12 +103,12 @@ TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
 // have such neighbours run at a clock that the peers, timed alone, don't have.
 TEST(ThroughputSectionTest, ArmsWithEightBitsHaveARowOfTheirOwnAndKeepTheRecordFromRatios) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
-  EXPECT_THAT(Section(json), testing::Not(HasSubstr("8 bits")));
-  EXPECT_THAT(Section(json), HasSubstr("over the best peer"));
+  EXPECT_THAT(ThroughputSection(json), testing::Not(HasSubstr("8 bits")));
+  EXPECT_THAT(ThroughputSection(json), HasSubstr("over the best peer"));
   for (ordered_json& cell : json["cells"]) {
     if (cell["variant"] == "ladder:wmma_pv") cell["kv_bits"] = 8;
   }
-  const std::string text = Section(json);
+  const std::string text = ThroughputSection(json);
   EXPECT_THAT(
       text, HasSubstr("| our fastest arm | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |\n| head_dim 64, full "
                       "| our fastest arm, K and V in 8 bits | 100 | 100 | 100 | 100 | 100 |"));
@@ -121,9 +122,10 @@ TEST(ThroughputSectionTest, ArmsWithEightBitsHaveARowOfTheirOwnAndKeepTheRecordF
 TEST(ThroughputSectionTest, SaysWhatThePeersRanBeside) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
   json["provenance"]["created_utc"] = "2026-11-21T20:59:59Z";
-  EXPECT_THAT(Section(json), HasSubstr("The peers took turns"));
+  EXPECT_THAT(ThroughputSection(json), HasSubstr("The peers took turns"));
   json["provenance"]["created_utc"] = "2026-11-21T21:00:00Z";
-  EXPECT_THAT(Section(json), HasSubstr("Each peer has all of its samples of a shape before"));
+  EXPECT_THAT(ThroughputSection(json),
+              HasSubstr("Each peer has all of its samples of a shape before"));
 }
 
 TEST(ThroughputSectionTest, WrongArmsAndPeersCountNowhere) {
@@ -132,7 +134,7 @@ TEST(ThroughputSectionTest, WrongArmsAndPeersCountNowhere) {
     if (cell["shape"] == "small" && cell["variant"] == "ladder:wmma_pv") cell["correct"] = false;
   }
   json["peers"][1]["correct"] = false;
-  const std::string text = Section(json);
+  const std::string text = ThroughputSection(json);
   EXPECT_THAT(text, HasSubstr("| our fastest arm | 50.0 | 100 |"));
   EXPECT_THAT(text, HasSubstr("Over 4 of 5 cells"));
   EXPECT_THAT(text, HasSubstr("| head_dim 64, full | 0.250× (cudnn) | – | 2.00× (cudnn) |"));
@@ -148,13 +150,13 @@ TEST(ThroughputSectionTest, MasksHaveRowsOfTheirOwn) {
     json["shapes"].push_back(shape);
   }
   // Nothing ran under the mask: no rows.
-  EXPECT_THAT(Section(json), testing::Not(HasSubstr("causal |")));
+  EXPECT_THAT(ThroughputSection(json), testing::Not(HasSubstr("causal |")));
   for (ordered_json cell : ordered_json(json["cells"])) {
     cell["shape"] = cell["shape"].get<std::string>() + "_causal";
     json["cells"].push_back(cell);
   }
-  EXPECT_THAT(Section(json), HasSubstr("| head_dim 64, causal | – | – | – | – | – |"));
-  EXPECT_THAT(Section(json), HasSubstr("Over 5 of 10 cells"));
+  EXPECT_THAT(ThroughputSection(json), HasSubstr("| head_dim 64, causal | – | – | – | – | – |"));
+  EXPECT_THAT(ThroughputSection(json), HasSubstr("Over 5 of 10 cells"));
 }
 
 }  // namespace

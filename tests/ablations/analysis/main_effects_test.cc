@@ -10,8 +10,9 @@ namespace warpledger::analysis {
 namespace {
 
 // A constant, main effects of switching on, and one interaction of +1/-1 columns.
-std::vector<double> Gains(const std::vector<uint32_t>& cells, const std::vector<double>& effects,
-                          int a = 0, int b = 0, double interaction = 0) {
+std::vector<double> GainsOfRuns(const std::vector<uint32_t>& cells,
+                                const std::vector<double>& effects, int a = 0, int b = 0,
+                                double interaction = 0) {
   std::vector<double> gains;
   for (const uint32_t cell : cells) {
     double gain = 0.7;
@@ -37,7 +38,7 @@ TEST(MainEffectsTest, EffectsWithoutInteractionsAreFoundExactly) {
   ASSERT_TRUE(effects.ok()) << effects.status();
   const std::vector<double> truth = {0.3, -0.1, 0.02, 0.5};
   for (int i = 0; i < 4; ++i) {
-    EXPECT_NEAR(Apply(effects->Effect(i), Gains(kHalf, truth)), truth[static_cast<size_t>(i)],
+    EXPECT_NEAR(Apply(effects->Effect(i), GainsOfRuns(kHalf, truth)), truth[static_cast<size_t>(i)],
                 1e-12);
   }
 }
@@ -63,7 +64,7 @@ TEST(MainEffectsTest, AnAliasMovesTheEstimateByTwiceItsCoefficient) {
           if (alias.a == a && alias.b == b) coefficient = alias.coefficient;
         }
         aliased += coefficient != 0;
-        EXPECT_NEAR(Apply(effects->Effect(i), Gains(cells, truth, a, b, 0.05)),
+        EXPECT_NEAR(Apply(effects->Effect(i), GainsOfRuns(cells, truth, a, b, 0.05)),
                     truth[static_cast<size_t>(i)] + 2 * coefficient * 0.05, 1e-9);
       }
     }
