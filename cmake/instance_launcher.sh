@@ -64,7 +64,7 @@ name="$(basename "$source" .cu)"
 keep="$object.keep"
 part="$keep.part"
 
-Discard() { rm -rf -- "$part" "$object.part"; }
+Discard() { [[ ! -e "$part" && ! -e "$object.part" ]] || rm -rf -- "$part" "$object.part"; }
 trap 'Discard; exit 130' INT
 trap 'Discard; exit 143' TERM
 trap 'Discard; exit 129' HUP
@@ -77,53 +77,66 @@ if [[ -n "$depfile" ]] && ((!has_target)); then
 fi
 
 "${args[@]}" -Xptxas=-v --keep --keep-dir "$part" 2>"$part/ptxas.log"
+compiled=$?
+
+# One process for all that is read from the log: a build runs this for each of its kernels.
+# Prints everything but the -v report, so that real warnings stay visible; of what compiled it
+# says why it is refused.
+awk -v compiled="$compiled" -v source="$source" -v name="$name" -v waivers="$waivers" \
+  -v refused="$kPolicyFailure" '
+  function Tell(text) { print text > "/dev/stderr" }
+  function Refuse(text) {
+    Tell("instance_launcher.sh: " source ": " text)
+    code = refused
+    exit code
+  }
+  function Waived(line, words) {
+    while ((getline line < waivers) > 0) {
+      if (line !~ /^[ \t]*#/ && split(line, words) >= 2 && (words[1] == name || words[1] in kernels)) {
+        return 1
+      }
+    }
+    return 0
+  }
+  /^ptxas info +: +Compiling entry function / {
+    split($0, quoted, "\047")
+    kernels[quoted[2]]
+    kernel = quoted[2] " for " quoted[4]
+    ++entries
+    next
+  }
+  /C75(11|13|14|15|17|19)([^0-9]|$)/ { serialised = serialised $0 "\n" }
+  /bytes spill (stores|loads)/ && !/ 0 bytes spill stores, 0 bytes spill loads/ {
+    spills = spills "  " kernel ":" $0 "\n"
+  }
+  /^ptxas info +: +([0-9]+ bytes gmem|Function properties for |Used [0-9]+ registers|Compile time = )/ ||
+  /^ +[0-9]+ bytes stack frame, / { next }
+  { Tell($0) }
+  END {
+    if (code) exit code
+    if (compiled != 0) exit compiled
+    if (!entries) {
+      Refuse("ptxas reported no kernel. The source must define one, for real architectures (sm_NN).")
+    }
+    if (serialised) {
+      Refuse("ptxas serialised wgmma, so nothing overlaps:\n" serialised \
+             "Keep its accumulators out of other instructions until wgmma.wait_group.")
+    }
+    if (spills && !Waived()) {
+      Refuse("registers spilled to local memory:\n" spills \
+             "Lower the register need (smaller tile, fewer live fragments), or write \047" name \
+             " <reason>\047\ninto " waivers ".")
+    }
+  }' "$part/ptxas.log"
 status=$?
-
-# Everything but the -v report, so that real warnings stay visible.
-verbose='[0-9]+ bytes gmem|Compiling entry function |Function properties for '
-verbose+='|Used [0-9]+ registers|Compile time = '
-grep -vE "^ptxas info +: +($verbose)|^ +[0-9]+ bytes stack frame, " "$part/ptxas.log" >&2
-
 if ((status != 0)); then
   Discard
   exit "$status"
 fi
 
-Refuse() {
-  printf 'instance_launcher.sh: %s: %s\n' "$source" "$1" >&2
-  Discard
-  exit "$kPolicyFailure"
-}
-
-entries="$(sed -nE "s/^ptxas info +: +Compiling entry function '([^']+)' for '[^']+'.*/\1/p" \
-  "$part/ptxas.log" | sort -u | tr '\n' ' ')"
-[[ -n "$entries" ]] ||
-  Refuse "ptxas reported no kernel. The source must define one, for real architectures (sm_NN)."
-
-if serialised="$(grep -E 'C75(11|13|14|15|17|19)([^0-9]|$)' "$part/ptxas.log")"; then
-  Refuse "ptxas serialised wgmma, so nothing overlaps:
-$serialised
-Keep its accumulators out of other instructions until wgmma.wait_group."
-fi
-
-spills="$(awk '
-  /Compiling entry function/ { kernel = $(NF - 2) " " $NF }
-  /bytes spill (stores|loads)/ && !/ 0 bytes spill stores, 0 bytes spill loads/ {
-    print "  " kernel ":" $0
-  }
-' "$part/ptxas.log")"
-if [[ -n "$spills" ]]; then
-  waived=''
-  if [[ -f "$waivers" ]]; then
-    waived="$(awk -v names="$name $entries" '
-      BEGIN { split(names, list, " "); for (i in list) wanted[list[i]] = 1 }
-      !/^[[:space:]]*#/ && NF >= 2 && ($1 in wanted) { print "yes"; exit }' "$waivers")"
-  fi
-  [[ -n "$waived" ]] || Refuse "registers spilled to local memory:
-$spills
-Lower the register need (smaller tile, fewer live fragments), or write '$name <reason>'
-into $waivers."
-fi
-
-find "$part" -mindepth 1 ! -name '*.ptx' ! -name '*.cubin' ! -name ptxas.log -exec rm -rf -- {} +
-rm -rf -- "$keep" && mv -- "$part" "$keep" && mv -- "$object.part" "$object"
+shopt -s nullglob dotglob
+others=()
+for file in "$part"/*; do
+  [[ "$file" == *.ptx || "$file" == *.cubin || "$file" == */ptxas.log ]] || others+=("$file")
+done
+rm -rf -- "${others[@]}" "$keep" && mv -- "$part" "$keep" && mv -- "$object.part" "$object"

@@ -112,7 +112,7 @@ class LauncherTest(unittest.TestCase):
                 done = self.launch(report(spills))
                 self.assertEqual(done.returncode, 3)
                 self.assertIn(spills, done.stderr)
-                self.assertIn("'_Z1xv' 'sm_90'", done.stderr)
+                self.assertIn("_Z1xv for sm_90:", done.stderr)
                 self.assertEqual(self.left(), [])
 
     def test_spills_are_let_through_where_a_waiver_gives_a_reason(self):
