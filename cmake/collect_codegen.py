@@ -198,23 +198,23 @@ _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+\{?\s*(?:@!?U?P\w+\s+)?([
 
 
 def parse_disassembly(text, sizes):
-    """Counts opcodes in the disassembly of codes of `sizes` bytes that lie one behind the other.
+    """The opcodes in the disassembly of codes of `sizes` bytes that lie one behind the other.
 
-    A list of {"LDG.E.128": 4, ..}, with modifiers, predicates left out.
+    A list for each code, in program order, with modifiers, predicates left out.
     """
     ends = list(itertools.accumulate(sizes))
-    opcodes = [collections.Counter() for _ in sizes]
+    opcodes = [[] for _ in sizes]
     for line in text.splitlines():
         if match := _INSTRUCTION.match(line):
             address = int(match.group(1), 16)
             if address >= ends[-1]:
                 raise CodegenError(f"the disassembly has an instruction at {address:#x}, behind "
                                    "the code's end.")
-            opcodes[bisect.bisect_right(ends, address)][match.group(2)] += 1
+            opcodes[bisect.bisect_right(ends, address)].append(match.group(2))
     if not all(opcodes):
         raise CodegenError("the disassembly holds no instruction of a kernel; nvdisasm's format "
                            "may have changed.")
-    return [dict(sorted(counts.items())) for counts in opcodes]
+    return opcodes
 
 
 _CODE_HEADER = re.compile(r"^\s*\.section\s+\.text\.([^\s,]+)")
@@ -276,12 +276,12 @@ class Disassembler:
         self.name = f"nvdisasm {match.group(1)}"
 
     def opcodes(self, arch, codes):
-        """As parse_disassembly(), of machine codes (bytes) for `arch`; {} each without nvdisasm.
+        """As parse_disassembly(), of machine codes (bytes) for `arch`; [] each without nvdisasm.
 
         In one run, as raw code: nvdisasm takes half a second to start, and most kernels less.
         """
         if not self._path:
-            return [{} for _ in codes]
+            return [[] for _ in codes]
         with tempfile.NamedTemporaryFile(suffix=".bin") as raw:
             raw.write(b"".join(codes))
             raw.flush()
@@ -423,20 +423,29 @@ def collect_instance(instance, keep):
     return resources, codegen, codes
 
 
-def add_opcodes(rows, codes, disassembler):
-    """Fills in the opcodes of rows for codegen.json, each of them of one of `codes`."""
+def opcodes_of_all(archs, codes, disassembler):
+    """Disassembler.opcodes() of `codes`, each of them for one of `archs`, by all cores."""
     of_arch = {}
-    for row, code in zip(rows, codes):
-        of_arch.setdefault(row["arch"], []).append((row, code))
-    batches = [(arch, pairs[i:i + _KERNELS_PER_RUN]) for arch, pairs in of_arch.items()
-               for i in range(0, len(pairs), _KERNELS_PER_RUN)]
+    for i, arch in enumerate(archs):
+        of_arch.setdefault(arch, []).append(i)
+    batches = [(arch, indices[i:i + _KERNELS_PER_RUN]) for arch, indices in of_arch.items()
+               for i in range(0, len(indices), _KERNELS_PER_RUN)]
+    found = [[] for _ in codes]
     # The disassembler is a process of its own, so that threads use all cores.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(
-            lambda batch: disassembler.opcodes(batch[0], [code for _, code in batch[1]]), batches)
-        for (_, pairs), opcodes in zip(batches, found):
-            for (row, _), counts in zip(pairs, opcodes):
-                row["opcodes"] = counts
+        of_batches = pool.map(
+            lambda batch: disassembler.opcodes(batch[0], [codes[i] for i in batch[1]]), batches)
+        for (_, indices), opcodes in zip(batches, of_batches):
+            for i, listed in zip(indices, opcodes):
+                found[i] = listed
+    return found
+
+
+def add_opcodes(rows, codes, disassembler):
+    """Counts the opcodes of rows for codegen.json, each of them of one of `codes`."""
+    found = opcodes_of_all([row["arch"] for row in rows], codes, disassembler)
+    for row, opcodes in zip(rows, found):
+        row["opcodes"] = dict(sorted(collections.Counter(opcodes).items()))
 
 
 def collect(instances, keep_root, disassembler):

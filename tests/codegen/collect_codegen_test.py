@@ -188,15 +188,14 @@ class PtxAndSassTest(unittest.TestCase):
                             collect.normalise_ptx(plain.replace("ret", "exit"), "_Z1xv"))
 
     def test_opcodes_keep_modifiers_and_lose_predicates(self):
-        counts, = collect.parse_disassembly(DISASSEMBLY, [0x70])
-        self.assertEqual(counts, OPCODES)
-        self.assertEqual(list(counts), sorted(OPCODES))
+        opcodes, = collect.parse_disassembly(DISASSEMBLY, [0x70])
+        self.assertEqual(collections.Counter(opcodes), OPCODES)
 
     def test_an_instruction_is_of_the_kernel_that_its_address_lies_in(self):
         first, second, third = collect.parse_disassembly(DISASSEMBLY, [0x20, 0x10, 0x40])
-        self.assertEqual(first, {"LDC": 1, "LDGSTS.E.BYPASS.LTC128B.128.ZFILL": 1})
-        self.assertEqual(second, {"HMMA.16816.F32": 1})
-        self.assertEqual(third, {"BRA": 1, "EXIT": 1, "HMMA.16816.F32": 1, "NOP": 1})
+        self.assertEqual(sorted(first), ["LDC", "LDGSTS.E.BYPASS.LTC128B.128.ZFILL"])
+        self.assertEqual(second, ["HMMA.16816.F32"])
+        self.assertEqual(sorted(third), ["BRA", "EXIT", "HMMA.16816.F32", "NOP"])
 
     def test_a_disassembly_that_lacks_a_kernel_or_goes_on_behind_the_last_is_an_error(self):
         for text, sizes, why in (("\t.target\tsm_90\nx:\n", [16], "no instruction"),
@@ -429,10 +428,9 @@ class NvccTest(unittest.TestCase):
             self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm)")
         for arch in ("sm_80", "sm_90"):
             kept = [kernel[arch] for kernel in self.kept.values()]
-            alone = [collections.Counter(opcode for code in disassembled.values()
-                                         for opcode, _ in code if opcode[0] != ".")
-                     for _, _, _, disassembled in kept]
-            self.assertGreater(alone[0].total(), 10)
+            alone = [[opcode for code in disassembled.values() for opcode, _ in code
+                      if opcode[0] != "."] for _, _, _, disassembled in kept]
+            self.assertGreater(len(alone[0]), 10)
             self.assertEqual(
                 self.disassembler.opcodes(arch, [collect.code_of(cubin) for _, cubin, _, _ in kept]),
                 alone)

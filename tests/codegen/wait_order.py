@@ -28,10 +28,10 @@ def _is_product(opcode):
     return opcode.startswith(("HGMMA", "QGMMA"))
 
 
-def steps(instructions):
+def steps(opcodes):
     """[(exponentials between the two waits of a step, those behind the second)] of a kernel.
 
-    instructions: as collect_codegen.parse_disassembly_by_kernel() gives them
+    opcodes: of its instructions, in program order
     """
     found, groups, open_group, waits, between, behind = [], 0, False, 0, 0, 0
 
@@ -39,7 +39,7 @@ def steps(instructions):
         if waits == 2:
             found.append((between, behind))
 
-    for opcode, _ in instructions:
+    for opcode in opcodes:
         if opcode.startswith("WARPGROUP.ARRIVE"):
             if waits:  # the next step's first product
                 close()
@@ -72,15 +72,16 @@ def of_build(build, chosen):
         return {}
     instances = collect_codegen.load_instances(build / "generated" / "instances" / "instances.json")
     folders = collect_codegen.find_keep_folders(build / "generated")
-    found = {}
-    for instance in instances:
-        if not chosen(instance["variant"]):
-            continue
+    variants, archs, codes = [], [], []
+    for instance in filter(lambda instance: chosen(instance["variant"]), instances):
         keep = collect_codegen.keep_folder_of(instance["source"], folders)
-        for cubin in sorted(keep.glob("*.cubin")):
-            for code in disassembler.kernels(cubin).values():
-                found[instance["variant"]] = steps(code)
-    return found
+        for path in sorted(keep.glob("*.cubin")):
+            cubin = collect_codegen.parse_cubin(path.read_bytes())
+            variants.append(instance["variant"])
+            archs.append("sm_90a")  # wgmma exists there alone
+            codes.append(collect_codegen.code_of(cubin))
+    found = collect_codegen.opcodes_of_all(archs, codes, disassembler)
+    return {variant: steps(opcodes) for variant, opcodes in zip(variants, found)}
 
 
 def main():

@@ -21,7 +21,7 @@ EXP = ["MUFU.EX2"]
 
 
 def steps(*parts):
-    return wait_order.steps([(opcode, "") for part in parts for opcode in part])
+    return wait_order.steps([opcode for part in parts for opcode in part])
 
 
 class Steps(unittest.TestCase):
