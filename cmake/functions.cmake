@@ -85,14 +85,17 @@ function(warpledger_add_test)
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
 endfunction()
 
-# warpledger_add_python_test(NAME <snake_case> SCRIPT <file.py> [ARGS <arguments>]
+# warpledger_add_python_test(SCRIPT <file.py> [NAME <snake_case>] [ARGS <arguments>]
 #                            LABELS <...> [TIMEOUT <seconds>])
 #
-# A Python test, run by WARPLEDGER_PYTHON from the repository's root with the
+# A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the repository's root with the
 # root on PYTHONPATH. Exit code 77 means skipped.
 function(warpledger_add_python_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
-  _warpledger_require(warpledger_add_python_test NAME SCRIPT LABELS)
+  _warpledger_require(warpledger_add_python_test SCRIPT LABELS)
+  if(NOT arg_NAME)
+    get_filename_component(arg_NAME ${arg_SCRIPT} NAME_WE)
+  endif()
   _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
   if(left_out)
     return()

@@ -8,12 +8,11 @@ set(share ${CMAKE_INSTALL_DATADIR}/warpledger)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plots DESTINATION ${share} FILES_MATCHING PATTERN "*.py"
         PATTERN "__pycache__" EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/requirements.txt DESTINATION ${share})
-if(EXISTS ${PROJECT_SOURCE_DIR}/ablations/peers.py)
-  install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/peers.py DESTINATION ${share}/ablations)
-endif()
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/subjects/sdpa/peers.py
+        DESTINATION ${share}/ablations/subjects/sdpa)
 
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/bundle.py
-        ${PROJECT_SOURCE_DIR}/ablations/bundle_replay.py DESTINATION ${share}/ablations)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/cli/bundle.py
+        ${PROJECT_SOURCE_DIR}/ablations/cli/bundle_replay.py DESTINATION ${share}/ablations/cli)
 
 install(FILES ${PROJECT_SOURCE_DIR}/kernels/sdpa/machine_code.json
         DESTINATION ${share}/kernels/sdpa)

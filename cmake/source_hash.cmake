@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# warpledger_source_text(<variable> <file>)    the file's text, without the line that names its licence
-# warpledger_source_sha256(<variable> <file>)  SHA-256 of that text
+# warpledger_source_text(<variable> <file>)  the file's text, without the line that names its licence
+# warpledger_source_hash(<variable> <former> <files>...)
 #
-# Records compare sources by these hashes. A licence line changes nothing that a record is about, so
-# a hash taken before the line came is the hash with it.
+# Records compare sources by these hashes, which tell what the sources do and not where they lie: a
+# hash is made of the files' code, without comments, #include lines and header guards, and in the
+# order of the codes' own hashes. So a file can be moved, or a comment mended, and old records are
+# still of this source.
+#
+# <former>: a file of lines `<hash> <former hash> <why they mean the same>`. Where the hash is one of
+# them, the former one is set, which records of then have.
 
 function(warpledger_source_text variable file)
   file(READ ${file} text)
@@ -11,8 +16,25 @@ function(warpledger_source_text variable file)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-function(warpledger_source_sha256 variable file)
-  warpledger_source_text(text ${file})
-  string(SHA256 hash "${text}")
+function(warpledger_source_hash variable former)
+  set(hashes)
+  foreach(file IN LISTS ARGN)
+    file(READ ${file} text)
+    string(REGEX REPLACE "[^\n]*SPDX-License-Identifier[^\n]*\n" "" text "${text}")
+    if(NOT file MATCHES "\\.py$")
+      string(REGEX REPLACE "[ \t\n]//[^\n]*" "" text "\n${text}")
+      string(REGEX REPLACE "#include[^\n]*" "" text "${text}")
+      string(REGEX REPLACE "#(ifndef|define) WARPLEDGER_[A-Z0-9_]*H_\n" "" text "${text}")
+    endif()
+    string(REGEX REPLACE "[ \t\n]+" " " text "${text}")
+    string(SHA256 hash "${text}")
+    list(APPEND hashes ${hash})
+  endforeach()
+  list(SORT hashes)
+  string(SHA256 hash "${hashes}")
+  file(STRINGS ${former} same REGEX "^${hash} ")
+  if(same)
+    string(REGEX REPLACE "^[0-9a-f]+ ([0-9a-f]+) .*" "\\1" hash "${same}")
+  endif()
   set(${variable} ${hash} PARENT_SCOPE)
 endfunction()

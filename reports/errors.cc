@@ -259,9 +259,9 @@ std::string OtherReasons(const Summary& summary) {
 std::string ErrorSection(const Summary& summary) {
   if (!summary.statistics.error_ratio || summary.verdicts.empty()) return "";
   const double most = *summary.statistics.error_ratio;
-  const std::string at_most = Cat(
-      absl::StrFormat("%.4g", most),
-      ", on any inputs where neither error is 0 (`ablations/summarize.h` says why this factor).");
+  const std::string at_most = Cat(absl::StrFormat("%.4g", most),
+                                  ", on any inputs where neither error is 0 "
+                                  "(`ablations/judge/summarize.h` says why this factor).");
   if (std::none_of(summary.verdicts.begin(), summary.verdicts.end(), IsListed)) {
     return Cat(
         "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than a "
@@ -277,7 +277,8 @@ std::string ErrorSection(const Summary& summary) {
       "the mean error by more than a factor of ",
       at_most,
       "\n\nBefore the last column stands the largest share that an error takes of its limit in the "
-      "rule of correctness (`ablations/correctness.h`), over all inputs with the toggle: above "
+      "rule of correctness (`ablations/subjects/sdpa/correctness.h`), over all inputs with the "
+      "toggle: above "
       "100% the results are wrong. ∞ is any error where the limit is 0, as where O is exactly V, "
       "and one that is no number.\n\n",
       ErrorTable(summary, most), StorageNote(summary), OtherReasons(summary));

@@ -4,7 +4,7 @@
 // warps wait, and what each toggle's claim says of a counter against what the
 // counter did.
 //
-// Contract: the only inputs are the summary (made by ablations/profile.h, schema
+// Contract: the only inputs are the summary (made by ablations/record/profile.h, schema
 // in reports/RECORD.md), the registry and the options. The same inputs give the
 // same bytes. A figure that is not there is an en dash; a claim without its
 // counters is said to be unread, never held.

@@ -89,9 +89,10 @@ program=$prefix/share/warpledger/gpu_tests/$kSharded
 [[ ! -x $program ]] || beside "$kSharded" sharded "$program"
 program=$prefix/share/warpledger/gpu_tests/$kBeside
 [[ ! -x $program ]] || beside "$kBeside" timeout 500 "$program" --gtest_brief=1
-beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/exec_gpu_test.py" "$prefix/bin/warpledger"
-for name in check_gpu_test isolation_gpu_test calibrate_gpu_test; do
-  beside "$name" timeout 300 "$python" -B "$here/ablations/$name.py" "$prefix/bin/warpledger"
+beside exec_gpu_test timeout 550 "$python" -B "$here/ablations/subjects/sdpa/exec_gpu_test.py" "$prefix/bin/warpledger"
+beside check_gpu_test timeout 300 "$python" -B "$here/ablations/subjects/sdpa/check_gpu_test.py" "$prefix/bin/warpledger"
+for name in isolation_gpu_test calibrate_gpu_test; do
+  beside "$name" timeout 300 "$python" -B "$here/ablations/measure/$name.py" "$prefix/bin/warpledger"
 done
 for each in "${started[@]}"; do run "${each%%:*}" shown "${each%%:*}" "${each##*:}"; done
 echo "$passed passed, $failed failed"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger bundle`: records and all that it takes to judge them again, in one
-// tarball. ablations/bundle.py packs; its page says what is inside.
+// tarball. ablations/cli/bundle.py packs; its page says what is inside.
 
 #include <cstdio>
 #include <filesystem>
@@ -10,16 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/calibration_record.h"
+#include "ablations/base/paths.h"
+#include "ablations/base/subprocess.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
-#include "ablations/paths.h"
-#include "ablations/profile.h"
-#include "ablations/record_files.h"
-#include "ablations/store.h"
-#include "ablations/subprocess.h"
+#include "ablations/plan/calibration_record.h"
+#include "ablations/record/profile.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -90,7 +90,7 @@ absl::StatusOr<int> BundleCommand(absl::Span<const std::string> /*arguments*/) {
     dir = record->path();
     kinds.push_back(*kind);
   }
-  const absl::StatusOr<std::string> script = ablations::FindProgramFile("ablations/bundle.py");
+  const absl::StatusOr<std::string> script = ablations::FindProgramFile("ablations/cli/bundle.py");
   if (!script.ok()) return script.status();
   const absl::StatusOr<std::string> plots = ablations::FindProgramFile("plots/render.py");
   if (!plots.ok()) return plots.status();

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ablations/calibrate.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
-#include "ablations/worker.h"
+#include "ablations/measure/calibrate.h"
+#include "ablations/measure/worker.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

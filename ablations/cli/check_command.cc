@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/built_code.h"
+#include "ablations/base/progress.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/compiled_instance.h"
 #include "ablations/cli/flags.h"
-#include "ablations/plan.h"
-#include "ablations/progress.h"
-#include "ablations/record.h"
-#include "ablations/references.h"
-#include "ablations/sdpa_runner.h"
+#include "ablations/measure/built_code.h"
+#include "ablations/record/record.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/references.h"
+#include "ablations/subjects/sdpa/sdpa_runner.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

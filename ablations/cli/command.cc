@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "ablations/base/nearest.h"
 #include "ablations/cli/flags.h"
-#include "ablations/gate.h"
-#include "ablations/nearest.h"
-#include "ablations/ratchet.h"
+#include "ablations/judge/compare/gate.h"
+#include "ablations/judge/compare/ratchet.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"

@@ -4,15 +4,15 @@
 
 #include <cstdio>
 
+#include "ablations/base/files.h"
+#include "ablations/base/paths.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
-#include "ablations/compare.h"
-#include "ablations/files.h"
-#include "ablations/gate.h"
-#include "ablations/paths.h"
-#include "ablations/plan.h"
-#include "ablations/ratchet.h"
-#include "ablations/store.h"
+#include "ablations/judge/compare/compare.h"
+#include "ablations/judge/compare/gate.h"
+#include "ablations/judge/compare/ratchet.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

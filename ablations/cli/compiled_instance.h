@@ -4,7 +4,7 @@
 #ifndef WARPLEDGER_ABLATIONS_CLI_COMPILED_INSTANCE_H_
 #define WARPLEDGER_ABLATIONS_CLI_COMPILED_INSTANCE_H_
 
-#include "ablations/plan.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "absl/status/statusor.h"
 #include "kernels/sdpa/launch.h"
 #include "kernels/sdpa/problem.h"

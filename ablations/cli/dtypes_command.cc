@@ -3,12 +3,12 @@
 
 #include <cstdio>
 
+#include "ablations/base/files.h"
+#include "ablations/base/paths.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
-#include "ablations/dtype_study.h"
-#include "ablations/files.h"
-#include "ablations/paths.h"
-#include "ablations/store.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/dtypes/dtype_study.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "ablations/paths.h"
+#include "ablations/base/paths.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::cli {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "ablations/micro_record.h"
+#include "ablations/record/micro_record.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::cli {

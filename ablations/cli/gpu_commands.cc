@@ -7,17 +7,17 @@
 #include <iterator>
 #include <set>
 
+#include "ablations/base/npy.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/compiled_instance.h"
 #include "ablations/cli/dry_run.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/run_flags.h"
-#include "ablations/npy.h"
-#include "ablations/plan.h"
-#include "ablations/run.h"
-#include "ablations/sdpa_runner.h"
-#include "ablations/tensor_npy.h"
-#include "ablations/worker.h"
+#include "ablations/measure/run.h"
+#include "ablations/measure/worker.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/sdpa_runner.h"
+#include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"

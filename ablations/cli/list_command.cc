@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "ablations/base/nearest.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
-#include "ablations/designs.h"
-#include "ablations/nearest.h"
-#include "ablations/plan.h"
-#include "ablations/record.h"
+#include "ablations/record/record.h"
+#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

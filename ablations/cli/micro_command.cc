@@ -11,10 +11,10 @@
 #include <system_error>
 #include <vector>
 
+#include "ablations/base/paths.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/python.h"
-#include "ablations/paths.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
+#include "ablations/cli/close_record.h"
 #include "ablations/cli/command.h"
 #include "ablations/cli/flags.h"
-#include "ablations/close_record.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

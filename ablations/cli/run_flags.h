@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "ablations/designs.h"
-#include "ablations/run.h"
+#include "ablations/measure/run.h"
+#include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/sdpa/config.h"

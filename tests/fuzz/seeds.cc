@@ -9,15 +9,16 @@
 #include <filesystem>
 #include <set>
 
-#include "ablations/calibration_plan.h"
-#include "ablations/calibration_summary.h"
-#include "ablations/files.h"
-#include "ablations/micro_record.h"
-#include "ablations/npy.h"
-#include "ablations/profile.h"
-#include "ablations/record_files.h"
-#include "ablations/store.h"
-#include "ablations/worker.h"
+#include "ablations/base/files.h"
+#include "ablations/base/npy.h"
+#include "ablations/judge/calibration_summary.h"
+#include "ablations/judge/profile_summary.h"
+#include "ablations/measure/worker.h"
+#include "ablations/plan/calibration_plan.h"
+#include "ablations/record/micro_record.h"
+#include "ablations/record/profile.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -236,15 +237,13 @@ Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
   run.processes = 2 * kKept;
   run.blocks_per_process = kKept;
   run.design = ablations::PlanText(seed.header.plan);
-  const auto design = Must(ablations::CalibrationDesign(run.design), "the calibration's plan");
   if (record.header.run.design == ablations::kCalibrateDesign) {
     run.design = ablations::kCalibrateDesign;
   }
   const ablations::Arm floor = run.arms.back();
   run.arms.clear();
-  for (const ablations::DesignArm& arm : design.arms) {
-    run.arms.push_back(
-        {arm.name, record.header.run.arms[0].config, arm.role, arm.toggle, arm.base});
+  for (const ablations::PlannedArm& arm : ablations::ArmsOf(seed.header.plan)) {
+    run.arms.push_back({arm.name, record.header.run.arms[0].config, arm.role, "", arm.base});
   }
   run.arms.push_back(floor);
   {

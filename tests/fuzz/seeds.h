@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ablations/calibration_record.h"
-#include "ablations/compare.h"
-#include "ablations/summarize.h"
+#include "ablations/judge/compare/compare.h"
+#include "ablations/judge/summarize.h"
+#include "ablations/plan/calibration_record.h"
 
 namespace warpledger::fuzz {
 

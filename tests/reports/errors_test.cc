@@ -28,11 +28,11 @@ std::string ErrorsSection(const ordered_json& json) {
 }
 
 TEST(ErrorSectionTest, IsOneSentenceWhereNothingDiffers) {
-  EXPECT_EQ(
-      ErrorsSection(Synthetic()),
-      "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than "
-      "a factor of 1.25, on any inputs where neither error is 0 (`ablations/summarize.h` says "
-      "why this factor).\n");
+  EXPECT_EQ(ErrorsSection(Synthetic()),
+            "## Errors\n\nEvery check passed, and no toggle moves the mean error of O by more than "
+            "a factor of 1.25, on any inputs where neither error is 0 "
+            "(`ablations/judge/summarize.h` says "
+            "why this factor).\n");
 }
 
 TEST(ErrorSectionTest, IsLeftOutWhereTheSummaryDoesNotSayOrNothingIsJudged) {

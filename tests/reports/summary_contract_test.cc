@@ -7,9 +7,9 @@
 
 #include <fstream>
 
-#include "ablations/summarize.h"
+#include "ablations/judge/summarize.h"
 #include "reports/render.h"
-#include "tests/ablations/record_fixture.h"
+#include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cmake/source_hash.cmake: a licence line leaves the hash of a source as it is."""
+"""cmake/source_hash.cmake: the hash of sources is that of their code, wherever it lies."""
 
-import hashlib
 import pathlib
 import re
 import subprocess
@@ -20,34 +19,50 @@ class SourceHash(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def hash_of(self, text):
-        source, script = self.folder / "source.cc", self.folder / "call.cmake"
-        source.write_text(text, encoding="utf-8")
+    def hash_of(self, *texts, former="", suffix=".cc"):
+        sources = []
+        for i, text in enumerate(texts):
+            sources.append(self.folder / f"source{i}{suffix}")
+            sources[-1].write_text(text, encoding="utf-8")
+        (self.folder / "former.txt").write_text(f"# head\n{former}", encoding="utf-8")
+        script = self.folder / "call.cmake"
+        named = " ".join(f'"{source}"' for source in sources)
         script.write_text("cmake_minimum_required(VERSION 3.25)\n"
                           f'include("{ROOT}/cmake/source_hash.cmake")\n'
-                          f'warpledger_source_sha256(found "{source}")\n'
+                          f'warpledger_source_hash(found "{self.folder}/former.txt" {named})\n'
                           'message(STATUS "${found}")\n', encoding="utf-8")
         done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True)
         return re.search(r"[0-9a-f]{64}", done.stdout).group()
 
-    def test_is_that_of_the_bytes_where_there_is_no_licence_line(self):
-        self.assertEqual(self.hash_of(SOURCE), hashlib.sha256(SOURCE.encode()).hexdigest())
+    def test_is_the_same_for_the_same_code(self):
+        same = (f"// {LINE}\n{SOURCE}", SOURCE.replace("A head", "Another one"),
+                f'#include "a/b.h"\n{SOURCE}', SOURCE.replace("\n\n", "\n"),
+                f"#ifndef WARPLEDGER_A_B_H_\n#define WARPLEDGER_A_B_H_\n{SOURCE}")
+        for text in same:
+            with self.subTest(text):
+                self.assertEqual(self.hash_of(text), self.hash_of(SOURCE))
 
-    def test_is_the_same_with_and_without_a_licence_line(self):
-        for text, licensed in ((SOURCE, f"// {LINE}\n{SOURCE}"),
-                               (f"#!/bin/sh\n{SOURCE}", f"#!/bin/sh\n# {LINE}\n{SOURCE}")):
-            with self.subTest(licensed):
-                self.assertEqual(self.hash_of(licensed), self.hash_of(text))
+    def test_does_not_ask_where_a_file_lies(self):
+        self.assertEqual(self.hash_of("int a;", "int b;"), self.hash_of("int b;", "int a;"))
 
-    def test_changes_with_any_other_line(self):
-        self.assertNotEqual(self.hash_of(f"// {LINE}\n\n{SOURCE}"), self.hash_of(SOURCE))
-        self.assertNotEqual(self.hash_of(f"// Licence: Apache-2.0\n{SOURCE}"),
-                            self.hash_of(SOURCE))
+    def test_changes_with_the_code(self):
+        others = (SOURCE.replace("a[2]", "a[3]"), SOURCE + "int c;\n",
+                  SOURCE.replace("int b", "#define B 1\nint b"), SOURCE.replace("int b", "intb"))
+        self.assertEqual(len({self.hash_of(text) for text in (*others, SOURCE)}), len(others) + 1)
+        self.assertNotEqual(self.hash_of("int a;"), self.hash_of("int a;", "int a;"))
+        # A division of Python's is no comment.
+        self.assertNotEqual(self.hash_of("a = b // 2", suffix=".py"),
+                            self.hash_of("a = b // 3", suffix=".py"))
+
+    def test_is_the_former_one_where_a_line_says_that_it_means_the_same(self):
+        line = f"{self.hash_of(SOURCE)} {'ab' * 32} moved\n"
+        self.assertEqual(self.hash_of(SOURCE, former=line), "ab" * 32)
+        self.assertNotEqual(self.hash_of(SOURCE + "int c;", former=line), "ab" * 32)
 
     def test_is_what_every_hash_of_the_sources_is_made_of(self):
         text = (ROOT / "kernels/CMakeLists.txt").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"file\((?:SHA256|READ)\b.*", text), [])
-        self.assertEqual(len(re.findall(r"warpledger_source_(?:text|sha256)\(", text)), 3)
+        self.assertEqual(len(re.findall(r"warpledger_source_(?:text|hash)\(", text)), 3)
 
 
 if __name__ == "__main__":

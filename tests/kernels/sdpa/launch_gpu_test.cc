@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/compare_kernels.h"
-#include "ablations/correctness.h"
+#include "ablations/subjects/sdpa/compare_kernels.h"
+#include "ablations/subjects/sdpa/correctness.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/common/device.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ablations/correctness.h"
+#include "ablations/subjects/sdpa/correctness.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/inputs.h"
 

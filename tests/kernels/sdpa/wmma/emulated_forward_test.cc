@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/correctness.h"
+#include "ablations/subjects/sdpa/correctness.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/forward.cuh"

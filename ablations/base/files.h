@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that survive a kill: whole or as they were.
+//
+// Errors: NotFound for a missing file, InvalidArgument where a file stands in a
+// folder's place, Internal for all else that the OS refuses.
+
+#ifndef WARPLEDGER_ABLATIONS_BASE_FILES_H_
+#define WARPLEDGER_ABLATIONS_BASE_FILES_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+// Writes `path` through a temporary file of the same directory, fsync and
+// rename: readers see the old bytes or the new ones, never half of them.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+// mkdir -p.
+absl::Status CreateDirectories(const std::string& dir);
+
+// One write() and one fdatasync() at the end of an open file. When either fails, the
+// file is cut back so that what was there before stays whole.
+absl::Status AppendDurably(int fd, const std::string& path, const std::string& bytes);
+// All bytes of an open file, wherever its offset stands.
+absl::StatusOr<std::string> ReadAll(int fd, const std::string& path);
+// A rename or a new file survives a power cut once its directory is synced.
+absl::Status SyncDirectory(const std::string& dir);
+// What errno says of `action` on `path`.
+absl::Status OsError(const std::string& path, const char* action);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_BASE_FILES_H_

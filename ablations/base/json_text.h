@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON as text: how every file and every line of the program reads and writes it.
+
+#ifndef WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_
+#define WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::ablations {
+
+// JSON text to a value; InvalidArgument says where the text is malformed.
+absl::StatusOr<nlohmann::ordered_json> ParseJson(std::string_view text);
+// One line without a newline; doubles survive the round trip bit by bit, and
+// bytes that are not UTF-8 become U+FFFD.
+std::string DumpLine(const nlohmann::ordered_json& json);
+// Indented, with a final newline: the form of the files that people read.
+std::string DumpFile(const nlohmann::ordered_json& json);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_

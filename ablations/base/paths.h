@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the files that belong to the program: in the install tree beside it, or,
+// while it lies in the build tree that it was made in, there and in its sources.
+
+#ifndef WARPLEDGER_ABLATIONS_BASE_PATHS_H_
+#define WARPLEDGER_ABLATIONS_BASE_PATHS_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+// The running program's own file.
+std::string ExecutablePath();
+
+// A file by its path in the source tree ("plots/render.py") or, for what the
+// build makes, in the build tree ("codegen/codegen.json"). NotFound says where
+// it was looked for.
+absl::StatusOr<std::string> FindProgramFile(std::string_view relative);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_BASE_PATHS_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures as summary.json holds them.
+
+#ifndef WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_
+#define WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "nlohmann/json.hpp"
+
+namespace warpledger::ablations {
+
+// Six significant digits, null for what is no number: what is below depends on
+// the machine's libm, and the bytes must not.
+inline nlohmann::ordered_json Rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return std::strtod(text, nullptr);
+}
+
+inline nlohmann::ordered_json Rounded(const std::optional<double>& value) {
+  return value ? Rounded(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of summary.json that only a factorial has: attribution[],
+// interactions[] and infeasible[] (reports/RECORD.md).
+//
+// Contract: a pure function of its arguments. The lattice of cells is read from
+// the arms alone: the `base` arm is the cell with every toggle off, and a `step`
+// is its base's cell with its toggle on. A figure that can't be had is null and
+// its row says why.
+//
+// Errors: InvalidArgument for a record whose arms make no factorial.
+//
+//   absl::StatusOr<Factorial> factorial = FindFactorial(run);
+//   AddAttribution(*factorial, shape, cells, options, &summary);
+
+#ifndef WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
+#define WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
+
+#include <string>
+#include <vector>
+
+#include "ablations/record/record.h"
+#include "ablations/stats/attribution.h"
+#include "ablations/stats/paired.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace warpledger::ablations {
+
+struct Factorial {
+  std::vector<std::string> toggles;  // bit i of a cell is toggles[i]
+  std::vector<const Arm*> arms;      // one per cell, in the lattice's order
+  analysis::Lattice lattice;
+};
+
+// The factorial that a run's arms span; `run` must outlive it.
+absl::StatusOr<Factorial> FindFactorial(const RunInfo& run);
+
+// What is known of one cell on one shape.
+struct CellData {
+  absl::Span<const analysis::Timing> timings;
+  std::string why_unusable;  // empty: its gain counts
+};
+
+struct AttributionOptions {
+  double confidence = 0.95;
+  analysis::BootstrapOptions bootstrap;
+};
+
+// Appends the shape's rows to summary["attribution"] and ["interactions"].
+// `cells` in the order of factorial.arms.
+void AddAttribution(Factorial factorial, const std::string& design, const std::string& shape,
+                    const std::vector<CellData>& cells, const AttributionOptions& options,
+                    nlohmann::ordered_json* summary);
+
+// The combinations that the design spans and the record lacks, each with the rule that
+// forbids it.
+nlohmann::ordered_json InfeasibleCells(const Factorial& factorial, const std::string& design_name);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_

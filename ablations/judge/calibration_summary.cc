@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/judge/calibration_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/rounded.h"
+#include "ablations/stats/cluster_median.h"
+#include "ablations/stats/holm.h"
+#include "ablations/stats/paired.h"
+#include "ablations/stats/proportion.h"
+#include "ablations/stats/quantile.h"
+#include "ablations/stats/random.h"
+#include "ablations/stats/variance_split.h"
+#include "ablations/stats/verdict.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "kernels/common/nvml.h"
+#include "kernels/sdpa/registry.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::ClusterMedian;
+using analysis::Interval;
+using analysis::Verdict;
+
+// The targets that a calibration is held to.
+constexpr double kMostFalse = 0.01;
+constexpr double kLeastFound = 0.95;
+constexpr double kPercentToFind = 2;
+
+// One pair of arms in one group of processes.
+struct Trial {
+  int group = 0;
+  const Arm* candidate = nullptr;
+  double estimate = 0;  // of the log-ratio
+  Interval interval;    // likewise, at the unadjusted level
+  double p_value = 1;
+  Verdict alone = Verdict::kInconclusive;      // at the unadjusted level
+  Verdict in_family = Verdict::kInconclusive;  // adjusted for a family
+  std::optional<double> mde_ratio;
+  std::optional<analysis::VarianceSplit> split;
+};
+
+// Conditions make a trial INVALID, alone and in a family alike. It says nothing, so it
+// stands in no rate: it could not have been wrong.
+bool IsValid(const Trial& trial) { return trial.alone != Verdict::kInvalid; }
+
+bool IsFalse(Verdict verdict) {
+  return verdict != Verdict::kNeutral && verdict != Verdict::kInconclusive &&
+         verdict != Verdict::kInvalid;
+}
+
+// What the slow-down `log_ratio` is in percent.
+double SlowdownPercent(double log_ratio) { return 100 * std::expm1(-log_ratio); }
+
+Json Rate(int count, int of) {
+  const Interval interval = analysis::ClopperPearson(count, of, 0.95);
+  return {{"count", count},
+          {"of", of},
+          {"rate", of > 0 ? Rounded(static_cast<double>(count) / of) : Json(nullptr)},
+          {"low", Rounded(interval.low)},
+          {"high", Rounded(interval.high)}};
+}
+
+template <typename Predicate>
+Json RateOf(const std::vector<Trial>& trials, const Predicate& predicate) {
+  const auto of = std::count_if(trials.begin(), trials.end(), IsValid);
+  const auto count = std::count_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return IsValid(trial) && predicate(trial);
+  });
+  return Rate(static_cast<int>(count), static_cast<int>(of));
+}
+
+// How many trials stand in no rate; absent where there is none such.
+void CountInvalid(const std::vector<Trial>& trials, Json* json) {
+  const auto valid = std::count_if(trials.begin(), trials.end(), IsValid);
+  const auto invalid = static_cast<int64_t>(trials.size()) - valid;
+  if (invalid > 0) (*json)["invalid_trials"] = invalid;
+}
+
+Json CountVerdicts(const std::vector<Trial>& trials, Verdict Trial::*verdict) {
+  std::map<std::string, int> counts;
+  for (const Trial& trial : trials) ++counts[VerdictName(trial.*verdict)];
+  return counts;
+}
+
+// Of the valid ones; where there are none, whose page says that nothing counts, of all.
+template <typename Figure>
+Json MedianOf(const std::vector<Trial>& trials, const Figure& figure) {
+  const bool any = std::any_of(trials.begin(), trials.end(), IsValid);
+  std::vector<double> values;
+  for (const Trial& trial : trials) {
+    if (IsValid(trial) || !any) values.push_back(figure(trial));
+  }
+  return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+}
+
+class CalibrationSummarizer {
+ public:
+  CalibrationSummarizer(const CalibrationRecord& record, const SummarizeOptions& options)
+      : record_(record),
+        run_(record.header.run),
+        plan_(record.header.plan),
+        options_(options),
+        n_groups_(run_.processes / plan_.trial_processes) {}
+
+  absl::StatusOr<Json> Run() {
+    Index();
+    if (groups_.empty()) {
+      return absl::DataLossError(absl::StrCat(
+          kBlocksFile, ": not one of ", n_groups_,
+          " groups of processes is whole, so there is nothing to judge. The same `warpledger "
+          "calibrate` measures what is missing."));
+    }
+    std::vector<Trial> aa = Trials(kRoleAa, "");
+    JudgeFamilies(aa);
+    Json summary;
+    summary["schema_version"] = kSchemaVersion;
+    summary["run_id"] = run_.run_id;
+    summary["gpu"] = run_.gpu.slug;
+    summary["design"] = run_.design;
+    summary["family"] = run_.family;
+    summary["provenance"] = Provenance();
+    summary["statistics"] = {{"confidence", options_.confidence},
+                             {"bootstrap_resamples", options_.bootstrap_resamples},
+                             {"bootstrap_seed", options_.bootstrap_seed},
+                             {"neutral_delta", options_.neutral_delta},
+                             {"correction", "Holm"},
+                             {"trial_processes", plan_.trial_processes},
+                             {"trial_blocks", run_.blocks_per_process},
+                             {"family_size", plan_.family_size}};
+    summary["shapes"] = {ToJson(run_.shapes[0])};
+    summary["variant"] = plan_.variant;
+    summary["kernel"] = Kernel();
+    summary["groups"] = {{"planned", n_groups_}, {"used", groups_.size()}};
+    summary["aa"] = AaJson(aa);
+    summary["plants"] = Json::array();
+    std::vector<Trial> all = aa;
+    for (const Plant& plant : plan_.plants) {
+      std::vector<Trial> trials =
+          Trials(kRolePlanted, absl::StrCat("planted_", plant.percent, "%:"));
+      summary["plants"].push_back(PlantJson(plant, trials));
+      all.insert(all.end(), trials.begin(), trials.end());
+    }
+    summary["planted_intervals"] = PlantedIntervals(summary["plants"]);
+    summary["targets"] = Targets(summary);
+    summary["trials"] = Json::array();
+    for (const Trial& trial : all) summary["trials"].push_back(TrialJson(trial));
+    return summary;
+  }
+
+ private:
+  void Index() {
+    std::map<int, int> blocks_of;  // by process
+    for (const CalibrationBlock& block : record_.blocks) ++blocks_of[block.process];
+    std::map<int, int> whole_of;  // processes, by group
+    for (const auto& [process, blocks] : blocks_of) {
+      if (blocks == run_.blocks_per_process) ++whole_of[process / plan_.trial_processes];
+    }
+    for (const auto& [group, processes] : whole_of) {
+      if (processes == plan_.trial_processes) groups_.insert(group);
+    }
+    for (const CalibrationBlock& block : record_.blocks) {
+      const int group = block.process / plan_.trial_processes;
+      if (!groups_.contains(group)) continue;
+      for (size_t arm = 0; arm < run_.arms.size(); ++arm) {
+        const uint64_t reasons = block.throttle.empty() ? 0 : block.throttle[arm];
+        timings_[{run_.arms[arm].name, group}].push_back(
+            {.process = block.process,
+             .block = block.block,
+             .us = block.us[arm],
+             .sm_mhz = block.sm_mhz[arm],
+             .throttled = IsThrottledBesidesPowerCap(reasons),
+             .power_capped = IsPowerCapped(reasons)});
+      }
+    }
+  }
+
+  const std::vector<analysis::Timing>& Timings(const std::string& arm, int group) const {
+    return timings_.at({arm, group});
+  }
+
+  analysis::Evidence EvidenceOf(const ClusterMedian& log_ratio, const std::string& invalid,
+                                double alpha) const {
+    return {.not_applicable = "",
+            .broken = "",
+            .invalid = invalid,
+            .log_ratio = &log_ratio,
+            .alpha = alpha,
+            .gate = sdpa::ToggleRow{}.gate,
+            .neutral_delta = options_.neutral_delta};
+  }
+
+  ClusterMedian LogRatio(const std::string& figure, int group,
+                         const std::vector<std::vector<double>>& values) const {
+    return ClusterMedian(
+        values, {.resamples = options_.bootstrap_resamples,
+                 .seed = analysis::StreamSeed(options_.bootstrap_seed,
+                                              absl::StrCat("trial:", figure, ":", group))});
+  }
+
+  std::vector<Trial> Trials(const char* role, const std::string& prefix) const {
+    const double alpha = 1 - options_.confidence;
+    std::vector<Trial> trials;
+    for (const int group : groups_) {
+      for (const Arm& arm : run_.arms) {
+        if (arm.role != role || arm.name.rfind(prefix, 0) != 0) continue;
+        const std::vector<analysis::Pair> pairs =
+            analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
+        const std::vector<std::vector<double>> values = analysis::LogRatiosByProcess(pairs);
+        const ClusterMedian log_ratio = LogRatio(arm.name, group, values);
+        const std::string invalid = analysis::WhyConditionsInvalid(pairs);
+        const analysis::Judgement judgement = Judge(EvidenceOf(log_ratio, invalid, alpha));
+        Trial trial;
+        trial.group = group;
+        trial.candidate = &arm;
+        trial.estimate = log_ratio.estimate();
+        trial.interval = log_ratio.Envelope(options_.confidence);
+        trial.p_value = log_ratio.PValue(0);
+        trial.alone = judgement.verdict;
+        trial.mde_ratio = judgement.mde_ratio;
+        trial.split = analysis::SplitVariance(values);
+        // The strictest level that Holm can give in a family of that size.
+        trial.in_family = Judge(EvidenceOf(log_ratio, invalid, alpha / plan_.family_size)).verdict;
+        trials.push_back(trial);
+      }
+    }
+    return trials;
+  }
+
+  // Of the A/A trials, which stand group after group; the last of a group takes the rest.
+  std::vector<absl::Span<Trial>> Families(std::vector<Trial>& trials) const {
+    const auto most = static_cast<size_t>(plan_.aa_family);
+    std::vector<absl::Span<Trial>> families;
+    for (size_t begin = 0; begin < trials.size(); begin += families.back().size()) {
+      size_t size = 1;
+      while (size < most && begin + size < trials.size() &&
+             trials[begin + size].group == trials[begin].group) {
+        ++size;
+      }
+      families.push_back(absl::MakeSpan(trials).subspan(begin, size));
+    }
+    return families;
+  }
+
+  // Holm's levels, as `judge` gives them to the verdicts of a run.
+  void JudgeFamilies(std::vector<Trial>& trials) const {
+    for (const absl::Span<Trial> members : Families(trials)) {
+      std::vector<double> p_values;
+      for (const Trial& trial : members) p_values.push_back(trial.p_value);
+      const std::vector<analysis::HolmLevel> levels =
+          analysis::Holm(p_values, 1 - options_.confidence);
+      for (size_t i = 0; i < members.size(); ++i) {
+        const Arm& arm = *members[i].candidate;
+        const int group = members[i].group;
+        const std::vector<analysis::Pair> pairs =
+            analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
+        const ClusterMedian log_ratio =
+            LogRatio(arm.name, group, analysis::LogRatiosByProcess(pairs));
+        members[i].in_family =
+            Judge(EvidenceOf(log_ratio, analysis::WhyConditionsInvalid(pairs), levels[i].alpha))
+                .verdict;
+      }
+    }
+  }
+
+  Json AaJson(std::vector<Trial>& trials) const {
+    std::vector<absl::Span<Trial>> families = Families(trials);
+    // With fewer trials than it is said to have, a family would be wrong less often.
+    std::erase_if(families, [](const auto& family) {
+      return !std::all_of(family.begin(), family.end(), IsValid);
+    });
+    const auto bad = std::count_if(families.begin(), families.end(), [](const auto& family) {
+      return std::any_of(family.begin(), family.end(),
+                         [](const Trial& trial) { return IsFalse(trial.in_family); });
+    });
+    double largest = 0;
+    for (const Trial& trial : trials) {
+      if (IsValid(trial)) largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
+    }
+    Json json = {
+        {"trials", trials.size()},
+        {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
+        {"false_verdicts_in_family",
+         RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
+        {"family_size", plan_.aa_family},
+        {"families_with_false_verdict",
+         Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
+        {"intervals_holding_truth",
+         RateOf(trials,
+                [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; })},
+        {"largest_percent", Rounded(largest)},
+        {"verdicts", CountVerdicts(trials, &Trial::alone)},
+        {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
+        {"half_width_percent_p50", HalfWidth(trials)},
+        {"mde_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return 100 * (t.mde_ratio.value_or(1) - 1); })},
+        {"within_process_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->within : 0; })},
+        {"between_process_percent_p50",
+         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->between : 0; })}};
+    CountInvalid(trials, &json);
+    return json;
+  }
+
+  static Json HalfWidth(const std::vector<Trial>& trials) {
+    return MedianOf(trials,
+                    [](const Trial& t) { return 100 * 0.5 * (t.interval.high - t.interval.low); });
+  }
+
+  // Of all pairs of one size together, over all processes: what the plants really
+  // were, some ten times as sharp as one trial sees it.
+  ClusterMedian Achieved(const std::vector<Trial>& trials) const {
+    std::map<int, std::vector<double>> by_process;
+    for (const Trial& trial : trials) {
+      const Arm& arm = *trial.candidate;
+      for (const analysis::Pair& pair :
+           analysis::PairUp(Timings(arm.base, trial.group), Timings(arm.name, trial.group))) {
+        by_process[pair.base.process].push_back(std::log(pair.base.us / pair.candidate.us));
+      }
+    }
+    std::vector<std::vector<double>> values;
+    for (auto& [process, list] : by_process) values.push_back(std::move(list));
+    return LogRatio(trials[0].candidate->name.substr(0, trials[0].candidate->name.find(':')), -1,
+                    values);
+  }
+
+  double MedianUs(const std::string& arm) const {
+    std::vector<double> us;
+    for (const int group : groups_) {
+      for (const analysis::Timing& timing : Timings(arm, group)) us.push_back(timing.us);
+    }
+    return analysis::Median(std::move(us));
+  }
+
+  // Of every null arm, which are all the same.
+  double NullUs() const {
+    std::vector<double> us;
+    for (const Arm& arm : run_.arms) {
+      if (arm.role != kRoleBase && arm.role != kRoleAa) continue;
+      for (const int group : groups_) {
+        for (const analysis::Timing& timing : Timings(arm.name, group)) us.push_back(timing.us);
+      }
+    }
+    return analysis::Median(std::move(us));
+  }
+
+  Json Kernel() const {
+    int low = record_.blocks[0].launches[0];
+    int high = low;
+    for (const CalibrationBlock& block : record_.blocks) {
+      for (size_t arm = 0; arm < run_.arms.size(); ++arm) {
+        const std::string& role = run_.arms[arm].role;
+        if (role != kRoleBase && role != kRoleAa && role != kRolePlanted) continue;
+        low = std::min(low, block.launches[arm]);
+        high = std::max(high, block.launches[arm]);
+      }
+    }
+    return {{"p50_us", Rounded(NullUs())},
+            {"launches_low", low},
+            {"launches_high", high},
+            {"floor_us", Rounded(MedianUs(run_.arms.back().name))}};
+  }
+
+  Json PlantJson(const Plant& plant, const std::vector<Trial>& trials) const {
+    const ClusterMedian achieved = Achieved(trials);
+    const double truth = achieved.estimate();
+    const Interval interval = achieved.Envelope(options_.confidence);
+    const double delay_us = MedianUs(absl::StrCat("delay_", plant.percent, "%"));
+    const double replay_us = NullUs() * record_.header.pilot.launches;
+    Json json = {
+        {"aimed_percent", plant.percent},
+        {"cycles", plant.cycles},
+        {"delay_us", Rounded(delay_us)},
+        {"by_delay_percent", Rounded(100 * delay_us / replay_us)},
+        {"achieved_percent", Rounded(SlowdownPercent(truth))},
+        {"achieved_low", Rounded(SlowdownPercent(interval.high))},
+        {"achieved_high", Rounded(SlowdownPercent(interval.low))},
+        {"trials", trials.size()},
+        {"interval_below_one", RateOf(trials, [](const Trial& t) { return t.interval.high < 0; })},
+        {"found", RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kRegression; })},
+        {"found_in_family",
+         RateOf(trials, [](const Trial& t) { return t.in_family == Verdict::kRegression; })},
+        {"neutral", RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kNeutral; })},
+        {"intervals_holding_truth", RateOf(trials,
+                                           [truth](const Trial& t) {
+                                             return t.interval.low <= truth &&
+                                                    t.interval.high >= truth;
+                                           })},
+        {"verdicts", CountVerdicts(trials, &Trial::alone)},
+        {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
+        {"half_width_percent_p50", HalfWidth(trials)}};
+    CountInvalid(trials, &json);
+    return json;
+  }
+
+  // Of all sizes together: whether the intervals cover what they should.
+  Json PlantedIntervals(const Json& plants) const {
+    int holding = 0;
+    int trials = 0;
+    for (const Json& plant : plants) {
+      holding += plant["intervals_holding_truth"]["count"].get<int>();
+      trials += plant["intervals_holding_truth"]["of"].get<int>();
+    }
+    Json rate = Rate(holding, trials);
+    rate["chance_of_as_few"] =
+        Rounded(analysis::BinomialAtMost(holding, trials, options_.confidence));
+    return rate;
+  }
+
+  // A target is shown when a one-sided 95% bound lies on its side of the limit, and
+  // missed when the other bound lies beyond it.
+  static Json Target(const char* name, const Json& rate, double limit, bool at_most) {
+    const Interval bounds =
+        analysis::ClopperPearson(rate["count"].get<int>(), rate["of"].get<int>(), 0.90);
+    const bool shown = at_most ? bounds.high <= limit : bounds.low >= limit;
+    const bool missed = at_most ? bounds.low > limit : bounds.high < limit;
+    return {{"name", name},
+            {"limit", limit},
+            {"at_most", at_most},
+            {"count", rate["count"]},
+            {"of", rate["of"]},
+            {"bound", Rounded(at_most ? bounds.high : bounds.low)},
+            {"outcome", shown    ? "shown"
+                        : missed ? "missed"
+                                 : "open"}};
+  }
+
+  static Json Targets(const Json& summary) {
+    Json targets = Json::array();
+    const Json& aa = summary["aa"];
+    targets.push_back(Target("aa_verdict", aa["false_verdicts"], kMostFalse, true));
+    targets.push_back(
+        Target("aa_verdict_in_family", aa["false_verdicts_in_family"], kMostFalse, true));
+    targets.push_back(Target("aa_family", aa["families_with_false_verdict"], kMostFalse, true));
+    for (const Json& plant : summary["plants"]) {
+      if (plant["aimed_percent"] != kPercentToFind) continue;
+      targets.push_back(Target("planted_found", plant["found"], kLeastFound, false));
+      targets.push_back(
+          Target("planted_found_in_family", plant["found_in_family"], kLeastFound, false));
+    }
+    return targets;
+  }
+
+  static Json TrialJson(const Trial& trial) {
+    return {{"group", trial.group},
+            {"candidate", trial.candidate->name},
+            {"base", trial.candidate->base},
+            {"ratio", Rounded(std::exp(trial.estimate))},
+            {"ci_low", Rounded(std::exp(trial.interval.low))},
+            {"ci_high", Rounded(std::exp(trial.interval.high))},
+            {"p_value", Rounded(trial.p_value)},
+            {"verdict", VerdictName(trial.alone)},
+            {"verdict_in_family", VerdictName(trial.in_family)}};
+  }
+
+  Json Provenance() const {
+    Json provenance = ToJson(record_.header);
+    provenance.erase("shapes");
+    provenance.erase("arms");
+    std::vector<double> sm_mhz;
+    std::vector<double> temp_c;
+    std::vector<double> power_w;
+    int64_t throttled = 0;
+    for (const CalibrationBlock& block : record_.blocks) {
+      for (const double mhz : block.sm_mhz) {
+        if (mhz > 0) sm_mhz.push_back(mhz);
+      }
+      for (const uint64_t mask : block.throttle) throttled += IsThrottled(mask);
+      if (block.temp_c > 0) temp_c.push_back(block.temp_c);
+      if (block.power_w > 0) power_w.push_back(block.power_w);
+    }
+    const auto median = [](std::vector<double> values) {
+      return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+    };
+    const int64_t planned = int64_t{run_.processes} * run_.blocks_per_process;
+    provenance["checks"] = record_.checks;
+    provenance["blocks_planned"] = planned;
+    provenance["blocks_missing"] = planned - static_cast<int64_t>(record_.blocks.size());
+    provenance["n_samples"] = record_.blocks.size() * run_.arms.size();
+    provenance["throttled_samples"] = throttled;
+    provenance["sm_mhz_p50"] = median(std::move(sm_mhz));
+    provenance["temp_c_p50"] = median(std::move(temp_c));
+    provenance["power_w_p50"] = median(std::move(power_w));
+    return provenance;
+  }
+
+  const CalibrationRecord& record_;
+  const RunInfo& run_;
+  const CalibrationPlan& plan_;
+  const SummarizeOptions options_;
+  const int n_groups_;
+  std::set<int> groups_;  // those that are whole
+  std::map<std::pair<std::string, int>, std::vector<analysis::Timing>> timings_;
+};
+
+std::string RateText(const Json& rate) {
+  return absl::StrFormat("%d of %d", rate["count"].get<int>(), rate["of"].get<int>());
+}
+
+}  // namespace
+
+absl::StatusOr<Json> SummarizeCalibration(const CalibrationRecord& record,
+                                          const SummarizeOptions& options) {
+  return CalibrationSummarizer(record, options).Run();
+}
+
+std::string CalibrationTable(const Json& summary) {
+  const Json& aa = summary["aa"];
+  std::string table = absl::StrFormat("%-10s  %-12s  %-14s  %-14s  %-16s\n", "planted", "found",
+                                      "in a family", "neutral", "interval holds truth");
+  absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)",
+                        RateText(aa["false_verdicts"]), RateText(aa["false_verdicts_in_family"]),
+                        absl::StrCat(aa["verdicts"].value("NEUTRAL", 0), " of ",
+                                     aa["false_verdicts"]["of"].get<int>()),
+                        RateText(aa["intervals_holding_truth"]));
+  for (const Json& plant : summary["plants"]) {
+    absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n",
+                          absl::StrFormat("%.2f%%", plant["achieved_percent"].get<double>()),
+                          RateText(plant["found"]), RateText(plant["found_in_family"]),
+                          RateText(plant["neutral"]), RateText(plant["intervals_holding_truth"]));
+  }
+  return table;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "ablations/base/json_fields.h"
+#include "ablations/judge/compare/compare.h"
+#include "ablations/judge/record_index.h"
+#include "ablations/stats/paired.h"
+#include "ablations/stats/random.h"
+#include "ablations/stats/verdict.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::Interval;
+using analysis::Timing;
+using analysis::UnpairedLogRatio;
+using ArmShape = std::pair<std::string, std::string>;
+
+// However small a share of alpha is left: what asks for more can't be told.
+constexpr double kMostResamples = 1e6;
+
+// What a stopping rule left of a record on a shape; without one all of it.
+struct Look {
+  int processes = std::numeric_limits<int>::max();  // whose samples count: nobody planned to
+                                                    // look behind them
+  double alpha_share = 1;
+};
+using Looks = std::map<std::string, Look>;  // by shape
+
+Looks LooksOf(const JudgedRecord& judged) {
+  Looks looks;
+  for (const ShapeInfo& shape : judged.record.run.shapes) looks[shape.name] = {};
+  const Json& statistics = judged.summary["statistics"];
+  if (!statistics.contains("looks")) return looks;
+  for (const Json& look : statistics["looks"]) {
+    looks[TextOf(look, "shape")] = {.processes = look["processes"].get<int>(),
+                                    .alpha_share = look["alpha_share"].get<double>()};
+  }
+  return looks;
+}
+
+std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record, const Looks& looks) {
+  std::map<ArmShape, std::vector<Timing>> timings;
+  for (const Sample& sample : record.samples) {
+    if (sample.process >= looks.at(sample.shape).processes) continue;
+    timings[{sample.arm, sample.shape}].push_back(TimingOf(sample));
+  }
+  return timings;
+}
+
+template <typename T>
+std::optional<T> Figure(const Json& item, const char* field) {
+  const auto found = item.find(field);
+  if (found == item.end() || !found->is_number()) return std::nullopt;
+  return found->get<T>();
+}
+
+bool IsCell(const Json& cell) {
+  const std::string role = TextOf(cell, "role");
+  return role != kRoleAa && role != kRoleNull;
+}
+
+// `cell` is one of summary.json's.
+CellFacts FactsOf(const Json& cell, const std::vector<Timing>& timings) {
+  CellFacts facts;
+  facts.arm = TextOf(cell, "variant");
+  if (!(cell["correct"].is_boolean() && cell["correct"].get<bool>())) {
+    facts.why_broken = TextOf(cell, "reason");
+  }
+  facts.n_processes = Figure<int>(cell, "n_processes").value_or(0);
+  facts.n_samples = static_cast<int64_t>(timings.size());
+  facts.n_throttled =
+      std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.throttled; });
+  facts.n_power_capped =
+      std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.power_capped; });
+  facts.p50_us = Figure<double>(cell, "p50_us");
+  facts.sm_mhz = Figure<double>(cell, "sm_mhz_p50");
+  facts.registers = Figure<int64_t>(cell, "registers");
+  facts.smem_bytes = Figure<int64_t>(cell, "smem_bytes");
+  facts.spill_bytes = Figure<int64_t>(cell, "spill_bytes");
+  facts.stack_bytes = Figure<int64_t>(cell, "stack_bytes");
+  facts.code_sha256 = TextOf(cell, "code_sha256");
+  return facts;
+}
+
+const ShapeInfo* FindShape(const RunInfo& run, const std::string& name) {
+  for (const ShapeInfo& shape : run.shapes) {
+    if (shape.name == name) return &shape;
+  }
+  return nullptr;
+}
+
+std::string WhyMissing(const MatchedCell& cell, const RunInfo& a, const RunInfo& b) {
+  if (!cell.a) return "only B has this cell";
+  if (!cell.b) return "B has no such configuration on this shape";
+  if (!(FindShape(a, cell.shape)->problem == FindShape(b, cell.shape)->problem)) {
+    return "the two records mean different problems by this shape";
+  }
+  for (const auto& [side, facts, run] :
+       {std::tuple("A", &*cell.a, &a), std::tuple("B", &*cell.b, &b)}) {
+    if (facts->n_samples > 0) continue;
+    return absl::StrCat(side, " has no samples of it",
+                        run->stopping ? ", or none up to a look that its run had planned" : "");
+  }
+  return "";
+}
+
+std::string WhyBroken(const MatchedCell& cell) {
+  for (const auto& [side, facts] : {std::pair("A", &cell.a), std::pair("B", &cell.b)}) {
+    if (*facts && !(*facts)->why_broken.empty()) {
+      return absl::StrCat(side, ": ", (*facts)->why_broken);
+    }
+  }
+  return "";
+}
+
+std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model, bool same_protocol) {
+  for (const auto& [side, facts] : {std::pair("A", &*cell.a), std::pair("B", &*cell.b)}) {
+    if (facts->n_processes < analysis::kMinProcesses) {
+      return absl::StrCat(side, " has samples of ", facts->n_processes,
+                          " process only: how far processes differ is unknown");
+    }
+    if (2 * facts->n_throttled > facts->n_samples) {
+      return absl::StrCat(side, " was throttled in ", facts->n_throttled, " of ", facts->n_samples,
+                          " samples");
+    }
+  }
+  // As between the arms of a pair: a power limit that held both sides alike is part
+  // of what is compared.
+  const auto capped = [](const CellFacts& facts) {
+    return static_cast<double>(facts.n_power_capped) / static_cast<double>(facts.n_samples);
+  };
+  if (same_gpu_model &&
+      std::fabs(capped(*cell.a) - capped(*cell.b)) > analysis::kMaxPowerCapDifference) {
+    return absl::StrCat("the power limit held one side more than the other: A in ",
+                        cell.a->n_power_capped, " of ", cell.a->n_samples, " samples, B in ",
+                        cell.b->n_power_capped, " of ", cell.b->n_samples);
+  }
+  // Between two kinds of GPU the clock is part of what is compared; by two protocols it is
+  // not read alike.
+  if (same_gpu_model && same_protocol && cell.a->sm_mhz && cell.b->sm_mhz) {
+    const double a = *cell.a->sm_mhz;
+    const double b = *cell.b->sm_mhz;
+    if (std::fabs(a - b) > analysis::kMaxClockDifference * std::min(a, b)) {
+      return absl::StrFormat("the clocks differ: A ran at %.0f MHz, B at %.0f MHz", a, b);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const SummarizeOptions& options) {
+  absl::StatusOr<Record> record = LoadRecord(dir);
+  if (!record.ok()) return record.status();
+  absl::StatusOr<Json> summary = Summarize(*record, options);
+  if (!summary.ok()) {
+    return absl::Status(summary.status().code(),
+                        absl::StrCat(dir, ": ", std::string(summary.status().message())));
+  }
+  return JudgedRecord{*std::move(record), *std::move(summary)};
+}
+
+std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b,
+                                    const MatchOptions& options) {
+  const Looks looks_a = LooksOf(a);
+  const Looks looks_b = LooksOf(b);
+  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
+  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
+  const auto timings_of = [](const std::map<ArmShape, std::vector<Timing>>& timings,
+                             const Json& cell) {
+    const auto found = timings.find({TextOf(cell, "variant"), TextOf(cell, "shape")});
+    return found == timings.end() ? std::vector<Timing>{} : found->second;
+  };
+  std::vector<MatchedCell> cells;
+  std::set<const Json*> used;
+  for (const Json& cell : a.summary["cells"]) {
+    if (!IsCell(cell)) continue;
+    const Json* match = nullptr;
+    for (const Json& other : b.summary["cells"]) {
+      if (!IsCell(other) || other["config"] != cell["config"] || other["shape"] != cell["shape"]) {
+        continue;
+      }
+      if (match == nullptr || other["variant"] == cell["variant"]) match = &other;
+    }
+    MatchedCell matched;
+    matched.variant = TextOf(cell, "variant");
+    matched.config = TextOf(cell, "config");
+    matched.shape = TextOf(cell, "shape");
+    matched.a = FactsOf(cell, timings_of(timings_a, cell));
+    if (match != nullptr) {
+      used.insert(match);
+      matched.b = FactsOf(*match, timings_of(timings_b, *match));
+    }
+    cells.push_back(std::move(matched));
+  }
+  const size_t family = cells.size();
+  for (const Json& cell : b.summary["cells"]) {
+    if (!IsCell(cell) || used.contains(&cell)) continue;
+    MatchedCell matched;
+    matched.variant = TextOf(cell, "variant");
+    matched.config = TextOf(cell, "config");
+    matched.shape = TextOf(cell, "shape");
+    matched.b = FactsOf(cell, timings_of(timings_b, cell));
+    cells.push_back(std::move(matched));
+  }
+
+  // Enough resamples that the smallest p-value can pass Holm's first level.
+  const int resamples =
+      std::max(options.bootstrap_resamples,
+               static_cast<int>(4 * static_cast<double>(family) / (1 - options.confidence)));
+  const bool same_model = a.record.run.gpu.name == b.record.run.gpu.name;
+  const bool same_protocol = a.record.run.protocol_sha256 == b.record.run.protocol_sha256;
+  for (MatchedCell& cell : cells) {
+    cell.missing = WhyMissing(cell, a.record.run, b.record.run);
+    cell.broken = WhyBroken(cell);
+    if (!cell.missing.empty()) continue;
+    cell.unusable = WhyUnusable(cell, same_model, same_protocol);
+    cell.alpha_share = looks_a.at(cell.shape).alpha_share * looks_b.at(cell.shape).alpha_share;
+    cell.log_ratio.emplace(
+        analysis::LogTimesByProcess(timings_a.at({cell.a->arm, cell.shape})),
+        analysis::LogTimesByProcess(timings_b.at({cell.b->arm, cell.shape})),
+        analysis::BootstrapOptions{
+            .resamples =
+                static_cast<int>(std::min(kMostResamples, std::ceil(resamples / cell.alpha_share))),
+            .seed = analysis::StreamSeed(options.bootstrap_seed,
+                                         absl::StrCat("compare:", cell.config, ":", cell.shape))});
+  }
+  return cells;
+}
+
+std::vector<analysis::HolmLevel> LevelsAgainst(const std::vector<MatchedCell>& cells, double null,
+                                               double confidence) {
+  std::vector<double> p_values;
+  for (const MatchedCell& cell : cells) {
+    if (!cell.missing.empty()) continue;
+    const bool usable = cell.broken.empty() && cell.unusable.empty();
+    p_values.push_back(usable ? std::min(1.0, cell.log_ratio->PValue(null) / cell.alpha_share) : 1);
+  }
+  const std::vector<analysis::HolmLevel> of_members = analysis::Holm(p_values, 1 - confidence);
+  std::vector<analysis::HolmLevel> levels;
+  size_t member = 0;
+  for (const MatchedCell& cell : cells) {
+    levels.push_back(cell.missing.empty() ? of_members[member++] : analysis::HolmLevel{});
+    levels.back().alpha *= cell.alpha_share;
+  }
+  return levels;
+}
+
+std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord& b,
+                                       const MatchOptions& options, double neutral_delta) {
+  const Looks looks_a = LooksOf(a);
+  const Looks looks_b = LooksOf(b);
+  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
+  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
+  // A peer of another version is another kernel.
+  std::set<std::string> names;
+  for (const Json& floor : a.summary["floors"]) names.insert(TextOf(floor, "name"));
+  for (const Json& peer : a.summary["peers"]) {
+    for (const Json& other : b.summary["peers"]) {
+      if (peer["name"] == other["name"] && peer["version"] == other["version"]) {
+        names.insert(TextOf(peer, "name"));
+      }
+    }
+  }
+  std::vector<Reference> references;
+  for (const auto& [key, timings] : timings_a) {
+    const auto& [arm, shape] = key;
+    const auto other = timings_b.find(key);
+    const ShapeInfo* shape_a = FindShape(a.record.run, shape);
+    const ShapeInfo* shape_b = FindShape(b.record.run, shape);
+    if (!names.contains(arm) || other == timings_b.end() || shape_b == nullptr ||
+        !(shape_a->problem == shape_b->problem)) {
+      continue;
+    }
+    const UnpairedLogRatio log_ratio(
+        analysis::LogTimesByProcess(timings), analysis::LogTimesByProcess(other->second),
+        {.resamples = options.bootstrap_resamples,
+         .seed = analysis::StreamSeed(options.bootstrap_seed,
+                                      absl::StrCat("reference:", arm, ":", shape))});
+    if (log_ratio.n_clusters() < analysis::kMinProcesses) continue;
+    const double share = looks_a.at(shape).alpha_share * looks_b.at(shape).alpha_share;
+    const Interval interval = log_ratio.Envelope(1 - (1 - options.confidence) * share);
+    const double delta = std::log1p(neutral_delta);
+    references.push_back({.name = arm,
+                          .shape = shape,
+                          .ratio = std::exp(log_ratio.estimate()),
+                          .interval = {std::exp(interval.low), std::exp(interval.high)},
+                          .moved = interval.low > delta || interval.high < -delta});
+  }
+  return references;
+}
+
+std::vector<Difference> Differences(const RunInfo& a, const RunInfo& b) {
+  const Json before = ToJson(a);
+  const Json after = ToJson(b);
+  std::vector<Difference> differences;
+  const auto add = [&](const std::string& what, const Json& in_a, const Json& in_b) {
+    if (in_a == in_b) return;
+    const auto text = [](const Json& value) {
+      return value.is_string() ? value.get<std::string>() : DumpLine(value);
+    };
+    differences.push_back({what, text(in_a), text(in_b)});
+  };
+  for (const char* field : {"design", "cache", "registry_sha256", "kernel_source_sha256"}) {
+    add(field, before[field], after[field]);
+  }
+  for (const char* object : {"git", "toolchain", "gpu"}) {
+    for (const auto& [field, value] : before[object].items()) {
+      if (field == "slug" || field == "memory_bytes") continue;  // as the name says, nearly
+      add(absl::StrCat(object, ".", field), value, after[object][field]);
+    }
+  }
+  return differences;
+}
+
+bool SameGpu(const RunInfo& a, const RunInfo& b) {
+  return a.gpu.name == b.gpu.name && a.gpu.uuid == b.gpu.uuid;
+}
+
+}  // namespace warpledger::ablations

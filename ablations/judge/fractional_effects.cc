@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/judge/fractional_effects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ablations/base/rounded.h"
+#include "ablations/stats/main_effects.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "kernels/sdpa/registry.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::MainEffects;
+using analysis::Timing;
+
+constexpr char kCellPrefix[] = "cell:";
+
+std::vector<std::string> TogglesOf(const std::string& arm) {
+  const std::string names = arm.substr(sizeof(kCellPrefix) - 1);
+  if (names == "none") return {};
+  return absl::StrSplit(names, '+');
+}
+
+// ln(us) of every cell in each block that timed all, less the block's first: a
+// constant per block drops out of every effect.
+std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells) {
+  std::map<std::pair<int, int>, std::vector<std::optional<double>>> log_us;
+  for (size_t cell = 0; cell < cells.size(); ++cell) {
+    for (const Timing& timing : cells[cell].timings) {
+      auto& block = log_us[{timing.process, timing.block}];
+      block.resize(cells.size());
+      block[cell] = std::log(timing.us);
+    }
+  }
+  std::map<int, std::vector<std::vector<double>>> by_process;
+  for (const auto& [key, block] : log_us) {
+    if (std::any_of(block.begin(), block.end(), [](const auto& us) { return !us; })) continue;
+    std::vector<double>& gains = by_process[key.first].emplace_back();
+    for (const std::optional<double>& us : block) gains.push_back(*block[0] - *us);
+  }
+  std::vector<std::vector<std::vector<double>>> lists;
+  for (auto& [process, blocks] : by_process) lists.push_back(std::move(blocks));
+  return lists;
+}
+
+}  // namespace
+
+Fraction FindFraction(const std::vector<Arm>& arms) {
+  Fraction fraction;
+  std::set<std::string> named;
+  for (const Arm& arm : arms) {
+    if (arm.role != kRoleCell || arm.name.rfind(kCellPrefix, 0) != 0) continue;
+    fraction.arms.push_back(arm.name);
+    for (const std::string& toggle : TogglesOf(arm.name)) named.insert(toggle);
+  }
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (named.contains(std::string(row.id))) fraction.toggles.emplace_back(row.id);
+  }
+  for (const std::string& arm : fraction.arms) {
+    uint32_t mask = 0;
+    for (const std::string& toggle : TogglesOf(arm)) {
+      const auto at = std::find(fraction.toggles.begin(), fraction.toggles.end(), toggle);
+      if (at != fraction.toggles.end()) mask |= 1u << (at - fraction.toggles.begin());
+    }
+    fraction.cells.push_back(mask);
+  }
+  return fraction;
+}
+
+absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction) {
+  const absl::StatusOr<MainEffects> effects =
+      MainEffects::Create(static_cast<int>(fraction.toggles.size()), fraction.cells);
+  if (!effects.ok()) return effects.status();
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < fraction.toggles.size(); ++i) {
+    std::vector<std::string> with;
+    for (const MainEffects::Alias& alias : effects->Aliases(static_cast<int>(i))) {
+      with.push_back(absl::StrFormat("%+.2f %s*%s", alias.coefficient,
+                                     fraction.toggles[static_cast<size_t>(alias.a)],
+                                     fraction.toggles[static_cast<size_t>(alias.b)]));
+    }
+    if (!with.empty()) {
+      lines.push_back(absl::StrCat(fraction.toggles[i], ": ", absl::StrJoin(with, ", ")));
+    }
+  }
+  return lines;
+}
+
+void AddMainEffects(const Fraction& fraction, const std::string& shape,
+                    const std::vector<CellData>& cells, const AttributionOptions& options,
+                    Json* summary) {
+  std::vector<CellData> usable;
+  std::vector<uint32_t> masks;
+  std::string left_out;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].why_unusable.empty()) {
+      absl::StrAppend(&left_out, left_out.empty() ? "" : "; ", fraction.arms[i], ": ",
+                      cells[i].why_unusable);
+      continue;
+    }
+    usable.push_back(cells[i]);
+    masks.push_back(fraction.cells[i]);
+  }
+  const absl::StatusOr<MainEffects> effects =
+      MainEffects::Create(static_cast<int>(fraction.toggles.size()), masks);
+  const std::vector<std::vector<std::vector<double>>> by_process = GainsByProcess(usable);
+  std::optional<analysis::CellGains> gains;
+  if (effects.ok() && !by_process.empty()) gains.emplace(by_process, options.bootstrap);
+  std::string reason = left_out;
+  if (!effects.ok()) {
+    absl::StrAppend(&reason, reason.empty() ? "" : "; ", std::string(effects.status().message()));
+  } else if (!gains) {
+    absl::StrAppend(&reason, reason.empty() ? "" : "; ", "no block timed every cell");
+  }
+  for (size_t i = 0; i < fraction.toggles.size(); ++i) {
+    Json row = {{"shape", shape},           {"toggle", fraction.toggles[i]},
+                {"n_cells", masks.size()},  {"ratio", nullptr},
+                {"ci_low", nullptr},        {"ci_high", nullptr},
+                {"aliases", Json::array()}, {"reason", reason}};
+    if (gains) {
+      const analysis::Contrast effect = effects->Effect(static_cast<int>(i));
+      const analysis::Interval interval = gains->Envelope(effect, options.confidence);
+      row["ratio"] = Rounded(std::exp(gains->Estimate(effect)));
+      row["ci_low"] = Rounded(std::exp(interval.low));
+      row["ci_high"] = Rounded(std::exp(interval.high));
+    }
+    if (effects.ok()) {
+      for (const MainEffects::Alias& alias : effects->Aliases(static_cast<int>(i))) {
+        row["aliases"].push_back({{"a", fraction.toggles[static_cast<size_t>(alias.a)]},
+                                  {"b", fraction.toggles[static_cast<size_t>(alias.b)]},
+                                  {"coefficient", Rounded(alias.coefficient)}});
+      }
+    }
+    (*summary)["effects"].push_back(std::move(row));
+  }
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of kernels, beside the times and ceilings that explain them.
+
+#ifndef WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
+#define WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::ablations {
+
+// What the report and the pictures of a profile record read: the profiles with
+// the times of the newest record beside `dir` that timed the same machine code on
+// the same kind of GPU, the newest microbenchmarks of it there as ceilings, and which
+// profiles are one step apart. Records beside it that can't be read are skipped
+// and named in `skipped`.
+absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& path);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/judge/record_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+
+#include "ablations/base/rounded.h"
+#include "ablations/stats/quantile.h"
+#include "ablations/stats/random.h"
+#include "ablations/stats/verdict.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/nvml.h"
+#include "kernels/sdpa/dtype_name.h"
+#include "kernels/sdpa/variant.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::ClusterMedian;
+using analysis::Interval;
+using analysis::Pair;
+using analysis::Timing;
+
+double ErrorOverLimit(const Check& check) {
+  return ShareOfLimit(check.max_err, check.max_err_limit);
+}
+
+std::string FailureText(const Check& check) {
+  const std::string why = check.reason.empty() ? "no reason recorded" : check.reason;
+  return absl::StrCat("failed on inputs '", check.inputs, "', seed ", check.seed, ": ", why);
+}
+
+// Whether an arm's printed configuration has the toggle on, at any level.
+bool IsOnIn(const Arm& arm, const sdpa::ToggleRow& row) {
+  for (const absl::string_view part : absl::StrSplit(arm.config, '+')) {
+    if (part.substr(0, part.find('=')) == absl::string_view(row.id.data(), row.id.size())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const sdpa::ToggleRow* RowOf(const std::string& toggle) {
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.id == toggle) return &row;
+  }
+  return nullptr;
+}
+
+double ShareOfLimit(double error, double limit) {
+  const double share = error / limit;
+  // NaN: the error is not a number, or 0 against a limit of 0.
+  if (std::isnan(share)) return error == 0 ? 0 : HUGE_VAL;
+  return share;
+}
+
+Timing TimingOf(const Sample& sample) {
+  const uint64_t reasons = sample.throttle.value_or(0);
+  return {.process = sample.process,
+          .block = sample.block,
+          .us = sample.us,
+          .sm_mhz = sample.sm_mhz.value_or(0),
+          .throttled = IsThrottledBesidesPowerCap(reasons),
+          .power_capped = IsPowerCapped(reasons)};
+}
+
+Json MedianOrNull(std::vector<double> values) {
+  return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+}
+
+std::optional<bool> CheckFacts::correct() const {
+  if (broken != nullptr) return false;
+  return count == 0 ? std::nullopt : std::optional<bool>(all_correct);
+}
+
+std::string CheckFacts::WhyBroken() const {
+  if (broken != nullptr) return absl::StrCat(broken->kind, ": ", broken->reason);
+  return count == 0 ? "no correctness check on this shape" : first_failure;
+}
+
+absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const SummarizeOptions& options) {
+  RecordIndex index(record, options);
+  absl::Status status = index.AddArms();
+  if (status.ok()) status = index.AddSamples();
+  if (!status.ok()) return status;
+  index.AddChecks();
+  if (record.run.stopping) {
+    for (const ShapeInfo& shape : record.run.shapes) {
+      index.looks_[shape.name] = StateOf(record.run, record.samples, shape.name);
+    }
+  }
+  return index;
+}
+
+// What adds or leaves out a toggle must have its row in the registry.
+absl::Status RecordIndex::AddArms() {
+  for (const Arm& arm : run().arms) {
+    arms_[arm.name] = &arm;
+    if (first_ == nullptr && arm.role == kRoleBase) first_ = &arm;
+    if (arm.toggle.empty() && arm.role != kRoleStep && arm.role != kRoleWithout) continue;
+    if (RowOf(arm) == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "run.json: arm '", arm.name, "' is one of toggle '", arm.toggle,
+          "', which this program's registry does not know, so its gate and prediction are "
+          "unknown; judge the record with the version that wrote it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordIndex::AddSamples() {
+  std::set<std::string> shapes;
+  for (const ShapeInfo& shape : run().shapes) shapes.insert(shape.name);
+  for (const Sample& sample : record_->samples) {
+    const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
+    if (!shapes.contains(sample.shape) || (!peer && !arms_.contains(sample.arm))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
+                       "' is not in run.json; the record is not whole"));
+    }
+    timings_[{sample.arm, sample.shape}].push_back(TimingOf(sample));
+  }
+  return absl::OkStatus();
+}
+
+void RecordIndex::AddChecks() {
+  for (const Check& check : record_->checks) {
+    CheckFacts& facts = checks_[{check.arm, check.shape}];
+    ++facts.count;
+    if (!check.correct && facts.all_correct) {
+      facts.all_correct = false;
+      facts.first_failure = FailureText(check);
+    }
+    if (facts.worst == nullptr || ErrorOverLimit(check) > ErrorOverLimit(*facts.worst)) {
+      facts.worst = &check;
+    }
+  }
+  for (const BrokenArm& broken : record_->broken) {
+    CheckFacts& facts = checks_[{broken.arm, broken.shape}];
+    if (facts.broken == nullptr) facts.broken = &broken;
+  }
+}
+
+double RecordIndex::AlphaShare(const std::string& shape) const {
+  const auto found = looks_.find(shape);
+  return found == looks_.end() ? 1 : found->second.alpha_share;
+}
+
+double RecordIndex::Confidence(const std::string& shape) const {
+  const double share = AlphaShare(shape);
+  return share == 1 ? options_.confidence : 1 - (1 - options_.confidence) * share;
+}
+
+const std::vector<Timing>& RecordIndex::Timings(const std::string& arm,
+                                                const std::string& shape) const {
+  static const std::vector<Timing> kNone;
+  const auto it = timings_.find(ArmShape(arm, shape));
+  return it == timings_.end() ? kNone : it->second;
+}
+
+CheckFacts RecordIndex::Checks(const std::string& arm, const std::string& shape) const {
+  const auto it = checks_.find(ArmShape(arm, shape));
+  return it == checks_.end() ? CheckFacts{} : it->second;
+}
+
+analysis::BootstrapOptions RecordIndex::Bootstrap(const char* figure, const std::string& arm,
+                                                  const std::string& shape) const {
+  return {.resamples = options_.bootstrap_resamples,
+          .seed = analysis::StreamSeed(options_.bootstrap_seed,
+                                       absl::StrCat(figure, ":", arm, ":", shape))};
+}
+
+void RecordIndex::AddTimes(const std::string& arm, const std::string& shape, bool with_processes,
+                           Json* out) const {
+  const std::vector<Timing>& timings = Timings(arm, shape);
+  std::set<int> processes;
+  std::vector<double> us;
+  for (const Timing& timing : timings) {
+    processes.insert(timing.process);
+    us.push_back(timing.us);
+  }
+  (*out)["n_samples"] = timings.size();
+  if (with_processes) (*out)["n_processes"] = processes.size();
+  if (timings.empty()) {
+    for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "p10_us", "p90_us"}) {
+      (*out)[field] = nullptr;
+    }
+    return;
+  }
+  std::sort(us.begin(), us.end());
+  const double p50 = analysis::SortedQuantile(us, 0.5);
+  const Interval log_ci =
+      ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
+          .Envelope(Confidence(shape));
+  (*out)["p50_us"] = Rounded(p50);
+  // The interval is made on logarithms, where the median of an even number is
+  // the middle two's geometric mean: a hair below p50.
+  (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
+  (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
+  (*out)["p10_us"] = Rounded(analysis::SortedQuantile(us, 0.1));
+  (*out)["p90_us"] = Rounded(analysis::SortedQuantile(us, 0.9));
+}
+
+std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string& candidate,
+                                     const std::string& shape) const {
+  std::vector<Pair> pairs = analysis::PairUp(Timings(base, shape), Timings(candidate, shape));
+  // Behind the look that was reached, nobody has planned to look.
+  if (const auto found = looks_.find(shape); found != looks_.end()) {
+    std::erase_if(pairs,
+                  [&](const Pair& pair) { return pair.base.process >= found->second.processes; });
+  }
+  return pairs;
+}
+
+// What the record holds of the instance that `config` ran on for a shape. Records
+// that are older than instances per mask name it by the configuration alone.
+template <typename Find>
+auto RecordIndex::ForShape(const std::string& printed, const ShapeInfo& shape,
+                           const Find& find) const {
+  const sdpa::Problem& problem = shape.problem;
+  const auto [own, of_both_masks] = sdpa::InstanceNames(printed, problem.head_dim, problem.causal,
+                                                        problem.dtype, problem.embed_dim > 0);
+  const auto* found = find(own);
+  return found != nullptr ? found : find(of_both_masks);
+}
+
+const InstanceLaunch* RecordIndex::Launch(const Arm& arm, const ShapeInfo& shape) const {
+  return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceLaunch* {
+    if (!record_->launch) return nullptr;
+    for (const InstanceLaunch& launch : *record_->launch) {
+      if (launch.variant == name) return &launch;
+    }
+    return nullptr;
+  });
+}
+
+const InstanceResources* RecordIndex::Resources(const Arm& arm, const ShapeInfo& shape) const {
+  return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceResources* {
+    return record_->resources ? CodeFor(arch_, *record_->resources, name) : nullptr;
+  });
+}
+
+const InstanceCodegen* RecordIndex::Code(const Arm& arm, const ShapeInfo& shape) const {
+  return ForShape(arm.config, shape, [&](const std::string& name) -> const InstanceCodegen* {
+    return record_->codegen ? CodeFor(arch_, record_->codegen->instances, name) : nullptr;
+  });
+}
+
+std::string RecordIndex::CodeHash(const Arm& arm, const ShapeInfo& shape) const {
+  const InstanceCodegen* instance = Code(arm, shape);
+  return instance == nullptr ? "" : instance->code_sha256;
+}
+
+std::vector<std::vector<std::string>> RecordIndex::Calls(const Arm& arm,
+                                                         const ShapeInfo& shape) const {
+  std::vector<std::vector<std::string>> calls;
+  for (const LaunchedCall& call : record_->calls) {
+    if (call.arm == arm.name && call.shape == shape.name) calls.push_back(call.lines);
+  }
+  return calls;
+}
+
+std::string RecordIndex::WhyToggleInvalid(const Arm& base, const Arm& candidate,
+                                          const ShapeInfo& shape, const std::string& toggle) const {
+  const sdpa::ToggleRow* row = RowOf(toggle);
+  if (row != nullptr && !row->evidence.launched.empty()) {
+    std::string why = analysis::WhyLaunchInvalid(
+        {.base = Calls(base, shape),
+         .candidate = Calls(candidate, shape),
+         .pattern = IsOnIn(base, *row) ? "" : std::string(row->evidence.launched),
+         .vanishes = row->evidence.launched_vanishes});
+    if (!why.empty()) return why;
+    const bool one_instance =
+        sdpa::CompiledName(base.config) == sdpa::CompiledName(candidate.config);
+    if (row->launch_side && one_instance) return "";
+  }
+  return WhyCodeInvalid(base, candidate, shape, toggle);
+}
+
+std::string RecordIndex::WhyCodeInvalid(const Arm& base, const Arm& candidate,
+                                        const ShapeInfo& shape, const std::string& toggle) const {
+  const InstanceCodegen* base_code = Code(base, shape);
+  const InstanceCodegen* candidate_code = Code(candidate, shape);
+  const sdpa::ToggleRow* row = RowOf(toggle);
+  return analysis::WhyCodeInvalid(
+      {.base = CodeHash(base, shape),
+       .candidate = CodeHash(candidate, shape),
+       .base_opcodes = base_code ? &base_code->opcodes : nullptr,
+       .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
+       // What tells on from off need not tell one level from another.
+       .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass),
+       .fewer = row != nullptr && (row->evidence.change == sdpa::EvidenceChange::kShrinks ||
+                                   row->evidence.change == sdpa::EvidenceChange::kVanishes)});
+}
+
+std::string RecordIndex::WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {
+  if (sdpa::EveryDesignRuns(shape.problem)) return "";
+  if (Launch(arm, shape) != nullptr) return "";
+  std::string reason =
+      absl::StrCat("no kernel of this design is compiled for head_dim ", shape.problem.head_dim);
+  if (shape.problem.dtype != sdpa::Dtype::kFp16) {
+    absl::StrAppend(&reason, " in ", std::string(sdpa::DtypeName(shape.problem.dtype)));
+  }
+  return reason;
+}
+
+std::string RecordIndex::WhyBroken(std::initializer_list<std::string> arms,
+                                   const ShapeInfo& shape) const {
+  for (const std::string& name : arms) {
+    const CheckFacts checks = Checks(name, shape.name);
+    if (checks.broken != nullptr) return absl::StrCat(name, ": ", checks.WhyBroken());
+    if (checks.count == 0) {
+      return absl::StrCat(name, " was never checked on this shape");
+    }
+    if (!checks.all_correct) return absl::StrCat(name, " ", checks.first_failure);
+  }
+  return "";
+}
+
+std::string RecordIndex::WhyUnusable(const Arm& arm, const ShapeInfo& shape) const {
+  std::string why = WhyNotApplicable(arm, shape);
+  if (why.empty()) why = WhyBroken({arm.name}, shape);
+  if (why.empty() && arm.role == kRoleStep) {
+    why = WhyToggleInvalid(*arms_.at(arm.base), arm, shape, arm.toggle);
+    if (why.empty()) {
+      why = analysis::WhyConditionsInvalid(Pairs(arm.base, arm.name, shape.name));
+    }
+  }
+  return why;
+}
+
+}  // namespace warpledger::ablations

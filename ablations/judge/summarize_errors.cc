@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ablations/base/rounded.h"
+#include "ablations/judge/summarize_parts.h"
+#include "kernels/sdpa/inputs.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What the checks of one arm on inputs of one kind say together.
+struct KindFacts {
+  std::map<std::pair<int, uint64_t>, double> mean_err;  // by process and seed
+  double mean_share = 0;                                // the largest of all checks
+  double max_share = 0;
+  std::optional<double> lse_share;  // empty: no log-sum-exp was given
+  bool correct = true;
+};
+
+KindFacts FactsOf(const RecordIndex& index, const std::string& arm, const std::string& shape,
+                  std::string_view inputs) {
+  KindFacts facts;
+  for (const Check& check : index.record().checks) {
+    if (check.inputs != inputs || check.shape != shape || check.arm != arm) continue;
+    facts.mean_err[{check.process, check.seed}] = check.mean_err;
+    facts.mean_share =
+        std::max(facts.mean_share, ShareOfLimit(check.mean_err, check.mean_err_limit));
+    facts.max_share = std::max(facts.max_share, ShareOfLimit(check.max_err, check.max_err_limit));
+    if (!std::isnan(check.lse_err)) {
+      facts.lse_share =
+          std::max(facts.lse_share.value_or(0), ShareOfLimit(check.lse_err, check.lse_limit));
+    }
+    facts.correct = facts.correct && check.correct;
+  }
+  return facts;
+}
+
+}  // namespace
+
+Json ErrorsOf(const RecordIndex& index, const std::string& base, const std::string& candidate,
+              const std::string& shape) {
+  const double most = index.options().error_ratio;
+  bool listed = false;
+  Json errors = Json::array();
+  // What the timed graph left is compared with no reference, and its kind is not in this list.
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    const KindFacts without = FactsOf(index, base, shape, kind.name);
+    const KindFacts with = FactsOf(index, candidate, shape, kind.name);
+    double sum_without = 0;
+    double sum_with = 0;
+    int pairs = 0;
+    for (const auto& [process_and_seed, error] : without.mean_err) {
+      const auto same = with.mean_err.find(process_and_seed);
+      if (same == with.mean_err.end()) continue;
+      sum_without += error;
+      sum_with += same->second;
+      ++pairs;
+    }
+    if (pairs == 0) continue;
+    // An error of 0, as where O is exactly V, has no ratio to speak of: the rule judges it.
+    const double ratio = sum_with / sum_without;
+    const bool differs = sum_without > 0 && sum_with > 0 && (ratio > most || ratio < 1 / most);
+    listed = listed || differs || !without.correct || !with.correct;
+    const auto both = [](Json of_base, Json of_candidate) {
+      return Json::array({std::move(of_base), std::move(of_candidate)});
+    };
+    errors.push_back({{"inputs", kind.name},
+                      {"mean_err", both(Rounded(sum_without / pairs), Rounded(sum_with / pairs))},
+                      {"mean_share", both(Rounded(without.mean_share), Rounded(with.mean_share))},
+                      {"max_share", both(Rounded(without.max_share), Rounded(with.max_share))},
+                      {"lse_share", both(Rounded(without.lse_share), Rounded(with.lse_share))},
+                      {"correct", both(without.correct, with.correct)}});
+  }
+  return listed ? errors : Json::array();
+}
+
+}  // namespace warpledger::ablations

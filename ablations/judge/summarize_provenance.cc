@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/rounded.h"
+#include "ablations/judge/summarize_parts.h"
+#include "kernels/common/nvml.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Whether peers were to be timed on a shape. Which of them exist shows only when
+// they run, so a shape that all of them refused counts for nothing.
+bool PlansPeers(const RecordIndex& index, const ShapeInfo& shape) {
+  const bool asked = std::any_of(index.run().arms.begin(), index.run().arms.end(),
+                                 [](const Arm& arm) { return arm.role == kRolePeer; });
+  if (!asked) return false;
+  if (!index.record().peers) return true;
+  for (const PeerInfo& info : *index.record().peers) {
+    for (const PeerCheck& check : info.checks) {
+      if (check.shape == shape.name && check.correct) return true;
+    }
+  }
+  return false;
+}
+
+// What run.json plans against what is there: an interrupted run shows here.
+void AddCompleteness(const RecordIndex& index, Json* provenance) {
+  std::set<int> processes;
+  std::set<BlockKey> found;
+  std::set<std::string> with_peers;
+  for (const Sample& sample : index.record().samples) {
+    const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
+    if (peer) with_peers.insert(sample.shape);
+    if (!peer) processes.insert(sample.process);
+    found.insert({sample.process, sample.shape, sample.block, peer});
+  }
+  int64_t planned[2] = {0, 0};  // ours, the peers'
+  int64_t missing[2] = {0, 0};
+  for (const ShapeInfo& shape : index.run().shapes) {
+    for (const bool peers : {false, true}) {
+      if (peers && !with_peers.contains(shape.name) && !PlansPeers(index, shape)) continue;
+      const auto look = index.looks().find(shape.name);
+      const bool stopped = look != index.looks().end() && look->second.stopped;
+      const int processes = stopped ? look->second.processes : index.run().processes;
+      const int blocks = index.run().blocks_per_process;
+      const auto there = std::count_if(found.begin(), found.end(), [&](const BlockKey& key) {
+        return key.shape == shape.name && key.peers == peers && key.process < processes &&
+               key.block < blocks;
+      });
+      planned[peers] += int64_t{processes} * blocks;
+      missing[peers] += int64_t{processes} * blocks - there;
+    }
+  }
+  (*provenance)["processes_found"] = processes.size();
+  (*provenance)["blocks_planned"] = planned[false];
+  (*provenance)["blocks_missing"] = missing[false];
+  (*provenance)["peer_blocks_planned"] = planned[true];
+  (*provenance)["peer_blocks_missing"] = missing[true];
+}
+
+}  // namespace
+
+Json LooksOf(const RecordIndex& index) {
+  Json looks = Json::array();
+  for (const ShapeInfo& shape : index.run().shapes) {
+    const StoppingState& state = index.looks().at(shape.name);
+    looks.push_back({{"shape", shape.name},
+                     {"look", state.look + 1},
+                     {"processes", state.processes},
+                     {"alpha_share", state.alpha_share},
+                     {"worst_half_width", Rounded(state.worst_half_width)},
+                     {"stopped_early", state.stopped}});
+  }
+  return looks;
+}
+
+Json PeersOf(const RecordIndex& index) {
+  std::vector<PeerInfo> infos = index.record().peers.value_or(std::vector<PeerInfo>{});
+  std::set<std::string> named;
+  for (const PeerInfo& info : infos) named.insert(info.name);
+  for (const auto& [key, timings] : index.timings()) {
+    const std::string& arm = key.first;
+    if (arm.rfind(kPeerPrefix, 0) != 0 || !named.insert(arm).second) continue;
+    PeerInfo info;
+    info.name = arm;
+    info.reason = "not described in peers.json";
+    infos.push_back(std::move(info));
+  }
+  Json peers = Json::array();
+  for (const PeerInfo& info : infos) {
+    for (const ShapeInfo& shape : index.run().shapes) {
+      Json correct = nullptr;
+      for (const PeerCheck& check : info.checks) {
+        if (check.shape != shape.name) continue;
+        correct = check.correct && (correct.is_null() || correct.get<bool>());
+      }
+      const bool timed = !index.Timings(info.name, shape.name).empty();
+      std::string reason = timed && info.available ? "" : info.reason;
+      if (!timed && reason.empty()) reason = "not timed on this shape";
+      Json peer;
+      peer["name"] = info.name;
+      peer["version"] = info.version;
+      peer["shape"] = shape.name;
+      peer["available"] = timed;
+      peer["correct"] = correct;
+      peer["reason"] = reason;
+      index.AddTimes(info.name, shape.name, /*with_processes=*/true, &peer);
+      peers.push_back(std::move(peer));
+    }
+  }
+  return peers;
+}
+
+Json ProvenanceOf(const RecordIndex& index) {
+  Json provenance = ToJson(index.run());
+  provenance.erase("shapes");
+  provenance.erase("arms");
+  AddCompleteness(index, &provenance);
+  std::vector<double> sm_mhz;
+  std::vector<double> temp_c;
+  std::vector<double> power_w;
+  int throttled = 0;
+  int unknown_throttle = 0;
+  for (const Sample& sample : index.record().samples) {
+    if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
+    if (sample.temp_c) temp_c.push_back(*sample.temp_c);
+    if (sample.power_w) power_w.push_back(*sample.power_w);
+    if (!sample.throttle) ++unknown_throttle;
+    if (sample.throttle && IsThrottled(*sample.throttle)) ++throttled;
+  }
+  const bool none_readable = unknown_throttle == static_cast<int>(index.record().samples.size());
+  provenance["n_samples"] = index.record().samples.size();
+  provenance["throttled_samples"] = none_readable ? Json(nullptr) : Json(throttled);
+  provenance["unknown_throttle_samples"] = unknown_throttle;
+  provenance["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
+  provenance["temp_c_p50"] = MedianOrNull(std::move(temp_c));
+  provenance["power_w_p50"] = MedianOrNull(std::move(power_w));
+  return provenance;
+}
+
+}  // namespace warpledger::ablations

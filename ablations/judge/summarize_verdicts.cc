@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/rounded.h"
+#include "ablations/judge/summarize_parts.h"
+#include "ablations/stats/holm.h"
+#include "ablations/stats/variance_split.h"
+#include "ablations/stats/verdict.h"
+#include "ablations/subjects/sdpa/designs/designs.h"
+#include "absl/strings/str_cat.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using analysis::ClusterMedian;
+using analysis::Interval;
+using analysis::Pair;
+
+Json Bound(const std::optional<Interval>& interval, double Interval::*bound) {
+  return interval ? Rounded((*interval).*bound) : Json(nullptr);
+}
+
+// What a verdict is about: `arm` names the toggle, base and candidate the times.
+struct Claim {
+  const Arm* arm = nullptr;
+  std::string base;
+  std::string candidate;
+  const ShapeInfo* shape = nullptr;
+  std::vector<Pair> pairs;
+  std::unique_ptr<ClusterMedian> log_ratio;
+  std::string not_applicable;
+};
+
+Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
+  const Arm& arm = *claim.arm;
+  const sdpa::ToggleRow& row = *RowOf(arm);
+  const bool in_family = claim.not_applicable.empty();
+  const Arm& base = index.ArmNamed(claim.base);
+  const Arm& candidate = index.ArmNamed(claim.candidate);
+  std::string invalid = index.WhyToggleInvalid(base, candidate, *claim.shape, arm.toggle);
+  if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
+  const analysis::Judgement judgement =
+      analysis::Judge({.not_applicable = claim.not_applicable,
+                       .broken = index.WhyBroken({claim.base, claim.candidate}, *claim.shape),
+                       .invalid = invalid,
+                       .log_ratio = in_family ? claim.log_ratio.get() : nullptr,
+                       .alpha = alpha,
+                       .gate = row.gate,
+                       .neutral_delta = index.options().neutral_delta});
+  std::set<int> processes;
+  for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+  const std::optional<analysis::VarianceSplit> split =
+      analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
+
+  // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a
+  // technique alone beyond the ladder, and only sound evidence can test it.
+  const bool predicted_here =
+      row.predicted.shape == claim.shape->name && index.run().cache == kCacheWarm &&
+      (IsCumulative(index.run().design) || IsPredictedBeyondLadder(row, claim.candidate));
+  const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
+                     judgement.verdict != analysis::Verdict::kInvalid &&
+                     static_cast<int>(processes.size()) >= analysis::kMinProcesses;
+  Json held = nullptr;
+  if (predicted_here && sound) {
+    held = judgement.interval->low <= row.predicted.high &&
+           judgement.interval->high >= row.predicted.low;
+  }
+  const analysis::PowerCap cap = analysis::FindPowerCap(claim.pairs);
+  std::string reason = judgement.reason;
+  const std::string conditions = cap.Any()            ? cap.Text()
+                                 : cap.ClocksDiffer() ? cap.ClocksText()
+                                                      : "";
+  if (!conditions.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", conditions);
+  Json verdict = {{"toggle", arm.toggle},
+                  {"design", index.run().design},
+                  {"base", claim.base},
+                  {"candidate", claim.candidate},
+                  {"shape", claim.shape->name},
+                  {"n_pairs", claim.pairs.size()},
+                  {"n_processes", processes.size()},
+                  {"ratio", Rounded(judgement.ratio)},
+                  {"ci_low", Bound(judgement.interval, &Interval::low)},
+                  {"ci_high", Bound(judgement.interval, &Interval::high)},
+                  {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
+                  {"gate", row.gate},
+                  {"verdict", VerdictName(judgement.verdict)},
+                  {"reason", reason},
+                  {"mde_ratio", Rounded(judgement.mde_ratio)},
+                  {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                  {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
+                  {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
+                  {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
+                  {"prediction_held", std::move(held)},
+                  {"change", CodeChangeOf(index, base, candidate, *claim.shape, row)}};
+  // Only where it is so: summaries of other records keep their bytes.
+  if (cap.Any()) {
+    verdict["power_capped"] = {{"base_pairs", cap.base},
+                               {"candidate_pairs", cap.candidate},
+                               {"base_sm_mhz", Rounded(cap.base_mhz)},
+                               {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
+  }
+  if (Json errors = in_family ? ErrorsOf(index, claim.base, claim.candidate, claim.shape->name)
+                              : Json::array();
+      !errors.empty()) {
+    verdict["errors"] = std::move(errors);
+  }
+  return verdict;
+}
+
+}  // namespace
+
+// A control says what the same samples would have said of a real toggle; it
+// stands outside the family, so at the unadjusted level.
+void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape, Json* controls) {
+  const std::vector<Pair> pairs = index.Pairs(arm.base, arm.name, shape.name);
+  if (pairs.empty()) return;
+  const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
+                                index.Bootstrap("control", arm.name, shape.name));
+  analysis::Evidence evidence = {.not_applicable = "",
+                                 .broken = "",
+                                 .invalid = "",
+                                 .log_ratio = &log_ratio,
+                                 .alpha = 1 - index.Confidence(shape.name),
+                                 .gate = RowOf(arm) ? RowOf(arm)->gate : sdpa::ToggleRow{}.gate,
+                                 .neutral_delta = index.options().neutral_delta};
+  const analysis::Judgement timing = Judge(evidence);
+  if (arm.role == kRoleNull) {
+    evidence.invalid = index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, shape, arm.toggle);
+  }
+  const std::optional<analysis::VarianceSplit> split =
+      analysis::SplitVariance(analysis::LogRatiosByProcess(pairs));
+  const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
+                             timing.verdict != analysis::Verdict::kInconclusive;
+  controls->push_back({{"kind", arm.role},
+                       {"shape", shape.name},
+                       {"candidate", arm.name},
+                       {"ratio", Rounded(timing.ratio)},
+                       {"ci_low", Bound(timing.interval, &Interval::low)},
+                       {"ci_high", Bound(timing.interval, &Interval::high)},
+                       {"holds_one", timing.interval->low <= 1 && timing.interval->high >= 1},
+                       {"timing_verdict", VerdictName(timing.verdict)},
+                       {"verdict", VerdictName(Judge(evidence).verdict)},
+                       {"false_verdict", false_verdict},
+                       {"mde_ratio", Rounded(timing.mde_ratio)},
+                       {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
+                       {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)}});
+}
+
+// The declared family is every step on every shape that it applies to, whether
+// or not its samples turn out to be usable: what is counted must not depend on
+// the outcome.
+Json VerdictsOf(const RecordIndex& index, int* family_size) {
+  std::vector<Claim> claims;
+  std::vector<double> p_values;
+  for (const Arm& arm : index.run().arms) {
+    if (arm.role != kRoleStep && arm.role != kRoleWithout) continue;
+    // A `without` arm lacks the toggle, and the arm it names has it.
+    const bool adds = arm.role == kRoleStep;
+    const std::string& base = adds ? arm.base : arm.name;
+    const std::string& candidate = adds ? arm.name : arm.base;
+    for (const ShapeInfo& shape : index.run().shapes) {
+      Claim claim = {.arm = &arm,
+                     .base = base,
+                     .candidate = candidate,
+                     .shape = &shape,
+                     .pairs = index.Pairs(base, candidate, shape.name),
+                     .log_ratio = nullptr,
+                     .not_applicable = index.WhyNotApplicable(arm, shape)};
+      if (claim.not_applicable.empty() && !arm.base.empty()) {
+        claim.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
+      }
+      if (!claim.pairs.empty()) {
+        claim.log_ratio = std::make_unique<ClusterMedian>(
+            analysis::LogRatiosByProcess(claim.pairs),
+            index.Bootstrap("verdict", absl::StrCat(arm.toggle, ":", base), shape.name));
+      }
+      if (claim.not_applicable.empty()) {
+        const bool testable =
+            claim.log_ratio != nullptr && claim.log_ratio->n_clusters() >= analysis::kMinProcesses;
+        // Over its share of alpha, the p-value of any look is one of the whole run.
+        p_values.push_back(
+            testable ? std::min(1.0, claim.log_ratio->PValue(0) / index.AlphaShare(shape.name))
+                     : 1);
+      }
+      claims.push_back(std::move(claim));
+    }
+  }
+  const std::vector<analysis::HolmLevel> levels =
+      analysis::Holm(p_values, 1 - index.options().confidence);
+  *family_size = static_cast<int>(levels.size());
+  Json verdicts = Json::array();
+  size_t member = 0;
+  for (const Claim& claim : claims) {
+    const double level = claim.not_applicable.empty() ? levels[member++].alpha : 0;
+    const double alpha = level * index.AlphaShare(claim.shape->name);
+    verdicts.push_back(VerdictOf(index, claim, alpha));
+  }
+  return verdicts;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger calibrate`: measures how often the ledger would be wrong, on pairs
+// whose truth is known (calibration_plan.h), and writes a record.
+//
+// Samples are taken by the same worker as those of `run`, under the same protocol
+// and budget per trial. The same call on the same directory resumes after a kill.
+
+#ifndef WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_
+#define WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ablations/plan/calibration_plan.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/status/status.h"
+#include "kernels/sdpa/shapes.h"
+
+namespace warpledger::ablations {
+
+struct CalibrateOptions {
+  NamedVariant variant;
+  sdpa::NamedShape shape;
+  CalibrationPlan plan;  // variant and cycles are filled in
+  int groups = 1;        // of plan.trial_processes processes each
+  std::string out_dir;
+  int blocks = 24;
+  uint64_t seed = 1;
+  double replay_us = 1000;
+  int max_launches = 256;
+  int silence_limit_s = 300;
+  std::vector<std::string> argv;
+};
+
+absl::Status Calibrate(const CalibrateOptions& options);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/measure/controller.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "ablations/base/files.h"
+#include "ablations/base/progress.h"
+#include "ablations/base/subprocess.h"
+#include "ablations/measure/peers_merge.h"
+#include "ablations/measure/worker.h"
+#include "ablations/plan/stopping.h"
+#include "ablations/record/store.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// A signal that the arm's own work can't have raised.
+bool IsFromOutside(int signal_number) {
+  return signal_number == SIGKILL || signal_number == SIGTERM || signal_number == SIGINT ||
+         signal_number == SIGHUP;
+}
+
+class Controller {
+ public:
+  explicit Controller(const ControlledRun& plan) : plan_(plan) {}
+
+  absl::Status Run() {
+    absl::StatusOr<std::unique_ptr<RecordWriter>> writer =
+        RecordWriter::Open(plan_.out_dir, plan_.run);
+    if (!writer.ok()) return writer.status();
+    writer_ = *std::move(writer);
+    absl::StatusOr<PeerFindings> peers = LoadPeerFindings(plan_.out_dir);
+    if (!peers.ok()) return peers.status();
+    peers_ = *std::move(peers);
+    if (plan_.write_build_facts) RETURN_IF_ERROR(plan_.write_build_facts(plan_.out_dir));
+
+    const int64_t groups = WantsPeers() ? 2 : 1;
+    const int64_t total = groups * run().processes * static_cast<int64_t>(run().shapes.size()) *
+                          run().blocks_per_process;
+    Progress progress("blocks", total, static_cast<int64_t>(writer_->CompletedBlocks().size()));
+    progress_ = &progress;
+    if (writer_->dropped().Any()) {
+      progress.Note(absl::StrCat("cut off an unfinished block of ", writer_->dropped().sample_lines,
+                                 " samples; measuring it again"));
+    }
+    for (const BrokenArm& broken : writer_->Broken()) {
+      progress.Note(absl::StrCat("left out, as in the call before: ", broken.arm, " on ",
+                                 broken.shape, ": ", broken.reason));
+    }
+    for (int process = 0; process < run().processes; ++process) {
+      RETURN_IF_ERROR(Look(process));
+      RETURN_IF_ERROR(RunOurs(process));
+      if (WantsPeers()) RETURN_IF_ERROR(RunPeers(process));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // What the worker said that it is doing.
+  struct Running {
+    std::string arm;
+    std::string shape;
+    std::string doing;
+  };
+
+  const RunInfo& run() const { return writer_->run(); }
+  bool WantsPeers() const { return !plan_.peers.empty() || !plan_.why_no_peers.empty(); }
+
+  bool Done(int process, const std::string& shape, int block, bool peers) const {
+    return writer_->CompletedBlocks().contains(
+        {.process = process, .shape = shape, .block = block, .peers = peers});
+  }
+
+  absl::Status Append(std::vector<Sample> samples) {
+    const std::string where = absl::StrCat(
+        "process ", samples[0].process + 1, " of ", run().processes, ", ", samples[0].shape,
+        absl::StartsWith(samples[0].arm, kPeerPrefix) ? ", peers" : "");
+    RETURN_IF_ERROR(writer_->AppendBlock(std::move(samples)));
+    progress_->Step(where);
+    return absl::OkStatus();
+  }
+
+  // Finds the shapes that need no process from this one on. Of a resumed run the
+  // samples may be ahead of `process`; those of a stopped shape never are.
+  absl::Status Look(int process) {
+    if (!run().stopping) return absl::OkStatus();
+    const std::vector<int>& looks = run().stopping->looks;
+    if (std::find(looks.begin(), looks.end(), process) == looks.end()) return absl::OkStatus();
+    const absl::StatusOr<Record> record = LoadRecord(plan_.out_dir);
+    if (!record.ok()) return record.status();
+    for (const ShapeInfo& shape : run().shapes) {
+      const StoppingState state = StateOf(record->run, record->samples, shape.name);
+      if (!state.stopped || state.processes > process || !stopped_.insert(shape.name).second) {
+        continue;
+      }
+      progress_->Note(absl::StrFormat(
+          "%s: done after %d of %d processes, every interval is within %.2g%%", shape.name,
+          state.processes, run().processes, 100 * state.worst_half_width));
+    }
+    return absl::OkStatus();
+  }
+
+  // --- Our own arms -------------------------------------------------------------
+
+  // The job of what the record lacks of a process; nullopt when that is nothing.
+  std::optional<WorkerJob> JobFor(int process) const {
+    WorkerJob job;
+    job.design = run().design;
+    job.process = process;
+    job.seed = run().seed;
+    job.blocks = run().blocks_per_process;
+    job.replay_us = plan_.replay_us;
+    job.max_launches = plan_.max_launches;
+    job.cache = run().cache;
+    job.planted = run().planted;
+    for (const BrokenArm& broken : writer_->Broken()) {
+      job.excluded.emplace(broken.arm, broken.shape);
+    }
+    for (const ShapeInfo& shape : run().shapes) {
+      if (stopped_.contains(shape.name)) continue;
+      job.shapes.push_back(shape.name);
+      for (int block = 0; block < job.blocks; ++block) {
+        if (Done(process, shape.name, block, false)) job.done.emplace(shape.name, block);
+      }
+    }
+    const size_t planned = job.shapes.size() * static_cast<size_t>(job.blocks);
+    if (job.done.size() == planned) return std::nullopt;
+    return job;
+  }
+
+  // Starts workers until one does the whole job. Each one that ends early takes an
+  // arm out of the job, so there are never more of them than arms and shapes.
+  absl::Status RunOurs(int process) {
+    while (const std::optional<WorkerJob> job = JobFor(process)) {
+      running_.reset();
+      fault_.reset();
+      ProcessEnd end;
+      const absl::Status status = RunLines(
+          plan_.worker, job->ToJson(),
+          [this] { return absl::Seconds(running_ ? plan_.arm_limit_s : plan_.silence_limit_s); },
+          [this](std::string_view line) { return TakeWorkerLine(line); }, &end);
+      if (status.ok()) {
+        if (!JobFor(process)) return absl::OkStatus();
+        return absl::InternalError(
+            absl::StrCat(plan_.worker[0], ": the worker of process ", process,
+                         " ended well without having measured all of its blocks"));
+      }
+      std::optional<BrokenArm> broken = WhoBroke(process, end);
+      if (!broken) return status;
+      if (job->excluded.contains({broken->arm, broken->shape})) {
+        return absl::InternalError(
+            absl::StrCat("the worker ran ", broken->arm, " on ", broken->shape,
+                         ", which it was told to leave out: ", std::string(status.message())));
+      }
+      progress_->Note(absl::StrCat("BROKEN: ", broken->arm, " on ", broken->shape, ": ",
+                                   broken->reason, "; going on without it"));
+      RETURN_IF_ERROR(writer_->AppendBroken(*broken));
+    }
+    return absl::OkStatus();
+  }
+
+  // The arm that ended the worker; nullopt when it was none's doing.
+  std::optional<BrokenArm> WhoBroke(int process, const ProcessEnd& end) const {
+    if (end.refused) return std::nullopt;
+    if (fault_ && !IsFloor(fault_->arm)) {
+      BrokenArm broken = *fault_;
+      broken.process = process;
+      return broken;
+    }
+    if (!running_ || IsFloor(running_->arm)) return std::nullopt;
+    BrokenArm broken = {.process = process,
+                        .arm = running_->arm,
+                        .shape = running_->shape,
+                        .kind = "",
+                        .doing = running_->doing,
+                        .reason = ""};
+    if (end.silent) {
+      broken.kind = "no_answer";
+      broken.reason =
+          absl::StrCat("no answer within ", plan_.arm_limit_s, " s while ", running_->doing);
+    } else if (end.signal != 0 && !IsFromOutside(end.signal)) {
+      broken.kind = "crash";
+      broken.reason = absl::StrCat("its process was ended by signal ", end.signal, " (",
+                                   strsignal(end.signal), ") while ", running_->doing);
+    } else {
+      return std::nullopt;
+    }
+    return broken;
+  }
+
+  absl::Status TakeWorkerLine(std::string_view line) {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    if (json->contains("running")) return TakeRunning((*json)["running"]);
+    if (json->contains("fault")) return TakeFault((*json)["fault"]);
+    if (json->contains("check")) {
+      absl::StatusOr<Check> check = CheckFromJson((*json)["check"]);
+      if (!check.ok()) return check.status();
+      if (!check->correct) {
+        progress_->Note(
+            absl::StrCat("BROKEN: ", check->arm, " on ", check->shape, ": ", check->reason));
+      }
+      return writer_->AppendCheck(*check);
+    }
+    if (json->contains("call")) {
+      absl::StatusOr<LaunchedCall> call = LaunchedCallFromJson((*json)["call"]);
+      if (!call.ok()) return call.status();
+      return writer_->AppendCall(*call);
+    }
+    if (!json->contains("block")) {
+      return absl::InternalError(
+          absl::StrCat("a worker printed what is none of its lines: ", std::string(line)));
+    }
+    std::vector<Sample> samples;
+    for (const auto& entry : (*json)["block"]) {
+      absl::StatusOr<Sample> sample = SampleFromJson(entry);
+      if (!sample.ok()) return sample.status();
+      samples.push_back(*std::move(sample));
+    }
+    if (samples.empty()) return absl::InternalError("a worker printed a block without samples");
+    return Append(std::move(samples));
+  }
+
+  absl::Status TakeRunning(const nlohmann::ordered_json& json) {
+    running_.reset();
+    if (json.is_null()) return absl::OkStatus();
+    Running running;
+    RETURN_IF_ERROR(ReadText(json, "arm", &running.arm));
+    RETURN_IF_ERROR(ReadText(json, "shape", &running.shape));
+    RETURN_IF_ERROR(ReadText(json, "doing", &running.doing));
+    running_ = std::move(running);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeFault(const nlohmann::ordered_json& json) {
+    BrokenArm broken;
+    RETURN_IF_ERROR(ReadText(json, "arm", &broken.arm));
+    RETURN_IF_ERROR(ReadText(json, "shape", &broken.shape));
+    RETURN_IF_ERROR(ReadText(json, "doing", &broken.doing));
+    RETURN_IF_ERROR(ReadText(json, "kind", &broken.kind));
+    RETURN_IF_ERROR(ReadText(json, "reason", &broken.reason));
+    fault_ = std::move(broken);
+    return absl::OkStatus();
+  }
+
+  static absl::Status ReadText(const nlohmann::ordered_json& json, const char* field,
+                               std::string* out) {
+    if (!json.is_object() || !json.contains(field) || !json[field].is_string()) {
+      return absl::InternalError(
+          absl::StrCat("a worker's line lacks '", field, "': ", DumpLine(json)));
+    }
+    *out = json[field].get<std::string>();
+    return absl::OkStatus();
+  }
+
+  // --- Peers --------------------------------------------------------------------
+
+  absl::Status RunPeers(int process) {
+    absl::Status status = plan_.why_no_peers.empty() ? RunPeersProgram(process)
+                                                     : absl::NotFoundError(plan_.why_no_peers);
+    if (!status.ok()) {
+      progress_->Note(absl::StrCat("peers not measured: ", status.message()));
+      peers_.NotMeasured(std::string(status.message()));
+    }
+    return WritePeers();
+  }
+
+  // The shapes of which the record lacks peers' blocks, with the sets to rotate over.
+  absl::StatusOr<nlohmann::ordered_json> PeersShapes(int process) const {
+    nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
+    for (const ShapeInfo& shape : run().shapes) {
+      if (stopped_.contains(shape.name)) continue;
+      if (shape.problem.embed_dim > 0) continue;  // theirs begin with Q, K and V
+      bool missing = false;
+      for (int block = 0; block < run().blocks_per_process; ++block) {
+        missing = missing || !Done(process, shape.name, block, true);
+      }
+      if (!missing) continue;
+      nlohmann::ordered_json json = ablations::ToJson(shape);
+      for (const char* derived : {"flops", "min_bytes", "exponentials"}) json.erase(derived);
+      const absl::StatusOr<int> rotation =
+          RotationSets(sdpa::MinBytes(shape.problem), run().cache, run().gpu.l2_bytes);
+      if (!rotation.ok()) return rotation.status();
+      json["rotation"] = *rotation;
+      shapes.push_back(std::move(json));
+    }
+    return shapes;
+  }
+
+  absl::Status RunPeersProgram(int process) {
+    absl::StatusOr<nlohmann::ordered_json> shapes = PeersShapes(process);
+    if (!shapes.ok()) return shapes.status();
+    if (shapes->empty()) return absl::OkStatus();
+    std::vector<std::string> backends;
+    for (const Arm& arm : run().arms) {
+      if (arm.role == kRolePeer) backends.push_back(arm.name.substr(std::strlen(kPeerPrefix)));
+    }
+    const nlohmann::ordered_json request = {
+        {"shapes", *shapes},          {"process", process},
+        {"seed", run().seed},         {"blocks", run().blocks_per_process},
+        {"input_sets", kInputSets},   {"target_replay_us", static_cast<int64_t>(plan_.replay_us)},
+        {"min_launches", kInputSets}, {"max_launches", plan_.max_launches},
+        {"cache", run().cache},       {"peers", backends}};
+    std::vector<Sample> block;
+    const auto flush = [&]() -> absl::Status {
+      if (block.empty()) return absl::OkStatus();
+      const bool done = Done(process, block[0].shape, block[0].block, true);
+      std::vector<Sample> samples = std::move(block);
+      block.clear();
+      return done ? absl::OkStatus() : Append(std::move(samples));
+    };
+    RETURN_IF_ERROR(RunLines(plan_.peers, DumpLine(request), absl::Seconds(plan_.silence_limit_s),
+                             [&](std::string_view line) -> absl::Status {
+                               absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+                               if (!json.ok()) return json.status();
+                               if (json->contains("peer")) return TakePeer((*json)["peer"]);
+                               absl::StatusOr<Sample> sample = SampleFromJson(*json);
+                               if (!sample.ok()) return sample.status();
+                               if (!block.empty() && (block[0].shape != sample->shape ||
+                                                      block[0].block != sample->block)) {
+                                 RETURN_IF_ERROR(flush());
+                               }
+                               block.push_back(*std::move(sample));
+                               return absl::OkStatus();
+                             }));
+    return flush();
+  }
+
+  // A peer's check is on disk before its first sample is: after a kill, blocks
+  // that are done are not asked for again, and neither is their check.
+  absl::Status TakePeer(const nlohmann::ordered_json& json) {
+    absl::StatusOr<PeerInfo> peer = PeerInfoFromJson(json);
+    if (!peer.ok()) return peer.status();
+    peers_.Take(*peer);
+    return WritePeers();
+  }
+
+  absl::Status WritePeers() {
+    // A run that had nothing to ask the peers for leaves the file alone.
+    if (peers_.empty()) return absl::OkStatus();
+    return WriteFileAtomically(absl::StrCat(plan_.out_dir, "/", kPeersFile),
+                               DumpFile(ablations::ToJson(peers_.All())));
+  }
+
+  const ControlledRun& plan_;
+  std::unique_ptr<RecordWriter> writer_;
+  Progress* progress_ = nullptr;
+  PeerFindings peers_;
+  std::set<std::string> stopped_;  // shapes that need no further process
+  std::optional<Running> running_;
+  std::optional<BrokenArm> fault_;
+};
+
+}  // namespace
+
+absl::Status RunControlled(const ControlledRun& run) { return Controller(run).Run(); }
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of the peers, merged from the lines of peers.py.
+//
+// Contract: a run starts peers.py once per process, and a run that was stopped
+// starts it again later. Each line speaks of one backend on one shape; this
+// merges them into one entry per backend, in the order of kPeers, and starts
+// from what an earlier call of the run left in peers.json, so that no check of
+// a timed peer is lost. A line about PyTorch itself (`peer:torch`, when it can't
+// be imported) gives its reason to every backend.
+//
+//   PeerFindings findings(*known);
+//   findings.Take(line);
+//   RETURN_IF_ERROR(WriteFileAtomically(path, DumpFile(ToJson(findings.All()))));
+
+#ifndef WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_
+#define WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/record/record.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+// The backends that peers.py is asked for; `peers.py --list` answers the same.
+inline constexpr const char* kPeers[] = {"flash", "cudnn", "efficient", "math"};
+
+class PeerFindings {
+ public:
+  PeerFindings() = default;
+  explicit PeerFindings(const std::vector<PeerInfo>& known);
+
+  // Checks are appended, `available` is true where any line says so, reasons are
+  // joined, each once.
+  void Take(const PeerInfo& line);
+  // The backends could not even be asked. What they said before stays.
+  void NotMeasured(std::string_view why);
+
+  bool empty() const { return peers_.empty(); }
+  std::vector<PeerInfo> All() const;
+
+ private:
+  std::map<std::string, PeerInfo> peers_;  // by name, "peer:cudnn"
+};
+
+// The peers.json of a record that is resumed; nothing where there is none.
+// DataLoss when it is damaged.
+absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/plan/calibration_record.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "ablations/base/files.h"
+#include "ablations/base/json_fields.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string InDir(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
+
+double SixDecimals(double value) {
+  double rounded = value;
+  (void)absl::SimpleAtod(absl::StrFormat("%.6f", value), &rounded);
+  return rounded;
+}
+
+// One value stands for all when they are equal, as they mostly are.
+template <typename T>
+Json Compact(const std::vector<T>& values) {
+  const bool equal =
+      std::all_of(values.begin(), values.end(), [&](const T& value) { return value == values[0]; });
+  return equal && !values.empty() ? Json(values[0]) : Json(values);
+}
+
+template <typename T>
+absl::StatusOr<T> ReadNumber(const Json& json, const std::string& path) {
+  T number{};
+  RETURN_IF_ERROR(json_fields::Convert(json, path, &number));
+  return number;
+}
+
+// A list, or one value that stands for `count` equal ones.
+template <typename T>
+void GetCompact(const char* name, size_t count, const Json& json, Fields* fields,
+                std::vector<T>* out) {
+  if (!json.is_object() || !json.contains(name) || !json[name].is_number()) {
+    fields->GetList(name, out, ReadNumber<T>);
+    return;
+  }
+  T value{};
+  fields->Get(name, &value);
+  out->assign(count, value);
+}
+
+absl::Status Damaged(size_t line, std::string_view why) {
+  return absl::DataLossError(absl::StrCat(kBlocksFile, ":", line, ": ", std::string(why)));
+}
+
+// The whole lines of blocks.jsonl, and how many bytes they are.
+struct Lines {
+  std::vector<CalibrationBlock> blocks;
+  int64_t checks = 0;
+  size_t bytes = 0;
+};
+
+absl::StatusOr<Lines> ParseLines(const std::string& text, const CalibrationHeader& header) {
+  Lines lines;
+  std::set<std::pair<int, int>> seen;
+  const RunInfo& run = header.run;
+  for (size_t number = 1; lines.bytes < text.size(); ++number) {
+    const size_t end = text.find('\n', lines.bytes);
+    if (end == std::string::npos) break;
+    const absl::StatusOr<Json> json =
+        ParseJson(std::string_view(text).substr(lines.bytes, end - lines.bytes));
+    if (!json.ok()) return Damaged(number, std::string(json.status().message()));
+    lines.bytes = end + 1;
+    if (json->is_object() && json->contains("checks")) {
+      const Json& count = (*json)["checks"];
+      if (!count.is_number_unsigned() || count.get<uint64_t>() > 1000000) {
+        return Damaged(number, "checks: no count");
+      }
+      lines.checks += count.get<int64_t>();
+      continue;
+    }
+    absl::StatusOr<CalibrationBlock> block = CalibrationBlockFromJson(*json, run.arms.size());
+    if (!block.ok()) return Damaged(number, std::string(block.status().message()));
+    if (block->process >= run.processes || block->block >= run.blocks_per_process) {
+      return Damaged(number, "a block that run.json does not plan");
+    }
+    if (!seen.insert({block->process, block->block}).second) {
+      return Damaged(number, "a block that was there before");
+    }
+    lines.blocks.push_back(*std::move(block));
+  }
+  return lines;
+}
+
+// The first thing that keeps `now` from going on with `then`; empty: nothing does.
+std::string FirstDifference(const RunInfo& then, const RunInfo& now) {
+  if (then.shapes != now.shapes) return "its shape";
+  if (then.seed != now.seed) return "its seed";
+  if (then.processes != now.processes) return "its number of processes";
+  if (then.blocks_per_process != now.blocks_per_process) return "its number of blocks";
+  if (then.gpu.uuid != now.gpu.uuid) return "its GPU";
+  if (then.kernel_source_sha256 != now.kernel_source_sha256) return "its kernels' sources";
+  if (then.protocol_sha256 != now.protocol_sha256) return "its timing protocol's sources";
+  // What an older record or a GPU does not say is no difference.
+  const auto differ = [](const auto& was, const auto& is) { return was && is && *was != *is; };
+  if (differ(then.replay_us, now.replay_us)) return "its --replay_us";
+  if (differ(then.max_launches, now.max_launches)) return "its --max_launches";
+  if (differ(then.gpu.power_limit_w, now.gpu.power_limit_w)) return "its GPU's power limit";
+  if (differ(then.gpu.ecc, now.gpu.ecc)) return "its GPU's ECC mode";
+  return "";
+}
+
+}  // namespace
+
+Json ToJson(const CalibrationHeader& header) {
+  Json json = ToJson(header.run);
+  json["plan"] = PlanText(header.plan);
+  json["pilot"] = {{"launches", header.pilot.launches},
+                   {"replay_us", header.pilot.replay_us},
+                   {"intercept_us", header.pilot.intercept_us},
+                   {"us_per_cycle", header.pilot.us_per_cycle}};
+  return json;
+}
+
+namespace {
+
+absl::StatusOr<DelayPilot> ReadPilot(const Json& json) {
+  DelayPilot pilot;
+  Fields fields(json, "pilot");
+  fields.Get("launches", &pilot.launches)
+      .Get("replay_us", &pilot.replay_us)
+      .Get("intercept_us", &pilot.intercept_us)
+      .Get("us_per_cycle", &pilot.us_per_cycle);
+  return fields.Result(pilot);
+}
+
+// Where the arms are not those of the plan, whose names judging relies on; empty: nowhere.
+std::string WhyNotPlanned(const CalibrationHeader& header) {
+  const std::vector<PlannedArm> planned = ArmsOf(header.plan);
+  const std::vector<Arm>& arms = header.run.arms;
+  if (arms.size() != planned.size() + 1) {
+    return absl::StrCat("the plan has ", planned.size() + 1, ", not ", arms.size());
+  }
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (arms[i].name != planned[i].name || arms[i].role != planned[i].role ||
+        arms[i].base != planned[i].base) {
+      return absl::StrCat("'", arms[i].name, "' stands where the plan has '", planned[i].name, "'");
+    }
+  }
+  return arms.back().role == kRoleFloor ? "" : "the last is not the empty kernel";
+}
+
+}  // namespace
+
+absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const Json& json) {
+  absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
+  if (!run.ok()) return run.status();
+  CalibrationHeader header;
+  header.run = *std::move(run);
+  if (!json.contains("plan") || !json["plan"].is_string()) {
+    return absl::InvalidArgumentError("plan: missing or no string");
+  }
+  absl::StatusOr<CalibrationPlan> plan = ParsePlan(json["plan"].get<std::string>());
+  if (!plan.ok()) return plan.status();
+  header.plan = *std::move(plan);
+  absl::StatusOr<DelayPilot> pilot =
+      ReadPilot(json.contains("pilot") ? json["pilot"] : Json(nullptr));
+  if (!pilot.ok()) return pilot.status();
+  header.pilot = *pilot;
+  if (header.run.shapes.size() != 1) {
+    return absl::InvalidArgumentError("shapes: a calibration has one shape");
+  }
+  if (const std::string why = WhyNotPlanned(header); !why.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("arms: ", why));
+  }
+  return header;
+}
+
+Json ToJson(const CalibrationBlock& block) {
+  std::vector<double> us;
+  for (const double value : block.us) us.push_back(SixDecimals(value));
+  return {{"process", block.process},
+          {"block", block.block},
+          {"order", block.order},
+          {"launches", Compact(block.launches)},
+          {"us", us},
+          {"sm_mhz", Compact(block.sm_mhz)},
+          {"throttle", Compact(block.throttle)},
+          {"temp_c", block.temp_c},
+          {"power_w", block.power_w}};
+}
+
+absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const Json& json, size_t arms) {
+  CalibrationBlock block;
+  Fields fields(json, "");
+  fields.Get("process", &block.process)
+      .Get("block", &block.block)
+      .GetList("order", &block.order, ReadNumber<int>);
+  GetCompact("launches", arms, json, &fields, &block.launches);
+  fields.GetList("us", &block.us, ReadNumber<double>);
+  GetCompact("sm_mhz", arms, json, &fields, &block.sm_mhz);
+  GetCompact("throttle", arms, json, &fields, &block.throttle);
+  fields.Get("temp_c", &block.temp_c).Get("power_w", &block.power_w);
+  if (!fields.status().ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no block: ", std::string(fields.status().message())));
+  }
+  const auto refuse = [](const char* why) { return absl::InvalidArgumentError(why); };
+  if (block.process < 0 || block.block < 0) return refuse("process or block below 0");
+  if (block.us.size() != arms || block.launches.size() != arms || block.sm_mhz.size() != arms ||
+      (!block.throttle.empty() && block.throttle.size() != arms)) {
+    return refuse("not as many samples as run.json has arms");
+  }
+  std::vector<int> sorted = block.order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int>(i)) return refuse("order: not each arm once");
+  }
+  if (sorted.size() != arms) return refuse("order: not each arm once");
+  for (size_t i = 0; i < arms; ++i) {
+    if (!(block.us[i] > 0) || !std::isfinite(block.us[i])) return refuse("us: no time above 0");
+    if (block.launches[i] < 1) return refuse("launches: below 1");
+    if (!std::isfinite(block.sm_mhz[i])) return refuse("sm_mhz: no number");
+  }
+  return block;
+}
+
+bool IsCalibrationRecord(const std::string& record) {
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
+  if (!text.ok()) return false;
+  const absl::StatusOr<Json> json = ParseJson(*text);
+  return json.ok() && json->is_object() && json->contains("design") &&
+         (*json)["design"] == kCalibrateDesign;
+}
+
+absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record) {
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<Json> json = ParseJson(*text);
+  absl::StatusOr<CalibrationHeader> header = json.ok()
+                                                 ? CalibrationHeaderFromJson(*json)
+                                                 : absl::StatusOr<CalibrationHeader>(json.status());
+  if (header.ok()) return header;
+  return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
+}
+
+absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record) {
+  absl::StatusOr<CalibrationHeader> header = LoadCalibrationHeader(record);
+  if (!header.ok()) return header.status();
+  const absl::StatusOr<std::string> text = ReadRecordFile(record, kBlocksFile);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Lines> lines = ParseLines(*text, *header);
+  if (!lines.ok()) return lines.status();
+  if (lines->bytes != text->size()) {
+    return absl::DataLossError(absl::StrCat(
+        kBlocksFile, ": its last line is cut off; the same `warpledger calibrate` repairs it"));
+  }
+  return CalibrationRecord{*std::move(header), std::move(lines->blocks), lines->checks};
+}
+
+absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
+    const std::string& dir, const CalibrationHeader& header) {
+  RETURN_IF_ERROR(RefusePacked(dir));
+  RETURN_IF_ERROR(CreateDirectories(dir));
+  std::unique_ptr<CalibrationWriter> writer(new CalibrationWriter);
+  writer->fd_ =
+      open(InDir(dir, kBlocksFile).c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (writer->fd_ < 0) return OsError(InDir(dir, kBlocksFile), "open");
+  if (flock(writer->fd_, LOCK_EX | LOCK_NB) != 0) {
+    return absl::UnavailableError(absl::StrCat("another process writes to ", dir));
+  }
+  writer->header_ = header;
+  if (!HasRecord(dir)) {
+    // Of another plan, they would be read as blocks of this one.
+    if (lseek(writer->fd_, 0, SEEK_END) > 0) {
+      return absl::FailedPreconditionError(absl::StrCat(dir, ": holds blocks but no ", kRunFile,
+                                                        " that says of what; name another --out"));
+    }
+    RETURN_IF_ERROR(WriteFileAtomically(InDir(dir, kRunFile), DumpFile(ToJson(header))));
+  } else {
+    absl::StatusOr<CalibrationHeader> found = LoadCalibrationHeader(dir);
+    if (!found.ok()) return found.status();
+    std::string difference = FirstDifference(found->run, header.run);
+    if (!(found->plan == header.plan)) difference = "its plan";
+    if (!difference.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          dir, " holds another calibration: ", difference, " differs; name another --out"));
+    }
+    writer->header_ = *std::move(found);
+  }
+  absl::StatusOr<std::string> text = ReadFile(InDir(dir, kBlocksFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Lines> lines = ParseLines(*text, writer->header_);
+  if (!lines.ok()) return lines.status();
+  if (lines->bytes != text->size() &&
+      ftruncate(writer->fd_, static_cast<off_t>(lines->bytes)) != 0) {
+    return OsError(InDir(dir, kBlocksFile), "cut off an unfinished line");
+  }
+  for (const CalibrationBlock& block : lines->blocks) {
+    writer->completed_.insert({block.process, block.block});
+  }
+  return writer;
+}
+
+CalibrationWriter::~CalibrationWriter() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status CalibrationWriter::Append(const CalibrationBlock& block) {
+  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(block)) + "\n"));
+  completed_.insert({block.process, block.block});
+  return absl::OkStatus();
+}
+
+absl::Status CalibrationWriter::Append(const CalibrationChecks& checks) {
+  return AppendDurably(fd_, kBlocksFile,
+                       DumpLine({{"process", checks.process}, {"checks", checks.checks}}) + "\n");
+}
+
+}  // namespace warpledger::ablations

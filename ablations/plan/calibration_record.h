@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a calibration on disk: run.json, and blocks.jsonl with one line
+// per block (reports/RECORD.md). It holds some ten times as many samples as other
+// records, hence the denser form; a block is one line, so none is ever half there.
+//
+// Contract
+// - Appending is one write() to an O_APPEND file, then fdatasync: a kill loses at
+//   most the block in flight. Opening to append cuts off a last line without its
+//   newline; damage anywhere else is an error.
+// - Reading never repairs. One writer at a time, by flock(2) on blocks.jsonl.
+//
+// Errors: DataLoss for damage ("blocks.jsonl:17: …"), FailedPrecondition for a
+// directory that holds another calibration, Unavailable when another process
+// writes to it, Internal for the OS.
+//
+//   auto writer = CalibrationWriter::Open(dir, header);
+//   if (!(*writer)->Has(process, block)) RETURN_IF_ERROR((*writer)->Append(line));
+
+#ifndef WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_
+#define WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/plan/calibration_plan.h"
+#include "ablations/record/record.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+inline constexpr char kBlocksFile[] = "blocks.jsonl";
+inline constexpr char kCalibrateDesign[] = "calibrate";
+
+// What the delays were computed from, before the first block.
+struct DelayPilot {
+  int launches = 0;         // in a replay
+  double replay_us = 0;     // of a null arm's
+  double intercept_us = 0;  // what a delay of no cycles adds to a replay
+  double us_per_cycle = 0;
+
+  friend bool operator==(const DelayPilot&, const DelayPilot&) = default;
+};
+
+// run.json: RunInfo's fields, the plan's text and the pilot.
+struct CalibrationHeader {
+  RunInfo run;  // of one shape; its arms are the plan's, and the floor
+  CalibrationPlan plan;
+  DelayPilot pilot;
+};
+
+// Samples in the order of run.arms.
+struct CalibrationBlock {
+  int process = 0;
+  int block = 0;
+  std::vector<int> order;     // arms, as they were timed
+  std::vector<int> launches;  // in a replay
+  std::vector<double> us;
+  std::vector<double> sm_mhz;      // 0: not read
+  std::vector<uint64_t> throttle;  // NVML clock event reasons; empty: not read
+  double temp_c = 0;               // of the last sample; 0: not read
+  double power_w = 0;
+
+  friend bool operator==(const CalibrationBlock&, const CalibrationBlock&) = default;
+};
+
+// How many correctness checks a process made; a wrong one ends a calibration.
+struct CalibrationChecks {
+  int process = 0;
+  int checks = 0;
+};
+
+struct CalibrationRecord {
+  CalibrationHeader header;
+  std::vector<CalibrationBlock> blocks;
+  int64_t checks = 0;
+};
+
+nlohmann::ordered_json ToJson(const CalibrationHeader& header);
+absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const nlohmann::ordered_json& json);
+// Times keep six decimals, a million times finer than what the events resolve.
+nlohmann::ordered_json ToJson(const CalibrationBlock& block);
+// `arms`: how many samples the block must have.
+absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const nlohmann::ordered_json& json,
+                                                          size_t arms);
+
+class CalibrationWriter {
+ public:
+  // Starts a record, or goes on with one of the same variant, shape, arms, seed,
+  // processes, blocks, length of replays, kernels, GPU and its settings, whose header then
+  // replaces `header`. Blocks without a run.json are FailedPrecondition.
+  static absl::StatusOr<std::unique_ptr<CalibrationWriter>> Open(const std::string& dir,
+                                                                 const CalibrationHeader& header);
+  CalibrationWriter(const CalibrationWriter&) = delete;
+  CalibrationWriter& operator=(const CalibrationWriter&) = delete;
+  ~CalibrationWriter();
+
+  absl::Status Append(const CalibrationBlock& block);
+  absl::Status Append(const CalibrationChecks& checks);
+  bool Has(int process, int block) const { return completed_.contains({process, block}); }
+  size_t n_blocks() const { return completed_.size(); }
+  const CalibrationHeader& header() const { return header_; }
+
+ private:
+  CalibrationWriter() = default;
+
+  CalibrationHeader header_;
+  std::set<std::pair<int, int>> completed_;
+  int fd_ = -1;
+};
+
+// True when `dir` holds a calibration's run.json.
+bool IsCalibrationRecord(const std::string& record);
+absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record);
+absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/record.h"
+
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace warpledger::ablations {
+
+std::string ArchOf(const GpuInfo& gpu) {
+  std::string digits;
+  for (const char c : gpu.compute_capability) {
+    if (absl::ascii_isdigit(static_cast<unsigned char>(c))) digits.push_back(c);
+  }
+  return absl::StrCat("sm_", digits);
+}
+
+namespace {
+
+// 90 for "sm_90"; nothing where it is no such name.
+std::optional<int> NumberOf(std::string_view arch) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (arch.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
+  arch.remove_prefix(kPrefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(arch.data(), arch.data() + arch.size(), number);
+  if (error != std::errc() || end != arch.data() + arch.size() || number <= 0) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+int Nearness(std::string_view arch, std::string_view gpu_arch) {
+  if (arch == gpu_arch) return 1000;
+  const bool specific = !arch.empty() && arch.back() == 'a';
+  if (specific) arch.remove_suffix(1);
+  const std::optional<int> number = NumberOf(arch);
+  const std::optional<int> of_gpu = NumberOf(gpu_arch);
+  if (!number || !of_gpu) return 0;
+  if (specific) return *number == *of_gpu ? 999 : 0;
+  const bool runs = *number < *of_gpu && *number / 10 == *of_gpu / 10;
+  return runs ? 1 + *number % 10 : 0;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/record_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "ablations/base/files.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace warpledger::ablations {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Which file it was, so that one that was replaced is read again.
+struct Stamp {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t bytes = 0;
+  time_t seconds = 0;
+  long nanoseconds = 0;
+
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+
+absl::StatusOr<std::shared_ptr<const RecordPack>> OpenPack(const std::string& path) {
+  thread_local Stamp last_stamp;
+  thread_local std::string last_path;
+  thread_local std::shared_ptr<const RecordPack> last;
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return OsError(path, "open");
+  const Stamp stamp = {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec};
+  if (last != nullptr && stamp == last_stamp && path == last_path) return last;
+  const absl::StatusOr<std::string> bytes = ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<RecordPack> pack = DecodePack(*bytes, path);
+  if (!pack.ok()) return pack.status();
+  last = std::make_shared<const RecordPack>(*std::move(pack));
+  last_stamp = stamp;
+  last_path = path;
+  return last;
+}
+
+}  // namespace
+
+std::string WithoutPackSuffix(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  if (path.ends_with(kPackSuffix)) path.remove_suffix(std::string_view(kPackSuffix).size());
+  return std::string(path);
+}
+
+absl::StatusOr<RecordFiles> RecordFiles::Open(const std::string& path) {
+  if (IsFolder(path)) return RecordFiles(path, nullptr);
+  const std::string folder = WithoutPackSuffix(path);
+  const std::string pack = folder + kPackSuffix;
+  if (Exists(path) && path != pack) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is no record; name a folder or a ", kPackSuffix, " file"));
+  }
+  if (Exists(pack)) {
+    absl::StatusOr<std::shared_ptr<const RecordPack>> opened = OpenPack(pack);
+    if (!opened.ok()) return opened.status();
+    return RecordFiles(pack, *std::move(opened));
+  }
+  if (IsFolder(folder)) return RecordFiles(folder, nullptr);
+  return absl::NotFoundError(absl::StrCat(path, ": there is no such record, neither the folder ",
+                                          folder, " nor the pack ", pack));
+}
+
+std::string RecordFiles::name() const {
+  if (packed()) return pack_->run;
+  return fs::absolute(WithoutPackSuffix(path_)).lexically_normal().filename().string();
+}
+
+std::string RecordFiles::PathOf(std::string_view file) const {
+  return absl::StrCat(absl::StripSuffix(path_, "/"), "/", std::string(file));
+}
+
+absl::StatusOr<std::string> RecordFiles::Read(std::string_view file) const {
+  if (!packed()) return ReadFile(PathOf(file));
+  const auto found = pack_->files.find(std::string(file));
+  if (found != pack_->files.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat(path_, ": holds no ", std::string(file)));
+}
+
+bool RecordFiles::Has(std::string_view file) const {
+  return packed() ? pack_->files.contains(std::string(file)) : Exists(PathOf(file));
+}
+
+std::vector<std::string> RecordFiles::Names() const {
+  std::vector<std::string> names;
+  if (packed()) {
+    for (const auto& [name, unused] : pack_->files) names.push_back(name);
+    return names;
+  }
+  std::error_code error;
+  for (fs::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::string> ReadRecordFile(const std::string& record, std::string_view file) {
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(record);
+  if (!files.ok()) return files.status();
+  return files->Read(file);
+}
+
+bool HasRecordFile(const std::string& record, std::string_view file) {
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(record);
+  return files.ok() && files->Has(file);
+}
+
+std::vector<std::string> RecordsIn(const std::string& folder) {
+  std::map<std::string, std::string> records;  // by name
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    const std::string file = it->path().filename().string();
+    if (IsFolder(path)) {
+      records[file] = path;
+    } else if (absl::EndsWith(file, kPackSuffix)) {
+      records.emplace(WithoutPackSuffix(file), path);
+    }
+  }
+  std::vector<std::string> paths;
+  for (const auto& [name, path] : records) paths.push_back(path);
+  return paths;
+}
+
+absl::Status RefusePacked(const std::string& dir) {
+  if (IsFolder(dir)) return absl::OkStatus();
+  const std::string pack = WithoutPackSuffix(dir) + kPackSuffix;
+  if (!Exists(pack) && !absl::EndsWith(dir, kPackSuffix)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(dir,
+                   ": a packed record is finished, and nothing is written into it; `warpledger "
+                   "unpack ",
+                   pack, "` opens it, or name another folder"));
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/record_lines.h"
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace warpledger::ablations {
+namespace {
+
+absl::Status At(const char* file, int64_t line, const absl::Status& status) {
+  return absl::DataLossError(absl::StrCat(file, ":", line, ": ", std::string(status.message())));
+}
+
+absl::Status Damaged(const char* file, int64_t line, const std::string& what) {
+  return absl::DataLossError(absl::StrCat(file, ":", line, ": ", what));
+}
+
+constexpr char kRepairHint[] =
+    "; `warpledger run` on the same directory cuts it off and goes on from there";
+
+// Calls `visit(line, number)` on each whole line; returns the bytes that whole
+// lines cover. A last line without its newline is an error when strict.
+template <typename Visit>
+absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Tail tail,
+                                   Visit visit) {
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      if (tail == Tail::kRepair) break;
+      return Damaged(file, number,
+                     absl::StrCat("the last line is cut off, it has no newline", kRepairHint));
+    }
+    absl::Status status = visit(std::string_view(text).substr(begin, end - begin), number);
+    if (!status.ok()) return At(file, number, status);
+    begin = end + 1;
+  }
+  return begin;
+}
+
+void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<BrokenArm>* value) {
+  *value = BrokenArmFromJson(json);
+}
+void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<LaunchedCall>* value) {
+  *value = LaunchedCallFromJson(json);
+}
+
+}  // namespace
+
+bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
+
+BlockKey KeyOf(const Sample& sample) {
+  return {sample.process, sample.shape, sample.block, IsPeer(sample.arm)};
+}
+
+std::string NameOf(const BlockKey& key) {
+  return absl::StrCat("process ", key.process, ", shape '", key.shape, "', block ", key.block,
+                      key.peers ? " of the peers" : "");
+}
+
+std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample) {
+  const BlockKey key = KeyOf(sample);
+  if (sample.order < 0 || sample.order >= sample.of) {
+    return absl::StrCat("order ", sample.order, " of ", sample.of, " in ", NameOf(key));
+  }
+  for (const Sample& other : block) {
+    if (KeyOf(other) != key) {
+      return absl::StrCat(NameOf(KeyOf(other)), " has ", block.size(), " of its ", other.of,
+                          " samples when ", NameOf(key), " begins");
+    }
+    if (other.of != sample.of) {
+      return absl::StrCat(NameOf(key), " has ", other.of, " samples on one line and ", sample.of,
+                          " on another");
+    }
+    if (other.order == sample.order) {
+      return absl::StrCat(NameOf(key), " has two samples at order ", sample.order);
+    }
+    if (other.arm == sample.arm) {
+      return absl::StrCat(NameOf(key), " times arm '", sample.arm, "' twice");
+    }
+  }
+  return "";
+}
+
+// Peers need not be arms: which of them exist shows only when they run.
+std::string WhyUnknown(const Names& names, const Sample& sample) {
+  if (!IsPeer(sample.arm) && !names.arms.contains(sample.arm)) {
+    return absl::StrCat("arm '", sample.arm, "' is not in ", kRunFile);
+  }
+  if (!names.shapes.contains(sample.shape)) {
+    return absl::StrCat("shape '", sample.shape, "' is not in ", kRunFile);
+  }
+  if (sample.cache != names.cache) {
+    return absl::StrCat("cache mode '", sample.cache, "', but ", kRunFile, " says '", names.cache,
+                        "'");
+  }
+  return "";
+}
+
+absl::StatusOr<Names> NamesOf(const RunInfo& run) {
+  Names names;
+  names.cache = run.cache;
+  for (const ShapeInfo& shape : run.shapes) {
+    if (!names.shapes.insert(shape.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("shapes: '", shape.name, "' stands twice"));
+    }
+  }
+  for (const Arm& arm : run.arms) {
+    if (!names.arms.insert(arm.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("arms: '", arm.name, "' stands twice"));
+    }
+  }
+  for (const Arm& arm : run.arms) {
+    const bool judged = arm.role == kRoleStep || arm.role == kRoleWithout || arm.role == kRoleAa ||
+                        arm.role == kRoleNull;
+    if ((judged || !arm.base.empty()) && !names.arms.contains(arm.base)) {
+      return absl::InvalidArgumentError(absl::StrCat("arms: '", arm.name, "' is judged against '",
+                                                     arm.base, "', which is no arm of this run"));
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& names, Tail tail) {
+  SampleLines result;
+  std::vector<Sample> block;
+  size_t bytes = 0;
+  int64_t last_line = 0;
+  const auto visit = [&](std::string_view line, int64_t number) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<Sample> sample = SampleFromJson(*json);
+    if (!sample.ok()) return sample.status();
+    std::string why = WhyUnknown(names, *sample);
+    if (why.empty()) why = WhyNotNext(block, *sample);
+    // The sequence has no gaps, so a deleted block shows.
+    const int64_t seq = static_cast<int64_t>(result.samples.size() + block.size());
+    if (why.empty() && sample->seq != seq) {
+      why = absl::StrCat("seq is ", sample->seq, ", expected ", seq,
+                         ": lines were deleted, doubled or reordered");
+    }
+    if (why.empty() && block.empty() && result.completed.contains(KeyOf(*sample))) {
+      why = absl::StrCat(NameOf(KeyOf(*sample)), " stands twice");
+    }
+    if (!why.empty()) return absl::DataLossError(why);
+    block.push_back(*std::move(sample));
+    bytes += line.size() + 1;
+    last_line = number;
+    if (static_cast<int>(block.size()) == block.front().of) {
+      result.completed.insert(KeyOf(block.front()));
+      std::move(block.begin(), block.end(), std::back_inserter(result.samples));
+      block.clear();
+      result.good_bytes = bytes;
+    }
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, kSamplesFile, tail, visit);
+  if (!whole.ok()) return whole.status();
+  if (!block.empty() && tail == Tail::kStrict) {
+    return Damaged(
+        kSamplesFile, last_line,
+        absl::StrCat("the last block (", NameOf(KeyOf(block.front())), ") has ", block.size(),
+                     " of its ", block.front().of, " samples", kRepairHint));
+  }
+  result.dropped_lines = static_cast<int64_t>(block.size()) + (*whole < text.size() ? 1 : 0);
+  return result;
+}
+
+absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail) {
+  CheckLines result;
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<Check> check = CheckFromJson(*json);
+    if (!check.ok()) return check.status();
+    // A check's shape may be one that is only checked, never timed.
+    if (!IsPeer(check->arm) && !names.arms.contains(check->arm)) {
+      return absl::DataLossError(absl::StrCat("arm '", check->arm, "' is not in ", kRunFile));
+    }
+    result.checks.push_back(*std::move(check));
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, kChecksFile, tail, visit);
+  if (!whole.ok()) return whole.status();
+  result.good_bytes = *whole;
+  return result;
+}
+
+template <typename T>
+absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
+                                          const Names& names, Tail tail) {
+  ArmLines<T> result;
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
+    if (!json.ok()) return json.status();
+    absl::StatusOr<T> value;
+    FromLine(*json, &value);
+    if (!value.ok()) return value.status();
+    if (!names.arms.contains(value->arm)) {
+      return absl::DataLossError(absl::StrCat("arm '", value->arm, "' is not in ", kRunFile));
+    }
+    if (!names.shapes.contains(value->shape)) {
+      return absl::DataLossError(absl::StrCat("shape '", value->shape, "' is not in ", kRunFile));
+    }
+    result.values.push_back(*std::move(value));
+    return absl::OkStatus();
+  };
+  absl::StatusOr<size_t> whole = ForEachLine(text, file, tail, visit);
+  if (!whole.ok()) return whole.status();
+  result.good_bytes = *whole;
+  return result;
+}
+
+template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
+                                                           const Names&, Tail);
+template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&, const char*,
+                                                              const Names&, Tail);
+
+}  // namespace warpledger::ablations

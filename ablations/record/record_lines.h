@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of a record's files: which of them make sense after those before.
+//
+// Errors: DataLoss that names file and line ("samples.jsonl:17: …").
+
+#ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_
+#define WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ablations/record/store.h"
+
+namespace warpledger::ablations {
+
+bool IsPeer(const std::string& arm);
+BlockKey KeyOf(const Sample& sample);
+// "process 0, shape 'small', block 3".
+std::string NameOf(const BlockKey& key);
+
+// What run.json names. InvalidArgument where a name stands twice or a base is missing.
+struct Names {
+  std::set<std::string> arms;
+  std::set<std::string> shapes;
+  std::string cache;
+};
+absl::StatusOr<Names> NamesOf(const RunInfo& run);
+
+// Why a sample is none of this run; empty when it is.
+std::string WhyUnknown(const Names& names, const Sample& sample);
+// Why `sample` can't follow `block`, the samples of its block before it; empty
+// when it can.
+std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample);
+
+// What to make of an end that a kill cut off: damage, or what is dropped.
+enum class Tail { kStrict, kRepair };
+
+// The whole lines of a JSONL file up to `good_bytes`.
+struct SampleLines {
+  std::vector<Sample> samples;
+  std::set<BlockKey> completed;
+  size_t good_bytes = 0;
+  int64_t dropped_lines = 0;
+};
+absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& names, Tail tail);
+
+struct CheckLines {
+  std::vector<Check> checks;
+  size_t good_bytes = 0;
+};
+absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail);
+
+// Lines that name an arm and a shape of the run: broken.jsonl, calls.jsonl.
+template <typename T>
+struct ArmLines {
+  std::vector<T> values;
+  size_t good_bytes = 0;
+};
+// `file`: what errors name.
+template <typename T>
+absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
+                                          const Names& names, Tail tail);
+extern template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
+                                                                  const Names&, Tail);
+extern template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&,
+                                                                     const char*, const Names&,
+                                                                     Tail);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_

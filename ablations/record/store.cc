@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "ablations/base/files.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/record_lines.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace warpledger::ablations {
+namespace {
+
+std::string Join(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
+
+absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const RecordFiles& files, const char* file) {
+  absl::StatusOr<std::string> text = files.Read(file);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
+  if (!json.ok()) {
+    return absl::DataLossError(absl::StrCat(file, ": ", std::string(json.status().message())));
+  }
+  return json;
+}
+
+absl::Status InFile(const char* file, const absl::Status& status) {
+  // A file that says the wrong thing is damaged; one of a later schema is not.
+  const absl::StatusCode code =
+      absl::IsInvalidArgument(status) ? absl::StatusCode::kDataLoss : status.code();
+  return absl::Status(code, absl::StrCat(file, ": ", std::string(status.message())));
+}
+
+absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
+  absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
+  const bool absent = files.ok() ? !files->Has(kRunFile) : absl::IsNotFound(files.status());
+  if (!absent) return files;
+  return absl::NotFoundError(absl::StrCat(path, ": no record here, it has no ", kRunFile,
+                                          ". Name a folder that `warpledger run` has written."));
+}
+
+absl::StatusOr<RunInfo> ReadRun(const RecordFiles& files) {
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, kRunFile);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<RunInfo> run = RunInfoFromJson(*json);
+  if (!run.ok()) return InFile(kRunFile, run.status());
+  return run;
+}
+
+// The first field in which a run differs from the one on disk, or empty. What
+// is compared is what makes samples comparable: the plan, the code, the GPU and its settings.
+std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
+  const auto differs = [](const char* field, const std::string& before, const std::string& after) {
+    return before == after ? std::string()
+                           : absl::StrCat(field, " was '", before, "', now is '", after, "'");
+  };
+  nlohmann::ordered_json before = ToJson(on_disk);
+  nlohmann::ordered_json after = ToJson(now);
+  for (const char* field :
+       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "stopping",
+        "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
+    std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
+    if (!why.empty()) return why;
+  }
+  for (const char* field : {"shapes", "arms"}) {
+    std::string why =
+        differs(absl::StrCat("the number of ", field).c_str(), absl::StrCat(before[field].size()),
+                absl::StrCat(after[field].size()));
+    for (size_t i = 0; why.empty() && i < before[field].size(); ++i) {
+      why = differs(absl::StrCat(field, "[", i, "]").c_str(), DumpLine(before[field][i]),
+                    DumpLine(after[field][i]));
+    }
+    if (!why.empty()) return why;
+  }
+  std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
+  if (why.empty()) why = differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver);
+  // What an older record or a GPU does not say is no difference.
+  const auto known_and_differs = [&](const char* field, const nlohmann::ordered_json& was,
+                                     const nlohmann::ordered_json& is) {
+    if (!why.empty() || was.is_null() || is.is_null()) return;
+    why = differs(field, DumpLine(was), DumpLine(is));
+  };
+  known_and_differs("replay_us", before["replay_us"], after["replay_us"]);
+  known_and_differs("max_launches", before["max_launches"], after["max_launches"]);
+  known_and_differs("gpu.power_limit_w", before["gpu"]["power_limit_w"],
+                    after["gpu"]["power_limit_w"]);
+  known_and_differs("gpu.ecc", before["gpu"]["ecc"], after["gpu"]["ecc"]);
+  return why;
+}
+
+// How long a writer waits for the lock. A controller that was killed between
+// fork and exec of a worker leaves the lock to a child that is about to die.
+constexpr absl::Duration kLockPatience = absl::Milliseconds(500);
+
+bool LockWithin(int fd, absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return false;
+    if (absl::Now() >= deadline) {
+      errno = EWOULDBLOCK;
+      return false;
+    }
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+// What WriteFileAtomically leaves behind when it is killed before its rename:
+// "run.json.tmp.<pid>.<n>". Nobody else writes there: the caller holds the lock.
+void RemoveTemporaries(const std::string& dir) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
+    if (absl::StrContains(entry.path().filename().string(), ".json.tmp.")) {
+      left.push_back(entry.path());
+    }
+  }
+  for (const std::filesystem::path& path : left) std::filesystem::remove(path, error);
+}
+
+template <typename T, typename Parse>
+absl::Status LoadOptional(const RecordFiles& files, const char* file, Parse parse,
+                          std::optional<T>* out) {
+  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, file);
+  if (absl::IsNotFound(json.status())) return absl::OkStatus();
+  if (!json.ok()) return json.status();
+  absl::StatusOr<T> value = parse(*json);
+  if (!value.ok()) return InFile(file, value.status());
+  *out = *std::move(value);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool HasRecord(const std::string& dir) {
+  struct stat info;
+  return stat(Join(dir, kRunFile).c_str(), &info) == 0;
+}
+
+RecordWriter::~RecordWriter() {
+  // Closing samples.jsonl lets go of the lock.
+  if (calls_fd_ >= 0) close(calls_fd_);
+  if (broken_fd_ >= 0) close(broken_fd_);
+  if (checks_fd_ >= 0) close(checks_fd_);
+  if (samples_fd_ >= 0) close(samples_fd_);
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::OpenLocked(const std::string& dir) {
+  std::unique_ptr<RecordWriter> writer(new RecordWriter());
+  writer->dir_ = dir;
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC;
+  const std::string samples = Join(dir, kSamplesFile);
+  writer->samples_fd_ = open(samples.c_str(), kFlags, 0666);
+  if (writer->samples_fd_ < 0) return OsError(samples, "open");
+  if (!LockWithin(writer->samples_fd_, kLockPatience)) {
+    if (errno != EWOULDBLOCK) return OsError(samples, "lock");
+    return absl::UnavailableError(
+        absl::StrCat(dir,
+                     ": another process is writing this record; wait for it to end, or "
+                     "name another directory"));
+  }
+  RemoveTemporaries(dir);
+  const std::string checks = Join(dir, kChecksFile);
+  writer->checks_fd_ = open(checks.c_str(), kFlags, 0666);
+  if (writer->checks_fd_ < 0) return OsError(checks, "open");
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::string& dir,
+                                                                   const RunInfo& run) {
+  if (absl::StatusOr<Names> names = NamesOf(run); !names.ok()) return names.status();
+  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
+  if (absl::Status status = CreateDirectories(dir); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
+  if (!writer.ok()) return writer;
+  // Asked under the lock, or two controllers could both find nothing.
+  if (HasRecord(dir)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        dir, ": holds a record already; resume it, or name another directory for a new one"));
+  }
+  if (lseek((*writer)->samples_fd_, 0, SEEK_END) > 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        dir, ": holds samples but no ", kRunFile, " that says of what; name another directory"));
+  }
+  absl::Status status = WriteFileAtomically(Join(dir, kRunFile), DumpFile(ToJson(run)));
+  if (!status.ok()) return status;
+  (*writer)->run_ = run;
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::string& dir,
+                                                                   const RunInfo& run) {
+  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
+  absl::StatusOr<RecordFiles> files = OpenFiles(dir);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<RunInfo> on_disk = ReadRun(*files);
+  if (!on_disk.ok()) return on_disk.status();
+  const std::string difference = FirstDifference(*on_disk, run);
+  if (!difference.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(dir, ": holds another run: ", difference,
+                     ". Samples of the two must not mix: name another directory, or give the "
+                     "arguments of the run that is there."));
+  }
+  absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
+  if (!writer.ok()) return writer;
+  (*writer)->run_ = *std::move(on_disk);
+  if (absl::Status status = (*writer)->ReadBack(); !status.ok()) return status;
+  return writer;
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(const std::string& dir,
+                                                                 const RunInfo& run) {
+  return HasRecord(dir) ? Resume(dir, run) : Create(dir, run);
+}
+
+absl::Status RecordWriter::ReadBack() {
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return InFile(kRunFile, names.status());
+  const auto cut = [this](int fd, const char* file, size_t bytes) -> absl::Status {
+    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fdatasync(fd) != 0) {
+      return OsError(Join(dir_, file), "cut off the damaged tail");
+    }
+    return absl::OkStatus();
+  };
+
+  absl::StatusOr<std::string> text = ReadAll(samples_fd_, Join(dir_, kSamplesFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kRepair);
+  if (!samples.ok()) return samples.status();
+  dropped_.sample_lines = samples->dropped_lines;
+  dropped_.sample_bytes = static_cast<int64_t>(text->size() - samples->good_bytes);
+  if (dropped_.sample_bytes > 0) {
+    absl::Status status = cut(samples_fd_, kSamplesFile, samples->good_bytes);
+    if (!status.ok()) return status;
+  }
+  next_seq_ = static_cast<int64_t>(samples->samples.size());
+  completed_ = std::move(samples->completed);
+
+  text = ReadAll(checks_fd_, Join(dir_, kChecksFile));
+  if (!text.ok()) return text.status();
+  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kRepair);
+  if (!checks.ok()) return checks.status();
+  dropped_.check_bytes = static_cast<int64_t>(text->size() - checks->good_bytes);
+  checks_ = std::move(checks->checks);
+  for (const Check& check : checks_) check_lines_.insert(DumpLine(ToJson(check)));
+  if (dropped_.check_bytes > 0) {
+    absl::Status status = cut(checks_fd_, kChecksFile, checks->good_bytes);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = ReadBackArmLines(kBrokenFile, &broken_, &dropped_.broken_bytes);
+  if (!status.ok()) return status;
+  return ReadBackArmLines(kCallsFile, &calls_, &dropped_.call_bytes);
+}
+
+template <typename T>
+absl::Status RecordWriter::ReadBackArmLines(const char* file, std::vector<T>* values,
+                                            int64_t* dropped_bytes) {
+  const std::string path = Join(dir_, file);
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, *names, Tail::kRepair);
+  if (!lines.ok()) return lines.status();
+  *values = std::move(lines->values);
+  *dropped_bytes = static_cast<int64_t>(text->size() - lines->good_bytes);
+  if (*dropped_bytes == 0) return absl::OkStatus();
+  if (truncate(path.c_str(), static_cast<off_t>(lines->good_bytes)) != 0) {
+    return OsError(path, "cut off the damaged tail");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
+  if (samples.empty()) return absl::InvalidArgumentError("a block without samples");
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  const BlockKey key = KeyOf(samples.front());
+  if (completed_.contains(key)) {
+    return absl::AlreadyExistsError(absl::StrCat(NameOf(key), " is on disk already"));
+  }
+  std::string lines;
+  std::vector<Sample> before;
+  for (Sample& sample : samples) {
+    sample.seq = next_seq_ + static_cast<int64_t>(before.size());
+    sample.of = static_cast<int>(samples.size());
+    std::string why = WhyUnknown(*names, sample);
+    if (why.empty()) why = WhyNotNext(before, sample);
+    if (!why.empty()) return absl::InvalidArgumentError(why);
+    const nlohmann::ordered_json json = ToJson(sample);
+    // What could not be read back must not be written.
+    if (absl::StatusOr<Sample> again = SampleFromJson(json); !again.ok()) return again.status();
+    absl::StrAppend(&lines, DumpLine(json), "\n");
+    before.push_back(sample);
+  }
+  absl::Status status = AppendDurably(samples_fd_, Join(dir_, kSamplesFile), lines);
+  if (!status.ok()) return status;
+  next_seq_ += static_cast<int64_t>(samples.size());
+  completed_.insert(key);
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::AppendSample(Sample sample) { return AppendBlock({std::move(sample)}); }
+
+absl::Status RecordWriter::AppendCheck(const Check& check) {
+  const bool known = std::any_of(run_.arms.begin(), run_.arms.end(),
+                                 [&](const Arm& arm) { return arm.name == check.arm; });
+  if (!known && !IsPeer(check.arm)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arm '", check.arm, "' of a check is not in ", kRunFile));
+  }
+  const std::string line = DumpLine(ToJson(check));
+  if (check_lines_.contains(line)) return absl::OkStatus();
+  absl::Status status = AppendDurably(checks_fd_, Join(dir_, kChecksFile), line + "\n");
+  if (!status.ok()) return status;
+  check_lines_.insert(line);
+  checks_.push_back(check);
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status RecordWriter::AppendArmLine(const T& value, const char* file, int* fd,
+                                         std::vector<T>* values) {
+  absl::StatusOr<Names> names = NamesOf(run_);
+  if (!names.ok()) return names.status();
+  if (!names->arms.contains(value.arm) || !names->shapes.contains(value.shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arm '", value.arm, "' or shape '", value.shape, "' is not in ", kRunFile));
+  }
+  const std::string path = Join(dir_, file);
+  if (*fd < 0) {
+    *fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0) return OsError(path, "open");
+    if (absl::Status status = SyncDirectory(dir_); !status.ok()) return status;
+  }
+  absl::Status status = AppendDurably(*fd, path, DumpLine(ToJson(value)) + "\n");
+  if (status.ok()) values->push_back(value);
+  return status;
+}
+
+absl::Status RecordWriter::AppendBroken(const BrokenArm& broken) {
+  return AppendArmLine(broken, kBrokenFile, &broken_fd_, &broken_);
+}
+
+absl::Status RecordWriter::AppendCall(const LaunchedCall& call) {
+  if (std::find(calls_.begin(), calls_.end(), call) != calls_.end()) return absl::OkStatus();
+  return AppendArmLine(call, kCallsFile, &calls_fd_, &calls_);
+}
+
+namespace {
+
+// A file that run.json promises: both are made with the record, so one that is
+// gone is damage and no wrong path.
+absl::StatusOr<std::string> ReadLines(const RecordFiles& files, const char* file) {
+  absl::StatusOr<std::string> text = files.Read(file);
+  if (!absl::IsNotFound(text.status())) return text;
+  return absl::DataLossError(absl::StrCat(files.path(), ": has a ", kRunFile, " but no ", file,
+                                          "; the record is not whole. Copy it again."));
+}
+
+template <typename T>
+absl::Status LoadArmLines(const RecordFiles& files, const char* file, const Names& names,
+                          std::vector<T>* values) {
+  absl::StatusOr<std::string> text = files.Read(file);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, names, Tail::kStrict);
+  if (!lines.ok()) return lines.status();
+  *values = std::move(lines->values);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Record> LoadRecord(const std::string& path) {
+  const absl::StatusOr<RecordFiles> files = OpenFiles(path);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<RunInfo> run = ReadRun(*files);
+  if (!run.ok()) return run.status();
+  absl::StatusOr<Names> names = NamesOf(*run);
+  if (!names.ok()) return InFile(kRunFile, names.status());
+  Record record;
+  record.run = *std::move(run);
+
+  absl::StatusOr<std::string> text = ReadLines(*files, kSamplesFile);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kStrict);
+  if (!samples.ok()) return samples.status();
+  record.samples = std::move(samples->samples);
+
+  text = ReadLines(*files, kChecksFile);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
+  if (!checks.ok()) return checks.status();
+  record.checks = std::move(checks->checks);
+
+  absl::Status status = LoadArmLines(*files, kBrokenFile, *names, &record.broken);
+  if (status.ok()) status = LoadArmLines(*files, kCallsFile, *names, &record.calls);
+  if (!status.ok()) return status;
+  status = LoadOptional(*files, kResourcesFile, ResourcesFromJson, &record.resources);
+  if (status.ok()) status = LoadOptional(*files, kCodegenFile, CodegenFromJson, &record.codegen);
+  if (status.ok()) status = LoadOptional(*files, kLaunchFile, LaunchFromJson, &record.launch);
+  if (status.ok()) status = LoadOptional(*files, kPeersFile, PeersFromJson, &record.peers);
+  if (!status.ok()) return status;
+  return record;
+}
+
+}  // namespace warpledger::ablations

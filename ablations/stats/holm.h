@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holm's step-down correction (1979) over a declared family.
+//
+// Contract: members are tested from the smallest p-value up; the member at place
+// i (from 0) of m is tested at alpha / (m - i). The first that fails stops the
+// walk, and it and all after it keep the level of that place. Ties keep the
+// order of the input. Each member's interval is then drawn at 1 - its level, so
+// that "the interval excludes 1" and "Holm rejects" agree.
+//
+// Known limit: the family-wise level holds for the claim "the ratio is not 1".
+// Bounds of late members are narrower than simultaneous ones would be.
+//
+//   std::vector<HolmLevel> levels = Holm({0.001, 0.2, 0.03}, 0.05);
+//   levels[0].alpha;   // 0.05 / 3
+
+#ifndef WARPLEDGER_ABLATIONS_STATS_HOLM_H_
+#define WARPLEDGER_ABLATIONS_STATS_HOLM_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace warpledger::analysis {
+
+struct HolmLevel {
+  double alpha = 0;  // the level at which this member is judged
+  bool rejected = false;
+};
+
+// In the order of `p_values`.
+std::vector<HolmLevel> Holm(absl::Span<const double> p_values, double alpha);
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_ABLATIONS_STATS_HOLM_H_

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Student's t distribution, for intervals over a handful of processes.
+//
+// Contract: accurate to 10 significant digits for df in [1, 1000] and
+// probabilities in [1e-12, 1]; df < 1 gives NaN.
+//
+//   double t = StudentCritical(0.05, 2);   // 4.3027: two-sided 95%, 2 degrees
+
+#ifndef WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_
+#define WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_
+
+namespace warpledger::analysis {
+
+// P(|T| > t) with `df` degrees of freedom, t >= 0.
+double StudentTwoSidedTail(double t, int df);
+
+// The t with P(|T| > t) = alpha, alpha in (0, 1].
+double StudentCritical(double alpha, int df);
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much values differ within a process, and how much processes differ beyond that.
+//
+// Contract: robust, because samples have outliers. `within` is 1.4826 times the
+// median distance of a value from its process's median: the standard deviation
+// where the noise is normal. The median of m such values has variance
+// (pi / 2) within^2 / m; `between` squared is what the variance of the processes'
+// medians has above that, and 0 where it has nothing. With five processes
+// `between` is itself known to within a factor of about two only.
+//
+//   std::optional<VarianceSplit> split = SplitVariance(log_ratios_by_process);
+
+#ifndef WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_
+#define WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_
+
+#include <optional>
+#include <vector>
+
+namespace warpledger::analysis {
+
+struct VarianceSplit {
+  double within = 0;  // standard deviations
+  double between = 0;
+};
+
+// nullopt with fewer than two processes that have values.
+std::optional<VarianceSplit> SplitVariance(const std::vector<std::vector<double>>& by_process);
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_

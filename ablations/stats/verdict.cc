@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/stats/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ablations/stats/quantile.h"
+#include "ablations/stats/student_t.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace warpledger::analysis {
+
+const char* VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kAdopt:
+      return "ADOPT";
+    case Verdict::kRealBelowGate:
+      return "REAL_BELOW_GATE";
+    case Verdict::kNeutral:
+      return "NEUTRAL";
+    case Verdict::kRegression:
+      return "REGRESSION";
+    case Verdict::kInconclusive:
+      return "INCONCLUSIVE";
+    case Verdict::kBroken:
+      return "BROKEN";
+    case Verdict::kInvalid:
+      return "INVALID";
+    case Verdict::kNotApplicable:
+      return "NOT_APPLICABLE";
+  }
+  return "";
+}
+
+namespace {
+
+bool Differ(double a, double b) { return std::fabs(a - b) > kMaxClockDifference * std::min(a, b); }
+
+// Of one process: `mhz` holds its clocks in the order of the blocks.
+std::string WhyDrifting(int process, absl::Span<const double> mhz) {
+  const size_t third = mhz.size() / 3;
+  if (third == 0) return "";
+  const double first = Median({mhz.begin(), mhz.begin() + static_cast<int64_t>(third)});
+  const double last = Median({mhz.end() - static_cast<int64_t>(third), mhz.end()});
+  if (!Differ(first, last)) return "";
+  return absl::StrFormat(
+      "the clocks drift: process %d began at %.0f MHz and ended at %.0f MHz (medians of the first "
+      "and the last third of its blocks)",
+      process, first, last);
+}
+
+}  // namespace
+
+std::string WhyCodeInvalid(const CodeEvidence& code) {
+  // Without a hash nothing shows that the toggle got into the binary.
+  if (code.base.empty() || code.candidate.empty()) {
+    return absl::StrFormat("no machine-code evidence: codegen.json has no hash of the %s",
+                           code.base.empty() ? "base" : "candidate");
+  }
+  if (code.base == code.candidate) {
+    return "the toggle reaches no code: base and candidate are the same machine code";
+  }
+  // Other code is not yet the toggle's code.
+  const auto known = [](const Opcodes* opcodes) { return opcodes != nullptr && !opcodes->empty(); };
+  if (code.sass.empty() || !known(code.base_opcodes) || !known(code.candidate_opcodes)) return "";
+  const int64_t base = CountMatching(*code.base_opcodes, code.sass);
+  const int64_t candidate = CountMatching(*code.candidate_opcodes, code.sass);
+  if (code.fewer ? candidate < base : candidate > base) return "";
+  return absl::StrFormat(
+      "the toggle's instructions are %s the machine code: %d that match /%s/ in the base, %d in "
+      "the candidate",
+      code.fewer ? "still in" : "not in", base, code.sass, candidate);
+}
+
+std::string WhyLaunchInvalid(const LaunchEvidence& launch) {
+  if (launch.base.empty() || launch.candidate.empty()) {
+    return absl::StrFormat("no evidence of what was launched: calls.jsonl has no call of the %s",
+                           launch.base.empty() ? "base" : "candidate");
+  }
+  const std::regex pattern(launch.pattern);
+  const auto count = [&](const std::vector<std::string>& lines) {
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return std::regex_search(line, pattern); });
+  };
+  for (const std::vector<std::string>& base : launch.base) {
+    for (const std::vector<std::string>& candidate : launch.candidate) {
+      if (base == candidate) {
+        return "the toggle did not reach the launches: base and candidate launch the same";
+      }
+      if (launch.pattern.empty()) continue;
+      const auto before = count(base);
+      const auto after = count(candidate);
+      if (launch.vanishes ? before > 0 && after == 0 : after > before) continue;
+      return absl::StrFormat(
+          "the toggle did not reach the launches: %d lines of a call match /%s/ in the base, %d in "
+          "the candidate",
+          before, launch.pattern, after);
+    }
+  }
+  return "";
+}
+
+std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
+  size_t throttled = 0;
+  std::map<int, std::vector<double>> by_process;
+  std::set<int> capped;  // processes that met the power limit
+  for (const Pair& pair : pairs) {
+    if (pair.base.throttled || pair.candidate.throttled) ++throttled;
+    if (pair.base.power_capped || pair.candidate.power_capped) capped.insert(pair.base.process);
+    if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
+      by_process[pair.base.process].push_back((pair.base.sm_mhz + pair.candidate.sm_mhz) / 2);
+    }
+  }
+  if (2 * throttled > pairs.size()) {
+    return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
+  }
+  const PowerCap cap = FindPowerCap(pairs);
+  if (!cap.ClocksAgree() && static_cast<double>(std::abs(cap.base - cap.candidate)) >
+                                kMaxPowerCapDifference * static_cast<double>(cap.pairs)) {
+    return absl::StrFormat(
+        "the power limit held one arm more than the other: base in %d, candidate in %d of %d pairs",
+        cap.base, cap.candidate, cap.pairs);
+  }
+  for (const auto& [process, mhz] : by_process) {
+    // At the power limit the clock goes up and down all the time, for both arms of a pair.
+    if (capped.contains(process)) continue;
+    if (std::string why = WhyDrifting(process, mhz); !why.empty()) return why;
+  }
+  return "";
+}
+
+PowerCap FindPowerCap(absl::Span<const Pair> pairs) {
+  PowerCap cap;
+  std::vector<double> base_mhz;
+  std::vector<double> candidate_mhz;
+  for (const Pair& pair : pairs) {
+    ++cap.pairs;
+    cap.base += pair.base.power_capped ? 1 : 0;
+    cap.candidate += pair.candidate.power_capped ? 1 : 0;
+    if (pair.base.sm_mhz > 0) base_mhz.push_back(pair.base.sm_mhz);
+    if (pair.candidate.sm_mhz > 0) candidate_mhz.push_back(pair.candidate.sm_mhz);
+  }
+  if (!base_mhz.empty()) cap.base_mhz = Median(std::move(base_mhz));
+  if (!candidate_mhz.empty()) cap.candidate_mhz = Median(std::move(candidate_mhz));
+  return cap;
+}
+
+bool PowerCap::ClocksDiffer() const {
+  return base_mhz && candidate_mhz && Differ(*base_mhz, *candidate_mhz);
+}
+
+bool PowerCap::ClocksAgree() const {
+  return base_mhz && candidate_mhz && !Differ(*base_mhz, *candidate_mhz);
+}
+
+std::string PowerCap::ClocksText() const {
+  if (!base_mhz || !candidate_mhz) return "";
+  return absl::StrFormat("at %.0f MHz (base) and %.0f MHz (candidate)", *base_mhz, *candidate_mhz);
+}
+
+std::string PowerCap::Text() const {
+  std::string text = absl::StrFormat("power-capped in %d (base) and %d (candidate) of %d pairs",
+                                     base, candidate, pairs);
+  if (base_mhz && candidate_mhz) absl::StrAppend(&text, ", ", ClocksText());
+  return text;
+}
+
+bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {
+  const Interval interval = log_ratio.Envelope(1 - 2 * alpha);
+  return interval.low >= -std::log1p(delta) && interval.high <= std::log1p(delta);
+}
+
+std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha) {
+  if (log_ratio.n_clusters() < 2) return std::nullopt;
+  const Interval interval = log_ratio.Envelope(1 - alpha);
+  const double estimate = log_ratio.estimate();
+  const double half_width = std::max(estimate - interval.low, interval.high - estimate);
+  // The half-width is t(alpha) standard errors; power adds t(power) more.
+  const int df = log_ratio.n_clusters() - 1;
+  const double more = StudentCritical(2 * (1 - kPower), df) / StudentCritical(alpha, df);
+  return std::exp(half_width * (1 + more));
+}
+
+Judgement Judge(const Evidence& evidence) {
+  Judgement j;
+  const double confidence = 1 - evidence.alpha;
+  if (evidence.log_ratio != nullptr) {
+    const Interval interval = evidence.log_ratio->Envelope(confidence);
+    j.ratio = std::exp(evidence.log_ratio->estimate());
+    j.interval = Interval{std::exp(interval.low), std::exp(interval.high)};
+    j.mde_ratio = MinimumDetectableRatio(*evidence.log_ratio, evidence.alpha);
+  }
+  const auto decide = [&j](Verdict verdict, std::string reason) {
+    j.verdict = verdict;
+    j.reason = std::move(reason);
+    return j;
+  };
+  if (!evidence.not_applicable.empty()) {
+    return decide(Verdict::kNotApplicable, evidence.not_applicable);
+  }
+  if (!evidence.broken.empty()) return decide(Verdict::kBroken, evidence.broken);
+  if (!evidence.invalid.empty()) return decide(Verdict::kInvalid, evidence.invalid);
+  if (evidence.log_ratio == nullptr) {
+    return decide(Verdict::kInconclusive, "no paired samples on this shape");
+  }
+  if (evidence.log_ratio->n_clusters() < kMinProcesses) {
+    return decide(Verdict::kInconclusive,
+                  "one process only: whether the effect recurs in another is unknown");
+  }
+  const double low = j.interval->low;
+  const double high = j.interval->high;
+  const double percent = 100 * confidence;
+  if (IsEquivalent(*evidence.log_ratio, evidence.alpha, evidence.neutral_delta)) {
+    return decide(Verdict::kNeutral, absl::StrFormat("the effect is under %.2g%% either way",
+                                                     100 * evidence.neutral_delta));
+  }
+  if (low >= evidence.gate) {
+    return decide(Verdict::kAdopt,
+                  absl::StrFormat("at least %.3fx at %.2f%% confidence, gate %.2fx", low, percent,
+                                  evidence.gate));
+  }
+  if (low > 1) {
+    return decide(Verdict::kRealBelowGate,
+                  absl::StrFormat("at least %.3fx at %.2f%% confidence, short of the gate %.2fx",
+                                  low, percent, evidence.gate));
+  }
+  if (high < 1) {
+    return decide(Verdict::kRegression,
+                  absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
+  }
+  return decide(Verdict::kInconclusive,
+                absl::StrFormat("the %.2f%% interval holds 1; this run would find %.3fx", percent,
+                                j.mde_ratio.value_or(0)));
+}
+
+}  // namespace warpledger::analysis

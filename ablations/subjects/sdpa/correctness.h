@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a kernel's output counts as right.
+//
+// The rule (after FlashAttention's own tests): against an FP64 reference from
+// the same 16-bit inputs,
+//   max|out - ref|  <= 2 * max|naive - ref| + atol
+//   mean|out - ref| <= 1.5 * mean|naive - ref|
+// where `naive` is the same formula with every intermediate in the problem's dtype and
+// atol is half a step of it at max|ref|, the rounding that no output escapes. Where
+// it is produced, the log-sum-exp agrees to 2^-18 of its largest magnitude (at least
+// of 1), twice that at head_dim 128 and so on, since a score sums so many products, and is -inf
+// exactly where no key is seen. NaN or infinity fails. Where Q and K are intermediate tensors,
+// twice the largest error that their rounding to fp16 makes in the log-sum-exp comes on
+// top; where they are 8-bit, that of rounding S. Unlike
+// a fixed tolerance, the limits shrink with the size of the outputs. Where the reference holds a
+// sample of the rows, the others must be finite.
+
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/registry.h"
+
+namespace warpledger::ablations {
+
+// Operations of a reference; of larger problems a sample of the rows is checked.
+inline constexpr double kMaxReferenceFlops = 1e10;
+
+inline constexpr char kMaxErrorRule[] = "max|out-ref| <= 2 max|naive-ref| + half an fp16 ulp";
+
+struct Accuracy {
+  bool correct = false;
+  double max_err = 0;
+  double max_err_limit = 0;
+  double mean_err = 0;
+  double mean_err_limit = 0;
+  double lse_err = 0;  // NaN where no LSE was given
+  double lse_limit = 0;
+  int64_t rows = 0;    // of the reference
+  std::string reason;  // why not correct; empty when it is
+};
+
+// `out` is of the reference's dtype. `lse` may be empty: then it is not judged. Sizes must match
+// the reference. `lse_allowance` is LseAllowance() of the kernel's configuration.
+Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
+                       absl::Span<const float> lse, double lse_allowance = 0);
+
+// sdpa::LseAllowance(), and what rounding arguments x of the exponential to fp16 adds, 2^-11
+// of |x|: weighted by the probabilities, |x| is at most their entropy, log2 of the keys.
+double LseAllowance(const sdpa::Config& config, int seq_kv);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_

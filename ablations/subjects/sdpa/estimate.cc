@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/sdpa/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ablations/measure/worker.h"
+#include "ablations/stats/quantile.h"
+#include "ablations/subjects/sdpa/correctness.h"
+#include "kernels/sdpa/variant.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// A process that finds the GPU, makes the inputs and captures the graphs, per shape.
+constexpr double kStartSeconds = 1;
+// The untimed replays before the first block of a shape (worker.cc), below the power limit.
+constexpr double kWarmUpSeconds = 0.3;
+// ComputeReference() does about so many of the shape's operations per second
+// and core: 0.7e9 on a server's core at the shape `long`, and 1.7 times as many since its rows
+// share a cache (4.1 CPU seconds before, 2.5 after on another core).
+constexpr double kReferenceFlopsPerCore = 1.2e9;
+
+// One replay of a kernel that takes `us`, as the timer plans it (PlanLaunches() in
+// micro/harness/graph_timer.h).
+double ReplayUs(const RunPlan& plan, double us) {
+  const double rotations = std::ceil(plan.replay_us / us / kInputSets);
+  const double most = std::max(1, plan.max_launches / kInputSets);
+  return std::clamp(rotations, 1.0, most) * kInputSets * us;
+}
+
+}  // namespace
+
+std::set<BlockKey> CompletedOurs(const Record& record) {
+  std::set<BlockKey> done;
+  for (const Sample& sample : record.samples) {
+    if (sample.arm.rfind(kPeerPrefix, 0) == 0) continue;
+    done.insert(
+        {.process = sample.process, .shape = sample.shape, .block = sample.block, .peers = false});
+  }
+  return done;
+}
+
+KnownTimes TimesIn(const Record& record) {
+  std::map<std::string, std::string> configs;
+  for (const Arm& arm : record.run.arms) {
+    if (arm.role != kRolePeer) configs[arm.name] = arm.name == kReadArm ? arm.name : arm.config;
+  }
+  std::map<std::pair<std::string, std::string>, std::vector<double>> samples;
+  for (const Sample& sample : record.samples) {
+    const auto config = configs.find(sample.arm);
+    if (config != configs.end()) samples[{config->second, sample.shape}].push_back(sample.us);
+  }
+  KnownTimes known;
+  for (auto& [key, us] : samples) known[key] = analysis::Median(std::move(us));
+  return known;
+}
+
+RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
+                        const KnownTimes& known) {
+  RunEstimate estimate;
+  estimate.arms = static_cast<int>(plan.design.arms.size()) + (plan.design.reads_kv ? 2 : 1);
+  std::vector<sdpa::Config> configs;
+  for (const DesignArm& arm : plan.design.arms) {
+    if (std::find(configs.begin(), configs.end(), arm.config) == configs.end()) {
+      configs.push_back(arm.config);
+    }
+  }
+  estimate.kernels = static_cast<int>(configs.size());
+  std::map<std::string, double> block_us;  // replays of all arms on a shape
+  for (const sdpa::NamedShape& shape : plan.shapes) {
+    std::vector<std::string> names = {""};
+    if (plan.design.reads_kv) names.push_back(kReadArm);
+    for (const DesignArm& arm : plan.design.arms) names.push_back(sdpa::ConfigName(arm.config));
+    for (const std::string& name : names) {
+      const auto us = known.find({name, std::string(shape.name)});
+      const bool found = us != known.end() && us->second > 0;
+      block_us[std::string(shape.name)] += found ? ReplayUs(plan, us->second) : plan.replay_us;
+      ++estimate.times;
+      estimate.times_known += found ? 1 : 0;
+    }
+  }
+  std::map<std::pair<int, std::string>, int> done_of;  // blocks, by process and shape
+  for (const BlockKey& key : done) {
+    if (!key.peers && key.block < plan.blocks) ++done_of[{key.process, key.shape}];
+  }
+  for (int process = 0; process < plan.processes; ++process) {
+    for (const sdpa::NamedShape& shape : plan.shapes) {
+      const auto found = done_of.find({process, std::string(shape.name)});
+      const int left = plan.blocks - (found == done_of.end() ? 0 : found->second);
+      estimate.blocks += plan.blocks;
+      estimate.blocks_done += plan.blocks - left;
+      estimate.samples_left += static_cast<int64_t>(left) * estimate.arms;
+      if (left == 0) continue;
+      const double reference = std::min(sdpa::Flops(shape.problem), kMaxReferenceFlops) /
+                               (kReferenceFlopsPerCore * std::max(1, plan.cpu_cores));
+      estimate.seconds_left += kStartSeconds + kWarmUpSeconds + reference +
+                               2e-6 * left * block_us[std::string(shape.name)];
+    }
+  }
+  estimate.samples = estimate.blocks * estimate.arms;
+  return estimate;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/sdpa/plan.h"
+
+#include <algorithm>
+
+#include "ablations/base/nearest.h"
+#include "ablations/plan/calibration_plan.h"
+#include "ablations/subjects/sdpa/calibration_design.h"
+#include "ablations/subjects/sdpa/designs/own_designs.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/text.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::ablations {
+namespace {
+
+absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
+  sdpa::Config config;
+  if (name == sdpa::kBaseline.id) return config;
+  std::vector<std::string> seen;
+  for (const absl::string_view part : absl::StrSplit(Text(name), '+')) {
+    const std::pair<std::string, std::string> fields =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const auto& [id, level_text] = fields;
+    const auto row = std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                                  [&id = id](const auto& toggle) { return toggle.id == id; });
+    if (row == std::end(sdpa::kToggles)) {
+      std::vector<std::string> known;
+      for (const sdpa::ToggleRow& toggle : sdpa::kToggles) known.emplace_back(toggle.id);
+      for (const NamedVariant& variant : AllVariants()) known.push_back(variant.name);
+      if (id == sdpa::kBaseline.id) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("variant '", Text(name), "': ", id,
+                         " is every toggle off; name the toggles that are on alone"));
+      }
+      return UnknownName("variant", std::string(part), known);
+    }
+    if (std::find(seen.begin(), seen.end(), id) != seen.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variant '", Text(name), "' names ", id, " twice"));
+    }
+    seen.push_back(id);
+    int level = FirstOnLevel(*row);
+    // "kv_tiling" is its first level; "kv_tiling=" is a level left out.
+    if (absl::StrContains(part, '=') && !absl::SimpleAtoi(level_text, &level)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variant '", Text(name), "': '", level_text, "' is no level of ", id));
+    }
+    config.*row->field = level;
+  }
+  return config;
+}
+
+template <typename Rows>
+auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
+    -> absl::StatusOr<std::vector<std::decay_t<decltype(*std::begin(rows))>>> {
+  using Row = std::decay_t<decltype(*std::begin(rows))>;
+  std::vector<Row> result;
+  if (list == "all") return std::vector<Row>(std::begin(rows), std::end(rows));
+  std::vector<std::string> known;
+  for (const Row& row : rows) known.emplace_back(row.name);
+  for (const std::string& name : SplitNames(list)) {
+    const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const Row& r) { return r.name == name; });
+    if (row == std::end(rows)) return UnknownName(kind, name, known);
+    result.push_back(*row);
+  }
+  if (result.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no ", Text(kind), " named; 'all' takes every one"));
+  }
+  return result;
+}
+
+absl::StatusOr<Design> FindOwnDesign(std::string_view name) {
+  OwnDesign own = ParseOwnDesign(name);
+  if (own.ok()) return std::move(own.design);
+  if (own.unknown_toggle.empty()) return absl::InvalidArgumentError(own.error);
+  std::vector<std::string> known;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.control) known.emplace_back(row.id);
+  }
+  return UnknownName("toggle", own.unknown_toggle, known);
+}
+
+// The designs that this build was asked for by name.
+std::vector<std::string> ExtraDesignNames() {
+  return absl::StrSplit(build_info::kExtraDesigns, ';', absl::SkipEmpty());
+}
+
+}  // namespace
+
+absl::StatusOr<Design> FindDesign(std::string_view name) {
+  if (IsOwnDesign(name)) return FindOwnDesign(name);
+  if (IsCalibration(name)) return CalibrationDesign(name);
+  std::vector<std::string> known;
+  for (Design& design : AllDesigns()) {
+    if (design.name == name) return std::move(design);
+    known.push_back(design.name);
+  }
+  return UnknownName("design", name, known);
+}
+
+std::vector<Design> BuiltDesigns() {
+  std::vector<Design> designs = AllDesigns();
+  for (const std::string& name : ExtraDesignNames()) {
+    // The instance generator refused all others when CMake configured the build.
+    if (OwnDesign own = ParseOwnDesign(name); own.ok()) designs.push_back(std::move(own.design));
+  }
+  return designs;
+}
+
+std::string HowToBuild(const Design& design) {
+  std::vector<std::string> names = ExtraDesignNames();
+  names.push_back(design.name);
+  return absl::StrCat("cmake --preset release '-DWARPLEDGER_EXTRA_DESIGNS=",
+                      absl::StrJoin(names, ";"), "' && cmake --build --preset release");
+}
+
+std::vector<NamedVariant> AllVariants() {
+  std::vector<NamedVariant> variants;
+  for (const Design& design : BuiltDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      bool known = false;
+      bool name_taken = false;
+      for (const NamedVariant& variant : variants) {
+        known = known || variant.config == arm.config;
+        name_taken = name_taken || variant.name == arm.name;
+      }
+      // Cells of two factorials can share a name, not a configuration.
+      if (!known) {
+        variants.push_back({name_taken ? sdpa::ConfigName(arm.config) : arm.name, arm.config});
+      }
+    }
+  }
+  return variants;
+}
+
+std::vector<sdpa::Config> AllInstanceConfigs() {
+  std::vector<sdpa::Config> configs;
+  for (const Design& design : BuiltDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      for (const sdpa::Config& config : Specialisations(design, arm)) {
+        if (std::find(configs.begin(), configs.end(), config) == configs.end()) {
+          configs.push_back(config);
+        }
+      }
+    }
+  }
+  return configs;
+}
+
+absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
+  std::vector<std::string> arms;
+  for (const Design& design : AllDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      if (arm.name == name) return NamedVariant{arm.name, arm.config};
+      arms.push_back(arm.name);
+    }
+  }
+  // A list of toggles has no colon.
+  if (absl::StrContains(Text(name), ':')) return UnknownName("variant", name, arms);
+  const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
+  if (!config.ok()) return config.status();
+  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {
+    return absl::InvalidArgumentError(DescribeInvalid(name, reason));
+  }
+  return NamedVariant{sdpa::ConfigName(*config), *config};
+}
+
+absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
+  if (list == "all") return AllVariants();
+  std::vector<NamedVariant> variants;
+  for (const std::string& name : SplitNames(list)) {
+    absl::StatusOr<NamedVariant> variant = FindVariant(name);
+    if (!variant.ok()) return variant.status();
+    variants.push_back(*std::move(variant));
+  }
+  if (variants.empty()) {
+    return absl::InvalidArgumentError("no variant named; 'all' takes every one");
+  }
+  return variants;
+}
+
+absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list) {
+  if (list == "ladder" || list == "fa3") {
+    std::vector<sdpa::NamedShape> shapes;
+    for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+      if (list == "ladder" ? shape.ladder : absl::StartsWith(Text(shape.name), "fa3_")) {
+        shapes.push_back(shape);
+      }
+    }
+    return shapes;
+  }
+  return ParseRows("shape", list, sdpa::kShapes);
+}
+
+absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {
+  return ParseRows("input", list, sdpa::kInputKinds);
+}
+
+}  // namespace warpledger::ablations

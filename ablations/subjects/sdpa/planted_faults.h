@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that tests of the harness plant in an arm: they show that a broken kernel
+// ends as BROKEN in the record and takes nothing else with it. run.json names
+// them, and the run's id begins with "planted-".
+//
+//   trap            the kernel stops itself, as a failed device assertion does
+//   spin            it never ends (it does after kSpinSeconds, lest a controller
+//                   that fails to stop it leaves a GPU spinning)
+//   write_outside   it writes into memory of ours right behind its output
+//   write_unmapped  it writes where no memory is
+// planted_fault_kernels.h commits them.
+
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/record/record.h"
+#include "ablations/subjects/sdpa/fault.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+struct NamedFault {
+  const char* name;
+  Fault fault;
+};
+
+inline constexpr NamedFault kFaults[] = {
+    {"trap", Fault::kTrap},
+    {"spin", Fault::kSpin},
+    {"write_outside", Fault::kWriteOutside},
+    {"write_unmapped", Fault::kWriteUnmapped},
+};
+
+// InvalidArgument for a name that is none of kFaults.
+absl::StatusOr<Fault> FindFault(std::string_view name);
+
+// "trap@ladder:wmma_pv@mission_b,spin@…": fault, arm and, if not on all, shape.
+// InvalidArgument for another form, or a fault, arm or shape that does not exist.
+absl::StatusOr<std::vector<PlantedFault>> ParsePlants(std::string_view text,
+                                                      const std::vector<std::string>& arms,
+                                                      const std::vector<std::string>& shapes);
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_

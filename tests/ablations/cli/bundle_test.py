@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle checks itself: it gives the same results elsewhere, and names what was changed.
+
+    bundle_test.py path/to/warpledger
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
+DATA = ROOT / "reports" / "data"
+DESIGN = "hopper_tiles"  # few arms at few shapes: its page and pictures are made quickly
+PROGRAM = ""
+
+
+def call(*arguments, **keywords):
+    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
+                          timeout=250, check=False, **keywords)
+
+
+class BundleTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        # As folders, whose files can be changed one by one; pack_cli_test bundles a pack.
+        cls.record = cls.unpacked("run.json", f"{DESIGN}-")
+        cls.profile = cls.unpacked("profile.json", "profile-")
+        cls.tarball = cls.folder / "one.tar.gz"
+        cls.made = cls.pack(cls.tarball)
+        assert cls.made.returncode == 0, cls.made.stderr
+        # Elsewhere: another folder, and none of this tree's files.
+        cls.elsewhere = cls.folder / "elsewhere"
+        with tarfile.open(cls.tarball) as tar:
+            tar.extractall(cls.elsewhere)
+        cls.bundle = cls.elsewhere / "one"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def unpacked(cls, file, kind):
+        record = record_files.records(DATA, file, kind)[-1]
+        folder = cls.folder / "data" / record.name
+        with record.folder() as files:
+            shutil.copytree(files, folder)
+        # What a record's verdicts quote lies beside it.
+        for micro in record_files.records(DATA, "micro.json", "micro-"):
+            with micro.folder() as files:
+                shutil.copytree(files, folder.parent / micro.name, dirs_exist_ok=True)
+        return folder
+
+    @classmethod
+    def pack(cls, out):
+        return call(PROGRAM, "bundle", f"--record={cls.record},{cls.profile}", f"--out={out}",
+                    f"--python={sys.executable}")
+
+    def replay(self, bundle, *arguments):
+        return call(sys.executable, bundle / "replay.py", *arguments, cwd="/",
+                    env={"PATH": os.environ["PATH"], "HOME": str(self.folder),
+                         "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(self.folder))})
+
+    def copy(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        bundle = pathlib.Path(folder.name) / "copy"
+        shutil.copytree(self.bundle, bundle, symlinks=True)
+        return bundle
+
+    def assert_named(self, bundle, complaint, *arguments):
+        done = self.replay(bundle, *arguments)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.strip(), complaint)
+
+    def test_unpacked_elsewhere_it_gives_the_same_results(self):
+        manifest = json.loads((self.bundle / "manifest.json").read_text())
+        digest = hashlib.sha256((self.bundle / "manifest.json").read_bytes()).hexdigest()
+        self.assertIn(f"manifest: {digest}", self.made.stdout)
+        done = self.replay(self.bundle, f"--manifest_sha256={digest}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("of 2 records come out the same, byte for byte", done.stdout)
+        self.assertNotIn("left out", done.stdout)
+        # It leaves nothing behind.
+        self.assertEqual({str(path.relative_to(self.bundle))
+                          for path in self.bundle.rglob("*") if path.is_file()},
+                         {*manifest["files"], "manifest.json"})
+        expected = self.bundle / "expected" / self.record.name
+        summary = hashlib.sha256((expected / "summary.json").read_bytes()).hexdigest()
+        self.assertRegex((DATA / "summaries.sha256").read_text(),
+                         rf"(?m)^{summary} .*{self.record.name}$")
+        self.assertIn(f"{DESIGN}.md", {path.name for path in expected.iterdir()})
+        # The microbenchmarks that the verdicts quote came along, though nobody named them.
+        quoted = json.loads((expected / "summary.json").read_text())["provenance"]["micro"]
+        self.assertIn(f"data/{quoted['run_id']}/micro.json", manifest["files"])
+        self.assertIn(f"data/{self.record.name}/samples.jsonl", manifest["files"])
+
+    def test_it_needs_nothing_of_the_tree_that_it_was_made_in(self):
+        bundle = self.copy()
+        for micro in (bundle / "data").glob("micro-*"):
+            shutil.rmtree(micro)
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        manifest["files"] = {name: file for name, file in manifest["files"].items()
+                             if not name.startswith("data/micro-")}
+        manifest["environment"]["matplotlib"] = ""  # no picture is drawn
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        # The tree still holds these microbenchmarks; the packed program must not find them.
+        done = self.replay(bundle)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"differs: {self.record.name}/summary.json", done.stdout)
+
+    def test_the_same_inputs_give_the_same_tarball(self):
+        again = self.folder / "again" / "one.tar.gz"
+        self.assertEqual(self.pack(again).returncode, 0)
+        self.assertEqual(again.read_bytes(), self.tarball.read_bytes())
+
+    def test_a_changed_byte_of_any_kind_of_file_is_named(self):
+        run = self.record.name
+        for name in (f"data/{run}/samples.jsonl", f"data/{run}/run.json",
+                     f"data/{run}/correctness.jsonl", f"data/{run}/codegen.json",
+                     f"data/{self.profile.name}/profiles.jsonl", f"expected/{run}/summary.json",
+                     f"expected/{run}/{DESIGN}.md", f"expected/{run}/{DESIGN}_effects.svg",
+                     "bin/warpledger", "share/warpledger/plots/style.py", "replay.py"):
+            with self.subTest(name=name):
+                bundle = self.copy()
+                content = bytearray((bundle / name).read_bytes())
+                # In a comment of replay.py, so that it still runs.
+                at = content.index(b"Needs Python") if name == "replay.py" else len(content) // 2
+                content[at] ^= 1
+                (bundle / name).write_bytes(content)
+                self.assert_named(bundle, f"changed: {name}")
+
+    def test_missing_and_unknown_files_are_named(self):
+        bundle = self.copy()
+        (bundle / "expected" / self.record.name / f"{DESIGN}.md").unlink()
+        self.assert_named(bundle, f"missing: expected/{self.record.name}/{DESIGN}.md")
+        bundle = self.copy()
+        (bundle / "data" / "extra.json").write_text("{}")
+        self.assert_named(bundle, "unknown: data/extra.json")
+
+    def test_a_link_is_no_file(self):
+        bundle = self.copy()
+        name = f"data/{self.record.name}/run.json"
+        (bundle / name).unlink()
+        (bundle / name).symlink_to(self.record / "run.json")
+        self.assert_named(bundle, f"missing: {name}")
+
+    def test_a_changed_manifest_is_named(self):
+        digest = hashlib.sha256((self.bundle / "manifest.json").read_bytes()).hexdigest()
+        bundle = self.copy()
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        manifest["environment"]["python"] = "2.7"
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        self.assert_named(bundle, "changed: manifest.json", f"--manifest_sha256={digest}")
+        (bundle / "manifest.json").write_text("{")
+        done = self.replay(bundle)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("changed: manifest.json", done.stdout)
+
+    def test_results_that_do_not_come_out_are_named_even_when_the_manifest_fits(self):
+        bundle = self.copy()
+        name = f"expected/{self.record.name}/{DESIGN}.md"
+        forged = (bundle / name).read_bytes().replace(b"ADOPT", b"ADORE", 1)
+        (bundle / name).write_bytes(forged)
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        manifest["files"][name]["sha256"] = hashlib.sha256(forged).hexdigest()
+        manifest["environment"]["matplotlib"] = ""  # no picture is drawn
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        self.assert_named(bundle, f"differs: {self.record.name}/{DESIGN}.md")
+
+    def test_a_picture_is_named_where_it_shows_something_else_and_not_for_its_last_digits(self):
+        bundle = self.copy()
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        for picture, moved in ((f"{DESIGN}_matrix.svg", 0.01), (f"{DESIGN}_effects.svg", 1)):
+            name = f"expected/{self.record.name}/{picture}"
+            drawn = (bundle / name).read_text()
+            shifted = re.sub(r'(<use [^>]*x=")([\d.]+)',
+                             lambda found, moved=moved: f"{found[1]}{float(found[2]) + moved:.2f}",
+                             drawn)
+            self.assertNotEqual(shifted, drawn)
+            (bundle / name).write_text(shifted)
+            manifest["files"][name] = {"sha256": hashlib.sha256(shifted.encode()).hexdigest(),
+                                       "bytes": len(shifted.encode())}
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        self.assert_named(bundle, f"differs: {self.record.name}/{DESIGN}_effects.svg")
+
+    def test_what_is_no_record_is_refused_and_nothing_is_written(self):
+        out = self.folder / "none.tar.gz"
+        done = call(PROGRAM, "bundle", f"--record={ROOT / 'plots'}", f"--out={out}",
+                    f"--python={sys.executable}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("is no record", done.stderr)
+        done = call(PROGRAM, "bundle", f"--record={self.folder / 'nowhere'}", f"--out={out}")
+        self.assertEqual(done.returncode, 2)
+        self.assertFalse(out.exists())
+
+
+if __name__ == "__main__":
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main()

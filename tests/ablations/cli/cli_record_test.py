@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `warpledger judge`, `report`, `techniques` and `standings` make of records, whole or damaged.
+
+    cli_record_test.py path/to/warpledger kernels|no_kernels
+"""
+
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "reports"))
+
+import record_files  # noqa: E402 (the path comes first)
+import cli_fixture  # noqa: E402
+from cli_fixture import (  # noqa: E402
+    ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest, check_lines, run_json,
+    sample_lines)
+
+SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
+
+
+class Judge(RecordTest):
+    def judge(self, *arguments):
+        result = self.run_program("judge", "--record=record", *arguments)
+        self.assertEqual(result.returncode, OK, result.stderr)
+        return result.stdout
+
+    def damaged(self):
+        error = self.refused(DAMAGED, "judge", "--record=record")
+        self.assertFalse((self.record / "summary.json").exists())
+        return error
+
+    def test_writes_the_summary_and_prints_the_verdicts(self):
+        table = self.judge()
+        self.assertIn("kv_tiling", table)
+        self.assertIn("record/summary.json", table)
+        summary = json.loads((self.record / "summary.json").read_text())
+        medians = {cell["variant"]: cell["p50_us"] for cell in summary["cells"]}
+        self.assertAlmostEqual(medians["minimal_scalar"], 10, delta=0.2)
+        self.assertAlmostEqual(medians["ladder:kv_tiling"], 5, delta=0.1)
+        [verdict] = summary["verdicts"]
+        self.assertEqual((verdict["toggle"], verdict["base"]), ("kv_tiling", "minimal_scalar"))
+        self.assertAlmostEqual(verdict["ratio"], 2, delta=0.05)
+        self.assertEqual(summary["provenance"]["n_samples"], PROCESSES * BLOCKS * len(ARMS))
+
+    def test_changes_no_raw_file_and_gives_the_same_bytes_again(self):
+        raw = self.files()
+        self.judge()
+        first = (self.record / "summary.json").read_bytes()
+        self.judge()
+        self.assertEqual((self.record / "summary.json").read_bytes(), first)
+        after = self.files()
+        del after["record/summary.json"]
+        self.assertEqual(after, raw)
+
+    def test_writes_where_it_is_told_and_nowhere_else(self):
+        before = set(self.files())
+        self.judge("--out=elsewhere.json")
+        self.assertEqual(set(self.files()) - before, {"elsewhere.json"})
+
+    def test_wants_a_record(self):
+        self.assertIn("--record=DIR is missing", self.refused(USAGE, "judge"))
+
+    def test_of_a_directory_that_is_not_there_or_holds_no_record_says_so(self):
+        self.assertIn("nowhere: no record here", self.refused(USAGE, "judge", "--record=nowhere"))
+        (self.path / "empty").mkdir()
+        self.assertIn("no record here", self.refused(USAGE, "judge", "--record=empty"))
+
+    def test_of_a_file_wants_a_folder(self):
+        self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
+
+    def test_of_a_record_that_lost_its_samples_or_has_none_is_refused_as_damage(self):
+        self.write(run_json(), [], check_lines())
+        self.assertIn("samples.jsonl: holds no sample", self.damaged())
+        (self.record / "samples.jsonl").unlink()
+        self.assertIn("no samples.jsonl", self.damaged())
+
+    def test_of_an_unfinished_record_says_so_on_stderr(self):
+        whole = self.run_program("judge", "--record=record")
+        self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
+        lines = sample_lines()[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
+        self.write(run_json(), lines, check_lines())
+        part = self.run_program("judge", "--record=record")
+        self.assertEqual(part.returncode, OK)
+        self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
+        provenance = json.loads((self.record / "summary.json").read_text())["provenance"]
+        self.assertEqual((provenance["processes_found"], provenance["blocks_missing"]), (2, 10))
+
+    def test_names_file_and_line_of_a_line_that_is_no_json(self):
+        samples = sample_lines()
+        samples[4] = samples[4][:20]
+        self.write(run_json(), samples, check_lines())
+        self.assertIn("samples.jsonl:5: ", self.damaged())
+
+    def test_names_file_and_line_of_a_sample_that_lacks_a_field(self):
+        samples = sample_lines()
+        sample = json.loads(samples[7])
+        del sample["us"]
+        samples[7] = json.dumps(sample)
+        self.write(run_json(), samples, check_lines())
+        self.assertRegex(self.damaged(), r"samples\.jsonl:8: us: missing")
+
+    def test_finds_a_deleted_line(self):
+        samples = sample_lines()
+        del samples[3:6]
+        self.write(run_json(), samples, check_lines())
+        self.assertIn("samples.jsonl:4: ", self.damaged())
+
+    def test_finds_a_last_line_that_is_cut_off_and_says_how_to_go_on(self):
+        text = (self.record / "samples.jsonl").read_text()
+        (self.record / "samples.jsonl").write_text(text[:-9])
+        error = self.damaged()
+        self.assertIn(f"samples.jsonl:{len(sample_lines())}: ", error)
+        self.assertIn("`warpledger run` on the same directory", error)
+
+    def test_names_file_and_line_of_a_damaged_check(self):
+        checks = check_lines()
+        checks[1] = "{}"
+        self.write(run_json(), sample_lines(), checks)
+        self.assertIn("correctness.jsonl:2: ", self.damaged())
+
+    def test_finds_damage_in_the_descriptions_too(self):
+        (self.record / "run.json").write_text('{"schema_version": 1,')
+        self.assertIn("run.json: ", self.damaged())
+        run = run_json()
+        del run["arms"]
+        self.write(run, sample_lines(), check_lines())
+        self.assertIn("run.json: arms: missing", self.damaged())
+
+    def test_leaves_an_older_summary_alone_when_the_record_is_damaged(self):
+        self.judge()
+        old = (self.record / "summary.json").read_bytes()
+        with open(self.record / "samples.jsonl", "a", encoding="utf-8") as file:
+            file.write("{")
+        self.refused(DAMAGED, "judge", "--record=record")
+        self.assertEqual((self.record / "summary.json").read_bytes(), old)
+
+
+class Report(RecordTest):
+    def test_writes_a_report_that_speaks_of_the_record(self):
+        result = self.run_program("report", "--record=record", "--out=out", "--noplots")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        report = (self.path / "out/ladder.md").read_text(encoding="utf-8")
+        for word in ("H200", "kv_tiling", "2026-01-02-example"):
+            self.assertIn(word, report)
+        self.assertEqual([path.name for path in (self.path / "out").iterdir()], ["ladder.md"])
+
+    def test_also_writes_the_summary_that_judge_writes(self):
+        for call in (["judge", "--out=judged.json"],
+                     ["report", "--out=out", "--noplots", "--summary=reported.json"]):
+            result = self.run_program(*call, "--record=record")
+            self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertEqual((self.path / "reported.json").read_text(),
+                         (self.path / "judged.json").read_text())
+
+    def test_wants_a_record_and_a_place(self):
+        self.assertIn("--out=DIR is missing", self.refused(USAGE, "report", "--record=record"))
+        self.assertIn("--record=DIR is missing", self.refused(USAGE, "report", "--out=out"))
+
+    def test_of_a_damaged_record_is_none(self):
+        (self.record / "samples.jsonl").write_text("{}\n")
+        self.assertIn("samples.jsonl:1: ",
+                      self.refused(DAMAGED, "report", "--record=record", "--out=out"))
+
+    def test_says_what_plots_need_where_the_interpreter_is_missing(self):
+        result = self.run_program("report", "--record=record", "--out=out",
+                                  "--python=warpledger_no_python")
+        self.assertEqual(result.returncode, MISSING, result.stderr)
+        self.assertIn("--noplots", result.stderr)
+        self.assertTrue((self.path / "out/ladder.md").exists())
+
+    def test_renews_only_the_marked_section_of_a_readme(self):
+        readme = self.path / "README.md"
+        readme.write_text("# Title\n\nno section here\n")
+        before = readme.read_bytes()
+        result = self.run_program("report", "--record=record", "--out=out", "--noplots",
+                                  "--readme=README.md")
+        self.assertNotEqual(result.returncode, OK)
+        self.assertEqual(readme.read_bytes(), before)
+
+
+class ReportOfDtypes(RecordTest):
+    def test_writes_the_summary_and_refuses_a_readme(self):
+        study = record_files.records(ROOT / "reports/data", "dtypes.json", "dtypes-")[-1]
+        report = ("report", f"--record={study.path}", "--out=out", "--noplots")
+        self.assertIn("this is a study of data types",
+                      self.refused(USAGE, *report, "--readme=README.md"))
+        result = self.run_program(*report, "--summary=summary.json")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertEqual(json.loads((self.path / "summary.json").read_text()),
+                         study.json("dtypes.json"))
+
+
+class Techniques(RecordTest):
+    def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        result = self.run_program("techniques", "--record=record", "--out=out")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
+        self.assertIn("2026-01-02-example", index)
+        page = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
+        self.assertIn("1 verdict in 1 design", page)
+        self.assertIn("](techniques/mma_sync.md)", index)
+        self.assertTrue((self.path / "out/techniques/mma_sync.md").exists())
+
+    def test_wants_judged_records_and_a_place(self):
+        self.assertIn("--out=DIR is missing",
+                      self.refused(USAGE, "techniques", "--record=record"))
+        self.assertIn("--record=DIR[,DIR..] is missing",
+                      self.refused(USAGE, "techniques", "--out=out"))
+        self.assertIn("`warpledger judge --record=record`",
+                      self.refused(USAGE, "techniques", "--record=record", "--out=out"))
+
+    def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        self.assertIn("both of design ladder",
+                      self.refused(USAGE, "techniques", "--record=record,record", "--out=out"))
+        (self.record / "summary.json").write_text("{")
+        self.assertIn("record/summary.json",
+                      self.refused(DAMAGED, "techniques", "--record=record", "--out=out"))
+        self.assertFalse((self.path / "out").exists())
+
+
+class StandingsCommand(RecordTest):
+    def test_of_a_record_without_peers_it_says_so(self):
+        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        result = self.run_program("standings", "--record=record", "--out=out")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        self.assertIn("No record holds an arm of ours beside a peer",
+                      (self.path / "out/standings.md").read_text(encoding="utf-8"))
+
+    def test_wants_judged_records_and_a_place(self):
+        self.assertIn("--out=DIR is missing",
+                      self.refused(USAGE, "standings", "--record=record"))
+        self.assertIn("--record=DIR[,DIR..] is missing",
+                      self.refused(USAGE, "standings", "--out=out"))
+        self.assertIn("`warpledger judge --record=record`",
+                      self.refused(USAGE, "standings", "--record=record", "--out=out"))
+
+    def test_writes_the_page_and_renews_the_readme(self):
+        """Of a summary with peers; those of a run are timed by PyTorch."""
+        summary = json.loads(SYNTHETIC.read_text(encoding="utf-8"))
+        summary["provenance"]["created_utc"] = "2026-11-22T00:00:00Z"
+        (self.record / "summary.json").write_text(json.dumps(summary))
+        readme = self.path / "README.md"
+        readme.write_text("before\n<!-- generated:standings begin -->\nold\n"
+                          "<!-- generated:standings end -->\nafter\n")
+        result = self.run_program("standings", "--record=record", "--out=out", "--noplots",
+                                  "--readme=README.md", "--readme_pictures=pages")
+        self.assertEqual(result.returncode, OK, result.stderr)
+        page = (self.path / "out/standings.md").read_text(encoding="utf-8")
+        self.assertIn("## Other problems", page)
+        text = readme.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+        self.assertIn("](pages/standings.md)", text)
+        self.assertNotIn("old", text.splitlines())
+
+
+if __name__ == "__main__":
+    cli_fixture.call(__doc__)

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Invented records for the tests that hold two of them against each other.
+
+#ifndef WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_
+#define WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/judge/compare/compare.h"
+#include "ablations/stats/random.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+
+inline double ExampleUs(const std::string& arm) {
+  if (arm == "minimal_scalar") return 100;
+  if (arm == "ladder:kv_tiling") return 125;
+  return arm == "floor:empty_kernel" ? 2.5 : 80;
+}
+
+struct ExampleNoise {
+  int processes = 5;
+  double process = 0.001;  // full width of the spread between processes
+  double block = 0.004;    // full width inside one
+};
+
+// ExampleRun with samples of ExampleUs, and a peer; every check passes.
+inline Record ExampleRecord(uint64_t seed, const ExampleNoise& noise = {}) {
+  Record record;
+  record.run = ExampleRun();
+  record.run.run_id = "example-" + std::to_string(seed);
+  record.run.processes = noise.processes;
+  analysis::Random random(seed);
+  for (int process = 0; process < noise.processes; ++process) {
+    const double of_process = 1 + noise.process * (random.Uniform() - 0.5);
+    for (const ShapeInfo& shape : record.run.shapes) {
+      for (int block = 0; block < 8; ++block) {
+        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
+        for (Sample& sample : samples) sample.of = static_cast<int>(samples.size());
+        samples.push_back(ExampleSample(process, shape.name, block, 0, "peer:flash", 0));
+        samples.back().of = 1;
+        for (Sample& sample : samples) {
+          sample.us =
+              ExampleUs(sample.arm) * of_process * (1 + noise.block * (random.Uniform() - 0.5));
+          sample.seq = static_cast<int64_t>(record.samples.size());
+          record.samples.push_back(sample);
+        }
+      }
+    }
+  }
+  record.checks = PassingChecks(record.run);
+  record.codegen = Codegen{"",
+                           {{"minimal_scalar", "sm_90", "hash0", "p0", {}},
+                            {"kv_tiling", "sm_90", "hash1", "p1", {}},
+                            {"kv_tiling+wmma_qk", "sm_90", "hash2", "p2", {}}}};
+  record.resources =
+      std::vector<InstanceResources>{{"minimal_scalar", "sm_90", 30, 512, 0, 0, 0},
+                                     {"kv_tiling", "sm_90", 40, 1024, 0, 0, 0},
+                                     {"kv_tiling+wmma_qk", "sm_90", 50, 64, 0, 0, 0}};
+  PeerInfo peer;
+  peer.name = "peer:flash";
+  peer.version = "1.0";
+  peer.available = true;
+  record.peers = {peer};
+  return record;
+}
+
+// Multiplies the times of one arm on one shape; "" stands for all shapes.
+inline void ScaleTimes(Record& record, const std::string& arm, const std::string& shape,
+                       double factor) {
+  for (Sample& sample : record.samples) {
+    if (sample.arm == arm && (shape.empty() || sample.shape == shape)) sample.us *= factor;
+  }
+}
+
+// Drops an arm from everything that names it.
+inline void DropArm(Record& record, const std::string& name) {
+  std::erase_if(record.run.arms, [&](const Arm& arm) { return arm.name == name; });
+  std::erase_if(record.samples, [&](const Sample& sample) { return sample.arm == name; });
+  std::erase_if(record.checks, [&](const Check& check) { return check.arm == name; });
+}
+
+inline JudgedRecord Judged(Record record, int resamples = 500) {
+  absl::StatusOr<nlohmann::ordered_json> summary =
+      Summarize(record, {.bootstrap_resamples = resamples});
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return {std::move(record), summary.ok() ? *std::move(summary) : nlohmann::ordered_json()};
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ablations/judge/verdict_table.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_split.h"
+#include "kernels/sdpa/dtype.h"
+#include "tests/ablations/judge/summarize_fixture.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(SummarizeTest, AVerdictSaysWhatItsToggleDidToTheKernel) {
+  Record record = ExampleRecord();
+  record.launch->push_back({"kv_tiling+wmma_qk", 4096, 1000, 64, 128, 4});
+  record.codegen->instances[1].opcodes = {{"FFMA", 64}, {"LDS.U.16", 10}, {"LDS.128", 2}};
+  record.codegen->instances[2].opcodes = {{"FFMA", 40}, {"LDS.128", 8}, {"HMMA.16816.F32", 16}};
+  const Json summary = SummaryOf(record);
+  const Json change = VerdictOn(summary, "wmma_qk", "mission_b")["change"];
+  EXPECT_EQ(change["registers"], Json({42, 64}));
+  EXPECT_EQ(change["smem_bytes"], Json({3048, 5096}));
+  EXPECT_EQ(change["spill_bytes"], Json({12, nullptr}));  // resources.json has but one of the two
+  EXPECT_EQ(change["warps_per_sm"], Json({24, 16}));
+  EXPECT_EQ(change["instructions"], Json({76, 64}));
+  EXPECT_EQ(change["evidence"], Json({0, 16}));  // /HMMA/
+  EXPECT_EQ(Keys(change["opcodes"]), (std::vector<std::string>{"FFMA", "HMMA", "LDS"}));
+  EXPECT_EQ(change["opcodes"]["LDS"], Json({12, 8}));
+  // The first step's base has no disassembly.
+  const Json first = VerdictOn(summary, "kv_tiling", "mission_b")["change"];
+  EXPECT_EQ(first["registers"], Json({30, 42}));
+  EXPECT_EQ(first["warps_per_sm"], Json({nullptr, 24}));
+  for (const char* field : {"instructions", "evidence", "opcodes"}) {
+    EXPECT_TRUE(first[field].is_null()) << field;
+  }
+}
+
+TEST(SummarizeTest, AStepIsJudgedAgainstItsBaseArm) {
+  const Json summary = SummaryOf(ExampleRecord());
+  const Json wmma = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(wmma["base"], "ladder:kv_tiling");
+  EXPECT_EQ(wmma["verdict"], "ADOPT");
+  EXPECT_NEAR(wmma["ratio"].get<double>(), 1.6, 0.004);
+  EXPECT_EQ(wmma["n_pairs"], 24);
+  EXPECT_EQ(wmma["n_processes"], 3);
+  EXPECT_EQ(wmma["gate"], 1.10);
+  EXPECT_EQ(VerdictOn(summary, "kv_tiling", "small")["verdict"], "REGRESSION");
+}
+
+TEST(SummarizeTest, TheFamilyIsEveryStepOnEveryShapeAndHolmSetsTheLevels) {
+  const Json summary = SummaryOf(ExampleRecord());
+  EXPECT_EQ(summary["statistics"]["family_size"], 4);
+  EXPECT_EQ(summary["verdicts"].size(), 4u);
+  std::vector<double> confidences;
+  for (const Json& verdict : summary["verdicts"]) {
+    confidences.push_back(verdict["adjusted_confidence"].get<double>());
+  }
+  EXPECT_THAT(confidences, ::testing::UnorderedElementsAre(0.95, 0.975, 0.983333, 0.9875));
+}
+
+TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeWithAWarmL2Only) {
+  Record record = ExampleRecord();
+  Json summary = SummaryOf(record);
+  const Json here = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(here["predicted_low"], 1.3);
+  EXPECT_EQ(here["predicted_high"], 2.0);
+  EXPECT_EQ(here["prediction_held"], true);
+  const Json elsewhere = VerdictOn(summary, "wmma_qk", "small");
+  EXPECT_TRUE(elsewhere["prediction_held"].is_null());
+  EXPECT_TRUE(elsewhere["predicted_low"].is_null());
+
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.us *= 1.5; });
+  EXPECT_EQ(VerdictOn(SummaryOf(record), "wmma_qk", "mission_b")["prediction_held"], false);
+
+  record.run.cache = kCacheCold;
+  summary = SummaryOf(record);
+  EXPECT_TRUE(VerdictOn(summary, "wmma_qk", "mission_b")["prediction_held"].is_null());
+  EXPECT_TRUE(VerdictOn(summary, "wmma_qk", "mission_b")["predicted_low"].is_null());
+}
+
+TEST(SummarizeTest, AFailedCheckBreaksTheVerdictsOnThatShapeAlone) {
+  Record record = ExampleRecord();
+  for (Check& check : record.checks) {
+    if (check.arm != "ladder:wmma_qk" || check.shape != "mission_b") continue;
+    check.correct = false;
+    check.max_err = std::nan("");
+    check.reason = "row 3 is NaN";
+  }
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("row 3 is NaN"));
+  // Timed for the record, and no evidence for the prediction.
+  EXPECT_TRUE(verdict["ratio"].is_number());
+  EXPECT_TRUE(verdict["prediction_held"].is_null());
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["verdict"], "ADOPT");
+
+  const Json cell = Find(summary["cells"], {{"variant", "ladder:wmma_qk"}, {"shape", "mission_b"}});
+  EXPECT_EQ(cell["correct"], false);
+  EXPECT_TRUE(cell["max_err"].is_null());
+  EXPECT_TRUE(cell["p50_us"].is_number());
+  EXPECT_TRUE(cell["speedup_over_first"].is_null());
+}
+
+TEST(SummarizeTest, ABrokenBaseBreaksTheStepOnTopOfIt) {
+  Record record = ExampleRecord();
+  for (Check& check : record.checks) {
+    if (check.arm == "ladder:kv_tiling") check.correct = false;
+  }
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "BROKEN");
+}
+
+TEST(SummarizeTest, OneFailureAmongManyChecksIsAFailure) {
+  Record record = ExampleRecord();
+  Check failed = ExampleCheck("ladder:wmma_qk", "mission_b");
+  failed.seed = 77;
+  failed.correct = false;
+  record.checks.push_back(failed);
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("seed 77"));
+}
+
+TEST(SummarizeTest, WhatWasNeverCheckedIsNeverRanked) {
+  Record record = ExampleRecord();
+  std::erase_if(record.checks, [](const Check& check) {
+    return check.arm == "ladder:wmma_qk" && check.shape == "mission_b";
+  });
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "BROKEN");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("never checked"));
+  const Json cell = Find(summary["cells"], {{"variant", "ladder:wmma_qk"}, {"shape", "mission_b"}});
+  EXPECT_TRUE(cell["correct"].is_null());
+  EXPECT_TRUE(cell["speedup_over_first"].is_null());
+}
+
+TEST(SummarizeTest, AToggleThatChangesNoCodeIsInvalidHoweverFastItLooks) {
+  Record record = ExampleRecord();
+  record.codegen->instances[2].code_sha256 = "hash1";
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("reaches no code"));
+}
+
+// The same instance in both arms, launched another way.
+Record WithLaunchSideToggle() {
+  Record record = ExampleRecord();
+  for (Arm& arm : record.run.arms) {
+    if (arm.name == "ladder:wmma_qk") {
+      arm.toggle = "stream_launch";
+      arm.config = "kv_tiling+stream_launch";
+    }
+  }
+  for (const char* shape : {"small", "mission_b"}) {
+    record.calls.push_back({"ladder:kv_tiling", shape, {"by graph", "kernel sdpa"}});
+    record.calls.push_back({"ladder:wmma_qk", shape, {"by stream", "kernel sdpa"}});
+  }
+  return record;
+}
+
+TEST(SummarizeTest, AToggleOfTheLaunchIsHeldToWhatWasLaunchedAndNotToItsCode) {
+  Record record = WithLaunchSideToggle();
+  const Json cell_code = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(cell_code["verdict"], "ADOPT") << cell_code["reason"];
+
+  record.calls[3].lines[0] = "by graph";  // it asked for it and did not get it
+  Json verdict = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("launch the same"));
+  EXPECT_EQ(VerdictOn(SummaryOf(record), "stream_launch", "small")["verdict"],
+            VerdictOn(SummaryOf(WithLaunchSideToggle()), "stream_launch", "small")["verdict"]);
+
+  record.calls.clear();
+  verdict = VerdictOn(SummaryOf(record), "stream_launch", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("no evidence of what was launched"));
+}
+
+TEST(SummarizeTest, WithoutMachineCodeEvidenceAVerdictIsInvalid) {
+  Record record = ExampleRecord();
+  record.codegen.reset();
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+  record = ExampleRecord();
+  record.run.gpu.compute_capability = "8.9";
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID") << "hashes of another arch are no evidence";
+}
+
+TEST(SummarizeTest, ThrottledPairsMakeAVerdictInvalidAndIdleOnesDoNot) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x1; });
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.throttle = 0x20; });
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "INVALID");
+  EXPECT_EQ(summary["provenance"]["throttled_samples"], 24);
+}
+
+TEST(SummarizeTest, APowerLimitOfBothArmsMarksAVerdictAndThatOfOneArmMakesItInvalid) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) {
+    s.throttle = 0x4;
+    s.sm_mhz = 1500;
+  });
+  Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("held one arm more"));
+
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.sm_mhz = 1980; });
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT") << "at one clock the limit did nothing to it";
+
+  ForSamples(record, "ladder:kv_tiling", "mission_b", [](Sample& s) { s.throttle = 0x4 | 0x1; });
+  const Json summary = SummaryOf(record);
+  verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("; power-capped in 24 (base) and 24 (candidate) of 24 pairs, at "));
+  EXPECT_EQ(verdict["power_capped"]["base_pairs"], 24);
+  EXPECT_EQ(verdict["power_capped"]["candidate_pairs"], 24);
+  EXPECT_TRUE(verdict["power_capped"]["base_sm_mhz"].is_number());
+  EXPECT_EQ(summary["provenance"]["throttled_samples"], 48) << "flagged all the same";
+  // A verdict that the limit does not touch has no such field.
+  EXPECT_FALSE(VerdictOn(summary, "wmma_qk", "small").contains("power_capped"));
+}
+
+TEST(SummarizeTest, AVerdictNamesClocksThatItsKernelsSetApart) {
+  Record record = ExampleRecord();
+  ForSamples(record, "ladder:wmma_qk", "mission_b", [](Sample& s) { s.sm_mhz = 1500; });
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("; at 1980 MHz (base) and 1500 MHz (candidate)"));
+  EXPECT_THAT(VerdictOn(SummaryOf(record), "wmma_qk", "small")["reason"].get<std::string>(),
+              Not(HasSubstr("MHz")));
+}
+
+TEST(SummarizeTest, AStepWithoutSamplesIsInconclusive) {
+  Record record = ExampleRecord();
+  std::erase_if(record.samples, [](const Sample& sample) {
+    return sample.arm == "ladder:wmma_qk" && sample.shape == "mission_b";
+  });
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INCONCLUSIVE");
+  EXPECT_EQ(verdict["n_pairs"], 0);
+  EXPECT_TRUE(verdict["ratio"].is_null());
+}
+
+TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
+  Record record = ExampleRecord();
+  record.run.shapes[1].problem.head_dim = 128;
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(summary["statistics"]["family_size"], 2);
+}
+
+TEST(SummarizeTest, AShapeOfADtypeThatTheKernelsAreNotBuiltForIsNotApplicable) {
+  Record record = ExampleRecord();
+  record.run.shapes[1].problem.dtype = sdpa::Dtype::kBf16;
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
+  EXPECT_EQ(verdict["reason"], "no kernel of this design is compiled for head_dim 64 in bf16");
+}
+
+TEST(SummarizeTest, ControlsSayWhatTheirTimesAloneWouldHaveSaid) {
+  const Json summary = SummaryOf(ExampleRecord());
+  ASSERT_EQ(summary["controls"].size(), 4u);
+  const Json aa = Find(summary["controls"], {{"kind", "aa"}, {"shape", "mission_b"}});
+  EXPECT_EQ(aa["timing_verdict"], "NEUTRAL");
+  EXPECT_EQ(aa["verdict"], "NEUTRAL");
+  const Json null = Find(summary["controls"], {{"kind", "null"}, {"shape", "mission_b"}});
+  EXPECT_EQ(null["timing_verdict"], "NEUTRAL");
+  EXPECT_EQ(null["verdict"], "INVALID");
+  EXPECT_EQ(null["false_verdict"], false);
+  EXPECT_EQ(summary["controls_summary"]["trials"], 4);
+  EXPECT_EQ(summary["controls_summary"]["false_verdicts"], 0);
+}
+
+TEST(SummarizeTest, AControlWhoseTimesDifferIsAFalseVerdict) {
+  Record record = ExampleRecord();
+  ForSamples(record, "control:null_toggle", "small", [](Sample& s) { s.us *= 1.1; });
+  const Json summary = SummaryOf(record);
+  const Json null = Find(summary["controls"], {{"kind", "null"}, {"shape", "small"}});
+  EXPECT_EQ(null["timing_verdict"], "REGRESSION");
+  EXPECT_EQ(null["verdict"], "INVALID");
+  EXPECT_EQ(null["false_verdict"], true);
+  EXPECT_EQ(summary["controls_summary"]["false_verdicts"], 1);
+  EXPECT_EQ(null["holds_one"], false);
+}
+
+// NEUTRAL does not say that an interval holds 1: a control half a percent off is
+// no false verdict, and still more than the intervals promise.
+TEST(SummarizeTest, AControlSaysWhetherItsIntervalHoldsOne) {
+  Record record = ExampleRecord();
+  for (const char* control : {"control:aa", "control:null_toggle"}) {
+    for (const char* shape : {"small", "mission_b"}) {
+      const std::string base = "ladder:wmma_qk";
+      for (Sample& sample : record.samples) {
+        if (sample.arm != control || sample.shape != shape) continue;
+        for (const Sample& other : record.samples) {
+          if (other.arm == base && other.shape == shape && other.process == sample.process &&
+              other.block == sample.block) {
+            // Around 1 in every process, the processes apart a little; or always 0.5% above it.
+            const bool off = std::string(shape) == "small" && control[8] == 'a';
+            const double apart = 0.0005 * (sample.process - 1);
+            sample.us = other.us * (off ? 1.005 : (sample.block % 2 == 0 ? 1.001 : 0.999) + apart);
+          }
+        }
+      }
+    }
+  }
+  const Json summary = SummaryOf(record);
+  const Json off = Find(summary["controls"], {{"kind", "aa"}, {"shape", "small"}});
+  EXPECT_EQ(off["holds_one"], false);
+  EXPECT_EQ(off["false_verdict"], false);
+  const Json on = Find(summary["controls"], {{"kind", "aa"}, {"shape", "mission_b"}});
+  EXPECT_EQ(on["holds_one"], true);
+  EXPECT_EQ(summary["controls_summary"]["intervals_holding_one"], 3);
+}
+
+TEST(SummarizeTest, AClockThatFallsDuringAProcessMakesItsVerdictsInvalid) {
+  Record record = ExampleRecord();
+  for (Sample& sample : record.samples) {
+    if (sample.process == 1 && sample.shape == "mission_b" && sample.block >= 5) {
+      sample.sm_mhz = 1400;
+    }
+  }
+  const Json summary = SummaryOf(record);
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("1980 MHz and ended at 1400 MHz"));
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["verdict"], "ADOPT");
+}
+
+TEST(SummarizeTest, AToggleWithoutItsInstructionsIsInvalidThoughTheCodeDiffers) {
+  Record record = ExampleRecord();
+  record.codegen->instances[1].opcodes = {{"FFMA", 64}, {"STS.U16", 4}};
+  record.codegen->instances[2].opcodes = {{"FFMA", 63}, {"STS.U16", 4}};
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("/HMMA/"));
+  record.codegen->instances[2].opcodes["HMMA.16816.F32"] = 16;
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+}
+
+// What tells a toggle on from off, more of its instructions, need not tell one of its
+// on-levels from another.
+TEST(SummarizeTest, BetweenTwoLevelsOfAToggleOtherCodeIsEnough) {
+  Record record = ExampleRecord();
+  for (Arm& arm : record.run.arms) {
+    if (arm.name == "ladder:kv_tiling") arm.config = "kv_tiling+wmma_qk=2";
+  }
+  record.codegen->instances[1].variant = "kv_tiling+wmma_qk=2";
+  record.codegen->instances[1].opcodes = {{"HMMA.16816.F32", 16}};
+  record.codegen->instances[2].opcodes = {{"HMMA.16816.F32", 16}, {"FFMA", 1}};
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
+  record.codegen->instances[2].code_sha256 = record.codegen->instances[1].code_sha256;
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
+}
+
+TEST(VerdictTableTest, ShowsEveryVerdictAlignedWithin110Columns) {
+  const absl::StatusOr<std::string> table = VerdictTable(SummaryOf(ExampleRecord()));
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::string> lines = absl::StrSplit(*table, '\n', absl::SkipEmpty());
+  const size_t column = lines[0].find("verdict");
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 110u) << line;
+  }
+  EXPECT_THAT(*table, HasSubstr("wmma_qk"));
+  EXPECT_EQ(lines[1].substr(column), "REGRESSION") << lines[1];
+  EXPECT_THAT(*table, HasSubstr("(control) null"));
+  EXPECT_THAT(*table, HasSubstr("by its times alone: NEUTRAL"));
+}
+
+TEST(VerdictTableTest, LongNamesAndMissingFiguresKeepTheColumns) {
+  Json summary = SummaryOf(ExampleRecord());
+  Json& verdict = summary["verdicts"][0];
+  verdict["toggle"] = std::string(60, 't');
+  verdict["shape"] = std::string(60, 's');
+  verdict["ratio"] = nullptr;
+  verdict["ci_low"] = nullptr;
+  verdict["verdict"] = "REAL_BELOW_GATE";
+  const absl::StatusOr<std::string> table = VerdictTable(summary);
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::string> lines = absl::StrSplit(*table, '\n', absl::SkipEmpty());
+  EXPECT_LE(lines[1].size(), 110u);
+  EXPECT_EQ(lines[1].substr(lines[0].find("verdict")), "REAL_BELOW_GATE");
+}
+
+TEST(VerdictTableTest, SomethingElseThanASummaryIsAnErrorWithThePath) {
+  EXPECT_THAT(std::string(VerdictTable(Json::array()).status().message()), HasSubstr("verdicts"));
+  Json summary = SummaryOf(ExampleRecord());
+  summary["verdicts"][1].erase("gate");
+  EXPECT_THAT(std::string(VerdictTable(summary).status().message()), HasSubstr("verdicts[1].gate"));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

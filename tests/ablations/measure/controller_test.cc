@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller against a worker that crashes, hangs and is killed, without a GPU.
+
+#include "ablations/measure/controller.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ablations/base/files.h"
+#include "ablations/judge/summarize.h"
+#include "ablations/measure/worker.h"
+#include "ablations/plan/stopping.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/common/random.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Four arms, its two controls among them.
+constexpr char kDesign[] = "factorial:kv_tiling";
+constexpr char kStep[] = "cell:kv_tiling";
+constexpr char kAa[] = "factorial:aa";
+
+ControlledRun ExamplePlan(const std::string& dir, std::vector<std::string> worker_flags = {}) {
+  ControlledRun plan;
+  plan.run = ExampleRun();
+  plan.run.design = kDesign;
+  plan.run.family = kDesign;
+  plan.run.processes = 2;
+  plan.run.blocks_per_process = 4;
+  plan.run.arms.clear();
+  const Design design = *FindDesign(kDesign);
+  for (const DesignArm& arm : design.arms) {
+    plan.run.arms.push_back(
+        {arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
+  }
+  plan.run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
+  plan.out_dir = dir;
+  plan.worker = {WARPLEDGER_FAKE_WORKER};
+  for (std::string& flag : worker_flags) plan.worker.push_back(std::move(flag));
+  plan.arm_limit_s = 1;
+  plan.silence_limit_s = 30;
+  return plan;
+}
+
+std::string Fault(const std::string& kind, const std::string& arm, const std::string& shape,
+                  int block) {
+  return absl::StrCat("--fault=", kind, ":", arm, ":", shape, ":", block);
+}
+
+Record Load(const std::string& dir) {
+  absl::StatusOr<Record> record = LoadRecord(dir);
+  EXPECT_TRUE(record.ok()) << record.status();
+  return record.ok() ? *std::move(record) : Record{};
+}
+
+// Blocks in which the arm was timed on the shape.
+int BlocksOf(const Record& record, const std::string& arm, const std::string& shape) {
+  return static_cast<int>(
+      std::count_if(record.samples.begin(), record.samples.end(),
+                    [&](const Sample& s) { return s.arm == arm && s.shape == shape; }));
+}
+
+constexpr int kAllBlocks = 2 * 4;  // of one arm on one shape
+
+TEST(Controller, MeasuresEveryBlockOfEveryProcess) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  const Record record = Load(dir.path());
+  for (const Arm& arm : record.run.arms) {
+    EXPECT_EQ(BlocksOf(record, arm.name, "small"), kAllBlocks) << arm.name;
+    EXPECT_EQ(BlocksOf(record, arm.name, "mission_b"), kAllBlocks) << arm.name;
+  }
+  EXPECT_THAT(record.broken, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(dir.path() + "/" + kBrokenFile));
+}
+
+struct Death {
+  const char* fault;
+  const char* kind;
+  const char* reason;
+};
+
+class ArmThatEndsItsWorker : public ::testing::TestWithParam<Death> {};
+
+TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
+  for (const int block : {-1, 0, 2}) {
+    const TemporaryDirectory dir;
+    const absl::Status status = RunControlled(
+        ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", block)}));
+    ASSERT_TRUE(status.ok()) << status;
+    const Record record = Load(dir.path());
+    // Once: the second process was not asked to try again.
+    ASSERT_THAT(record.broken, SizeIs(1));
+    EXPECT_EQ(record.broken[0].process, 0);
+    EXPECT_EQ(record.broken[0].arm, kStep);
+    EXPECT_EQ(record.broken[0].shape, "mission_b");
+    EXPECT_EQ(record.broken[0].kind, GetParam().kind);
+    EXPECT_EQ(record.broken[0].doing, block < 0 ? "checking it" : "timing it");
+    EXPECT_THAT(record.broken[0].reason, HasSubstr(GetParam().reason));
+    // What it gave before stays; everybody else has every block.
+    EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), std::max(0, block));
+    EXPECT_EQ(BlocksOf(record, kStep, "small"), kAllBlocks);
+    for (const char* other : {"cell:none", kAa, kFloorArm}) {
+      EXPECT_EQ(BlocksOf(record, other, "mission_b"), kAllBlocks) << other;
+    }
+  }
+}
+
+TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(
+      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", 2)}))
+          .ok());
+  const absl::StatusOr<nlohmann::ordered_json> summary =
+      Summarize(Load(dir.path()), {.bootstrap_resamples = 200});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  int judged = 0;
+  for (const auto& verdict : (*summary)["verdicts"]) {
+    if (verdict["shape"] != "mission_b") {
+      EXPECT_NE(verdict["verdict"], "BROKEN");
+      continue;
+    }
+    ++judged;
+    EXPECT_EQ(verdict["verdict"], "BROKEN");
+    EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr(GetParam().reason));
+  }
+  EXPECT_EQ(judged, 1);
+  for (const auto& cell : (*summary)["cells"]) {
+    if (cell["variant"] != kStep || cell["shape"] != "mission_b") continue;
+    EXPECT_EQ(cell["correct"], false);
+    EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr(GetParam().reason));
+    EXPECT_TRUE(cell["speedup_over_first"].is_null()) << "what is broken is never ranked";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Deaths, ArmThatEndsItsWorker,
+                         ::testing::Values(Death{"trap", "trap", "the kernel trapped"},
+                                           Death{"segv", "crash", "Segmentation fault"},
+                                           Death{"hang", "no_answer", "no answer within 1 s"}),
+                         [](const ::testing::TestParamInfo<Death>& info) {
+                           return std::string(info.param.fault);
+                         });
+
+TEST(Controller, LeavesOutOneArmAfterAnother) {
+  const TemporaryDirectory dir;
+  const absl::Status status = RunControlled(ExamplePlan(
+      dir.path(), {Fault("trap", "cell:none", "small", 1), Fault("segv", kStep, "small", -1),
+                   Fault("trap", kAa, "small", 3), Fault("trap", kStep, "mission_b", 0)}));
+  ASSERT_TRUE(status.ok()) << status;
+  const Record record = Load(dir.path());
+  EXPECT_THAT(record.broken, SizeIs(4));
+  EXPECT_EQ(BlocksOf(record, "cell:none", "small"), 1);
+  EXPECT_EQ(BlocksOf(record, kStep, "small"), 0);
+  EXPECT_EQ(BlocksOf(record, kAa, "small"), 3);
+  EXPECT_EQ(BlocksOf(record, kFloorArm, "small"), kAllBlocks);
+  EXPECT_EQ(BlocksOf(record, kFloorArm, "mission_b"), kAllBlocks);
+}
+
+TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), {Fault("wrong", kStep, "small", -1)})).ok());
+  const Record record = Load(dir.path());
+  EXPECT_THAT(record.broken, IsEmpty());
+  EXPECT_EQ(BlocksOf(record, kStep, "small"), kAllBlocks);
+  const auto summary = Summarize(record, {.bootstrap_resamples = 200});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  for (const auto& verdict : (*summary)["verdicts"]) {
+    if (verdict["shape"] != "small") continue;
+    EXPECT_EQ(verdict["verdict"], "BROKEN");
+    EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("the planted results are wrong"));
+  }
+}
+
+TEST(Controller, AResumedRunLeavesOutWhatBrokeInTheCallBefore) {
+  const TemporaryDirectory dir;
+  // Ends with an error in the second shape, after an arm broke on the first.
+  EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("trap", kStep, "small", 1),
+                                                      Fault("exit", kAa, "mission_b", 1)}))
+                   .ok());
+  ASSERT_THAT(Load(dir.path()).broken, SizeIs(1));
+  const absl::Status resumed = RunControlled(ExamplePlan(dir.path()));
+  ASSERT_TRUE(resumed.ok()) << resumed;
+  const Record record = Load(dir.path());
+  EXPECT_THAT(record.broken, SizeIs(1));
+  EXPECT_EQ(BlocksOf(record, kStep, "small"), 1);
+  EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), kAllBlocks);
+}
+
+struct Stranger {
+  const char* fault;
+  const char* message;
+};
+
+class EndThatIsNoArmsDoing : public ::testing::TestWithParam<Stranger> {};
+
+TEST_P(EndThatIsNoArmsDoing, EndsTheRunBlamesNobodyAndIsResumed) {
+  const TemporaryDirectory dir;
+  const absl::Status status =
+      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", 1)}));
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "mission_b"), kAllBlocks);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ends, EndThatIsNoArmsDoing,
+    ::testing::Values(Stranger{"kill", "signal 9"}, Stranger{"host", "signal 11"},
+                      Stranger{"exit", "status 3"}, Stranger{"garbage", "not JSON"},
+                      Stranger{"short", "without having measured all of its blocks"}),
+    [](const ::testing::TestParamInfo<Stranger>& info) { return std::string(info.param.fault); });
+
+TEST(Controller, BlamesNoArmWhenTheFloorDies) {
+  const TemporaryDirectory dir;
+  EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("segv", kFloorArm, "small", 0)})).ok());
+  EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
+}
+
+TEST(Controller, RefusesToGoOnWithOtherFaultsPlantedThanTheRecordDeclares) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  ControlledRun planted = ExamplePlan(dir.path());
+  planted.run.planted = {{"trap", kStep, ""}};
+  const absl::Status status = RunControlled(planted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("planted"));
+}
+
+// The fake times differ by 3% of their mean: some goals are met at once, some never.
+ControlledRun StoppingPlan(const std::string& dir, const std::string& goal) {
+  ControlledRun plan = ExamplePlan(dir);
+  plan.run.processes = 5;
+  plan.run.stopping = *ParseStopping(goal, plan.run.processes);
+  return plan;
+}
+
+TEST(Controller, EndsAtTheFirstLookWhereTheGoalIsMet) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  const Record record = Load(dir.path());
+  EXPECT_EQ(BlocksOf(record, kStep, "small"), 3 * 4);
+  EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), 3 * 4);
+  // The same call adds nothing: the decision is made from the record alone.
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  EXPECT_EQ(Load(dir.path()).samples.size(), record.samples.size());
+}
+
+TEST(Controller, RunsAllProcessesWhereTheGoalIsNeverMet) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")).ok());
+  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "small"), 5 * 4);
+}
+
+TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  const absl::Status status = RunControlled(StoppingPlan(dir.path(), "ci:0.01%"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stopping"));
+}
+
+// --- Kills -----------------------------------------------------------------------
+
+using Files = std::map<std::string, std::string>;
+
+// Every file of a record with its bytes.
+Files FilesOf(const std::string& dir) {
+  Files files;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    files[entry.path().filename().string()] = *ReadFile(entry.path().string());
+  }
+  return files;
+}
+
+// What arms do in the runs that are killed: one breaks in the midst of them.
+std::vector<std::string> FlagsOfKilledRuns(int slow_us) {
+  return {absl::StrCat("--slow_us=", slow_us), Fault("trap", kStep, "mission_b", 2)};
+}
+
+// Runs the controller in a process of its own and kills it after `delay`. True
+// when it was killed, false when it had ended well before.
+bool RunAndKill(const ControlledRun& plan, absl::Duration delay) {
+  const pid_t controller = fork();
+  if (controller == 0) {
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(2);
+    _exit(RunControlled(plan).ok() ? 0 : 1);
+  }
+  const absl::Time deadline = absl::Now() + delay;
+  int status = 0;
+  while (absl::Now() < deadline) {
+    if (waitpid(controller, &status, WNOHANG) == controller) break;
+    absl::SleepFor(absl::Microseconds(200));
+  }
+  if (absl::Now() >= deadline) {
+    kill(controller, SIGKILL);
+    waitpid(controller, &status, 0);
+  }
+  if (WIFSIGNALED(status)) return true;
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "a resumed run failed";
+  return false;
+}
+
+TEST(ControllerKilledAtRandomMoments, LeavesTheRecordOfARunThatWasNeverKilled) {
+  const TemporaryDirectory reference;
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(RunControlled(ExamplePlan(reference.path(), FlagsOfKilledRuns(300))).ok());
+  const absl::Duration whole = absl::Now() - begin;
+  const Files expected = FilesOf(reference.path());
+  ASSERT_THAT(Load(reference.path()).broken, SizeIs(1));
+
+  constexpr int kKills = 120;
+  SplitMix64 random(20261121);
+  int kills = 0;
+  int runs = 0;
+  std::set<size_t> sizes;  // of samples.jsonl at the kills: where in the run they fell
+  while (kills < kKills) {
+    ++runs;
+    const TemporaryDirectory dir;
+    const ControlledRun plan = ExamplePlan(dir.path(), FlagsOfKilledRuns(300));
+    // A kill at every third of a run on average; a run that goes nowhere would
+    // be killed for ever, so after many the rest goes undisturbed.
+    int here = 0;
+    while (RunAndKill(plan, here < 20 ? random.Uniform() * whole / 1.5 : absl::Seconds(60))) {
+      ++here;
+      std::error_code none;
+      const auto bytes = std::filesystem::file_size(dir.path() + "/" + kSamplesFile, none);
+      sizes.insert(none ? 0 : bytes);
+    }
+    kills += here;
+    EXPECT_EQ(FilesOf(dir.path()), expected) << "after " << here << " kills";
+    if (HasFailure()) break;
+  }
+  std::printf("%d kills in %d runs of %s each, at %d different sizes of %s\n", kills, runs,
+              absl::FormatDuration(whole).c_str(), static_cast<int>(sizes.size()), kSamplesFile);
+  EXPECT_GE(kills, 100);
+  EXPECT_GE(sizes.size(), 8u) << "the kills all fell into the same few moments";
+}
+
+// A power cut may leave any prefix of what was being appended.
+TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
+  const TemporaryDirectory reference;
+  ASSERT_TRUE(RunControlled(ExamplePlan(reference.path(), FlagsOfKilledRuns(0))).ok());
+  const Files expected = FilesOf(reference.path());
+  // The first block without the arm that broke: only behind it can both files have
+  // been cut by one power cut.
+  const std::string& whole = expected.at(kSamplesFile);
+  const size_t broke = whole.find("\"block\":2,\"order\":0,\"of\":4");
+  ASSERT_NE(broke, std::string::npos);
+  const size_t broke_line = whole.rfind('\n', broke) + 1;
+  SplitMix64 random(7);
+  for (int i = 0; i < 30; ++i) {
+    const TemporaryDirectory dir;
+    for (const auto& [name, bytes] : expected) {
+      ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + name, bytes).ok());
+    }
+    std::filesystem::resize_file(dir.path() + "/" + kSamplesFile,
+                                 broke_line + random.Below(whole.size() - broke_line));
+    ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), FlagsOfKilledRuns(0))).ok());
+    EXPECT_EQ(FilesOf(dir.path()), expected);
+  }
+  for (size_t cut = 1; cut < expected.at(kBrokenFile).size(); cut += 7) {
+    const TemporaryDirectory dir;
+    for (const auto& [name, bytes] : expected) {
+      ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + name, bytes).ok());
+    }
+    // The arm was being written down, so there is no block without it yet.
+    std::filesystem::resize_file(dir.path() + "/" + kSamplesFile, broke_line);
+    const std::string& broken = expected.at(kBrokenFile);
+    std::filesystem::resize_file(dir.path() + "/" + kBrokenFile, broken.size() - cut);
+    ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), FlagsOfKilledRuns(0))).ok());
+    EXPECT_EQ(FilesOf(dir.path()).at(kBrokenFile), expected.at(kBrokenFile));
+    EXPECT_EQ(FilesOf(dir.path()).at(kSamplesFile), whole);
+  }
+}
+
+TEST(Controller, RemovesWhatAKilledWriterOfAWholeFileLeftBehind) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  const std::string left = dir.path() + "/" + kRunFile + ".tmp.123.0";
+  ASSERT_TRUE(WriteFileAtomically(left, "{\"half").ok());
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/measure/peers_merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ablations/base/files.h"
+#include "ablations/base/paths.h"
+#include "ablations/base/subprocess.h"
+#include "ablations/record/store.h"
+#include "absl/time/time.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+PeerInfo Line(const std::string& name, const std::string& shape, bool available,
+              const std::string& reason = "") {
+  PeerInfo info = {name, "torch 2", available, reason, {}};
+  if (available) info.checks.push_back({shape, true, 1e-5, 2e-5});
+  return info;
+}
+
+TEST(PeerFindingsTest, LinesOfOneBackendMergeIntoOneEntryInTheListsOrder) {
+  PeerFindings findings;
+  EXPECT_TRUE(findings.empty());
+  findings.Take(Line("peer:math", "small", true));
+  findings.Take(Line("peer:flash", "small", false, "small: no kernel"));
+  findings.Take(Line("peer:flash", "small", false, "small: no kernel"));
+  findings.Take(Line("peer:flash", "long", true));
+  const std::vector<PeerInfo> all = findings.All();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name, "peer:flash");
+  EXPECT_TRUE(all[0].available);
+  EXPECT_EQ(all[0].reason, "small: no kernel");
+  ASSERT_EQ(all[0].checks.size(), 1u);
+  EXPECT_EQ(all[0].checks[0].shape, "long");
+  EXPECT_EQ(all[1].name, "peer:math");
+}
+
+TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
+  const TemporaryDirectory dir;
+  const absl::StatusOr<PeerFindings> none = LoadPeerFindings(dir.path());
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->empty());
+
+  PeerFindings before = *none;
+  before.Take(Line("peer:cudnn", "small", true));
+  ASSERT_TRUE(
+      WriteFileAtomically(dir.path() + "/" + kPeersFile, DumpFile(ToJson(before.All()))).ok());
+
+  absl::StatusOr<PeerFindings> after = LoadPeerFindings(dir.path());
+  ASSERT_TRUE(after.ok()) << after.status();
+  after->Take(Line("peer:cudnn", "long", true));
+  const std::vector<PeerInfo> all = after->All();
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(all[0].checks.size(), 2u);
+  EXPECT_EQ(all[0].checks[0].shape, "small");
+  EXPECT_EQ(all[0].checks[1].shape, "long");
+}
+
+TEST(PeerFindingsTest, ADamagedFileIsAnErrorAndNotOverwritten) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + kPeersFile, "{").ok());
+  const absl::Status status = LoadPeerFindings(dir.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kPeersFile));
+}
+
+TEST(PeerFindingsTest, AMissingPyTorchIsTheReasonOfEveryBackend) {
+  PeerFindings findings;
+  findings.Take({"peer:torch", "", false, "PyTorch can't be imported", {}});
+  const std::vector<PeerInfo> all = findings.All();
+  ASSERT_EQ(all.size(), std::size(kPeers));
+  for (const PeerInfo& info : all) {
+    EXPECT_FALSE(info.available);
+    EXPECT_EQ(info.reason, "not measured: PyTorch can't be imported");
+  }
+}
+
+TEST(PeerFindingsTest, AReasonForNotAskingGoesOnceTheBackendAnswersAndComesForNoneThatDid) {
+  PeerFindings findings;
+  findings.NotMeasured("no python3");
+  findings.Take(Line("peer:flash", "small", true));
+  EXPECT_EQ(findings.All()[0].reason, "");
+  EXPECT_EQ(findings.All()[1].reason, "not measured: no python3");
+  findings.NotMeasured("killed");
+  EXPECT_EQ(findings.All()[0].reason, "");
+  EXPECT_TRUE(findings.All()[0].available);
+  EXPECT_EQ(findings.All()[1].reason, "not measured: killed");
+}
+
+// The list has two homes, because C++ asks and Python answers; this holds them
+// together.
+TEST(PeerListTest, PeersPyKnowsTheSameBackends) {
+  const absl::StatusOr<std::string> script = FindProgramFile("ablations/subjects/sdpa/peers.py");
+  ASSERT_TRUE(script.ok()) << script.status();
+  std::vector<std::string> listed;
+  const absl::Status status =
+      RunLines({"python3", *script, "--list"}, "", absl::Seconds(60), [&](std::string_view line) {
+        listed.emplace_back(line);
+        return absl::OkStatus();
+      });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(listed, ElementsAreArray(kPeers));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/plan/calibration_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/calibration_design.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::HasSubstr;
+
+CalibrationHeader Header() {
+  CalibrationHeader header;
+  header.plan = {.variant = "minimal_scalar",
+                 .trial_processes = 2,
+                 .family_size = 7,
+                 .null_arms = 2,
+                 .plants = {{.percent = 0.5, .arms = 1, .cycles = 900}}};
+  header.pilot = {.launches = 8, .replay_us = 1000, .intercept_us = 1, .us_per_cycle = 0.0005};
+  RunInfo& run = header.run;
+  run.design = kCalibrateDesign;
+  run.processes = 4;
+  run.cache = kCacheWarm;
+  run.blocks_per_process = 3;
+  run.replay_us = 1000;
+  run.max_launches = 256;
+  run.gpu.power_limit_w = 700;
+  run.shapes = {{"mission_b", {}}};
+  const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
+  for (const DesignArm& arm : design->arms) {
+    run.arms.push_back({arm.name, "minimal_scalar", arm.role, "", arm.base});
+  }
+  run.arms.push_back({"floor:empty_kernel", "", kRoleFloor, "", ""});
+  return header;
+}
+
+CalibrationBlock Block(int process, int block) {
+  return {.process = process,
+          .block = block,
+          .order = {4, 0, 1, 2, 3},
+          .launches = {8, 8, 8, 40, 256},
+          .us = {100.25, 101, 102, 5, 0.5},
+          .sm_mhz = {1980, 1980, 1980, 1980, 1980},
+          .throttle = {0, 0, 4, 0, 0},
+          .temp_c = 40,
+          .power_w = 300};
+}
+
+class CalibrationRecordTest : public ::testing::Test {
+ protected:
+  std::string BlocksPath() const { return dir_ + "/" + kBlocksFile; }
+
+ private:
+  const TemporaryDirectory parent_;
+
+ protected:
+  const std::string dir_ = parent_.path() + "/record";  // not there yet
+};
+
+TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
+  ASSERT_TRUE(CalibrationHeaderFromJson(ToJson(Header())).ok());
+  const auto damage = [](auto change) {
+    CalibrationHeader header = Header();
+    change(header.run.arms);
+    return std::string(CalibrationHeaderFromJson(ToJson(header)).status().message());
+  };
+  EXPECT_THAT(damage([](auto& arms) { arms[1].base = "no_such_arm"; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms[0].name = arms[1].name; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms[0].role = kRoleFloor; }),
+              HasSubstr("stands where the plan has"));
+  EXPECT_THAT(damage([](auto& arms) { arms.back().role = kRoleBase; }), HasSubstr("empty kernel"));
+  EXPECT_THAT(damage([](auto& arms) { arms.pop_back(); }), HasSubstr("the plan has"));
+}
+
+TEST(CalibrationHeaderTest, MoreProcessesThanAnyRunHasAreRefused) {
+  CalibrationHeader header = Header();
+  header.run.processes = 2'000'000'000;
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(ToJson(header)).status().message()),
+              HasSubstr("processes: expected a number from 1 to 10000, found 2000000000"));
+}
+
+TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
+  {
+    auto writer = CalibrationWriter::Open(dir_, Header());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->Append(Block(0, 0)).ok());
+    ASSERT_TRUE((*writer)->Append(CalibrationChecks{0, 12}).ok());
+    ASSERT_TRUE((*writer)->Append(Block(1, 2)).ok());
+  }
+  EXPECT_TRUE(IsCalibrationRecord(dir_));
+  const auto record = LoadCalibration(dir_);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->header.run, Header().run);
+  EXPECT_EQ(record->header.plan, Header().plan);
+  EXPECT_EQ(record->header.pilot, Header().pilot);
+  EXPECT_EQ(record->checks, 12);
+  EXPECT_EQ(record->blocks, (std::vector{Block(0, 0), Block(1, 2)}));
+}
+
+TEST_F(CalibrationRecordTest, AfterAKillAnywhereInALineTheWholeBlocksBeforeItAreKept) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  const auto whole = std::filesystem::file_size(BlocksPath());
+  const std::string line = DumpLine(ToJson(Block(0, 1)));
+  for (size_t cut = 1; cut <= line.size(); ++cut) {
+    std::filesystem::resize_file(BlocksPath(), whole);
+    std::ofstream(BlocksPath(), std::ios::app) << line.substr(0, cut);
+    EXPECT_EQ(LoadCalibration(dir_).status().code(), absl::StatusCode::kDataLoss);
+    auto writer = CalibrationWriter::Open(dir_, Header());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_TRUE((*writer)->Has(0, 0));
+    EXPECT_FALSE((*writer)->Has(0, 1));
+    EXPECT_EQ(std::filesystem::file_size(BlocksPath()), whole);
+  }
+}
+
+TEST_F(CalibrationRecordTest, ASecondWriterIsRefused) {
+  auto writer = CalibrationWriter::Open(dir_, Header());
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ(CalibrationWriter::Open(dir_, Header()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CalibrationRecordTest, AnotherCalibrationInTheDirectoryIsRefusedByName) {
+  { ASSERT_TRUE(CalibrationWriter::Open(dir_, Header()).ok()); }
+  CalibrationHeader other = Header();
+  other.run.seed = 9;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its seed differs"));
+  other = Header();
+  other.run.gpu.uuid = "GPU-2";
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its GPU differs"));
+  other = Header();
+  other.run.replay_us = 500;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its --replay_us differs"));
+  other = Header();
+  other.run.max_launches = 64;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its --max_launches differs"));
+  other = Header();
+  other.run.gpu.power_limit_w = 500;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its GPU's power limit differs"));
+  other.run.gpu.power_limit_w.reset();
+  EXPECT_TRUE(CalibrationWriter::Open(dir_, other).ok());
+  other = Header();
+  other.plan.plants[0].cycles = 901;
+  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+              HasSubstr("its plan differs"));
+}
+
+TEST_F(CalibrationRecordTest, BlocksWithoutARunFileAreRefusedAndLeftAlone) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  std::filesystem::remove(dir_ + "/" + kRunFile);
+  const auto bytes = std::filesystem::file_size(BlocksPath());
+  const absl::Status status = CalibrationWriter::Open(dir_, Header()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("holds blocks but no run.json"));
+  EXPECT_FALSE(HasRecord(dir_));
+  EXPECT_EQ(std::filesystem::file_size(BlocksPath()), bytes);
+}
+
+TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {
+  { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
+  const auto after = [&](const nlohmann::ordered_json& line) {
+    const auto whole = std::filesystem::file_size(BlocksPath());
+    std::ofstream(BlocksPath(), std::ios::app) << DumpLine(line) << "\n";
+    const absl::Status status = LoadCalibration(dir_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    std::filesystem::resize_file(BlocksPath(), whole);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(after(ToJson(Block(0, 0))), HasSubstr("blocks.jsonl:2: a block that was there"));
+  EXPECT_THAT(after(ToJson(Block(4, 0))), HasSubstr("does not plan"));
+  EXPECT_THAT(after(ToJson(Block(0, 3))), HasSubstr("does not plan"));
+  EXPECT_THAT(after({{"checks", -1}}), HasSubstr("checks"));
+  EXPECT_THAT(after(nlohmann::ordered_json::array()), HasSubstr("no block"));
+  CalibrationBlock block = Block(0, 1);
+  block.us[2] = 0;
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("no time above 0"));
+  block = Block(0, 1);
+  block.us.pop_back();
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("as many samples"));
+  block = Block(0, 1);
+  block.order[0] = 3;
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("order"));
+}
+
+TEST(CalibrationBlockTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAroundOrLoseTheirFraction) {
+  using Json = nlohmann::ordered_json;
+  const Json good = ToJson(Block(0, 0));
+  ASSERT_TRUE(CalibrationBlockFromJson(good, 5).ok());
+  const auto refused = [&](const char* field, const Json& value) {
+    Json json = good;
+    json[field] = value;
+    EXPECT_THAT(std::string(CalibrationBlockFromJson(json, 5).status().message()),
+                HasSubstr(field));
+  };
+  for (const char* field : {"process", "block"}) {
+    for (const Json& bad : {Json(int64_t{1} << 32), Json(0.5), Json(1e300), Json(true)}) {
+      refused(field, bad);
+    }
+  }
+  refused("order", {int64_t{1} << 32, 1, 2, 3, 4});
+  refused("order", {0.5, 1, 2, 3, 4});
+  refused("launches", int64_t{1} << 33);
+  refused("launches", {8, 8, 8, 8, 1e300});
+  refused("throttle", -1);
+  refused("us", nullptr);
+}
+
+TEST(CalibrationHeaderTest, APilotHasItsNumbersOrIsRefused) {
+  nlohmann::ordered_json json = ToJson(Header());
+  json["pilot"]["launches"] = 1e300;
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
+              HasSubstr("pilot.launches: expected an integer"));
+  json.erase("pilot");
+  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
+              HasSubstr("pilot: expected an object"));
+}
+
+TEST_F(CalibrationRecordTest, ADirectoryWithoutACalibrationIsNone) {
+  EXPECT_FALSE(IsCalibrationRecord(dir_));
+  EXPECT_FALSE(LoadCalibration(dir_).ok());
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "ablations/base/files.h"
+#include "ablations/judge/profile_summary.h"
+#include "ablations/record/store.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Printed by ncu 2025.3.1 on an NVIDIA H200.
+constexpr char kPingPong[] = "tests/ablations/record/testdata/ncu_ping_pong.csv";
+constexpr char kFailed[] = "tests/ablations/record/testdata/ncu_application_failed.csv";
+
+std::string NcuOutput(const char* path) {
+  absl::StatusOr<std::string> text = ReadFile(path);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : "";
+}
+
+std::string ErrorOf(std::string_view output) {
+  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(output);
+  EXPECT_FALSE(profile.ok());
+  return std::string(profile.status().message());
+}
+
+TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
+  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(NcuOutput(kPingPong));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(profile->kernel, HasSubstr("ping_pong"));
+  EXPECT_EQ(profile->grid, "(24, 1, 1)");
+  EXPECT_EQ(profile->block, "(512, 1, 1)");
+  EXPECT_EQ(profile->compute_capability, "9.0");
+  EXPECT_EQ(profile->metrics.size(), 10u);
+  EXPECT_EQ(profile->metrics.at("gpu__time_duration.sum"), (MetricValue{"ns", 11776}));
+  EXPECT_EQ(profile->metrics.at("sm__cycles_active.avg").value, 3251.20);
+  EXPECT_EQ(profile->metrics.at("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
+            (MetricValue{"%", 37.58}));
+}
+
+TEST(ParseNcuCsv, ReadsWindowsLineEnds) {
+  const std::string text = absl::StrReplaceAll(NcuOutput(kPingPong), {{"\n", "\r\n"}});
+  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(*profile, *ParseNcuCsv(NcuOutput(kPingPong)));
+}
+
+TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
+  const std::string error = ErrorOf(NcuOutput(kFailed));
+  EXPECT_THAT(error, HasSubstr("unknown variant 'nope'"));
+  EXPECT_THAT(error, HasSubstr("returned an error code (2)"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("it printed nothing"));
+}
+
+TEST(ParseNcuCsv, LeavesOutWhatNcuCouldNotRead) {
+  const std::string text = absl::StrReplaceAll(
+      NcuOutput(kPingPong), {{"\"%\",\"37.58\"", "\"%\",\"n/a\""}, {"\"796,996\"", "\"nan\""}});
+  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->metrics.size(), 8u);
+  EXPECT_FALSE(profile->metrics.contains("smsp__inst_executed.sum"));
+}
+
+TEST(ParseNcuCsv, RefusesTwoLaunchesTornLinesAndRepeatedCounters) {
+  const std::string good = NcuOutput(kPingPong);
+  const std::string line = good.substr(good.rfind("\n\"0\",") + 1);
+  EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n", line)), HasSubstr("twice"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n\"1\"", line.substr(3))),
+              HasSubstr("more than one launch"));
+  EXPECT_THAT(ErrorOf(good.substr(0, good.size() - 40)), HasSubstr("not closed"));
+  EXPECT_THAT(ErrorOf(absl::StrReplaceAll(good, {{"\"Metric Value\"", "\"Value\""}})),
+              HasSubstr("no column \"Metric Value\""));
+}
+
+TEST(ProfileMetrics, AskOnlyForWhatTheGpuHas) {
+  const std::vector<std::string> known =
+      KnownMetrics(ProfileMetrics(),
+                   "Device NVIDIA L4 (AD104)\n"
+                   "smsp__inst_executed       Counter  inst  # of warp instructions\n"
+                   "lts__t_bytes              Counter  byte  # of bytes\n");
+  EXPECT_THAT(known, Contains("smsp__inst_executed.sum"));
+  EXPECT_THAT(known, Contains("lts__t_bytes.sum"));
+  EXPECT_THAT(known, Contains("device__attribute_display_name"));
+  EXPECT_THAT(known, Not(Contains("sm__inst_executed_pipe_tensor_op_gmma.sum")));
+}
+
+TEST(NcuCall, LeavesClocksAndCachesAlone) {
+  const std::vector<std::string> call = NcuCall("ncu", {"a", "b"}, {"program", "exec"});
+  const auto value_of = [&](const char* flag) {
+    const auto found = std::find(call.begin(), call.end(), flag);
+    return found == call.end() ? "" : *std::next(found);
+  };
+  EXPECT_EQ(value_of("--clock-control"), "none");
+  EXPECT_EQ(value_of("--cache-control"), "none");
+  EXPECT_EQ(value_of("--metrics"), "a,b");
+  EXPECT_EQ(call.back(), "exec");
+}
+
+class ProfileRecordTest : public ::testing::Test {
+ protected:
+  ProfileRecordTest() {
+    info_.run_id = "as-it-was-told";
+    info_.created_utc = "2026-01-02T03:04:05Z";
+    info_.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}}};
+    info_.metrics = {"smsp__inst_executed.sum"};
+    std::filesystem::create_directories(dir_);
+    Write(kProfileFile, DumpFile(ToJson(info_)));
+  }
+
+  void Write(const char* name, const std::string& text) {
+    std::ofstream(absl::StrCat(dir_, "/", name)) << text;
+  }
+  static Profile Example(const std::string& variant, const std::string& code) {
+    Profile profile;
+    profile.variant = variant;
+    profile.config = variant;
+    profile.shape = "small";
+    profile.code_sha256 = code;
+    profile.launch.kernel = "sdpa_x";
+    profile.launch.gpu = "NVIDIA H200";
+    profile.launch.metrics = {{"smsp__inst_executed.sum", {"inst", 1234}},
+                              {"device__attribute_multiprocessor_count", {"", 132}},
+                              {"device__attribute_max_gpu_frequency_khz", {"", 1980000}}};
+    return profile;
+  }
+
+  TemporaryDirectory parent_;
+  std::string dir_ = absl::StrCat(parent_.path(), "/profile-test");
+  ProfileInfo info_;
+};
+
+TEST_F(ProfileRecordTest, ComesBackAsItWasWritten) {
+  const Profile profile = Example("minimal_scalar", "aa");
+  ASSERT_TRUE(AppendProfile(dir_, profile).ok());
+  const absl::StatusOr<ProfileRecord> record = LoadProfiles(dir_);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->info, info_);
+  ASSERT_EQ(record->profiles.size(), 1u);
+  EXPECT_EQ(record->profiles[0], profile);
+}
+
+TEST_F(ProfileRecordTest, ALaterTryReplacesAFailedOne) {
+  Profile failed = Example("minimal_scalar", "");
+  failed.reason = "ncu exited with status 9";
+  failed.launch = {};
+  ASSERT_TRUE(AppendProfile(dir_, failed).ok());
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  const absl::StatusOr<ProfileRecord> record = LoadProfiles(dir_);
+  ASSERT_TRUE(record.ok()) << record.status();
+  ASSERT_EQ(record->profiles.size(), 1u);
+  EXPECT_EQ(record->profiles[0].reason, "");
+}
+
+TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
+  const std::string line = DumpLine(ToJson(Example("minimal_scalar", "aa")));
+  Write(kProfilesFile, absl::StrCat(line, "\n", line.substr(0, 40), "\n"));
+  EXPECT_THAT(LoadProfiles(dir_).status().ToString(), HasSubstr("profiles.jsonl:2"));
+  Write(kProfilesFile, absl::StrCat(line, "\n", line));
+  EXPECT_THAT(LoadProfiles(dir_).status().ToString(), HasSubstr("the line does not end"));
+  Write(kProfilesFile, absl::StrReplaceAll(line + "\n", {{"\"small\"", "\"huge\""}}));
+  EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kDataLoss);
+  Write(kProfileFile, absl::StrReplaceAll(DumpFile(ToJson(info_)),
+                                          {{"\"schema_version\": 1", "\"schema_version\": 99"}}));
+  EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAWarmL2) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
+  const auto summary = [](const char* run, const char* created, const char* code, double us,
+                          const char* cache = kCacheWarm, const char* config = "minimal_scalar") {
+    return nlohmann::ordered_json{
+        {"run_id", run},
+        {"design", "ladder"},
+        {"provenance",
+         {{"created_utc", created}, {"cache", cache}, {"gpu", {{"name", "NVIDIA H200"}}}}},
+        {"cells",
+         {{{"shape", "small"},
+           {"config", config},
+           {"code_sha256", code},
+           {"correct", true},
+           {"p50_us", us}}}}};
+  };
+  for (const auto& json :
+       {summary("old", "2026-01-01T00:00:00Z", "aa", 3.0),
+        summary("new", "2026-01-03T00:00:00Z", "aa", 2.0),
+        summary("cold", "2026-01-04T00:00:00Z", "aa", 4.0, kCacheCold),
+        // The same code, launched otherwise.
+        summary("stream", "2026-01-05T00:00:00Z", "aa", 5.0, kCacheWarm, "stream_launch"),
+        summary("other", "2026-01-04T00:00:00Z", "cc", 1.0)}) {
+    const std::string folder = absl::StrCat(parent_.path(), "/", json["run_id"].get<std::string>());
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/summary.json") << json;
+  }
+  std::filesystem::create_directories(parent_.path() + "/broken");
+  std::ofstream(parent_.path() + "/broken/summary.json") << "{";
+  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["profiles"][0]["p50_us"], 2.0);
+  EXPECT_EQ((*json)["profiles"][0]["timed_in"], "new");
+  EXPECT_TRUE((*json)["profiles"][1]["p50_us"].is_null());
+  EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"broken"}));
+  EXPECT_EQ((*json)["steps"].size(), 1u);
+  EXPECT_EQ((*json)["steps"][0]["toggle"], "kv_tiling");
+}
+
+// Records have boards and clocks of their own.
+TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernels) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
+  const auto cell = [](const char* config, const char* code, double us) {
+    return nlohmann::ordered_json{{"shape", "small"},
+                                  {"config", config},
+                                  {"code_sha256", code},
+                                  {"correct", true},
+                                  {"p50_us", us}};
+  };
+  const auto write = [&](const char* run, const char* created, const char* design,
+                         const std::vector<nlohmann::ordered_json>& cells) {
+    const std::string folder = absl::StrCat(parent_.path(), "/", run);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/summary.json") << nlohmann::ordered_json{
+        {"run_id", run},
+        {"design", design},
+        {"provenance",
+         {{"created_utc", created}, {"cache", kCacheWarm}, {"gpu", {{"name", "NVIDIA H200"}}}}},
+        {"cells", cells}};
+  };
+  write("both", "2026-01-01T00:00:00Z", "one_on",
+        {cell("minimal_scalar", "aa", 3.0), cell("kv_tiling", "bb", 4.0)});
+  write("ladder", "2026-01-02T00:00:00Z", "ladder", {cell("minimal_scalar", "aa", 1.0)});
+  write("newest", "2026-01-03T00:00:00Z", "one_on", {cell("kv_tiling", "bb", 2.0)});
+  const auto times = [&] {
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    EXPECT_TRUE(json.ok()) << json.status();
+    return std::pair((*json)["profiles"][0]["p50_us"].get<double>(),
+                     (*json)["profiles"][1]["p50_us"].get<double>());
+  };
+  EXPECT_EQ(times(), std::pair(3.0, 4.0));
+  std::filesystem::remove_all(parent_.path() + "/both");
+  EXPECT_EQ(times(), std::pair(1.0, 2.0));
+}
+
+TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["provenance"]["run_id"], "profile-test");
+}
+
+TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
+  for (const auto& [config, roof] :
+       {std::pair("kv_tiling", "fp32 FMA"), std::pair("kv_tiling+warp_shuffle+wmma_qk", "mma.sync"),
+        std::pair("mma_sync", "mma.sync"), std::pair("wgmma", "wgmma"),
+        std::pair("wgmma+resident_kv", "wgmma"),
+        std::pair("wgmma+consumer_warpgroups+wgmma_fp8", "wgmma, FP8")}) {
+    Profile profile = Example(config, "aa");
+    profile.config = config;
+    ASSERT_TRUE(AppendProfile(dir_, profile).ok());
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    ASSERT_TRUE(json.ok()) << json.status();
+    EXPECT_EQ((*json)["profiles"].back()["roof"], roof) << config;
+  }
+}
+
+TEST_F(ProfileRecordTest, CeilingsAreOfTheNewestMicrobenchmarksOfTheSameKindOfGpu) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "aa")).ok());
+  const auto write = [&](const char* run, const char* slug, double value) {
+    const std::string folder = absl::StrCat(parent_.path(), "/", run);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/micro.json") << nlohmann::ordered_json{
+        {"gpu", {{"slug", slug}, {"uuid", "GPU-1"}}},
+        {"provenance", {{"started", "2026-01-01"}, {"processes", 3}, {"n_samples", 9}}},
+        {"micro",
+         {{{"name", "global_memory/dram_16B/bandwidth"},
+           {"unit", "GB/s"},
+           {"value", value},
+           {"percent_of_limit", nullptr}}}}};
+  };
+  write("micro-20260101T000000Z", "h200", 4000);
+  write("micro-20260202T000000Z", "h200", 4100);
+  write("micro-20260303T000000Z", "l4", 300);
+  absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  ASSERT_EQ((*json)["ceilings"].size(), 1u);
+  EXPECT_EQ((*json)["ceilings"][0]["per_s"], 4.1e12);
+  EXPECT_EQ((*json)["ceilings"][0]["run"], "micro-20260202T000000Z");
+  std::ofstream(parent_.path() + "/micro-20260303T000000Z/micro.json") << "{";
+  json = SummarizeProfiles(dir_);
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_TRUE((*json)["ceilings"].empty());
+  EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"micro.json"}));
+}
+
+TEST_F(ProfileRecordTest, ARecordWithoutAWorkingProfileHasNoPage) {
+  EXPECT_EQ(SummarizeProfiles(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

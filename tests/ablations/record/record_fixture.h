@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small, invented run for the tests of the record: three arms, two controls,
+// a floor and a peer on two shapes.
+
+#ifndef WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_
+#define WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ablations/record/record.h"
+
+namespace warpledger::ablations {
+
+// A directory of its own that goes away with the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = ::testing::TempDir() + "/warpledger_XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline RunInfo ExampleRun() {
+  RunInfo run;
+  run.run_id = "2026-01-02-example";
+  run.created_utc = "2026-01-02T03:04:05Z";
+  run.design = "ladder";
+  run.family = "ladder";
+  run.argv = {"warpledger", "run", "--design=ladder"};
+  run.seed = 18446744073709551615u;
+  run.processes = 3;
+  run.blocks_per_process = 8;
+  run.cache = "warm";
+  run.replay_us = 1000;
+  run.max_launches = 256;
+  run.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}},
+                {"mission_b", {1, 8, 8, 512, 512, 64, false}}};
+  run.arms = {
+      {"minimal_scalar", "minimal_scalar", "base", "", ""},
+      {"ladder:kv_tiling", "kv_tiling", "step", "kv_tiling", "minimal_scalar"},
+      {"ladder:wmma_qk", "kv_tiling+wmma_qk", "step", "wmma_qk", "ladder:kv_tiling"},
+      {"control:aa", "kv_tiling+wmma_qk", "aa", "", "ladder:wmma_qk"},
+      {"control:null_toggle", "kv_tiling+wmma_qk+null_toggle", "null", "null_toggle",
+       "ladder:wmma_qk"},
+      {"floor:empty_kernel", "", "floor", "", ""},
+  };
+  run.git = {"0123abcd", true};
+  run.registry_sha256 = "aa";
+  run.kernel_source_sha256 = "bb";
+  run.protocol_sha256 = "cc";
+  run.toolchain = {"13.0.0", "g++ 12.2.0", "Release", "-O3", "90"};
+  run.gpu = {"NVIDIA H200", "h200", "GPU-1", "9.0", 132,  62914560, 150754820096,
+             "580.0",       "13.0", true,    1980,  3201, 700.0};
+  return run;
+}
+
+inline Sample ExampleSample(int process, const std::string& shape, int block, int order,
+                            const std::string& arm, double us) {
+  Sample sample;
+  sample.process = process;
+  sample.shape = shape;
+  sample.block = block;
+  sample.order = order;
+  sample.arm = arm;
+  sample.launches = 64;
+  sample.us = us;
+  sample.sm_mhz = 1980;
+  sample.temp_c = 41;
+  sample.power_w = 310.5;
+  sample.throttle = 0;
+  sample.cache = "warm";
+  return sample;
+}
+
+// Every arm of ExampleRun once.
+inline std::vector<Sample> ExampleBlock(int process, const std::string& shape, int block) {
+  std::vector<Sample> samples;
+  for (const Arm& arm : ExampleRun().arms) {
+    const int order = static_cast<int>(samples.size());
+    samples.push_back(ExampleSample(process, shape, block, order, arm.name, 10.0 + order));
+  }
+  return samples;
+}
+
+inline Check ExampleCheck(const std::string& arm, const std::string& shape) {
+  Check check;
+  check.arm = arm;
+  check.shape = shape;
+  check.inputs = "normal";
+  check.seed = 1;
+  check.correct = true;
+  check.max_err = 3.1e-05;
+  check.max_err_limit = 1.2e-04;
+  check.mean_err = 1e-06;
+  check.mean_err_limit = 2e-06;
+  check.lse_err = 1e-06;
+  check.lse_limit = 1e-05;
+  check.guards_intact = true;
+  check.bit_identical = true;
+  return check;
+}
+
+// A check that each arm but the floors passes at each of the run's shapes.
+inline std::vector<Check> PassingChecks(const RunInfo& run) {
+  std::vector<Check> checks;
+  for (const Arm& arm : run.arms) {
+    for (const ShapeInfo& shape : run.shapes) {
+      if (arm.role != kRoleFloor) checks.push_back(ExampleCheck(arm.name, shape.name));
+    }
+  }
+  return checks;
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_

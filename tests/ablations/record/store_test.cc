@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/record/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "ablations/base/files.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string TextOf(const absl::Status& status) { return std::string(status.message()); }
+
+class StoreTest : public ::testing::Test {
+ protected:
+  std::string dir() const { return root_.path() + "/h200/run"; }
+  std::string File(const char* name) const { return dir() + "/" + name; }
+  std::string Text(const char* name) const {
+    const absl::StatusOr<std::string> text = ReadFile(File(name));
+    EXPECT_TRUE(text.ok()) << text.status();
+    return text.ok() ? *text : "";
+  }
+  void Overwrite(const char* name, const std::string& text) const {
+    std::ofstream(File(name), std::ios::binary | std::ios::trunc) << text;
+  }
+
+  // A record of `blocks` blocks of process 0 on "small".
+  void MakeRecord(int blocks) const {
+    auto writer = RecordWriter::Create(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    for (int block = 0; block < blocks; ++block) {
+      const absl::Status status = (*writer)->AppendBlock(ExampleBlock(0, "small", block));
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+
+  TemporaryDirectory root_;
+};
+
+TEST_F(StoreTest, WhatIsWrittenIsReadBack) {
+  MakeRecord(2);
+  {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
+  }
+  const absl::StatusOr<Record> record = LoadRecord(dir());
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->run, ExampleRun());
+  ASSERT_EQ(record->samples.size(), 2 * ExampleRun().arms.size());
+  for (size_t i = 0; i < record->samples.size(); ++i) {
+    EXPECT_EQ(record->samples[i].seq, static_cast<int64_t>(i));
+    EXPECT_EQ(record->samples[i].of, static_cast<int>(ExampleRun().arms.size()));
+  }
+  ASSERT_EQ(record->checks.size(), 1u);
+  EXPECT_FALSE(record->codegen.has_value());
+}
+
+TEST_F(StoreTest, SamplesOfTwoCacheModesNeverShareARecord) {
+  MakeRecord(1);
+  {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    std::vector<Sample> block = ExampleBlock(0, "small", 1);
+    block[2].cache = kCacheCold;
+    const absl::Status status = (*writer)->AppendBlock(block);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(TextOf(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
+  }
+  std::string text = Text(kSamplesFile);
+  text.replace(text.find("\"warm\""), 6, "\"cold\"");
+  Overwrite(kSamplesFile, text);
+  const absl::Status status = LoadRecord(dir()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(TextOf(status), HasSubstr("samples.jsonl:1: cache mode"));
+  RunInfo cold = ExampleRun();
+  cold.cache = kCacheCold;
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), cold).status()), HasSubstr("cache was"));
+}
+
+TEST_F(StoreTest, TheSameCheckIsOneLineAndAnotherAnswerIsAnother) {
+  MakeRecord(1);
+  Check check = ExampleCheck("minimal_scalar", "small");
+  for (int call = 0; call < 2; ++call) {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->checks.size(), 1u);
+  check.correct = false;
+  check.reason = "it is a race";
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+  EXPECT_EQ(LoadRecord(dir())->checks.size(), 2u);
+}
+
+TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
+  MakeRecord(1);
+  EXPECT_FALSE(std::filesystem::exists(File(kBrokenFile)));
+  const BrokenArm first = {0, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
+  const BrokenArm second = {1, "control:aa", "mission_b", "no_answer", "warming up", "no answer"};
+  {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendBroken(first).ok());
+    ASSERT_TRUE((*writer)->AppendBroken(second).ok());
+    EXPECT_FALSE((*writer)->AppendBroken({0, "nobody", "small", "trap", "", "why"}).ok());
+    EXPECT_FALSE((*writer)->AppendBroken({0, "control:aa", "nowhere", "trap", "", "why"}).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->broken, (std::vector<BrokenArm>{first, second}));
+  const std::string whole = Text(kBrokenFile);
+  Overwrite(kBrokenFile, whole.substr(0, whole.size() - 5));
+  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE((*writer)->dropped().Any());
+  EXPECT_EQ((*writer)->Broken(), std::vector<BrokenArm>{first});
+  ASSERT_TRUE((*writer)->AppendBroken(second).ok());
+  EXPECT_EQ(Text(kBrokenFile), whole);
+}
+
+TEST_F(StoreTest, DamageToABrokenArmBeforeTheTailIsAnErrorWithItsLine) {
+  MakeRecord(1);
+  Overwrite(kBrokenFile, "{\"process\":0}\n");
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("broken.jsonl:1: arm"));
+  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
+  MakeRecord(1);
+  EXPECT_FALSE(std::filesystem::exists(File(kCallsFile)));
+  const LaunchedCall first = {"ladder:kv_tiling", "small", {"by graph", "kernel a"}};
+  const LaunchedCall other = {"ladder:kv_tiling", "small", {"by graph", "kernel b"}};
+  for (int process = 0; process < 2; ++process) {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCall(first).ok());
+    ASSERT_TRUE((*writer)->AppendCall(other).ok());
+    EXPECT_FALSE((*writer)->AppendCall({"nobody", "small", {"by graph"}}).ok());
+    EXPECT_FALSE((*writer)->AppendCall({"control:aa", "nowhere", {"by graph"}}).ok());
+  }
+  EXPECT_EQ(LoadRecord(dir())->calls, (std::vector<LaunchedCall>{first, other}));
+  const std::string whole = Text(kCallsFile);
+  Overwrite(kCallsFile, whole.substr(0, whole.size() - 5));
+  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE((*writer)->dropped().Any());
+  ASSERT_TRUE((*writer)->AppendCall(other).ok());
+  EXPECT_EQ(Text(kCallsFile), whole);
+  Overwrite(kCallsFile, "{\"arm\":\"control:aa\",\"shape\":\"small\",\"lines\":[]}\n");
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
+}
+
+TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
+  MakeRecord(1);
+  const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};
+  ASSERT_TRUE(WriteFileAtomically(File(kCodegenFile), DumpFile(ToJson(codegen))).ok());
+  const absl::StatusOr<Record> record = LoadRecord(dir());
+  ASSERT_TRUE(record.ok()) << record.status();
+  ASSERT_TRUE(record->codegen.has_value());
+  EXPECT_EQ(record->codegen->instances[0].code_sha256, "c0");
+
+  Overwrite(kLaunchFile, "{\"schema_version\":1}");
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("launch.json: instances: missing"));
+}
+
+TEST_F(StoreTest, CreateRefusesADirectoryThatHoldsARecord) {
+  MakeRecord(1);
+  const absl::Status status = RecordWriter::Create(dir(), ExampleRun()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+}
+
+TEST_F(StoreTest, CreateRefusesSamplesWithoutARunFile) {
+  MakeRecord(1);
+  std::filesystem::remove(File(kRunFile));
+  const absl::Status status = RecordWriter::Create(dir(), ExampleRun()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+}
+
+TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
+  MakeRecord(1);
+  RunInfo other = ExampleRun();
+  other.seed = 3;
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
+              HasSubstr("seed was '18446744073709551615', now is '3'"));
+  other = ExampleRun();
+  other.arms[1].config = "kv_tiling=2";
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
+              AllOf(HasSubstr("arms[1] was"), HasSubstr("kv_tiling=2")));
+  other = ExampleRun();
+  other.shapes.pop_back();
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
+              HasSubstr("the number of shapes was '2', now is '1'"));
+  other = ExampleRun();
+  other.kernel_source_sha256 = "changed";
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
+              HasSubstr("kernel_source_sha256"));
+  other = ExampleRun();
+  other.protocol_sha256 = "changed";
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
+              HasSubstr("protocol_sha256 was '\"cc\"', now is '\"changed\"'"));
+  other = ExampleRun();
+  other.gpu.uuid = "GPU-2";
+  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
+}
+
+TEST_F(StoreTest, ResumeAsksForTheSameReplaysAndSettingsOfTheGpu) {
+  MakeRecord(1);
+  const auto error = [&](auto change) {
+    RunInfo other = ExampleRun();
+    change(other);
+    return TextOf(RecordWriter::Resume(dir(), other).status());
+  };
+  EXPECT_THAT(error([](RunInfo& run) { run.replay_us = 500; }),
+              HasSubstr("replay_us was '1000.0', now is '500.0'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.max_launches = 64; }),
+              HasSubstr("max_launches was '256', now is '64'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.gpu.power_limit_w = 500; }),
+              HasSubstr("gpu.power_limit_w was '700.0', now is '500.0'"));
+  EXPECT_THAT(error([](RunInfo& run) { run.gpu.ecc = false; }),
+              HasSubstr("gpu.ecc was 'true', now is 'false'"));
+  EXPECT_EQ(error([](RunInfo& run) { run.gpu.power_limit_w.reset(); }), "");
+}
+
+TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
+  RunInfo older = ExampleRun();
+  older.replay_us.reset();
+  older.max_launches.reset();
+  { ASSERT_TRUE(RecordWriter::Create(dir(), older).ok()); }
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_EQ((*writer)->run(), older);
+}
+
+TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
+  MakeRecord(1);
+  const std::string before = Text(kRunFile);
+  RunInfo later = ExampleRun();
+  later.created_utc = "2026-02-02T00:00:00Z";
+  later.argv.push_back("--again");
+  {
+    auto writer = RecordWriter::Resume(dir(), later);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_EQ((*writer)->run().created_utc, ExampleRun().created_utc);
+  }
+  EXPECT_EQ(Text(kRunFile), before);
+}
+
+TEST_F(StoreTest, ResumeGoesOnAfterTheCompletedBlocks) {
+  MakeRecord(2);
+  {
+    auto writer = RecordWriter::Open(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    EXPECT_FALSE((*writer)->dropped().Any());
+    EXPECT_EQ((*writer)->CompletedBlocks().size(), 2u);
+    EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 1, false}));
+    EXPECT_FALSE((*writer)->CompletedBlocks().contains({0, "small", 2, false}));
+    EXPECT_EQ((*writer)->next_seq(), 12);
+    ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 2)).ok());
+    EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 2, false}));
+  }
+  EXPECT_TRUE(LoadRecord(dir()).ok());
+}
+
+TEST_F(StoreTest, PeersHaveBlocksOfTheirOwnUnderTheSameNumbers) {
+  auto writer = RecordWriter::Create(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 0)).ok());
+  ASSERT_TRUE((*writer)
+                  ->AppendBlock({ExampleSample(0, "small", 0, 1, "peer:flash", 2),
+                                 ExampleSample(0, "small", 0, 0, "peer:cudnn", 2)})
+                  .ok());
+  EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 0, true}));
+  EXPECT_TRUE(LoadRecord(dir()).ok());
+}
+
+TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
+  auto writer = RecordWriter::Create(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const auto append = [&](std::vector<Sample> samples) {
+    return TextOf((*writer)->AppendBlock(std::move(samples)));
+  };
+  EXPECT_THAT(append({}), HasSubstr("without samples"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
+                      ExampleSample(0, "small", 0, 0, "ladder:kv_tiling", 1)}),
+              HasSubstr("two samples at order 0"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
+                      ExampleSample(0, "small", 0, 1, "minimal_scalar", 1)}),
+              HasSubstr("times arm 'minimal_scalar' twice"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
+                      ExampleSample(0, "small", 1, 1, "ladder:kv_tiling", 1)}),
+              HasSubstr("has 1 of its 2 samples"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 1, "minimal_scalar", 1)}),
+              HasSubstr("order 1 of 1"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "ladder:unheard_of", 1)}),
+              HasSubstr("'ladder:unheard_of' is not in run.json"));
+  EXPECT_THAT(append({ExampleSample(0, "huge", 0, 0, "minimal_scalar", 1)}),
+              HasSubstr("'huge' is not in run.json"));
+  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 0)}), HasSubstr("us:"));
+  EXPECT_EQ(Text(kSamplesFile), "");
+  ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 0)).ok());
+  EXPECT_THAT(append(ExampleBlock(0, "small", 0)), HasSubstr("on disk already"));
+}
+
+TEST_F(StoreTest, ACutAtAnyByteOfTheLastBlockLosesThatBlockAndNoMore) {
+  MakeRecord(3);
+  const std::string whole = Text(kSamplesFile);
+  const size_t lines_of_two = 2 * ExampleRun().arms.size();
+  size_t two_blocks = 0;
+  for (size_t i = 0; i < lines_of_two; ++i) two_blocks = whole.find('\n', two_blocks) + 1;
+  const std::string kept = whole.substr(0, two_blocks);
+  for (size_t bytes = two_blocks; bytes < whole.size(); ++bytes) {
+    Overwrite(kSamplesFile, whole.substr(0, bytes));
+    // Whoever only reads must not lose samples in silence.
+    if (bytes > two_blocks) {
+      const absl::Status status = LoadRecord(dir()).status();
+      ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << bytes;
+      ASSERT_THAT(TextOf(status), AllOf(HasSubstr("samples.jsonl:1"), HasSubstr("warpledger run")))
+          << bytes;
+    }
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << bytes << " " << writer.status();
+    ASSERT_EQ(Text(kSamplesFile), kept) << bytes;
+    ASSERT_EQ((*writer)->dropped().sample_bytes, static_cast<int64_t>(bytes - two_blocks));
+    ASSERT_EQ((*writer)->CompletedBlocks().size(), 2u);
+    ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 2)).ok());
+    ASSERT_EQ(Text(kSamplesFile), whole) << bytes;
+  }
+}
+
+TEST_F(StoreTest, TheLinesOfADroppedBlockAreCounted) {
+  MakeRecord(2);
+  const std::string whole = Text(kSamplesFile);
+  size_t cut = 0;
+  for (size_t i = 0; i < 6 + 3; ++i) cut = whole.find('\n', cut) + 1;
+  Overwrite(kSamplesFile, whole.substr(0, cut + 10));
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_EQ((*writer)->dropped().sample_lines, 4);
+}
+
+TEST_F(StoreTest, ACutCheckIsDroppedWhenTheRunGoesOn) {
+  {
+    auto writer = RecordWriter::Create(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
+    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("ladder:kv_tiling", "small")).ok());
+    EXPECT_EQ((*writer)->Checks().size(), 2u);
+  }
+  const std::string whole = Text(kChecksFile);
+  Overwrite(kChecksFile, whole.substr(0, whole.size() - 5));
+  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("correctness.jsonl:2: "));
+  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_GT((*writer)->dropped().check_bytes, 0);
+  EXPECT_EQ((*writer)->Checks().size(), 1u);
+  EXPECT_TRUE(LoadRecord(dir()).ok());
+}
+
+TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
+  MakeRecord(3);
+  const std::string whole = Text(kSamplesFile);
+  const std::vector<std::string> lines = absl::StrSplit(whole, '\n');
+  const auto with = [&](size_t index, const std::string& line) {
+    std::string text;
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      if (i != index) absl::StrAppend(&text, lines[i], "\n");
+      if (i == index && line != "(deleted)") absl::StrAppend(&text, line, "\n");
+    }
+    return text;
+  };
+  struct Case {
+    std::string text;
+    std::string expected;
+  };
+  std::string other_shape = lines[4];
+  other_shape.replace(other_shape.find("\"small\""), 7, "\"huge\"");
+  const Case cases[] = {
+      {with(4, "{\"seq\":4,"), "samples.jsonl:5: not JSON"},
+      {with(4, "{\"seq\":4}"), "samples.jsonl:5: process: missing"},
+      {with(4, ""), "samples.jsonl:5: not JSON"},
+      {with(4, "(deleted)"), "samples.jsonl:5: seq is 5, expected 4"},
+      {with(4, lines[3]), "samples.jsonl:5: "},
+      {with(4, other_shape), "samples.jsonl:5: shape 'huge' is not in run.json"},
+      {with(17, "garbage"), "samples.jsonl:18: not JSON"},
+  };
+  for (const Case& damaged : cases) {
+    Overwrite(kSamplesFile, damaged.text);
+    const absl::Status read = LoadRecord(dir()).status();
+    EXPECT_EQ(read.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(TextOf(read), HasSubstr(damaged.expected));
+    const absl::Status resumed = RecordWriter::Resume(dir(), ExampleRun()).status();
+    EXPECT_THAT(TextOf(resumed), HasSubstr(damaged.expected));
+    EXPECT_EQ(Text(kSamplesFile), damaged.text) << "a refused record must stay as it was";
+  }
+}
+
+TEST_F(StoreTest, AMissingRecordSaysWhatToName) {
+  const absl::Status status = LoadRecord(dir()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(TextOf(status), HasSubstr("no run.json"));
+  EXPECT_FALSE(HasRecord(dir()));
+  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, ARecordThatLostAFileOfLinesIsDamaged) {
+  for (const char* file : {kSamplesFile, kChecksFile}) {
+    std::filesystem::remove_all(dir());
+    MakeRecord(1);
+    std::filesystem::remove(File(file));
+    const absl::Status status = LoadRecord(dir()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(TextOf(status), HasSubstr(file));
+  }
+}
+
+TEST_F(StoreTest, AFileIsNoRecord) {
+  MakeRecord(1);
+  const absl::Status status = LoadRecord(File(kSamplesFile)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(TextOf(status), HasSubstr("name a folder"));
+}
+
+TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {
+  RunInfo run = ExampleRun();
+  run.arms[2].base = "nothing";
+  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()),
+              HasSubstr("judged against 'nothing'"));
+  run = ExampleRun();
+  run.arms[1].name = run.arms[0].name;
+  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()), HasSubstr("stands twice"));
+}
+
+TEST_F(StoreTest, ASecondWriterOfTheSameProcessIsRefused) {
+  auto first = RecordWriter::Create(dir(), ExampleRun());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(),
+            absl::StatusCode::kUnavailable);
+  first->reset();
+  EXPECT_TRUE(RecordWriter::Resume(dir(), ExampleRun()).ok());
+}
+
+// Runs `body` in a child; it must end by _exit or by a signal.
+template <typename Body>
+pid_t Fork(Body body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    body();
+    _exit(0);
+  }
+  return pid;
+}
+
+TEST_F(StoreTest, AWriterInAnotherProcessIsWaitedForAndItsDeathLetsGo) {
+  MakeRecord(1);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = Fork([&] {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    const char answer = writer.ok() ? 'y' : 'n';
+    if (write(ready[1], &answer, 1) != 1) _exit(2);
+    pause();
+  });
+  char answer = 0;
+  ASSERT_EQ(read(ready[0], &answer, 1), 1);
+  ASSERT_EQ(answer, 'y');
+  const absl::Status status = RecordWriter::Resume(dir(), ExampleRun()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(TextOf(status), HasSubstr("another process is writing"));
+
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(RecordWriter::Resume(dir(), ExampleRun()).ok());
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
+  MakeRecord(0);
+  int64_t blocks_before = 0;
+  for (int round = 0; round < 12; ++round) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = Fork([&] {
+      auto writer = RecordWriter::Resume(dir(), ExampleRun());
+      if (!writer.ok()) _exit(1);
+      int block = static_cast<int>((*writer)->CompletedBlocks().size());
+      for (bool first = true;; first = false, ++block) {
+        if (!(*writer)->AppendBlock(ExampleBlock(0, "small", block)).ok()) _exit(1);
+        if (first && write(ready[1], "r", 1) != 1) _exit(2);
+      }
+    });
+    close(ready[1]);
+    char byte = 0;
+    const bool started = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    std::this_thread::sleep_for(std::chrono::microseconds(700 * round));
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(started && WIFSIGNALED(status)) << "the child failed by itself, round " << round;
+
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    const int64_t blocks = static_cast<int64_t>((*writer)->CompletedBlocks().size());
+    EXPECT_GT(blocks, blocks_before);
+    EXPECT_LT((*writer)->dropped().sample_lines, 7);
+    blocks_before = blocks;
+    const absl::StatusOr<Record> record = LoadRecord(dir());
+    ASSERT_TRUE(record.ok()) << record.status();
+    EXPECT_EQ(record->samples.size(), static_cast<size_t>(blocks) * ExampleRun().arms.size());
+  }
+}
+
+TEST_F(StoreTest, ABlockThatDoesNotFitOnTheDiskLeavesWhatWasThere) {
+  MakeRecord(1);
+  const std::string before = Text(kSamplesFile);
+  // In a child, because the limit holds for the process.
+  const pid_t child = Fork([&] {
+    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    if (!writer.ok()) _exit(1);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {before.size() + 100, before.size() + 100};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    const absl::Status status = (*writer)->AppendBlock(ExampleBlock(0, "small", 1));
+    if (status.ok()) _exit(3);
+    if ((*writer)->CompletedBlocks().size() != 1) _exit(4);
+  });
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(Text(kSamplesFile), before);
+}
+
+TEST_F(StoreTest, AFileIsReplacedWholeAndLeavesNoTemporary) {
+  const std::string path = root_.path() + "/summary.json";
+  ASSERT_TRUE(WriteFileAtomically(path, "first").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "second").ok());
+  EXPECT_EQ(*ReadFile(path), "second");
+  size_t entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root_.path())) {
+    ++entries;
+  }
+  EXPECT_EQ(entries, 1u);
+}
+
+TEST_F(StoreTest, AFileInAMissingDirectoryIsAnErrorThatNamesIt) {
+  const absl::Status status = WriteFileAtomically(root_.path() + "/none/summary.json", "x");
+  EXPECT_THAT(TextOf(status), HasSubstr("none/summary.json"));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations

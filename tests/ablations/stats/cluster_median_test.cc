@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/stats/cluster_median.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "ablations/stats/random.h"
+
+namespace warpledger::analysis {
+namespace {
+
+constexpr BootstrapOptions kOptions = {.resamples = 20000, .seed = 42};
+
+TEST(ClusterMedianTest, EstimateIsTheMedianOfAllValues) {
+  const ClusterMedian median({{1, 2, 3}, {10}, {}}, kOptions);
+  EXPECT_DOUBLE_EQ(median.estimate(), 2.5);
+  EXPECT_EQ(median.n_clusters(), 2);
+  EXPECT_EQ(median.n_values(), 4);
+}
+
+TEST(ClusterMedianTest, EqualSeedsGiveEqualIntervalsToTheBit) {
+  const std::vector<std::vector<double>> values = {{1, 2, 3, 4}, {2, 3, 4, 9}, {0, 1, 2, 2}};
+  const ClusterMedian a(values, kOptions);
+  const ClusterMedian b(values, kOptions);
+  EXPECT_EQ(a.Bootstrap(0.95).low, b.Bootstrap(0.95).low);
+  EXPECT_EQ(a.Bootstrap(0.95).high, b.Bootstrap(0.95).high);
+  EXPECT_EQ(a.PValue(0), b.PValue(0));
+}
+
+TEST(ClusterMedianTest, ResamplesOfOneValuePerClusterFollowTheMultinomial) {
+  // Three clusters of one value: the median of three draws is the largest value
+  // when two or three draws hit it: 7 of 27 cases.
+  const ClusterMedian median({{1}, {2}, {3}}, {.resamples = 100000, .seed = 5});
+  // So the 1 - 7/27 quantile is where 2 turns into 3.
+  const double edge = 7.0 / 27;
+  EXPECT_EQ(median.Bootstrap(1 - 2 * (edge - 0.01)).high, 3);
+  EXPECT_EQ(median.Bootstrap(1 - 2 * (edge + 0.01)).high, 2);
+  EXPECT_EQ(median.Bootstrap(1 - 2 * (edge - 0.01)).low, 1);
+  EXPECT_EQ(median.Bootstrap(1 - 2 * (edge + 0.01)).low, 2);
+}
+
+TEST(ClusterMedianTest, AnEvenResampleTakesTheMeanOfTheMiddleTwo) {
+  // One cluster of {0, 1}: draws are 00, 01, 10, 11, so medians 0, 0.5, 0.5, 1.
+  const ClusterMedian median({{0, 1}}, {.resamples = 100000, .seed = 6});
+  EXPECT_EQ(median.Bootstrap(0.4).low, 0.5);
+  EXPECT_EQ(median.Bootstrap(0.4).high, 0.5);
+  EXPECT_EQ(median.Bootstrap(0.6).low, 0);
+  EXPECT_EQ(median.Bootstrap(0.6).high, 1);
+}
+
+TEST(ClusterMedianTest, StudentIntervalIsMeanPlusMinusTTimesStandardError) {
+  // Medians 1, 2, 3: mean 2, standard error 1/sqrt(3), t(0.975, 2) = 4.30265.
+  const ClusterMedian median({{1, 1, 1}, {2}, {3, 3}}, kOptions);
+  EXPECT_NEAR(median.Student(0.95).low, 2 - 4.30265 / std::sqrt(3.0), 1e-5);
+  EXPECT_NEAR(median.Student(0.95).high, 2 + 4.30265 / std::sqrt(3.0), 1e-5);
+}
+
+TEST(ClusterMedianTest, StudentHasOneDegreeOfFreedomLessThanClusters) {
+  // Medians 1 to 5: mean 3, standard error sqrt(2.5 / 5), t(0.975, 4) = 2.77645.
+  const ClusterMedian five({{1}, {2}, {3}, {4}, {5}}, kOptions);
+  EXPECT_NEAR(five.Student(0.95).high, 3 + 2.77645 * std::sqrt(0.5), 1e-5);
+  // Medians 1, 2, 3 lie t = 2 sqrt(3) errors from 0; with two degrees of freedom
+  // P(|T| > t) = 1 - t / sqrt(2 + t^2). No resample reaches 0, so this p decides.
+  const ClusterMedian three({{1}, {2}, {3}}, kOptions);
+  EXPECT_NEAR(three.PValue(0), 1 - 2 * std::sqrt(3.0) / std::sqrt(14.0), 1e-9);
+}
+
+TEST(ClusterMedianTest, EnvelopeHoldsBothIntervalsAndTheEstimate) {
+  const ClusterMedian median({{1, 2, 8}, {2, 3, 9, 9}, {4, 5, 6}}, kOptions);
+  for (const double confidence : {0.5, 0.9, 0.95, 0.999}) {
+    const Interval envelope = median.Envelope(confidence);
+    EXPECT_LE(envelope.low, median.Bootstrap(confidence).low);
+    EXPECT_LE(envelope.low, median.Student(confidence).low);
+    EXPECT_GE(envelope.high, median.Bootstrap(confidence).high);
+    EXPECT_GE(envelope.high, median.Student(confidence).high);
+    EXPECT_LE(envelope.low, median.estimate());
+    EXPECT_GE(envelope.high, median.estimate());
+  }
+}
+
+TEST(ClusterMedianTest, MoreConfidenceIsNeverNarrower) {
+  const ClusterMedian median({{1, 2, 8}, {2, 3, 9, 9}, {4, 5, 6}}, kOptions);
+  Interval inner = median.Envelope(0.5);
+  for (const double confidence : {0.8, 0.95, 0.99, 0.9999}) {
+    const Interval outer = median.Envelope(confidence);
+    EXPECT_LE(outer.low, inner.low);
+    EXPECT_GE(outer.high, inner.high);
+    inner = outer;
+  }
+}
+
+TEST(ClusterMedianTest, OneClusterHasNoStudentInterval) {
+  const ClusterMedian median({{1, 2, 3, 4, 5}}, kOptions);
+  EXPECT_TRUE(std::isinf(median.Student(0.95).high));
+  EXPECT_EQ(median.Envelope(0.95).high, median.Bootstrap(0.95).high);
+}
+
+TEST(ClusterMedianTest, PValueIsNeverZero) {
+  // All values equal: both errors are 0, and the bootstrap's smallest p remains.
+  const ClusterMedian median({{1, 1}, {1, 1}, {1, 1}}, {.resamples = 999, .seed = 1});
+  EXPECT_DOUBLE_EQ(median.PValue(0), 2.0 / 1000);
+  EXPECT_DOUBLE_EQ(median.PValue(1), 1);
+}
+
+TEST(ClusterMedianTest, PValueAndIntervalAgreeOnWhetherZeroIsExcluded) {
+  Random random(11);
+  int excluded = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<std::vector<double>> clusters(3, std::vector<double>(12));
+    const double shift = 0.04 * (trial % 10);
+    for (auto& cluster : clusters) {
+      for (double& value : cluster) value = shift + random.Uniform() - 0.5;
+    }
+    const ClusterMedian median(clusters, {.resamples = 2000, .seed = 3});
+    const double p = median.PValue(0);
+    // The +1 correction and interpolation part the two by a resample or so.
+    if (std::fabs(p - 0.05) < 0.003) continue;
+    const Interval ci = median.Envelope(0.95);
+    EXPECT_EQ(ci.low > 0 || ci.high < 0, p < 0.05) << "trial " << trial << " p " << p;
+    excluded += p < 0.05;
+  }
+  EXPECT_GT(excluded, 20);
+  EXPECT_LT(excluded, 180);
+}
+
+TEST(ClusterMedianTest, TwentyThousandResamplesOf150ValuesTakeUnderASecond) {
+  Random random(1);
+  std::vector<std::vector<double>> clusters(3, std::vector<double>(50));
+  for (auto& cluster : clusters) {
+    for (double& value : cluster) value = random.Uniform();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const ClusterMedian median(clusters, kOptions);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(median.Bootstrap(0.95).low, median.Bootstrap(0.95).high);
+  // About 10 ms in a Release build; the slack is for Debug builds and busy machines.
+  EXPECT_LT(seconds.count(), 1.0);
+}
+
+}  // namespace
+}  // namespace warpledger::analysis

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs whose truth is known, with the disturbances of real ones, each of which
+// can be had alone:
+//   noise            every sample, independent
+//   drift            a random walk of clock and temperature from sample to sample,
+//                    which the two arms share but for the samples between them
+//   outliers         rare samples that take up to half as long again
+//   process effect   the ratio itself differs from process to process
+//   autocorrelation  what disturbs an arm stays for some blocks: AR(1)
+//
+//   SimulatedRuns runs({.process_sd = 0.005}, /*seed=*/1);
+//   ClusterMedian log_ratio = runs.Next(/*true_ratio=*/1.02);
+
+#ifndef WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_
+#define WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ablations/stats/cluster_median.h"
+#include "ablations/stats/paired.h"
+#include "ablations/stats/random.h"
+
+namespace warpledger::analysis {
+
+// The defaults of `warpledger run`.
+inline constexpr int kSimulatedProcesses = 5;
+inline constexpr int kSimulatedBlocks = 24;
+
+struct Disturbances {
+  double noise_sd = 0.003;
+  double drift_sd = 0;       // per sample
+  double outlier_share = 0;  // of samples
+  double process_sd = 0;     // of the log-ratio
+  double autocorrelated_sd = 0;
+  double autocorrelation = 0.9;  // from block to block
+  int processes = kSimulatedProcesses;
+  int blocks = kSimulatedBlocks;
+  int arms = 10;  // in a block, of which two are compared
+  int resamples = 500;
+};
+
+class SimulatedRuns {
+ public:
+  SimulatedRuns(const Disturbances& disturbances, uint64_t seed)
+      : d_(disturbances), random_(seed) {}
+
+  std::vector<std::vector<double>> NextLogRatios(double true_ratio) {
+    std::vector<Timing> base;
+    std::vector<Timing> candidate;
+    for (int process = 0; process < d_.processes; ++process) {
+      const double log_ratio = std::log(true_ratio) + d_.process_sd * Normal();
+      double drift = 0;
+      double base_state = d_.autocorrelated_sd * Normal();
+      double candidate_state = d_.autocorrelated_sd * Normal();
+      for (int block = 0; block < d_.blocks; ++block) {
+        const uint32_t arms = static_cast<uint32_t>(d_.arms);
+        const uint32_t base_place = random_.Below(arms);
+        const uint32_t candidate_place = (base_place + 1 + random_.Below(arms - 1)) % arms;
+        double base_us = 0;
+        double candidate_us = 0;
+        for (uint32_t place = 0; place < arms; ++place) {
+          drift += d_.drift_sd * Normal();
+          if (place == base_place) base_us = 10 * std::exp(drift + base_state) * Noise();
+          if (place == candidate_place) {
+            candidate_us = 10 * std::exp(drift + candidate_state - log_ratio) * Noise();
+          }
+        }
+        base.push_back({.process = process, .block = block, .us = base_us});
+        candidate.push_back({.process = process, .block = block, .us = candidate_us});
+        Step(&base_state);
+        Step(&candidate_state);
+      }
+    }
+    return LogRatiosByProcess(PairUp(base, candidate));
+  }
+
+  ClusterMedian Next(double true_ratio) {
+    std::vector<std::vector<double>> log_ratios = NextLogRatios(true_ratio);
+    return ClusterMedian(std::move(log_ratios),
+                         {.resamples = d_.resamples, .seed = random_.Next()});
+  }
+
+ private:
+  // Box and Muller.
+  double Normal() {
+    const double radius = std::sqrt(-2 * std::log(1 - random_.Uniform()));
+    return radius * std::cos(2 * M_PI * random_.Uniform());
+  }
+  double Noise() {
+    const double outlier = random_.Uniform() < d_.outlier_share ? 1 + 0.5 * random_.Uniform() : 1;
+    return outlier * std::exp(d_.noise_sd * Normal());
+  }
+  // Keeps the variance at autocorrelated_sd squared.
+  void Step(double* state) {
+    const double rho = d_.autocorrelation;
+    *state = rho * *state + std::sqrt(1 - rho * rho) * d_.autocorrelated_sd * Normal();
+  }
+
+  Disturbances d_;
+  Random random_;
+};
+
+}  // namespace warpledger::analysis
+
+#endif  // WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/stats/student_t.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace warpledger::analysis {
+namespace {
+
+TEST(StudentTest, CriticalValuesMatchThePrintedTables) {
+  EXPECT_NEAR(StudentCritical(0.05, 1), 12.7062, 1e-4);
+  EXPECT_NEAR(StudentCritical(0.05, 2), 4.30265, 1e-5);
+  EXPECT_NEAR(StudentCritical(0.05, 4), 2.77645, 1e-5);
+  EXPECT_NEAR(StudentCritical(0.01, 7), 3.49948, 1e-5);
+  EXPECT_NEAR(StudentCritical(0.05, 30), 2.04227, 1e-5);
+  EXPECT_NEAR(StudentCritical(0.05, 1000), 1.96234, 1e-5);
+}
+
+TEST(StudentTest, TwoDegreesOfFreedomAgreeWithTheClosedForm) {
+  // P(|T| > t) = 1 - t / sqrt(2 + t^2), so t = q sqrt(2 / (1 - q^2)), q = 1 - alpha.
+  for (const double alpha : {0.5, 0.1, 0.05, 0.05 / 35, 1e-6}) {
+    const double q = 1 - alpha;
+    const double expected = q * std::sqrt(2 / (alpha * (1 + q)));
+    EXPECT_NEAR(StudentCritical(alpha, 2) / expected, 1, 1e-9) << alpha;
+  }
+}
+
+TEST(StudentTest, OneDegreeOfFreedomIsCauchy) {
+  for (const double t : {0.0, 0.5, 1.0, 10.0, 1e4}) {
+    EXPECT_NEAR(StudentTwoSidedTail(t, 1), 1 - 2 * std::atan(t) / M_PI, 1e-12) << t;
+  }
+}
+
+TEST(StudentTest, TailAndCriticalValueAreInverse) {
+  for (const int df : {1, 2, 3, 5, 9, 100}) {
+    for (const double alpha : {0.9, 0.4, 0.05, 0.001, 1e-8}) {
+      EXPECT_NEAR(StudentTwoSidedTail(StudentCritical(alpha, df), df) / alpha, 1, 1e-9)
+          << df << " " << alpha;
+    }
+  }
+}
+
+TEST(StudentTest, NoDegreesOfFreedomIsNotANumber) {
+  EXPECT_TRUE(std::isnan(StudentCritical(0.05, 0)));
+  EXPECT_TRUE(std::isnan(StudentTwoSidedTail(1, 0)));
+}
+
+}  // namespace
+}  // namespace warpledger::analysis

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/stats/variance_split.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/ablations/stats/simulated_run.h"
+
+namespace warpledger::analysis {
+namespace {
+
+TEST(VarianceSplitTest, OneProcessCanNotBeSplit) {
+  EXPECT_FALSE(SplitVariance({{1, 2, 3}}).has_value());
+  EXPECT_FALSE(SplitVariance({{1, 2, 3}, {}}).has_value());
+  EXPECT_FALSE(SplitVariance({}).has_value());
+}
+
+TEST(VarianceSplitTest, ProcessesThatRepeatThemselvesDifferOnlyBetween) {
+  // Medians 1, 2, 3: variance 1.
+  const auto split = SplitVariance({{1, 1, 1}, {2, 2}, {3, 3, 3}});
+  ASSERT_TRUE(split.has_value());
+  EXPECT_EQ(split->within, 0);
+  EXPECT_DOUBLE_EQ(split->between, 1);
+}
+
+TEST(VarianceSplitTest, EqualProcessesDifferOnlyWithin) {
+  // Distances from the median 2: 1, 0, 1 each.
+  const auto split = SplitVariance({{1, 2, 3}, {1, 2, 3}});
+  ASSERT_TRUE(split.has_value());
+  EXPECT_DOUBLE_EQ(split->within, 1.4826);
+  EXPECT_EQ(split->between, 0);
+}
+
+TEST(VarianceSplitTest, SimulatedSpreadsAreFoundAgainDespiteOutliers) {
+  SimulatedRuns runs(
+      {.noise_sd = 0.002, .outlier_share = 0.03, .process_sd = 0.004, .processes = 400}, 3);
+  const auto split = SplitVariance(runs.NextLogRatios(1.1));
+  ASSERT_TRUE(split.has_value());
+  // A ratio has the noise of two arms.
+  EXPECT_NEAR(split->within, 0.002 * std::sqrt(2.0), 0.0003);
+  EXPECT_NEAR(split->between, 0.004, 0.0005);
+}
+
+}  // namespace
+}  // namespace warpledger::analysis

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests of designs: finding an arm, and what two configurations differ in.
+
+#ifndef WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_
+#define WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_
+
+#include <set>
+#include <string>
+
+#include "ablations/subjects/sdpa/designs/designs.h"
+#include "gtest/gtest.h"
+
+namespace warpledger::ablations {
+
+inline const DesignArm& ArmNamed(const Design& design, const std::string& name) {
+  for (const DesignArm& arm : design.arms) {
+    if (arm.name == name) return arm;
+  }
+  ADD_FAILURE() << "no arm " << name;
+  return design.arms.front();
+}
+
+// The toggles whose levels differ between two configurations.
+inline std::set<std::string> Differences(const sdpa::Config& a, const sdpa::Config& b) {
+  std::set<std::string> ids;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (a.*row.field != b.*row.field) ids.insert(std::string(row.id));
+  }
+  return ids;
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ablations/subjects/sdpa/peers.py: whole runs, on a PyTorch made of NumPy."""
+
+import contextlib
+import math
+import types
+import unittest
+import warnings
+from unittest import mock
+
+import numpy
+
+from ablations.subjects.sdpa import peers
+from peers_request import SHAPE, request
+
+# --- A PyTorch of NumPy arrays, with CUDA graphs that replay recorded calls ----
+
+
+class Tensor:
+    def __init__(self, array):
+        self.array = numpy.asarray(array)
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def T(self):
+        return Tensor(self.array.T)
+
+    def _cast(self, dtype):
+        return Tensor(self.array.astype(dtype))
+
+    def double(self):
+        return self._cast(numpy.float64)
+
+    def float(self):
+        return self._cast(numpy.float32)
+
+    def to(self, dtype):
+        return self._cast(dtype)
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+    def __getitem__(self, key):
+        return Tensor(self.array[key])
+
+    def __setitem__(self, key, value):
+        self.array[key] = value.array
+
+    def __matmul__(self, other):
+        # fp16 operands with wider sums, rounded once: what tensor cores do.
+        product = self.array.astype(numpy.float64) @ other.array.astype(numpy.float64)
+        return Tensor(product.astype(self.array.dtype))
+
+    def __mul__(self, scale):
+        return Tensor((self.array * scale).astype(self.array.dtype))
+
+    def __sub__(self, other):
+        return Tensor(self.array - other.array)
+
+    def masked_fill(self, mask, value):
+        return Tensor(numpy.where(mask.array, value, self.array).astype(self.array.dtype))
+
+    def triu(self, diagonal):
+        return Tensor(numpy.triu(self.array, diagonal))
+
+    def abs(self):
+        return Tensor(abs(self.array))
+
+    def max(self):
+        return Tensor(self.array.max())
+
+    def mean(self):
+        return Tensor(self.array.mean())
+
+    def item(self):
+        return self.array.item()
+
+    def fill_(self, value):
+        self.array[...] = value
+
+
+def softmax(tensor, dim):
+    shifted = numpy.exp(tensor.array - tensor.array.max(axis=dim, keepdims=True))
+    return Tensor((shifted / shifted.sum(axis=dim, keepdims=True)).astype(tensor.array.dtype))
+
+
+def plain_attention(q, k, v, is_causal):
+    """Written another way than the reference under test: loops over rows."""
+    out = numpy.empty(q.shape, numpy.float16)
+    group = q.shape[1] // k.shape[1]
+    for b, h, i in numpy.ndindex(*q.shape[:3]):
+        keys, values = (t[b, h // group].astype(numpy.float64) for t in (k, v))
+        if is_causal:
+            keys, values = keys[:i + 1], values[:i + 1]
+        weights = numpy.exp(keys @ q[b, h, i].astype(numpy.float64) / math.sqrt(q.shape[3]))
+        out[b, h, i] = weights @ values / weights.sum()
+    return out
+
+
+class Graph:
+    def __init__(self):
+        self.calls = []
+
+    def replay(self):
+        for call in self.calls:
+            call()
+
+
+class FakeTorch(types.SimpleNamespace):
+    """`attend` is the backend; `refusals` maps a backend to its warnings and error."""
+
+    def __init__(self, attend=plain_attention, refusals=None, us_per_call=10.0):
+        self.attend, self.refusals, self.us_per_call = attend, refusals or {}, us_per_call
+        self.capturing, self.backend, self.gqa = None, None, []
+        self.clock_us = 0.0
+        torch = self
+        super().__init__(
+            __version__="2.11.0+cu130", float64=numpy.float64, float32=numpy.float32,
+            float16=numpy.float16, bfloat16=numpy.float32,  # NumPy has no bf16: a wider stand-in
+            bool=numpy.bool_, no_grad=contextlib.nullcontext, softmax=softmax,
+            Generator=lambda device: types.SimpleNamespace(manual_seed=self._seed),
+            randn=lambda shape, generator, device, dtype: Tensor(
+                self.random.standard_normal(shape).astype(dtype)),
+            ones=lambda shape, dtype, device: Tensor(numpy.ones(shape, dtype)),
+            empty=lambda shape, dtype, device: Tensor(numpy.full(shape, numpy.nan, dtype)),
+            empty_like=lambda like: Tensor(numpy.full_like(like.array, numpy.nan)),
+            nn=types.SimpleNamespace(functional=types.SimpleNamespace(
+                scaled_dot_product_attention=self._sdpa)),
+            backends=types.SimpleNamespace(
+                cuda=types.SimpleNamespace(matmul=types.SimpleNamespace()),
+                cudnn=types.SimpleNamespace(version=lambda: 91900)),
+            cuda=types.SimpleNamespace(
+                is_available=lambda: True, CUDAGraph=Graph, graph=self._capture,
+                Stream=mock.MagicMock, stream=lambda stream: contextlib.nullcontext(),
+                current_stream=mock.MagicMock, synchronize=lambda: None, empty_cache=lambda: None,
+                get_device_properties=lambda i: types.SimpleNamespace(uuid="0-1"),
+                Event=lambda enable_timing: Event(torch)))
+
+    def _seed(self, seed):
+        self.random = numpy.random.default_rng(seed)
+
+    @contextlib.contextmanager
+    def _capture(self, graph):
+        self.capturing = graph
+        yield
+        self.capturing = None
+
+    @contextlib.contextmanager
+    def sdpa_kernel(self, backends):
+        self.backend, = backends
+        yield
+        self.backend = None
+
+    def _sdpa(self, q, k, v, is_causal, enable_gqa=False):
+        self.gqa.append(enable_gqa)
+        if self.backend in self.refusals:
+            messages, error = self.refusals[self.backend]
+            for message in messages:
+                warnings.warn(message, stacklevel=1)
+            raise error
+        out = Tensor(numpy.zeros(q.shape, numpy.float16))
+
+        def compute():
+            self.clock_us += self.us_per_call
+            out.array[...] = self.attend(q.array, k.array, v.array, is_causal)
+
+        if self.capturing is not None:
+            self.capturing.calls.append(compute)
+        else:
+            compute()
+        return out
+
+
+class Event:
+    def __init__(self, torch):
+        self.torch = torch
+
+    def record(self):
+        self.at_us = self.torch.clock_us
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return (end.at_us - self.at_us) / 1000.0
+
+
+def run_on(torch, wanted, warm_up_s=0.0):
+    """The lines of a run on a fake PyTorch: (peer objects, samples)."""
+    attention = types.SimpleNamespace(
+        sdpa_kernel=torch.sdpa_kernel,
+        SDPBackend=types.SimpleNamespace(**{b[0]: b[0] for b in peers.BACKENDS.values()}))
+    lines = []
+    with mock.patch.dict("sys.modules", {"torch": torch, "torch.nn": torch.nn,
+                                         "torch.nn.attention": attention}):
+        with mock.patch.object(peers.ctypes, "CDLL", side_effect=OSError):
+            bench, reason = peers.open_bench(wanted)
+        assert bench is not None, reason
+        with mock.patch.object(peers, "WARM_UP_S", warm_up_s):
+            peers.run(wanted, bench, lines.append)
+    return ([line["peer"] for line in lines if "peer" in line],
+            [line for line in lines if "peer" not in line])
+
+
+class RunTest(unittest.TestCase):
+    def test_a_correct_backend_is_checked_and_timed_once_in_each_block(self):
+        found, samples = run_on(FakeTorch(), request(peers=["flash", "math"]))
+        self.assertEqual([p["name"] for p in found], ["peer:flash", "peer:math"])
+        for peer in found:
+            self.assertTrue(peer["available"])
+            self.assertEqual(peer["reason"], "")
+            self.assertTrue(peer["checks"][0]["correct"])
+        self.assertEqual(len(samples), 3 * 2)
+        for block in range(3):
+            arms = [s["arm"] for s in samples if s["block"] == block]
+            self.assertEqual(sorted(arms), ["peer:flash", "peer:math"])
+            self.assertEqual([s["order"] for s in samples if s["block"] == block], [0, 1])
+
+    def test_a_sample_has_the_records_fields_and_the_time_of_one_launch(self):
+        _, samples = run_on(FakeTorch(us_per_call=10.0), request(peers=["math"], process=2))
+        self.assertEqual(list(samples[0]),
+                         ["seq", "process", "shape", "block", "order", "arm", "launches", "us",
+                          "sm_mhz", "temp_c", "power_w", "throttle", "cache"])
+        self.assertAlmostEqual(samples[0].pop("us"), 10.0)
+        self.assertEqual(samples[0], {
+            "seq": -1, "process": 2, "shape": "tiny", "block": 0, "order": 0, "arm": "peer:math",
+            "launches": 100, "sm_mhz": None, "temp_c": None, "power_w": None, "throttle": None,
+            "cache": "warm"})
+
+    def test_the_causal_mask_and_grouped_heads_agree_with_the_reference(self):
+        for changes in ({"causal": True, "seq_kv": 5}, {"heads_q": 6}):
+            torch = FakeTorch()
+            found, _ = run_on(torch, request(shapes=[{**SHAPE, **changes}], peers=["math"]))
+            self.assertTrue(found[0]["checks"][0]["correct"], found)
+            self.assertEqual(set(torch.gqa), {"heads_q" in changes})
+
+    def test_a_bf16_shape_gets_bf16_tensors_and_bf16s_limits(self):
+        seen = set()
+
+        def remembers(q, k, v, is_causal):
+            seen.add(q.dtype)
+            return plain_attention(q, k, v, is_causal)
+        found, _ = run_on(FakeTorch(remembers),
+                          request(shapes=[{**SHAPE, "dtype": "bf16"}], peers=["math"]))
+        self.assertEqual(seen, {numpy.dtype(numpy.float32)})  # the stand-in
+        # The stand-in's naive error is next to nothing beside half a step of bf16.
+        self.assertGreater(found[0]["checks"][0]["max_err_limit"], peers.half_ulp(0.25, "bf16"))
+        with self.assertRaisesRegex(peers.RequestError, "tiny: dtype is 'fp8', it must be fp16 or"):
+            request(shapes=[{**SHAPE, "dtype": "fp8"}])
+
+    def test_a_wrong_backend_is_reported_and_never_timed(self):
+        def ignores_the_last_key(q, k, v, is_causal):
+            return plain_attention(q, k[:, :, :-1], v[:, :, :-1], is_causal)
+        found, samples = run_on(FakeTorch(ignores_the_last_key), request(peers=["math"]))
+        self.assertTrue(found[0]["available"])
+        self.assertFalse(found[0]["checks"][0]["correct"])
+        self.assertEqual(found[0]["reason"], "tiny: incorrect, so not timed")
+        self.assertEqual(samples, [])
+
+    def test_an_output_that_the_graph_does_not_write_fails_the_check(self):
+        class WritesNothingWhenReplayed(FakeTorch):
+            def _capture(self, graph):
+                graph.replay = lambda: None
+                return super()._capture(graph)
+        found, samples = run_on(WritesNothingWhenReplayed(), request(peers=["math"]))
+        self.assertFalse(found[0]["checks"][0]["correct"])
+        self.assertTrue(math.isnan(found[0]["checks"][0]["max_err"]))
+        self.assertEqual(samples, [])
+
+    def test_a_backend_that_refuses_leaves_the_others_running(self):
+        refusals = {"FLASH_ATTENTION": (["Flash attention kernel not used because:", "No."],
+                                        RuntimeError("No available kernel. Aborting execution."))}
+        found, samples = run_on(FakeTorch(refusals=refusals), request(peers=["flash", "math"]))
+        self.assertEqual((found[0]["available"], found[0]["reason"], found[0]["checks"]),
+                         (False, "tiny: No.", []))
+        self.assertTrue(found[1]["available"])
+        self.assertEqual({s["arm"] for s in samples}, {"peer:math"})
+
+    def test_a_mask_aligned_otherwise_is_skipped_with_its_reason(self):
+        torch = FakeTorch()
+        found, samples = run_on(torch, request(shapes=[{**SHAPE, "causal": True}],
+                                               peers=["math"]))
+        self.assertFalse(found[0]["available"])
+        self.assertIn("bottom right", found[0]["reason"])
+        self.assertEqual((samples, torch.gqa), ([], []))
+
+    def test_inputs_are_the_same_for_the_same_seed_and_differ_between_processes(self):
+        def errors(process):
+            found, _ = run_on(FakeTorch(), request(peers=["math"], process=process))
+            return found[0]["checks"][0]
+        self.assertEqual(errors(0), errors(0))
+        self.assertNotEqual(errors(0), errors(1))
+
+
+if __name__ == "__main__":
+    unittest.main()
