@@ -29,6 +29,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -110,9 +111,10 @@ def profiles():
     return {key: record for key, (record, _) in found.items()}
 
 
-def call(*command):
+def call(*command, kept):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          cwd=ROOT, timeout=600, check=False)
+                          cwd=ROOT, timeout=600, check=False,
+                          env=summaries.environment(kept))
     if done.returncode != 0:
         raise StepFailed(f"{' '.join(str(part) for part in command)}\n{done.stdout}{done.stderr}")
 
@@ -141,28 +143,30 @@ def _paint(summary, folder):
     return status, said.getvalue()
 
 
-def regenerate(program, out, say=lambda line: None):
+def regenerate(program, out, kept, say=lambda line: None):
     """Makes every file under the folder `out`, laid out as in the repository; returns their paths.
 
+    kept: a folder in which the program keeps the summaries that several pages need
     The paths are relative to `out`. Raises StepFailed.
     """
     shutil.rmtree(out / _SCRATCH, ignore_errors=True)  # of one that was ended
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers, \
             contextlib.ExitStack() as opened:
         try:
-            return _regenerate(program, out, say, workers, opened)
+            return _regenerate(program, out, kept, say, workers, opened)
         finally:
             workers.shutdown(cancel_futures=True)
             shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
 
-def _regenerate(program, out, say, workers, opened):
+def _regenerate(program, out, kept, say, workers, opened):
     made = set()
     waiting = []
 
     def produce(scratch, command, then):
         scratch.mkdir(parents=True)
-        call(*(part(scratch) if callable(part) else part for part in command))
+        call(*(part(scratch) if callable(part) else part for part in command),
+             kept=kept)
         then(scratch)
 
     def into(gpu, title, *command, then=lambda folder: None):
@@ -244,7 +248,8 @@ def _regenerate(program, out, say, workers, opened):
         gpu = ladder.parent.name
         for command, record in (("report", ladder.relative_to(ROOT)), ("standings", judged_of[gpu])):
             call(program, command, f"--record={record}", f"--out={scratch}", "--noplots",
-                 f"--readme={readme}", f"--readme_pictures=reports/{gpu}")
+                 f"--readme={readme}", f"--readme_pictures=reports/{gpu}",
+                 kept=kept)
         shutil.rmtree(scratch)
         made.add(pathlib.Path("README.md"))
     return made
@@ -265,8 +270,10 @@ def main():
                         help="the warpledger to run (default: build/bin/warpledger)")
     options = parser.parse_args()
     try:
-        made = regenerate(options.program.resolve(), ROOT, lambda line: print(line, flush=True))
-        summaries.write(options.program.resolve(), DATA)
+        with tempfile.TemporaryDirectory() as kept:
+            made = regenerate(options.program.resolve(), ROOT, kept,
+                              lambda line: print(line, flush=True))
+            summaries.write(options.program.resolve(), DATA, kept)
     except (OSError, StepFailed, record_files.RecordError, subprocess.SubprocessError) as error:
         print(f"regenerate.py: {error}", file=sys.stderr)
         return 1

@@ -2,7 +2,7 @@
 """reports/data/summaries.sha256: the hash of every record's summary.json, as `judge` computes it.
 
 Packs have no summary.json, so that this table stands for them: a program that computes other bytes
-of any record is found (tests/reports/summaries_test.py). reports/regenerate.py renews it. Its lines
+of any record is found (tests/reports/fresh_test.py). reports/regenerate.py renews it. Its lines
 are those of sha256sum: the hash, two blanks, and GPU/RECORD for the file's name.
 """
 
@@ -20,21 +20,26 @@ import record_files  # noqa: E402 (the path comes first)
 TABLE = "summaries.sha256"
 
 
-def hash_of(program, record):
+def environment(kept):
+    """In which the program keeps the summaries that it computes in a folder, and uses them again."""
+    return dict(os.environ, WARPLEDGER_SUMMARIES=str(kept))
+
+
+def hash_of(program, record, kept):
     """Of the summary that the program computes; CalledProcessError where it computes none."""
     with tempfile.TemporaryDirectory() as folder:
         summary = pathlib.Path(folder) / "summary.json"
         subprocess.run([program, "judge", f"--record={record}", f"--out={summary}"], check=True,
-                       capture_output=True, text=True, timeout=600)
+                       capture_output=True, text=True, timeout=600, env=environment(kept))
         return hashlib.sha256(summary.read_bytes()).hexdigest()
 
 
-def hashes(program, data):
+def hashes(program, data, kept):
     """{GPU/RECORD: hash} of every run and calibration, judged on all cores."""
     paths = [record.path for record in record_files.records(data, "run.json")]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip((str(record_files.plain(path).relative_to(data)) for path in paths),
-                        pool.map(lambda path: hash_of(program, path), paths), strict=True))
+                        pool.map(lambda path: hash_of(program, path, kept), paths), strict=True))
 
 
 def read(data):
@@ -43,6 +48,6 @@ def read(data):
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
-def write(program, data):
-    lines = [f"{digest}  {name}\n" for name, digest in hashes(program, data).items()]
+def write(program, data, kept):
+    lines = [f"{digest}  {name}\n" for name, digest in hashes(program, data, kept).items()]
     (data / TABLE).write_text("".join(lines), encoding="utf-8")

@@ -13,6 +13,7 @@
 #include "ablations/cli/command.h"
 #include "ablations/cli/find_micro.h"
 #include "ablations/cli/flags.h"
+#include "ablations/cli/kept_summaries.h"
 #include "ablations/cli/python.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/compare/gate.h"
@@ -60,7 +61,7 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
   return ParseFile(*text, path);
 }
 
-absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
+absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   if (ablations::IsCalibrationRecord(path)) {
     absl::StatusOr<ablations::CalibrationRecord> record = ablations::LoadCalibration(path);
     if (!record.ok()) return record.status();
@@ -72,6 +73,13 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) 
       FindMicroRecord(path, record->run.gpu.slug);
   if (!micro.ok()) return micro.status();
   return ablations::Summarize(*record, {.micro = *std::move(micro)});
+}
+
+absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
+  const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
+  if (!files.ok() || !files->packed()) return ComputeSummary(path);
+  return KeptOrComputed(absl::StrCat(ablations::WithoutPackSuffix(path), ablations::kPackSuffix),
+                        [&] { return ComputeSummary(path); });
 }
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeFlaggedRecord() {
@@ -276,7 +284,7 @@ absl::Status RefuseReadme(const char* what) {
 absl::StatusOr<int> ReportProfiles(const std::string& out) {
   RETURN_IF_ERROR(RefuseReadme("a record of profiles"));
   const absl::StatusOr<nlohmann::ordered_json> summary =
-      ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record));
+      ablations::SummarizeProfiles(absl::GetFlag(FLAGS_record), SummarizeRecord);
   if (!summary.ok()) return summary.status();
   RETURN_IF_ERROR(WriteFlaggedSummary(*summary));
   const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();

@@ -131,7 +131,7 @@ void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
 // The times of a record of runs: of its summary, or of what `judge` makes of a pack that may hold
 // times of the profiled code. False where it can't be read; other records have no times.
 bool TakeTimesOf(const std::string& path, const std::string& gpu,
-                 const std::vector<Profile>& profiles, Times& times) {
+                 const std::vector<Profile>& profiles, const SummaryOf& summary_of, Times& times) {
   const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   if (!files.ok()) return false;
   if (files->Has(kSummaryFile)) {
@@ -148,8 +148,7 @@ bool TakeTimesOf(const std::string& path, const std::string& gpu,
         return !profile.code_sha256.empty() && absl::StrContains(*code, profile.code_sha256);
       });
   if (!has_code) return true;
-  const absl::StatusOr<Record> record = LoadRecord(path);
-  const absl::StatusOr<Json> summary = record.ok() ? Summarize(*record) : record.status();
+  const absl::StatusOr<Json> summary = summary_of(path);
   if (!summary.ok()) return false;
   TakeTimes(*summary, gpu, times);
   return true;
@@ -235,7 +234,12 @@ double MetricOr(const Profile& profile, const char* name, double otherwise) {
 
 }  // namespace
 
-absl::StatusOr<Json> SummarizeProfiles(const std::string& path) {
+absl::StatusOr<Json> SummaryOfRun(const std::string& path) {
+  const absl::StatusOr<Record> record = LoadRecord(path);
+  return record.ok() ? Summarize(*record) : record.status();
+}
+
+absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf& summary_of) {
   const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   if (!files.ok()) return files.status();
   const absl::StatusOr<ProfileRecord> record = LoadProfiles(path);
@@ -255,7 +259,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& path) {
   std::error_code error;
   const std::string beside = fs::weakly_canonical(files->path(), error).parent_path().string();
   for (const std::string& sibling : RecordsIn(beside)) {
-    if (!TakeTimesOf(sibling, gpu, record->profiles, times)) {
+    if (!TakeTimesOf(sibling, gpu, record->profiles, summary_of, times)) {
       skipped.push_back(fs::path(sibling).filename().string());
     }
   }

@@ -4,6 +4,7 @@
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
 #define WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,7 +17,11 @@ namespace warpledger::ablations {
 // the same kind of GPU, the newest microbenchmarks of it there as ceilings, and which
 // profiles are one step apart. Records beside it that can't be read are skipped
 // and named in `skipped`.
-absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& path);
+//   summary_of: the summary of the run at a path; judges it, unless a caller has it already
+using SummaryOf = std::function<absl::StatusOr<nlohmann::ordered_json>(const std::string& path)>;
+absl::StatusOr<nlohmann::ordered_json> SummaryOfRun(const std::string& path);
+absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(
+    const std::string& path, const SummaryOf& summary_of = SummaryOfRun);
 
 }  // namespace warpledger::ablations
 

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 import record_files  # noqa: E402 (the path comes first)
 import regenerate  # noqa: E402
+import summaries  # noqa: E402
 from plots import compare_svg  # noqa: E402 (regenerate adds the root to the path)
 
 PROGRAM = ""
@@ -25,8 +26,10 @@ class FreshTest(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.out = pathlib.Path(folder.name)
-        cls.made = regenerate.regenerate(PROGRAM, cls.out)
+        cls.out = pathlib.Path(folder.name) / "out"
+        cls.kept = pathlib.Path(folder.name) / "kept"
+        cls.out.mkdir()
+        cls.made = regenerate.regenerate(PROGRAM, cls.out, cls.kept)
 
     def test_there_are_records_pages_and_pictures(self):
         self.assertTrue(record_files.runs(regenerate.DATA), "no record under reports/data")
@@ -44,6 +47,20 @@ class FreshTest(unittest.TestCase):
                 else:
                     self.assertTrue((self.out / path).read_bytes() == (ROOT / path).read_bytes(),
                                     stale)
+
+    def test_every_record_gives_the_summary_that_it_gave(self):
+        committed = summaries.read(regenerate.DATA)
+        self.assertTrue(committed)
+        computed = summaries.hashes(PROGRAM, regenerate.DATA, self.kept)
+        self.assertEqual(sorted(committed), sorted(computed), "run reports/regenerate.py")
+        differ = [name for name, digest in computed.items() if digest != committed[name]]
+        self.assertEqual(differ, [], "if statistics were changed on purpose, run "
+                         "reports/regenerate.py")
+
+    def test_every_committed_record_is_a_pack(self):
+        folders = [str(path.relative_to(ROOT)) for path in regenerate.DATA.glob("*/*")
+                   if path.is_dir()]
+        self.assertEqual(folders, [], "close them with `warpledger pack`")
 
     def test_nothing_is_left_over(self):
         self.assertEqual(regenerate.left_over(self.made), set())

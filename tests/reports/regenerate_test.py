@@ -62,7 +62,7 @@ class Regenerate(unittest.TestCase):
 
     def made(self):
         """The pages' names, and {command: the records it was called with, one text per call}."""
-        made = regenerate.regenerate(self.program, self.root)
+        made = regenerate.regenerate(self.program, self.root, self.root / "kept")
         calls = {}
         for line in (self.root / "calls.log").read_text().splitlines():
             command, *arguments = line.split("\t")
@@ -115,7 +115,7 @@ class Regenerate(unittest.TestCase):
             folder.mkdir(parents=True)
             (folder / "profile.json").write_text(json.dumps(
                 {"shapes": [{"name": shape} for shape in shapes]}))
-        made = regenerate.regenerate(self.program, self.root)
+        made = regenerate.regenerate(self.program, self.root, self.root / "kept")
         self.assertEqual({str(path) for path in made},
                          {"reports/h200/profile-3.md",
                           "reports/h200/profile_decode_b1/profile-4.md",

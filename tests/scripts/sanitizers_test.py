@@ -506,7 +506,7 @@ echo '========= ERROR SUMMARY: 0 errors'
             (command[-1] / "sanitizers.md").touch()
 
         with mock.patch.multiple(regenerate, DATA=self.folder, call=call):
-            made = regenerate.regenerate("program", self.folder / "made")
+            made = regenerate.regenerate("program", self.folder / "made", self.folder / "kept")
         self.assertEqual(made, {pathlib.Path("reports/h200/sanitizers.md")})
         self.assertEqual([command[3:-2] for command in calls],
                          [("report", last, fourth, third, second, first)])
