@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/judge/summarize.h"
+#include "ablations/judge/options.h"
 #include "ablations/plan/stopping.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/cluster_median.h"

@@ -16,26 +16,13 @@
 #include <optional>
 #include <string>
 
+#include "ablations/judge/options.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/store.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
-
-struct SummarizeOptions {
-  double confidence = 0.95;  // of cells, controls and, before Holm, of verdicts
-  int bootstrap_resamples = 20000;
-  uint64_t bootstrap_seed = 20240601;
-  double neutral_delta = 0.01;
-  // Mean errors further apart than this factor are a finding of their own. In the H200's records
-  // of 2026-11 what only changes the order of sums, or when they are rescaled, stays within 1.17;
-  // every toggle that rounds an intermediate to fp16 reaches 1.28 or more on some inputs. Scales
-  // per tile of K and V lie on both sides, 1.18 to 1.36. 1.5 would part one shape of `wmma_pv`
-  // (1.48) from the next (1.54).
-  double error_ratio = 1.25;
-  std::optional<MicroRecord> micro = {};  // of the same GPU; quoted, never judged
-};
 
 absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record,
                                                  const SummarizeOptions& options = {});

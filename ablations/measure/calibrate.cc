@@ -14,7 +14,7 @@
 #include "ablations/plan/calibration_record.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/quantile.h"
-#include "ablations/subjects/sdpa/calibration_design.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/sdpa_runner.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

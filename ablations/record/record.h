@@ -20,6 +20,7 @@
 #ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_H_
 #define WARPLEDGER_ABLATIONS_RECORD_RECORD_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -60,6 +61,8 @@ inline constexpr char kRoleFloor[] = "floor";
 inline constexpr char kRoleCell[] = "cell";        // of a fractional factorial
 inline constexpr char kRolePlanted[] = "planted";  // of a calibration
 inline constexpr char kRoleDelay[] = "delay";      // likewise
+
+inline constexpr char kPeerPrefix[] = "peer:";  // of the arms that are peers
 
 inline constexpr char kCacheWarm[] = "warm";
 inline constexpr char kCacheCold[] = "cold";
@@ -186,6 +189,17 @@ struct Sample {
   std::string cache;
 
   friend bool operator==(const Sample&, const Sample&) = default;
+};
+
+// Samples that were taken together. Peers run in a process of their own, so
+// they have blocks of their own under the same numbers.
+struct BlockKey {
+  int process = 0;
+  std::string shape;
+  int block = 0;
+  bool peers = false;
+
+  friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };
 
 // --- correctness.jsonl -------------------------------------------------------

@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ablations/record/store.h"
+#include "ablations/record/record.h"
+#include "absl/status/statusor.h"
 
 namespace warpledger::ablations {
 

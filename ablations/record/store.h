@@ -42,19 +42,6 @@
 
 namespace warpledger::ablations {
 
-inline constexpr char kPeerPrefix[] = "peer:";
-
-// Samples that were taken together. Peers run in a process of their own, so
-// they have blocks of their own under the same numbers.
-struct BlockKey {
-  int process = 0;
-  std::string shape;
-  int block = 0;
-  bool peers = false;
-
-  friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
-};
-
 // What was cut off when a record was opened to append.
 struct DroppedTail {
   int64_t sample_lines = 0;  // of an incomplete block, a truncated line included

@@ -501,7 +501,8 @@ echo '========= ERROR SUMMARY: 0 errors'
         last = record("day5", "day4", "day3")
         calls = []
 
-        def call(*command):
+        def call(*command, kept):
+            self.assertEqual(kept, self.folder / "kept")
             calls.append(command)
             (command[-1] / "sanitizers.md").touch()
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "ablations/measure/worker.h"
+#include "ablations/plan/job.h"
 #include "ablations/stats/quantile.h"
 #include "ablations/subjects/sdpa/correctness.h"
 #include "kernels/sdpa/variant.h"

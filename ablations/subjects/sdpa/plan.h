@@ -51,6 +51,9 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
 // "all" or comma-separated names.
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list);
 
+// The arms of the calibration plan that `text` prints (plan/calibration_plan.h).
+absl::StatusOr<Design> CalibrationDesign(std::string_view text);
+
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLAN_H_

@@ -10,7 +10,6 @@
 
 #include "ablations/measure/run.h"
 #include "ablations/record/record.h"
-#include "ablations/subjects/sdpa/calibration_design.h"
 #include "ablations/subjects/sdpa/plan.h"
 
 namespace warpledger::ablations {

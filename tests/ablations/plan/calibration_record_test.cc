@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/calibration_design.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {

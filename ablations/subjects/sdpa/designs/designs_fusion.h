@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_mma.h"
 #include "kernels/sdpa/config.h"
 

@@ -13,7 +13,7 @@
 
 #include <string>
 
-#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"
 #include "kernels/sdpa/config.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/designs/design.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"
 

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"

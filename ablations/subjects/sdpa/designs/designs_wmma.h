@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/designs/design.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"
 #include "kernels/sdpa/rules.h"
