@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions that every CMakeLists.txt of the tree is written with.
 
-# warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>])
+# warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>] [PRINTS])
 #
-# One library of the house; without SOURCES it is header-only (INTERFACE).
+# One library of the house; without SOURCES it is header-only (INTERFACE). PRINTS: it writes text
+# and computes little.
 function(warpledger_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "PRINTS" "NAME" "SOURCES;LIBS")
   _warpledger_require(warpledger_library NAME)
   if(arg_SOURCES)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PUBLIC ${arg_LIBS})
-    _warpledger_precompile(${arg_NAME} warpledger_precompiled)
+    if(arg_PRINTS)
+      target_compile_options(${arg_NAME} PRIVATE ${_warpledger_prints_options})
+      _warpledger_precompile(${arg_NAME} warpledger_precompiled_prints)
+    else()
+      _warpledger_precompile(${arg_NAME} warpledger_precompiled)
+    endif()
     # CMake 3.31 and later would join CUDA sources too, which share little.
     set(cuda_sources ${arg_SOURCES})
     list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
@@ -114,6 +120,9 @@ endfunction()
 
 # --- Private -----------------------------------------------------------------
 
+# For libraries that write text: -O3 takes half as long again to compile, and gains nothing.
+set(_warpledger_prints_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
 # A test's own code runs once and is compiled in every fresh build, so that optimising it costs
 # more than it saves. COMPUTES marks the tests for which it does not: emulated kernels,
 # simulations, loops over all configurations. What is tested is compiled as ever.
@@ -145,8 +154,11 @@ function(_warpledger_precompiled_headers name)
   set(headers <algorithm> <cmath> <cstdint> <map> <optional> <set> <string> <vector>
               <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
               <absl/strings/str_split.h> <nlohmann/json.hpp>)
-  if(name MATCHES "(computing_)?test$")
-    target_compile_options(${name} PRIVATE ${_warpledger_${CMAKE_MATCH_0}_options})
+  if(name MATCHES "((computing_)?test|prints)$")
+    # Each compiler asks for the options of the header that it precompiled, -O among them.
+    target_compile_options(${name} PRIVATE ${_warpledger_${CMAKE_MATCH_1}_options})
+  endif()
+  if(name MATCHES "test$")
     target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
     list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
   endif()
@@ -156,6 +168,7 @@ function(_warpledger_precompiled_headers name)
   target_precompile_headers(${name} PRIVATE ${headers})
 endfunction()
 _warpledger_precompiled_headers(warpledger_precompiled)
+_warpledger_precompiled_headers(warpledger_precompiled_prints)
 if(WARPLEDGER_TESTS)
   _warpledger_precompiled_headers(warpledger_precompiled_test)
   _warpledger_precompiled_headers(warpledger_precompiled_computing_test)

@@ -43,9 +43,6 @@ if(WARPLEDGER_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 
-# For libraries that write text: -O3 takes half as long again to compile, and gains nothing.
-set(WARPLEDGER_PRINTS $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
-
 if(WARPLEDGER_SANITIZE)
   add_compile_options(
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
