@@ -11,8 +11,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/requirements.txt DESTINATION ${share})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/subjects/sdpa/peers.py
         DESTINATION ${share}/ablations/subjects/sdpa)
 
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/cli/bundle.py
-        ${PROJECT_SOURCE_DIR}/ablations/cli/bundle_replay.py DESTINATION ${share}/ablations/cli)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle.py
+        ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle_replay.py
+        DESTINATION ${share}/ablations/cli/archive)
 
 install(FILES ${PROJECT_SOURCE_DIR}/kernels/sdpa/machine_code.json
         DESTINATION ${share}/kernels/sdpa)

@@ -2,17 +2,15 @@
 #include "ablations/cli/command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "ablations/base/nearest.h"
-#include "ablations/cli/flags.h"
-#include "ablations/judge/compare/gate.h"
-#include "ablations/judge/compare/ratchet.h"
-#include "absl/flags/commandlineflag.h"
-#include "absl/flags/reflection.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "ablations/cli/measure/calibrate.h"
+#include "ablations/cli/measure/run.h"
+#include "ablations/cli/sdpa/check.h"
+#include "ablations/cli/sdpa/exec.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {
@@ -40,288 +38,104 @@ Example: warpledger run --out=out/mine && warpledger report --record=out/mine --
 )";
 
 std::vector<std::string>& MutableCommandLine() {
-  static std::vector<std::string>* line = new std::vector<std::string>;
+  static auto* line = new std::vector<std::string>;
   return *line;
 }
 
-const Command* FindCommand(std::string_view name) {
-  for (const Command& command : AllCommands()) {
-    if (command.name == name) return &command;
-  }
-  return nullptr;
+std::vector<Command> AllCommands() {
+  return {ListCommand(),   CheckCommand(),   RunCommand(),        CalibrateCommand(),
+          JudgeCommand(),  ReportCommand(),  TechniquesCommand(), StandingsCommand(),
+          MicroCommand(),  CompareCommand(), GateCommand(),       RatchetCommand(),
+          BundleCommand(), PackCommand(),    UnpackCommand(),     ProfileCommand(),
+          DtypesCommand(), ExecCommand(),    WorkerCommand()};
 }
 
-std::vector<std::string> CommandNames() {
-  std::vector<std::string> names;
-  for (const Command& command : AllCommands()) {
-    if (!command.hidden) names.emplace_back(command.name);
-  }
-  return names;
-}
-
-void PrintHelp() {
+int PrintHelp(const std::vector<Command>& commands) {
   std::fputs(kIntroduction, stdout);
-  for (const Command& command : AllCommands()) {
+  for (const Command& command : commands) {
     if (command.hidden) continue;
-    std::printf("  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
-                static_cast<int>(command.summary.size()), command.summary.data());
+    std::printf("  %-10s %s\n", command.name, command.summary);
   }
   std::fputs(kExitCodes, stdout);
+  return kExitOk;
 }
 
-void PrintCommandHelp(const Command& command) {
-  std::printf("warpledger %s %s\n\n%s.\n", std::string(command.name).c_str(),
-              std::string(command.arguments).c_str(), std::string(command.summary).c_str());
-  if (!command.details.empty()) std::printf("%s\n", std::string(command.details).c_str());
-  if (!command.flags.empty()) std::printf("\nFlags:\n");
-  for (const std::string_view name : command.flags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(std::string(name));
-    const std::string fallback = flag->DefaultValue();
-    std::printf("  --%-16s %s%s\n", std::string(name).c_str(), flag->Help().c_str(),
-                fallback.empty() ? "" : absl::StrCat(" (default: ", fallback, ")").c_str());
+int PrintCommandHelp(const Command& command) {
+  std::printf("warpledger %s %s\n\n%s.\n", command.name, command.arguments, command.summary);
+  if (*command.details != '\0') std::printf("%s\n", command.details);
+  const std::vector<AnyFlag*>& flags = command.run.flags().all;
+  if (!flags.empty()) std::printf("\nFlags:\n");
+  for (const AnyFlag* flag : flags) {
+    std::printf("  --%-16s %s", flag->name, flag->help);
+    std::printf(flag->fallback.empty() ? "\n" : " (default: %s)\n", flag->fallback.c_str());
   }
+  return kExitOk;
 }
 
-// Sets the command's flags and returns what is left. Abseil's own parser would
-// take every command's flags for every command, and exit with 1 by itself.
-absl::StatusOr<std::vector<std::string>> ParseFlags(const Command& command,
-                                                    absl::Span<const std::string> arguments) {
-  std::vector<std::string> positional;
-  const std::vector<std::string> known(command.flags.begin(), command.flags.end());
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    absl::string_view text = arguments[i];
-    if (!absl::ConsumePrefix(&text, "--")) {
-      positional.push_back(arguments[i]);
+// "; did you mean --record?", or a mere ";" where nothing is near.
+std::string Suggestion(const std::string& unknown, const std::vector<std::string>& known,
+                       const char* before, const char* after) {
+  const std::vector<std::string> near = ablations::NearestNames(unknown, known, 1);
+  return near.empty() ? ";" : absl::StrCat("; did you mean ", before, near[0], after, "?");
+}
+
+AnyFlag* FindFlag(const FlagSet& set, const std::string& name) {
+  const auto found = std::find_if(set.all.begin(), set.all.end(),
+                                  [&](const AnyFlag* flag) { return name == flag->name; });
+  return found == set.all.end() ? nullptr : *found;
+}
+
+absl::Status UnknownFlag(const Command& command, const std::string& name) {
+  std::vector<std::string> known;
+  for (const AnyFlag* flag : command.run.flags().all) known.emplace_back(flag->name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", command.name, "' has no flag --", name, Suggestion(name, known, "--", ""),
+                   " `warpledger help ", command.name, "` shows its flags"));
+}
+
+// Sets the command's flags from what stands after its name.
+absl::Status ParseFlags(const Command& command, const std::vector<std::string>& line) {
+  FlagSet& set = command.run.flags();
+  for (size_t i = 1; i < line.size(); ++i) {
+    if (!line[i].starts_with("--")) {
+      set.arguments.push_back(line[i]);
       continue;
     }
-    const size_t equals = text.find('=');
-    std::string name(text.substr(0, equals));
+    const size_t equals = line[i].find('=');
+    std::string name = line[i].substr(2, equals - 2);
     std::replace(name.begin(), name.end(), '-', '_');
-    std::string value(equals == absl::string_view::npos ? "" : text.substr(equals + 1));
-    bool has_value = equals != absl::string_view::npos;
-
-    const auto is_known = [&](const std::string& n) {
-      return std::find(known.begin(), known.end(), n) != known.end();
-    };
-    if (!is_known(name) && !has_value && name.starts_with("no") && is_known(name.substr(2)) &&
-        absl::FindCommandLineFlag(name.substr(2))->IsOfType<bool>()) {
-      name = name.substr(2);
+    AnyFlag* flag = FindFlag(set, name);
+    std::string value = "true";
+    if (equals != std::string::npos) {
+      value = line[i].substr(equals + 1);
+    } else if (flag == nullptr && name.starts_with("no")) {
+      flag = FindFlag(set, name.substr(2));
+      if (flag != nullptr && !flag->is_switch) flag = nullptr;
       value = "false";
-      has_value = true;
+    } else if (flag != nullptr && !flag->is_switch) {
+      value = i + 1 == line.size() || line[i + 1].starts_with("--") ? "" : line[++i];
     }
-    if (!is_known(name)) {
-      const std::vector<std::string> near = ablations::NearestNames(name, known);
+    if (flag == nullptr) return UnknownFlag(command, name);
+    if (flag->given) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " is given twice"));
+    }
+    if (value.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " needs a value"));
+    }
+    flag->given = true;
+    if (const absl::Status set_to = flag->Set(value); !set_to.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", std::string(command.name), "' has no flag --", name,
-                       near.empty() ? ";" : absl::StrCat("; did you mean --", near[0], "?"),
-                       " `warpledger help ", std::string(command.name), "` shows its flags"));
-    }
-    absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    if (!has_value && flag->IsOfType<bool>()) {
-      value = "true";
-    } else if (!has_value) {
-      if (i + 1 == arguments.size() || absl::StartsWith(arguments[i + 1], "--")) {
-        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value"));
-      }
-      value = arguments[++i];
-    }
-    std::string error;
-    if (!flag->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", error));
+          absl::StrCat("--", name, "=", value, ": it is ", set_to.message()));
     }
   }
-  return positional;
+  if (set.arguments.empty() || command.takes_arguments) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'", command.name, "' takes no argument '",
+                                                 set.arguments[0], "'; flags start with --"));
 }
 
-int Fail(const absl::Status& status, const Command* command = nullptr) {
-  std::fprintf(stderr, "warpledger: %s\n", std::string(status.message()).c_str());
-  const bool has_own = command != nullptr && command->exit_on_failure != 0;
-  return has_own ? command->exit_on_failure : ExitCode(status);
-}
-
-}  // namespace
-
-absl::Span<const Command> AllCommands() {
-  static const auto* commands = new std::vector<Command>{
-      {.name = "list",
-       .arguments = "[toggles|variants|designs|shapes|inputs]",
-       .summary = "Shows the toggles, variants, designs, shapes and input distributions",
-       .details = "",
-       .flags = {"format"},
-       .takes_arguments = true,
-       .run = &ListCommand},
-      {.name = "check",
-       .arguments = "[flags]",
-       .summary = "Checks variants against the FP64 reference on shapes (needs a GPU)",
-       .details =
-           "Outputs are poisoned with NaN and lie between guard bands; every run is "
-           "repeated and must give the same bits. --out appends a line of JSON for each "
-           "check, with "
-           "the hash of its\nmachine code; what --known lists of those is left out. --dry_run "
-           "says how many checks it would be.",
-       .flags = {"variants", "shapes", "inputs", "seeds", "seed", "shard", "known", "out",
-                 "dry_run"},
-       .run = &CheckCommand},
-      {.name = "run",
-       .arguments = "--out=DIR [flags]",
-       .summary = "Measures a design on shapes and writes a record (needs a GPU)",
-       .details =
-           "The same call on the same directory resumes a run that was stopped. --dry_run refuses "
-           "what a run would refuse,\nand takes the times of an earlier record, --record, for its "
-           "estimate.",
-       .flags = {"design", "shapes", "out", "processes", "blocks", "seed", "replay_us",
-                 "max_launches", "peers", "python", "silence_limit_s", "dry_run", "record",
-                 "arm_limit_s", "cache", "stop", "plant"},
-       .run = &RunCommand},
-      {.name = "calibrate",
-       .arguments = "--out=DIR [flags]",
-       .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
-       .details = "Times pairs of one kernel whose truth is known, identical or slowed by a known "
-                  "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
-                  "`report` read the record.",
-       .flags = {"variant", "shape", "out", "aa_pairs", "aa_family", "plants", "groups",
-                 "processes", "blocks", "seed", "replay_us", "max_launches", "silence_limit_s"},
-       .run = &CalibrateCommand},
-      {.name = "judge",
-       .arguments = "--record=DIR [--out=FILE]",
-       .summary = "Turns a record into verdicts: summary.json and a table",
-       .details =
-           "Writes DIR/summary.json unless --out names another file. A packed record needs "
-           "--out: nothing is written\ninto a pack. Everywhere a record's DIR may be a pack, "
-           "DIR.tar.zst, and stands for it where the folder is absent.",
-       .flags = {"record", "out"},
-       .run = &JudgeCommand},
-      {.name = "report",
-       .arguments = "--record=DIR --out=DIR [flags]",
-       .summary = "Turns a record into a Markdown report and plots",
-       .details = "",
-       .flags = {"record", "out", "summary", "plots", "python", "readme", "readme_pictures"},
-       .run = &ReportCommand},
-      {.name = "techniques",
-       .arguments = "--record=DIR[,DIR..] --out=DIR",
-       .summary = "Writes a page per technique: what every design says of it",
-       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
-                  "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md.",
-       .flags = {"record", "out"},
-       .run = &TechniquesCommand},
-      {.name = "standings",
-       .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
-       .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
-       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
-                  "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some "
-                  "record has a series of lengths in fp16.",
-       .flags = {"record", "out", "plots", "python", "readme", "readme_pictures"},
-       .run = &StandingsCommand},
-      {.name = "micro",
-       .arguments = "--out=DIR [--filter=REGEX] [flags]",
-       .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
-       .details = "All cases take about four minutes on an H200; stderr says how far it is. The "
-                  "same call on the same directory goes on where a run was stopped. To run a few "
-                  "cases without a record, call warpledger_micro itself, which takes Google "
-                  "Benchmark's flags.",
-       .flags = {"out", "filter", "micro_processes", "repetitions", "plots", "python"},
-       .run = &MicroCommand},
-      {.name = "compare",
-       .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
-       .summary = "Holds two records against each other: times, resources, verdicts",
-       .details =
-           "Samples of two records are never paired, so its intervals are wider than a record's "
-           "own.\n--out also writes the comparison as Markdown.",
-       .flags = {"a", "b", "format", "out"},
-       .run = &CompareCommand},
-      {.name = "gate",
-       .arguments = "--record=DIR --baseline=DIR [flags]",
-       .summary = "Fails when a record is slower than a baseline by more than a tolerance",
-       .details = "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
-                  "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
-                  "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
-                  "could not run at all. A regression that was shown goes first, then 3, then 2.",
-       .flags = {"record", "baseline", "tolerance", "allow_other_gpu", "junit", "markdown",
-                 "format"},
-       .exit_on_failure = ablations::kGateNotCompared,
-       .run = &GateCommand},
-      {.name = "ratchet",
-       .arguments = "--baseline=DIR|resources.json [--waivers=FILE] [--format=json]",
-       .summary = "Fails when this build's kernels need more resources than a baseline's",
-       .details =
-           "Registers, spills, stack and shared memory, per variant and architecture; needs "
-           "no GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG "
-           "ARCH RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 "
-           "a kernel of the baseline is gone, or it could not run at all.",
-       .flags = {"baseline", "waivers", "format"},
-       .exit_on_failure = ablations::kRatchetNotCompared,
-       .run = &RatchetCommand},
-      {.name = "bundle",
-       .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
-       .summary = "Packs records, program and results into a tarball that checks itself",
-       .details =
-           "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
-           "computes verdicts,\nreports and pictures again: they must come out byte for byte, and "
-           "pictures show the same.\nThe manifest has every file's SHA-256.",
-       .flags = {"record", "out", "python"},
-       .run = &BundleCommand},
-      {.name = "pack",
-       .arguments = "RECORD.. [--out=FILE.tar.zst] [--keep] [--unfinished]",
-       .summary = "Closes finished records: each folder becomes one compressed, verified file",
-       .details =
-           "Writes RECORD.tar.zst, reads it back, and removes the folder unless --keep is given. "
-           "summary.json is\nleft out: `judge` writes it for any record. All commands read packs "
-           "as "
-           "they read folders.\nOpens anywhere: tar --zstd -xf RUN.tar.zst && cd RUN && sha256sum "
-           "-c SHA256SUMS",
-       .flags = {"out", "keep", "unfinished"},
-       .takes_arguments = true,
-       .run = &PackCommand},
-      {.name = "unpack",
-       .arguments = "RECORD.tar.zst.. [--out=DIR]",
-       .summary = "Makes a folder of a packed record again, after every sum was checked",
-       .details = "The pack stays. Where both are there, commands that look for records take the "
-                  "folder, as `run` may have\ngone on in it. Remove the pack before you pack a "
-                  "folder that changed.",
-       .flags = {"out"},
-       .takes_arguments = true,
-       .run = &UnpackCommand},
-      {.name = "profile",
-       .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
-       .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
-       .details =
-           "One launch of each variant on each shape, in a process of its own. The same call on "
-           "the same directory\nprofiles what is missing. A profiler changes times: those of the "
-           "report come from records of samples.\nExit code 1: some variants could not be "
-           "profiled; they are named and the rest is there.",
-       .flags = {"out", "variants", "shapes", "ncu", "seed", "silence_limit_s"},
-       .run = &ProfileCommand},
-      {.name = "dtypes",
-       .arguments = "--out=DIR [--seed=N] [--max_seq=N]",
-       .summary = "Studies what K and V in 8 bits cost in accuracy (on the CPU)",
-       .details = "Error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, E5M2 "
-                  "and bf16 with scales per tensor, head\nand block; and which mistakes give NaN. "
-                  "About two minutes. `report` makes the page.",
-       .flags = {"out", "seed", "max_seq"},
-       .run = &DtypesCommand},
-      {.name = "exec",
-       .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
-       .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
-       .details = "Softmax scale 1/sqrt(head_dim). Variants that read K and V in 8 bits get them "
-                  "quantised "
-                  "first. The output is written only when the run succeeded.",
-       .flags = {"variant", "q", "k", "v", "out", "lse", "causal", "dtype"},
-       .run = &ExecCommand},
-      {.name = "worker",
-       .arguments = "",
-       .summary = "Measures for `run`, which starts it",
-       .details = "",
-       .flags = {},
-       .hidden = true,
-       .run = &WorkerCommand},
-  };
-  return *commands;
-}
-
-int ExitCode(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
+// The exit code that stands for a failed status.
+int ExitCode(absl::StatusCode code) {
+  switch (code) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
@@ -337,50 +151,64 @@ int ExitCode(const absl::Status& status) {
   }
 }
 
-absl::Span<const std::string> CommandLine() { return MutableCommandLine(); }
+int Fail(const absl::Status& status, int exit_on_failure = 0) {
+  std::fprintf(stderr, "warpledger: %s\n", std::string(status.message()).c_str());
+  return exit_on_failure != 0 ? exit_on_failure : ExitCode(status.code());
+}
 
-int Main(int argc, char** argv) {
-  MutableCommandLine().assign(argv, argv + argc);
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string> line,
+                   int* exit_on_failure) {
   const auto is_help = [](const std::string& a) { return a == "--help" || a == "-h"; };
-  if (arguments.empty()) {
-    PrintHelp();
+  if (line.empty()) {
+    PrintHelp(commands);
     return kExitUsage;
   }
-  if (is_help(arguments[0]) || (arguments[0] == "help" && arguments.size() == 1)) {
-    PrintHelp();
-    return kExitOk;
-  }
-  if (arguments[0] == "--version") {
+  if (is_help(line[0]) || (line[0] == "help" && line.size() == 1)) return PrintHelp(commands);
+  if (line[0] == "--version") {
     std::printf("warpledger %s\n", build_info::kVersion);
     return kExitOk;
   }
-  const bool wants_help =
-      arguments[0] == "help" || std::any_of(arguments.begin() + 1, arguments.end(), is_help);
-  const std::string& name = arguments[0] == "help" ? arguments[1] : arguments[0];
-  const Command* command = FindCommand(name);
-  if (command == nullptr) {
-    const std::vector<std::string> near = ablations::NearestNames(name, CommandNames());
-    return Fail(absl::InvalidArgumentError(
-        absl::StrCat("unknown command '", name, "'",
-                     near.empty() ? ";" : absl::StrCat("; did you mean '", near[0], "'?"),
-                     " `warpledger --help` shows all")));
+  const bool wants_help = line[0] == "help" || std::any_of(line.begin() + 1, line.end(), is_help);
+  if (line[0] == "help") line.erase(line.begin());
+  const auto command = std::find_if(commands.begin(), commands.end(),
+                                    [&](const Command& each) { return line[0] == each.name; });
+  if (command == commands.end()) {
+    std::vector<std::string> names;
+    for (const Command& each : commands) {
+      if (!each.hidden) names.emplace_back(each.name);
+    }
+    return Fail(absl::InvalidArgumentError(absl::StrCat("unknown command '", line[0], "'",
+                                                        Suggestion(line[0], names, "'", "'"),
+                                                        " `warpledger --help` shows all")));
   }
-  if (wants_help) {
-    PrintCommandHelp(*command);
-    return kExitOk;
+  if (wants_help) return PrintCommandHelp(*command);
+  *exit_on_failure = command->exit_on_failure;
+  if (const absl::Status parsed = ParseFlags(*command, line); !parsed.ok()) {
+    return Fail(parsed, *exit_on_failure);
   }
-  const absl::StatusOr<std::vector<std::string>> positional =
-      ParseFlags(*command, absl::MakeConstSpan(arguments).subspan(1));
-  if (!positional.ok()) return Fail(positional.status(), command);
-  if (!positional->empty() && !command->takes_arguments) {
-    return Fail(
-        absl::InvalidArgumentError(absl::StrCat("'", name, "' takes no argument '",
-                                                (*positional)[0], "'; flags start with --")),
-        command);
-  }
-  const absl::StatusOr<int> result = command->run(*positional);
-  return result.ok() ? *result : Fail(result.status(), command);
+  const absl::StatusOr<int> result = command->run.Run();
+  return result.ok() ? *result : Fail(result.status(), *exit_on_failure);
+}
+
+}  // namespace
+
+const std::vector<std::string>& CommandLine() { return MutableCommandLine(); }
+
+int Main(int argc, char** argv) {
+  MutableCommandLine().assign(argv, argv + argc);
+  int exit_on_failure = 0;
+  const int result =
+      RunCommandLine(AllCommands(), {argv + std::min(argc, 1), argv + argc}, &exit_on_failure);
+  // A full disk shows at the latest here.
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return result;
+  const int failed = Fail(absl::InternalError(absl::StrCat(
+                              "standard output can't be written to its end: ",
+                              errno == 0 ? "an earlier write failed" : std::strerror(errno))),
+                          exit_on_failure);
+  // What was found or failed before goes first, but for a code of the command's own.
+  const bool goes_first = result == kExitFinding || (result != kExitOk && exit_on_failure == 0);
+  return goes_first ? result : failed;
 }
 
 }  // namespace warpledger::cli

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `warpledger`, their flags and exit codes.
+// A command of `warpledger`: a function of its flags, with their help and its exit codes.
+//
+// Contract
+// - The members of a command's FlagSet are its flags. --name=value or --name value sets one, a bool
+//   also --name and --noname; a '-' in a name counts as '_'.
+// - Refused in one line that names it: a flag that the command lacks, with the nearest that it has;
+//   one that is given twice, without a value, with an empty one, or with one of another type.
+// - Main() prints errors, and fails where standard output could not be written.
+//
+//   struct JudgeFlags : FlagSet {
+//     Flag<std::string> record{this, "record", "", "the record: its directory or its pack"};
+//   };
+//   absl::StatusOr<int> Judge(const JudgeFlags& flags);  // reads *flags.record
+//   Command JudgeCommand() { return {.name = "judge", .summary = "…", .run = &Judge}; }
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
 #define WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
 
+#include <functional>
+#include <limits>
+#include <memory>
 #include <string>
-#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "absl/flags/marshalling.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "absl/strings/str_cat.h"
 
 namespace warpledger::cli {
 
@@ -22,51 +40,118 @@ inline constexpr int kExitMissing = 3;  // no GPU, driver, CUDA build or Python;
 inline constexpr int kExitDamaged = 4;  // the record is damaged
 inline constexpr int kExitFailed = 5;   // anything else
 
+// A flag as the parser sees it.
+class AnyFlag {
+ public:
+  AnyFlag(const char* name, const char* help, std::string fallback, bool is_switch)
+      : name(name), help(help), fallback(std::move(fallback)), is_switch(is_switch) {}
+  AnyFlag(const AnyFlag&) = delete;
+  AnyFlag& operator=(const AnyFlag&) = delete;
+  virtual ~AnyFlag() = default;
+  // InvalidArgument says what the value must be.
+  virtual absl::Status Set(const std::string& text) = 0;
+
+  const char* const name;
+  const char* const help;
+  const std::string fallback;  // as text
+  const bool is_switch;        // a bool, which needs no value
+  bool given = false;
+};
+
+struct FlagSet {
+  FlagSet() = default;
+  FlagSet(const FlagSet&) = delete;
+  FlagSet& operator=(const FlagSet&) = delete;
+
+  std::vector<AnyFlag*> all;
+  std::vector<std::string> arguments;  // what stands beside the flags
+};
+
+// T: bool, int, uint64_t, double or std::string.
+template <typename T>
+class Flag final : public AnyFlag {
+ public:
+  Flag(FlagSet* set, const char* name, T fallback, const char* help)
+      : AnyFlag(name, help, absl::UnparseFlag(fallback), std::is_same_v<T, bool>),
+        value_(std::move(fallback)) {
+    set->all.push_back(this);
+  }
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+
+  absl::Status Set(const std::string& text) override {
+    std::string unused;
+    if (absl::ParseFlag(text, &value_, &unused)) return absl::OkStatus();
+    if constexpr (std::is_same_v<T, bool>) return absl::InvalidArgumentError("true or false");
+    if constexpr (std::is_floating_point_v<T>) return absl::InvalidArgumentError("a number");
+    using Limits = std::numeric_limits<T>;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a whole number from ", Limits::min(), " to ", Limits::max()));
+  }
+
+  // For a string without a default. `meaning`: as in "DIR is missing: where the record goes".
+  absl::Status Needed(const char* meaning) const {
+    if (given) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("--", name, "=", meaning));
+  }
+
+ private:
+  T value_;
+};
+
+// A command's function together with the flags that it takes.
+class Action {
+ public:
+  template <typename Flags>
+  Action(absl::StatusOr<int> (*run)(const Flags&))  // NOLINT(google-explicit-constructor)
+      : Action(run, std::make_shared<Flags>()) {}
+  FlagSet& flags() const { return *flags_; }
+  // The exit code.
+  absl::StatusOr<int> Run() const { return run_(); }
+
+ private:
+  template <typename Flags>
+  Action(absl::StatusOr<int> (*run)(const Flags&), std::shared_ptr<Flags> flags)
+      : flags_(flags), run_([run, flags] { return run(*flags); }) {}
+
+  std::shared_ptr<FlagSet> flags_;
+  std::function<absl::StatusOr<int>()> run_;
+};
+
 struct Command {
-  std::string_view name;
-  std::string_view arguments;  // of the usage line
-  std::string_view summary;    // one line
-  std::string_view details;    // what `warpledger help NAME` adds
-  std::vector<std::string_view> flags;
+  const char* name;
+  const char* arguments;     // of the usage line
+  const char* summary;       // one line
+  const char* details = "";  // what `warpledger help NAME` adds
   bool hidden = false;
   bool takes_arguments = false;  // after its name
   // The one exit code of whatever fails, flags included, for commands whose other
-  // codes have meanings of their own. 0: as ExitCode says.
+  // codes have meanings of their own. 0: as the status says.
   int exit_on_failure = 0;
-  // Positional arguments after the command's name; returns the exit code.
-  absl::StatusOr<int> (*run)(absl::Span<const std::string> arguments);
+  Action run;
 };
 
-absl::Span<const Command> AllCommands();
-
-// The exit code that stands for a failed status.
-int ExitCode(const absl::Status& status);
+// Those that launch kernels have headers of their own.
+Command ListCommand();
+Command JudgeCommand();
+Command ReportCommand();
+Command TechniquesCommand();
+Command StandingsCommand();
+Command MicroCommand();
+Command CompareCommand();
+Command GateCommand();
+Command RatchetCommand();
+Command BundleCommand();
+Command PackCommand();
+Command UnpackCommand();
+Command ProfileCommand();
+Command DtypesCommand();
 
 // Parses argv, runs the command, prints errors. The whole of main().
 int Main(int argc, char** argv);
 
 // argv as given, for run.json.
-absl::Span<const std::string> CommandLine();
-
-absl::StatusOr<int> ListCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> CheckCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> RunCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> CalibrateCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> JudgeCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> ReportCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> TechniquesCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> StandingsCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> MicroCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> CompareCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> GateCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> RatchetCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> BundleCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> PackCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> UnpackCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> ProfileCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> DtypesCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> ExecCommand(absl::Span<const std::string> arguments);
-absl::StatusOr<int> WorkerCommand(absl::Span<const std::string> arguments);
+const std::vector<std::string>& CommandLine();
 
 }  // namespace warpledger::cli
 

@@ -1,67 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every flag of `warpledger`; command.cc says which command takes which.
+// Flags that several commands take.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
 #define WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
-#include "absl/flags/declare.h"
+#include "ablations/base/files.h"
+#include "ablations/cli/command.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_split.h"
 
-ABSL_DECLARE_FLAG(std::string, format);
-ABSL_DECLARE_FLAG(std::string, variant);
-ABSL_DECLARE_FLAG(std::string, variants);
-ABSL_DECLARE_FLAG(std::string, shapes);
-ABSL_DECLARE_FLAG(std::string, shape);
-ABSL_DECLARE_FLAG(int, aa_family);
-ABSL_DECLARE_FLAG(int, aa_pairs);
-ABSL_DECLARE_FLAG(int, groups);
-ABSL_DECLARE_FLAG(std::string, plants);
-ABSL_DECLARE_FLAG(std::string, inputs);
-ABSL_DECLARE_FLAG(std::string, known);
-ABSL_DECLARE_FLAG(std::string, shard);
-ABSL_DECLARE_FLAG(int, seeds);
-ABSL_DECLARE_FLAG(std::string, design);
-ABSL_DECLARE_FLAG(std::string, out);
-ABSL_DECLARE_FLAG(std::string, record);
-ABSL_DECLARE_FLAG(std::string, a);
-ABSL_DECLARE_FLAG(std::string, b);
-ABSL_DECLARE_FLAG(std::string, baseline);
-ABSL_DECLARE_FLAG(double, tolerance);
-ABSL_DECLARE_FLAG(bool, allow_other_gpu);
-ABSL_DECLARE_FLAG(std::string, junit);
-ABSL_DECLARE_FLAG(std::string, markdown);
-ABSL_DECLARE_FLAG(std::string, waivers);
-ABSL_DECLARE_FLAG(int, processes);
-ABSL_DECLARE_FLAG(std::string, filter);
-ABSL_DECLARE_FLAG(int, micro_processes);
-ABSL_DECLARE_FLAG(int, repetitions);
-ABSL_DECLARE_FLAG(int, blocks);
-ABSL_DECLARE_FLAG(uint64_t, seed);
-ABSL_DECLARE_FLAG(double, replay_us);
-ABSL_DECLARE_FLAG(int, max_launches);
-ABSL_DECLARE_FLAG(bool, dry_run);
-ABSL_DECLARE_FLAG(std::string, peers);
-ABSL_DECLARE_FLAG(std::string, python);
-ABSL_DECLARE_FLAG(int, silence_limit_s);
-ABSL_DECLARE_FLAG(int, arm_limit_s);
-ABSL_DECLARE_FLAG(std::string, cache);
-ABSL_DECLARE_FLAG(std::string, plant);
-ABSL_DECLARE_FLAG(std::string, stop);
-ABSL_DECLARE_FLAG(bool, keep);
-ABSL_DECLARE_FLAG(bool, unfinished);
-ABSL_DECLARE_FLAG(bool, plots);
-ABSL_DECLARE_FLAG(std::string, summary);
-ABSL_DECLARE_FLAG(std::string, readme);
-ABSL_DECLARE_FLAG(std::string, readme_pictures);
-ABSL_DECLARE_FLAG(std::string, ncu);
-ABSL_DECLARE_FLAG(int, max_seq);
-ABSL_DECLARE_FLAG(std::string, dtype);
-ABSL_DECLARE_FLAG(std::string, q);
-ABSL_DECLARE_FLAG(std::string, k);
-ABSL_DECLARE_FLAG(std::string, v);
-ABSL_DECLARE_FLAG(std::string, lse);
-ABSL_DECLARE_FLAG(bool, causal);
+namespace warpledger::cli {
+
+inline constexpr char kOutHelp[] = "where the output goes";
+inline constexpr char kRecordHelp[] = "the record: its directory or its pack";
+inline constexpr char kSeedHelp[] = "seed of inputs and orders";
+inline constexpr char kVariantHelp[] =
+    "a variant: an arm of a design (ladder:wmma_pv) or toggles joined by + "
+    "(kv_tiling+warp_shuffle)";
+inline constexpr char kVariantsHelp[] = "variants, comma-separated, or all";
+inline constexpr char kShapesHelp[] =
+    "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one";
+inline constexpr char kPlotsHelp[] = "draw the figures too";
+inline constexpr char kBaselineHelp[] =
+    "what to hold against: a record's directory; for ratchet also a resources.json";
+inline constexpr char kSilenceLimitHelp[] =
+    "a worker process that prints nothing for so many seconds is stopped";
+inline constexpr char kDryRunHelp[] =
+    "only say how many samples the run takes, about how long, and what the record holds; of a "
+    "check, how many checks it is";
+
+// Of a command that takes samples.
+struct SamplingFlags {
+  FlagSet* set;
+  Flag<int> processes{
+      set, "processes", 5,
+      "worker processes, one after another; with 5 the intervals of verdicts are about a third as "
+      "wide as with 3 (reports/decisions/0002)"};
+  Flag<int> blocks{set, "blocks", 24, "blocks per process and shape; a block times every arm once"};
+  Flag<uint64_t> seed{set, "seed", 1, kSeedHelp};
+  Flag<double> replay_us{set, "replay_us", 1000,
+                         "wanted length of one graph replay, in microseconds"};
+  Flag<int> max_launches{set, "max_launches", 256, "most launches in one graph replay"};
+  Flag<int> silence_limit_s{set, "silence_limit_s", 300, kSilenceLimitHelp};
+};
+
+// Of a command that starts Python.
+struct PythonFlag {
+  FlagSet* set;
+  Flag<std::string> flag{
+      set, "python", "",
+      "Python interpreter for peers and plots; default: $WARPLEDGER_PYTHON, else python3"};
+
+  std::string Interpreter() const {
+    if (flag.given) return *flag;
+    const char* variable = std::getenv("WARPLEDGER_PYTHON");
+    return variable != nullptr && *variable != '\0' ? variable : "python3";
+  }
+};
+
+// Of a command that prints for people or for scripts.
+struct FormatFlag {
+  FlagSet* set;
+  Flag<std::string> flag{set, "format", "text", "text or json"};
+
+  absl::StatusOr<bool> WantsJson() const {
+    if (*flag == "text" || *flag == "json") return *flag == "json";
+    return absl::InvalidArgumentError(absl::StrCat("--format=", *flag, ": it is text or json"));
+  }
+};
+
+inline constexpr char kRecordMissing[] = "DIR is missing: a directory that `warpledger run` wrote";
+inline constexpr char kRecordOrPackMissing[] =
+    "DIR is missing: the directory that `warpledger run` wrote, or a pack of one";
+
+// Writes to the file that the flag names, where it is given.
+inline absl::Status WriteIfAsked(const Flag<std::string>& file, const std::string& text) {
+  return file.given ? ablations::WriteFileAtomically(*file, text) : absl::OkStatus();
+}
+
+// The names in a flag's value: none is empty.
+inline absl::StatusOr<std::vector<std::string>> NamesIn(const Flag<std::string>& flag) {
+  std::vector<std::string> names = absl::StrSplit(*flag, ',');
+  if (!absl::c_linear_search(names, "")) return names;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag.name, "=", *flag, ": a name between the commas is missing"));
+}
+
+}  // namespace warpledger::cli
 
 #endif  // WARPLEDGER_ABLATIONS_CLI_FLAGS_H_

@@ -88,9 +88,10 @@ class CliTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name)
 
-    def run_program(self, *arguments):
-        return subprocess.run([self.program, *arguments], cwd=self.path, capture_output=True, text=True,
-                              check=False, timeout=120, stdin=subprocess.DEVNULL)
+    def run_program(self, *arguments, stdout=subprocess.PIPE):
+        return subprocess.run([self.program, *arguments], cwd=self.path, stdin=subprocess.DEVNULL,
+                              stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=120)
 
     def refused(self, code, *arguments):
         """Its one line on stderr; nothing on stdout, nothing new in the folder."""

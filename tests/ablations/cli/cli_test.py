@@ -88,9 +88,28 @@ class WrongUse(CliTest):
     def test_a_flag_without_its_value_is_refused(self):
         self.assertIn("--record needs a value", self.refused(USAGE, "judge", "--record"))
 
+    def test_what_can_be_read_in_two_ways_is_refused(self):
+        for arguments, told in (
+                (("judge", "--record=a", "--record=b"), "--record is given twice"),
+                (("report", "--plots", "--noplots"), "--plots is given twice"),
+                (("run", "--dry_run", "--dry-run"), "--dry_run is given twice"),
+                (("judge", "--record=", "--out=o"), "--record needs a value"),
+                (("judge", "--record", "--out=o"), "--record needs a value"),
+                (("micro", "--out=o", "--filter="), "--filter needs a value"),
+                (("bundle", "--record=a,,b", "--out=o"), "a name between the commas is missing"),
+                (("techniques", "--record=,", "--out=o"), "a name between the commas is missing")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(told, self.refused(USAGE, *arguments))
+
     def test_a_value_of_another_type_is_refused(self):
-        self.assertIn("--plots=maybe", self.refused(USAGE, "report", "--plots=maybe"))
-        self.assertIn("--seeds=few", self.refused(USAGE, "check", "--seeds=few"))
+        for arguments, told in (
+                (("report", "--plots=maybe"), "--plots=maybe: it is true or false"),
+                (("check", "--seeds=few"), "--seeds=few: it is a whole number from -2147483648"),
+                (("run", "--processes=2147483648"), "--processes=2147483648: it is a whole"),
+                (("dtypes", "--seed=-1"), "--seed=-1: it is a whole number from 0 to"),
+                (("dtypes", "--seed=18446744073709551616"), "it is a whole number from 0 to")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(told, self.refused(USAGE, *arguments))
 
     def test_an_argument_that_is_no_flag_is_refused(self):
         self.assertIn("'somewhere'", self.refused(USAGE, "judge", "somewhere"))

@@ -133,7 +133,8 @@ class ProfileCliTest(unittest.TestCase):
         self.assertEqual(self.call().returncode, 0)
 
     def test_without_ncu_there_is_one_clear_error(self):
-        done = self.call(f"--ncu={self.folder / 'nowhere'}")
+        self.ncu = self.folder / "nowhere"
+        done = self.call()
         self.assertEqual(done.returncode, 3)
         self.assertIn("Nsight Compute is not here", done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)

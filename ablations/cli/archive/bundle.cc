@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger bundle`: records and all that it takes to judge them again, in one
+// tarball. ablations/cli/archive/bundle.py packs; its page says what is inside.
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/paths.h"
+#include "ablations/base/subprocess.h"
+#include "ablations/cli/flags.h"
+#include "ablations/cli/records/find_micro.h"
+#include "ablations/plan/calibration_record.h"
+#include "ablations/record/profile.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+struct BundleFlags : FlagSet {
+  Flag<std::string> record{this, "record", "", kRecordHelp};
+  Flag<std::string> out{this, "out", "", kOutHelp};
+  PythonFlag python{this};
+};
+
+// Judging and drawing are silent for their time.
+constexpr absl::Duration kSilenceLimit = absl::Minutes(15);
+
+// The last part of the path of a folder, whether or not it ends in a slash, or of a pack.
+std::string NameOf(const std::string& record) {
+  return std::filesystem::path(ablations::WithoutPackSuffix(record)).filename().string();
+}
+
+// How a record is judged and reported again.
+absl::StatusOr<std::string> KindOf(const ablations::RecordFiles& record) {
+  for (const auto& [file, kind] : {std::pair{ablations::kRunFile, "run"},
+                                   {ablations::kProfileFile, "profile"},
+                                   {ablations::kMicroFile, "micro"}}) {
+    if (record.Has(file)) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(record.path(), " is no record: it has no run.json, profile.json or micro.json"));
+}
+
+// The microbenchmarks that judging the records quotes, unless they are packed anyway:
+// what lies beside the tree must not be needed to judge a bundle.
+absl::StatusOr<std::set<std::string>> QuotedBeside(const std::vector<std::string>& records) {
+  std::set<std::string> packed;
+  for (const std::string& record : records) packed.insert(NameOf(record));
+  std::set<std::string> beside;
+  for (const std::string& dir : records) {
+    if (!ablations::HasRecordFile(dir, ablations::kRunFile) || ablations::IsCalibrationRecord(dir))
+      continue;
+    const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
+    if (!record.ok()) return record.status();
+    const absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
+        FindMicroRecord(dir, record->run.gpu.slug);
+    if (!micro.ok()) return micro.status();
+    if (*micro && !packed.contains(NameOf((*micro)->dir))) beside.insert((*micro)->dir);
+  }
+  return beside;
+}
+
+absl::StatusOr<int> Bundle(const BundleFlags& flags) {
+  if (!flags.record.given || !flags.out.given) {
+    return absl::InvalidArgumentError(
+        "--record=DIR[,DIR..] and --out=NAME.tar.gz are needed: what to pack, and where to");
+  }
+  absl::StatusOr<std::vector<std::string>> named = NamesIn(flags.record);
+  if (!named.ok()) return named.status();
+  std::vector<std::string> dirs = *std::move(named);
+  const absl::StatusOr<std::set<std::string>> quoted = QuotedBeside(dirs);
+  if (!quoted.ok()) return quoted.status();
+  dirs.insert(dirs.end(), quoted->begin(), quoted->end());
+  std::vector<std::string> kinds;
+  for (std::string& dir : dirs) {
+    const absl::StatusOr<ablations::RecordFiles> record = ablations::RecordFiles::Open(dir);
+    if (!record.ok()) return record.status();
+    const absl::StatusOr<std::string> kind = KindOf(*record);
+    if (!kind.ok()) return kind.status();
+    dir = record->path();
+    kinds.push_back(*kind);
+  }
+  const absl::StatusOr<std::string> script =
+      ablations::FindProgramFile("ablations/cli/archive/bundle.py");
+  if (!script.ok()) return script.status();
+  const absl::StatusOr<std::string> plots = ablations::FindProgramFile("plots/render.py");
+  if (!plots.ok()) return plots.status();
+  const absl::Status packed = ablations::RunLines(
+      {flags.python.Interpreter(), *script, absl::StrCat("--program=", ablations::ExecutablePath()),
+       absl::StrCat("--plots=", std::filesystem::path(*plots).parent_path().string()),
+       absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
+       absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", *flags.out)},
+      "", kSilenceLimit, [](std::string_view line) {
+        std::printf("%s\n", std::string(line).c_str());
+        return absl::OkStatus();
+      });
+  RETURN_IF_ERROR(packed);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command BundleCommand() {
+  return {.name = "bundle",
+          .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
+          .summary = "Packs records, program and results into a tarball that checks itself",
+          .details =
+              "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
+              "computes verdicts,\nreports and pictures again: they must come out byte for byte, "
+              "and pictures show the same.\nThe manifest has every file's SHA-256.",
+          .run = &Bundle};
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/archive/close_record.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/files.h"
+#include "ablations/judge/calibration_summary.h"
+#include "ablations/judge/summarize.h"
+#include "ablations/plan/calibration_record.h"
+#include "ablations/record/micro_record.h"
+#include "ablations/record/profile.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/dtypes/dtype_study.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// The fewest resamples: whether a record can be judged does not hang on them.
+constexpr SummarizeOptions kQuick = {.bootstrap_resamples = 100};
+
+absl::Status LoadsAsJson(const RecordFiles& files, const char* name) {
+  const absl::StatusOr<std::string> text = files.Read(name);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<Json> json = ParseJson(*text);
+  if (json.ok() && json->is_object()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(files.PathOf(name), ": is no JSON object"));
+}
+
+// Blocks that a judged run lacks, the peers' included.
+int64_t BlocksMissing(const Json& summary) {
+  const Json& provenance = summary["provenance"];
+  return provenance.value("blocks_missing", int64_t{0}) +
+         provenance.value("peer_blocks_missing", int64_t{0});
+}
+
+absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
+  const absl::StatusOr<Record> record = LoadRecord(files.path());
+  const absl::StatusOr<Json> summary = record.ok() ? Summarize(*record, kQuick) : record.status();
+  if (!summary.ok()) return summary.status();
+  return BlocksMissing(*summary);
+}
+
+absl::StatusOr<int64_t> CheckCalibration(const RecordFiles& files) {
+  const absl::StatusOr<CalibrationRecord> record = LoadCalibration(files.path());
+  const absl::StatusOr<Json> summary =
+      record.ok() ? SummarizeCalibration(*record, kQuick) : record.status();
+  if (!summary.ok()) return summary.status();
+  return BlocksMissing(*summary);
+}
+
+absl::StatusOr<int64_t> CheckProfiles(const RecordFiles& files) {
+  const absl::StatusOr<ProfileRecord> record = LoadProfiles(files.path());
+  if (!record.ok()) return record.status();
+  return 0;
+}
+
+template <const char* kFile>
+absl::StatusOr<int64_t> CheckJson(const RecordFiles& files) {
+  RETURN_IF_ERROR(LoadsAsJson(files, kFile));
+  return 0;
+}
+
+// The first is computed, and tar leaves the other in a folder that it unpacks.
+constexpr const char* kLeftOut[] = {kSummaryFile, kSumsFile};
+
+constexpr char kSanitizersFile[] = "sanitizers.json";
+constexpr char kStepSamplesFile[] = "step_samples.json";
+
+// A kind of record: what it holds, and how it is read.
+struct Kind {
+  const char* marker;              // the file that makes a folder one of this kind
+  const char* appended;            // the file that its writer locks; null: none
+  std::vector<std::string> files;  // all that it can have besides the marker
+  // Whether it can be read, and how many blocks it lacks.
+  absl::StatusOr<int64_t> (*check)(const RecordFiles& files);
+};
+
+// A calibration has a run's marker, hence goes first.
+const std::vector<Kind>& Kinds() {
+  static const auto* kinds = new std::vector<Kind>{
+      {kBlocksFile, kBlocksFile, {kRunFile, kSummaryFile}, &CheckCalibration},
+      {kRunFile,
+       kSamplesFile,
+       {kSamplesFile, kChecksFile, kBrokenFile, kCallsFile, kResourcesFile, kCodegenFile,
+        kLaunchFile, kPeersFile, kSummaryFile, "counters_mission_b.csv", "counters_small.csv",
+        "counters_long.csv"},
+       &CheckRun},
+      {kProfileFile, nullptr, {kProfilesFile}, &CheckProfiles},
+      {kMicroFile, nullptr, {"cases.json", "micro_raw.jsonl.gz"}, &CheckJson<kMicroFile>},
+      {kSanitizersFile, nullptr, {}, &CheckJson<kSanitizersFile>},
+      {kStepSamplesFile, nullptr, {}, &CheckJson<kStepSamplesFile>},
+      {kDtypesFile, nullptr, {}, &CheckJson<kDtypesFile>},
+  };
+  return *kinds;
+}
+
+absl::StatusOr<const Kind*> KindOf(const RecordFiles& files) {
+  for (const Kind& kind : Kinds()) {
+    if (!files.Has(kind.marker)) continue;
+    std::set<std::string> known(kind.files.begin(), kind.files.end());
+    known.insert(kind.marker);
+    known.insert(kSumsFile);
+    std::vector<std::string> unknown;
+    for (const std::string& name : files.Names()) {
+      std::error_code error;
+      const bool regular =
+          fs::symlink_status(files.PathOf(name), error).type() == fs::file_type::regular;
+      if (!known.contains(name) || !regular) unknown.push_back(name);
+    }
+    if (unknown.empty()) return &kind;
+    return absl::FailedPreconditionError(absl::StrCat(
+        files.path(), " holds what is no file of such a record: ", absl::StrJoin(unknown, ", "),
+        ". Move it away first"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      files.path(), ": is no record: no file there says what it is of (run.json, for one)"));
+}
+
+// Held while a record is packed; a writer holds it too.
+class WriterLock {
+ public:
+  WriterLock() = default;
+  WriterLock(const WriterLock&) = delete;
+  WriterLock& operator=(const WriterLock&) = delete;
+  ~WriterLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  absl::Status Take(const std::string& path) {
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) return OsError(path, "open");
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+    if (errno != EWOULDBLOCK) return OsError(path, "lock");
+    return absl::UnavailableError(
+        absl::StrCat(path, ": another process is writing this record; wait for it to end"));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+absl::StatusOr<RecordPack> ReadPack(const std::string& path, size_t* bytes) {
+  const absl::StatusOr<std::string> read = ReadFile(path);
+  if (!read.ok()) return read.status();
+  *bytes = read->size();
+  return DecodePack(*read, path);
+}
+
+bool Same(const RecordPack& a, const RecordPack& b) { return a.run == b.run && a.files == b.files; }
+
+// Writes the pack under another name, reads it back, and renames it.
+absl::StatusOr<size_t> WriteVerified(const RecordPack& pack, const std::string& out) {
+  const absl::StatusOr<std::string> bytes = EncodePack(pack);
+  if (!bytes.ok()) return bytes.status();
+  const std::string unverified = absl::StrCat(out, ".tmp.", static_cast<int64_t>(getpid()));
+  RETURN_IF_ERROR(WriteFileAtomically(unverified, *bytes));
+  size_t size = 0;
+  const absl::StatusOr<RecordPack> again = ReadPack(unverified, &size);
+  absl::Status status = again.status();
+  if (status.ok() && !Same(*again, pack)) {
+    status = absl::InternalError(
+        absl::StrCat(unverified, ": what was read back is not what was packed"));
+  }
+  if (status.ok() && rename(unverified.c_str(), out.c_str()) != 0) {
+    status = OsError(out, "rename into place");
+  }
+  if (!status.ok()) {
+    unlink(unverified.c_str());
+    return status;
+  }
+  const std::string parent = fs::path(out).parent_path().string();
+  RETURN_IF_ERROR(SyncDirectory(parent.empty() ? "." : parent));
+  return size;
+}
+
+// What was packed and what a pack leaves out, then the folder: what came since stays, and
+// with it the folder.
+absl::Status RemoveFolder(const std::string& dir, const RecordPack& pack) {
+  const auto remove = [&](const std::string& path) -> absl::Status {
+    return std::remove(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus()
+                                                             : OsError(path, "remove");
+  };
+  for (const auto& [name, unused] : pack.files) {
+    RETURN_IF_ERROR(remove(absl::StrCat(dir, "/", name)));
+  }
+  for (const char* name : kLeftOut) RETURN_IF_ERROR(remove(absl::StrCat(dir, "/", name)));
+  return remove(dir);
+}
+
+}  // namespace
+
+absl::Status CheckNamed(absl::Span<const std::string> records, const std::string& out,
+                        const char* command) {
+  if (records.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no record is named: warpledger ", command, " RECORD.."));
+  }
+  if (records.size() == 1 || out.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--out names one place, so it takes one record");
+}
+
+absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions& options) {
+  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(dir);
+  if (!files.ok()) return files.status();
+  if (files->packed()) {
+    return absl::InvalidArgumentError(absl::StrCat(files->path(), " is a pack already"));
+  }
+  const std::string out =
+      options.out.empty() ? WithoutPackSuffix(files->path()) + kPackSuffix : options.out;
+  if (!absl::EndsWith(out, kPackSuffix)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--out=", out, ": a pack's name ends in ", kPackSuffix));
+  }
+  const absl::StatusOr<const Kind*> kind = KindOf(*files);
+  if (!kind.ok()) return kind.status();
+  WriterLock lock;
+  if ((*kind)->appended != nullptr) {
+    RETURN_IF_ERROR(lock.Take(files->PathOf((*kind)->appended)));
+  }
+  const absl::StatusOr<int64_t> missing = (*kind)->check(*files);
+  if (!missing.ok()) return missing.status();
+  if (*missing > 0 && !options.unfinished) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(files->path(), ": is unfinished, ", *missing,
+                     " blocks are missing. The command that wrote it measures them; --unfinished "
+                     "packs it as it is"));
+  }
+  RecordPack pack = {.run = files->name(), .files = {}};
+  PackResult result = {.path = out};
+  for (const std::string& name : files->Names()) {
+    absl::StatusOr<std::string> contents = files->Read(name);
+    if (!contents.ok()) return contents.status();
+    result.plain_bytes += contents->size();
+    if (std::find(std::begin(kLeftOut), std::end(kLeftOut), name) == std::end(kLeftOut)) {
+      pack.files[name] = *std::move(contents);
+    }
+  }
+  result.files = pack.files.size();
+  std::error_code error;
+  if (fs::exists(out, error)) {
+    const absl::StatusOr<RecordPack> there = ReadPack(out, &result.packed_bytes);
+    if (!there.ok() || !Same(*there, pack)) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          out, " is there already and holds something else; remove it, or name another --out"));
+    }
+  } else {
+    const absl::StatusOr<size_t> size = WriteVerified(pack, out);
+    if (!size.ok()) return size.status();
+    result.packed_bytes = *size;
+  }
+  if (!options.keep) RETURN_IF_ERROR(RemoveFolder(files->path(), pack));
+  return result;
+}
+
+absl::StatusOr<PackResult> UnpackRecord(const std::string& path, const std::string& out) {
+  const std::string file = WithoutPackSuffix(path) + kPackSuffix;
+  PackResult result = {.path = out.empty() ? WithoutPackSuffix(path) : out};
+  absl::StatusOr<RecordPack> pack = ReadPack(file, &result.packed_bytes);
+  if (!pack.ok()) return pack.status();
+  std::error_code error;
+  if (fs::exists(result.path, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(result.path, " is there already; name another folder with --out"));
+  }
+  const std::string partial =
+      absl::StrCat(WithoutPackSuffix(result.path), ".tmp.", static_cast<int64_t>(getpid()));
+  absl::Status status = CreateDirectories(partial);
+  for (const auto& [name, contents] : pack->files) {
+    status.Update(WriteFileAtomically(absl::StrCat(partial, "/", name), contents));
+    result.plain_bytes += contents.size();
+    ++result.files;
+  }
+  if (status.ok() && rename(partial.c_str(), result.path.c_str()) != 0) {
+    status = OsError(result.path, "rename into place");
+  }
+  if (!status.ok()) {
+    fs::remove_all(partial, error);
+    return status;
+  }
+  return result;
+}
+
+}  // namespace warpledger::ablations

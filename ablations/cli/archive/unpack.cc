@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger unpack`: a packed record as a folder again.
+
+#include <cstdio>
+
+#include "ablations/cli/archive/close_record.h"
+#include "ablations/cli/flags.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+struct UnpackFlags : FlagSet {
+  Flag<std::string> out{this, "out", "", kOutHelp};
+};
+
+absl::StatusOr<int> Unpack(const UnpackFlags& flags) {
+  RETURN_IF_ERROR(ablations::CheckNamed(flags.arguments, *flags.out, "unpack"));
+  for (const std::string& record : flags.arguments) {
+    const absl::StatusOr<ablations::PackResult> unpacked =
+        ablations::UnpackRecord(record, *flags.out);
+    if (!unpacked.ok()) return unpacked.status();
+    std::printf("%s: %zu files as SHA256SUMS says, %.2f MiB\n", unpacked->path.c_str(),
+                unpacked->files, unpacked->plain_mib());
+    std::fflush(stdout);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command UnpackCommand() {
+  return {.name = "unpack",
+          .arguments = "RECORD.tar.zst.. [--out=DIR]",
+          .summary = "Makes a folder of a packed record again, after every sum was checked",
+          .details =
+              "The pack stays. Where both are there, commands that look for records take the "
+              "folder, as `run` may have\ngone on in it. Remove the pack before you pack a folder "
+              "that changed.",
+          .takes_arguments = true,
+          .run = &Unpack};
+}
+
+}  // namespace warpledger::cli

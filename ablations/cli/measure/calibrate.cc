@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/measure/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "ablations/cli/measure/run_request.h"
+#include "ablations/measure/calibrate.h"
+#include "ablations/measure/worker.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/launch.h"
+
+namespace warpledger::cli {
+namespace {
+
+// "0.5%x4,2%x10"
+absl::StatusOr<std::vector<ablations::Plant>> ParsePlants(const std::string& text) {
+  std::vector<ablations::Plant> plants;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<std::string, std::string> sides =
+        absl::StrSplit(part, absl::MaxSplits("%x", 1));
+    ablations::Plant plant;
+    if (!absl::SimpleAtod(sides.first, &plant.percent) ||
+        !absl::SimpleAtoi(sides.second, &plant.arms) || !(plant.percent > 0) ||
+        !(plant.percent < 100) || plant.arms < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--plants: '", std::string(part), "' is no plant; ten arms slowed by 2% are 2%x10"));
+    }
+    plants.push_back(plant);
+  }
+  return plants;
+}
+
+// What `run` without flags corrects for: every step of the ladder on every shape of it.
+int DefaultFamilySize() {
+  int steps = 0;
+  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms)
+    steps += arm.role == "step";
+  int shapes = 0;
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) shapes += shape.ladder;
+  return steps * shapes;
+}
+
+std::string LastLadderStep() {
+  std::string last;
+  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms) {
+    if (arm.role == "step") last = arm.name;
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
+  RETURN_IF_ERROR(CheckReleaseBuild());
+  ablations::CalibrateOptions options;
+  const std::string variant = flags.variant.given ? *flags.variant : LastLadderStep();
+  auto found = ablations::FindVariant(variant);
+  if (!found.ok()) return found.status();
+  options.variant = *std::move(found);
+  const auto shapes = ablations::ParseShapes(*flags.shape);
+  if (!shapes.ok()) return shapes.status();
+  if (shapes->size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
+  options.shape = (*shapes)[0];
+  if (sdpa::FindInstance(options.variant.config, options.shape.problem) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
+  }
+  auto plants = ParsePlants(*flags.plants);
+  if (!plants.ok()) return plants.status();
+  options.plan.plants = *std::move(plants);
+  options.plan.trial_processes = *flags.sampling.processes;
+  options.plan.family_size = DefaultFamilySize();
+  // What is beyond the limit is refused below; its double may be no int.
+  options.plan.null_arms = 2 * std::clamp(*flags.aa_pairs, 0, ablations::kMostCalibrationArms);
+  options.plan.aa_family = *flags.aa_family;
+  options.groups = *flags.groups;
+  options.blocks = *flags.sampling.blocks;
+  options.seed = *flags.sampling.seed;
+  options.replay_us = *flags.sampling.replay_us;
+  options.max_launches = *flags.sampling.max_launches;
+  options.silence_limit_s = *flags.sampling.silence_limit_s;
+  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
+      options.blocks < 1 || options.plan.aa_family < 1 || !replay_is_a_time ||
+      options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--aa_pairs, --aa_family, --groups, --blocks, --replay_us and "
+                     "--silence_limit_s must be positive, "
+                     "--processes at least 2, --max_launches at least ",
+                     ablations::kInputSets));
+  }
+  if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||
+      options.blocks > ablations::kMostBlocks) {
+    return absl::InvalidArgumentError(absl::StrCat("--groups times --processes may be ",
+                                                   ablations::kMostProcesses, " at most, --blocks ",
+                                                   ablations::kMostBlocks));
+  }
+  RETURN_IF_ERROR(ablations::CheckPlan(options.plan));
+  RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
+  options.out_dir = *flags.out;
+  options.argv = CommandLine();
+  RETURN_IF_ERROR(ablations::Calibrate(options));
+  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir.c_str(),
+              options.out_dir.c_str());
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger calibrate`. Calibrate() is in calibrate.cc, or in no_cuda.cc in a build without
+// kernels.
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_
+#define WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_
+
+#include <string>
+
+#include "ablations/cli/flags.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::cli {
+
+struct CalibrateFlags : FlagSet {
+  Flag<std::string> variant{this, "variant", "", kVariantHelp};
+  Flag<std::string> shape{this, "shape", "mission_b", "the one shape to calibrate on"};
+  Flag<std::string> out{this, "out", "", kOutHelp};
+  Flag<int> aa_pairs{this, "aa_pairs", 30, "pairs of identical arms in each block"};
+  Flag<int> aa_family{
+      this, "aa_family", 2,
+      "pairs of identical arms that are judged as one family; 2 as a run's controls are"};
+  Flag<std::string> plants{this, "plants", "0.5%x4,1%x4,2%x10,5%x3",
+                           "planted slow-downs, each with the number of its arms in a block"};
+  Flag<int> groups{
+      this, "groups", 10,
+      "how often the processes of a trial are started: each group is one trial of every pair"};
+  SamplingFlags sampling{this};
+};
+
+absl::StatusOr<int> Calibrate(const CalibrateFlags& flags);
+
+inline Command CalibrateCommand() {
+  return {.name = "calibrate",
+          .arguments = "--out=DIR [flags]",
+          .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
+          .details =
+              "Times pairs of one kernel whose truth is known, identical or slowed by a known "
+              "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
+              "`report` read the record.",
+          .run = &Calibrate};
+}
+
+}  // namespace warpledger::cli
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/measure/dry_run.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ablations/judge/fractional_effects.h"
+#include "ablations/measure/worker.h"
+#include "ablations/record/record_files.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/designs/fractional.h"
+#include "ablations/subjects/sdpa/estimate.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/rules.h"
+
+namespace warpledger::cli {
+namespace {
+
+std::string Duration(double seconds) {
+  return seconds < 120 ? absl::StrFormat("%.0f s", seconds)
+                       : absl::StrFormat("%.0f min", seconds / 60);
+}
+
+// An H200's. A run asks its GPU, which a dry run does without.
+constexpr int64_t kSupposedL2Bytes = int64_t{60} << 20;
+
+// What is known before the run: of the record in --out, and of the one in --record.
+struct Known {
+  std::set<ablations::BlockKey> done;
+  ablations::KnownTimes times;
+  int64_t l2_bytes = 0;  // 0: no record says it
+};
+
+absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options, const std::string& earlier) {
+  Known known;
+  RETURN_IF_ERROR(ablations::RefusePacked(options.out_dir));
+  if (!options.out_dir.empty() && ablations::HasRecord(options.out_dir)) {
+    const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(options.out_dir);
+    if (!record.ok()) return record.status();
+    if (record->run.design != options.design) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(options.out_dir, " holds a run of design '", record->run.design,
+                       "'; a run of another needs a directory of its own: name it with --out"));
+    }
+    known.done = ablations::CompletedOurs(*record);
+    known.times = ablations::TimesIn(*record);
+    known.l2_bytes = record->run.gpu.l2_bytes;
+  }
+  if (earlier.empty()) return known;
+  const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(earlier);
+  if (!record.ok()) return record.status();
+  if (record->run.cache != options.cache) {
+    return absl::InvalidArgumentError(absl::StrCat(earlier,
+                                                   " was measured with --cache=", record->run.cache,
+                                                   ", this would run with ", options.cache,
+                                                   "; times of one say nothing of "
+                                                   "the other"));
+  }
+  known.times.merge(ablations::TimesIn(*record));
+  if (known.l2_bytes == 0) known.l2_bytes = record->run.gpu.l2_bytes;
+  return known;
+}
+
+// What a run refuses. A kernel of the design that this build lacks counts as there, because
+// the dry run's last lines say how to build it.
+absl::Status CheckAsARunWould(const ablations::Design& design, const ablations::RunOptions& options,
+                              int64_t l2_bytes, const HoldsKernel& holds) {
+  std::vector<sdpa::Config> of_design;
+  for (const ablations::DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
+      of_design.push_back(config);
+    }
+  }
+  const std::vector<sdpa::Config> of_others =
+      holds ? std::vector<sdpa::Config>() : ablations::AllInstanceConfigs();
+  return ablations::CheckShapes(
+      design, options.shapes, options.cache, l2_bytes,
+      [&](const sdpa::Config& config, const sdpa::Problem& problem) {
+        const sdpa::Config wanted = sdpa::Specialise(config, problem.head_dim, problem.causal,
+                                                     problem.dtype, problem.embed_dim > 0);
+        return absl::c_linear_search(of_design, wanted) ||
+               (holds ? holds(wanted) : absl::c_linear_search(of_others, wanted));
+      });
+}
+
+void PrintCells(const ablations::Design& design) {
+  if (ablations::IsFactorial(design.name) || ablations::IsFractional(design.name)) {
+    int cells = 0;
+    for (const ablations::DesignArm& arm : design.arms) {
+      cells += arm.role != ablations::kRoleAa && arm.role != ablations::kRoleNull ? 1 : 0;
+    }
+    std::printf("Cells: %d of %d that it spans\n", cells,
+                cells + static_cast<int>(design.infeasible.size()));
+  }
+  if (design.infeasible.empty()) return;
+  std::printf("Combinations that the rules forbid, so never timed: %d\n",
+              static_cast<int>(design.infeasible.size()));
+  for (const ablations::InfeasibleCell& cell : design.infeasible) {
+    std::printf("  %s (%s)\n", cell.name.c_str(), cell.Reason().c_str());
+  }
+}
+
+void PrintAliases(const ablations::Design& design) {
+  if (!ablations::IsFractional(design.name)) return;
+  std::vector<ablations::Arm> arms;
+  for (const ablations::DesignArm& arm : design.arms) {
+    arms.push_back({arm.name, "", arm.role, "", ""});
+  }
+  const auto aliases = ablations::AliasWarnings(ablations::FindFraction(arms));
+  if (!aliases.ok()) {
+    std::printf("Main effects: none, %s; toggles that others need leave more cells behind '@'\n",
+                std::string(aliases.status().message()).c_str());
+    return;
+  }
+  std::printf("Main effects aliased with interactions of two: %d\n",
+              static_cast<int>(aliases->size()));
+  for (const std::string& line : *aliases) std::printf("  %s\n", line.c_str());
+}
+
+void PrintConditions(const ablations::RunOptions& options, int64_t l2_bytes) {
+  if (options.cache == ablations::kCacheCold) {
+    std::printf(
+        "Cache: cold, of an L2 of %lld MiB; a run asks its GPU, and refuses shapes that take more "
+        "than %d input sets for it\n",
+        static_cast<long long>(l2_bytes >> 20), ablations::kMaxRotation);
+  } else {
+    std::printf("Cache: warm\n");
+  }
+  if (!options.stopping) return;
+  std::printf(
+      "Looks: after %s processes; a shape ends at the first at which every interval there "
+      "is within %.3g%% of its ratio\n",
+      absl::StrJoin(options.stopping->looks, ", ").c_str(), 100 * options.stopping->half_width);
+}
+
+}  // namespace
+
+absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
+  const absl::StatusOr<RunRequest> request = RunRequestOf(flags);
+  if (!request.ok()) return request.status();
+  const ablations::RunOptions& options = request->options;
+  const ablations::RunPlan plan = {.design = request->design,
+                                   .shapes = options.shapes,
+                                   .processes = options.processes,
+                                   .blocks = options.blocks,
+                                   .replay_us = options.replay_us,
+                                   .max_launches = options.max_launches,
+                                   .cpu_cores = UsableCores()};
+  const absl::StatusOr<Known> known = LoadKnown(options, *flags.record);
+  if (!known.ok()) return known.status();
+  const int64_t l2_bytes = known->l2_bytes > 0 ? known->l2_bytes : kSupposedL2Bytes;
+  RETURN_IF_ERROR(CheckAsARunWould(plan.design, options, l2_bytes, holds));
+  const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known->done, known->times);
+
+  std::printf("Design %s: %s\n", plan.design.name.c_str(), plan.design.label.c_str());
+  PrintCells(plan.design);
+  std::printf("Arms: %d, of %d distinct kernels; the empty kernel is one of the arms\n",
+              estimate.arms, estimate.kernels);
+  PrintAliases(plan.design);
+  std::vector<std::string> names;
+  for (const sdpa::NamedShape& shape : plan.shapes) names.emplace_back(shape.name);
+  std::printf("Shapes: %s\n", absl::StrJoin(names, ", ").c_str());
+  std::printf("Samples: %lld = %d processes x %d shapes x %d blocks x %d arms\n",
+              static_cast<long long>(estimate.samples), plan.processes,
+              static_cast<int>(plan.shapes.size()), plan.blocks, estimate.arms);
+  PrintConditions(options, l2_bytes);
+  if (!options.out_dir.empty()) {
+    std::printf("Record %s: %lld of %lld blocks are there\n", options.out_dir.c_str(),
+                static_cast<long long>(estimate.blocks_done),
+                static_cast<long long>(estimate.blocks));
+  }
+  std::printf("Left: %lld samples, about %s%s with %d CPU cores\n",
+              static_cast<long long>(estimate.samples_left),
+              Duration(estimate.seconds_left).c_str(),
+              estimate.times_known == estimate.times ? "" : " at least", plan.cpu_cores);
+  std::printf(
+      "Times: %d of %d, one per arm and shape, are known from records%s; peers and checks "
+      "add to it\n",
+      estimate.times_known, estimate.times,
+      estimate.times_known == estimate.times
+          ? ""
+          : "; the others count as --replay_us a sample, which slow kernels exceed");
+
+  if (!holds) {
+    std::printf("Kernels: none, this is a build without CUDA\n");
+    return kExitOk;
+  }
+  const std::set<std::string> missing = MissingKernels(plan.design, holds);
+  if (missing.empty()) {
+    std::printf("Kernels: this build holds all of them\n");
+    return kExitOk;
+  }
+  std::printf("Kernels: this build lacks %d of them\n", static_cast<int>(missing.size()));
+  for (const std::string& name : missing) std::printf("  %s\n", name.c_str());
+  std::printf("To build them: %s\n", ablations::HowToBuild(plan.design).c_str());
+  return kExitFinding;
+}
+
+}  // namespace warpledger::cli

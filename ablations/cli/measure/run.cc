@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/measure/run.h"
+
+#include <cstdio>
+#include <set>
+
+#include "ablations/cli/measure/dry_run.h"
+#include "ablations/cli/measure/run_request.h"
+#include "ablations/measure/run.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+// A specialised configuration.
+bool IsCompiled(const sdpa::Config& config) {
+  return absl::c_any_of(sdpa::AllInstances(), [&](const sdpa::KernelInstance* instance) {
+    return instance->config == config;
+  });
+}
+
+absl::Status CheckCompiled(const ablations::Design& design) {
+  const std::set<std::string> missing = MissingKernels(design, &IsCompiled);
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "design '", design.name, "': this build lacks ", missing.size(), " of its kernels, ",
+      *missing.begin(), " among them; `warpledger run --dry_run` names all. To build them: ",
+      ablations::HowToBuild(design)));
+}
+
+}  // namespace
+
+absl::StatusOr<int> Run(const RunFlags& flags) {
+  if (*flags.dry_run) return DryRun(flags, &IsCompiled);
+  RETURN_IF_ERROR(CheckReleaseBuild());
+  const absl::StatusOr<RunRequest> request = RunRequestOf(flags);
+  if (!request.ok()) return request.status();
+  RETURN_IF_ERROR(CheckCompiled(request->design));
+  RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
+  RETURN_IF_ERROR(ablations::RunDesign(request->options));
+  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", flags.out->c_str(),
+              flags.out->c_str());
+  return kExitOk;
+}
+
+}  // namespace warpledger::cli

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/measure/run_request.h"
+
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/measure/peers_merge.h"
+#include "ablations/measure/worker.h"
+#include "ablations/plan/stopping.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/planted_faults.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "kernels/sdpa/variant.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::cli {
+
+absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
+  RunRequest request;
+  ablations::RunOptions& options = request.options;
+  options.design = *flags.design;
+  absl::StatusOr<ablations::Design> design = ablations::FindDesign(options.design);
+  if (!design.ok()) return design.status();
+  request.design = *std::move(design);
+  auto shapes = ablations::ParseShapes(*flags.shapes);
+  if (!shapes.ok()) return shapes.status();
+  options.shapes = *std::move(shapes);
+  options.out_dir = *flags.out;
+  options.processes = *flags.sampling.processes;
+  options.blocks = *flags.sampling.blocks;
+  options.seed = *flags.sampling.seed;
+  options.replay_us = *flags.sampling.replay_us;
+  options.max_launches = *flags.sampling.max_launches;
+  options.silence_limit_s = *flags.sampling.silence_limit_s;
+  options.arm_limit_s = *flags.arm_limit_s;
+  // Written so that NaN is refused too.
+  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
+      options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
+      options.max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
+                     "be positive, --max_launches at least ",
+                     ablations::kInputSets));
+  }
+  if (options.processes > ablations::kMostProcesses || options.blocks > ablations::kMostBlocks) {
+    return absl::InvalidArgumentError(absl::StrCat("--processes may be ", ablations::kMostProcesses,
+                                                   " at most, --blocks ", ablations::kMostBlocks));
+  }
+  options.cache = *flags.cache;
+  if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
+  }
+  auto stopping = ablations::ParseStopping(*flags.stop, options.processes);
+  if (!stopping.ok()) return stopping.status();
+  options.stopping = *std::move(stopping);
+  std::vector<std::string> arms;
+  for (const ablations::DesignArm& arm : request.design.arms) arms.push_back(arm.name);
+  std::vector<std::string> shape_names;
+  for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
+  auto planted = ablations::ParsePlants(*flags.plant, arms, shape_names);
+  if (!planted.ok()) return planted.status();
+  options.planted = *std::move(planted);
+  const std::string& peers = *flags.peers;
+  const std::vector<std::string> all(std::begin(ablations::kPeers), std::end(ablations::kPeers));
+  if (peers == "auto") {
+    options.peers = all;
+  } else if (peers != "off") {
+    options.peers = absl::StrSplit(peers, ',');
+  }
+  const std::set<std::string> different(options.peers.begin(), options.peers.end());
+  const bool known = absl::c_all_of(
+      different, [&](const std::string& peer) { return absl::c_linear_search(all, peer); });
+  if (!known || different.size() != options.peers.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--peers=", peers, ": it is auto, off, or some of ", absl::StrJoin(all, ",")));
+  }
+  if (flags.record.given && !*flags.dry_run) {
+    return absl::InvalidArgumentError(
+        "--record is for --dry_run: times of an earlier record, for the estimate; a run writes to "
+        "--out");
+  }
+  options.python = flags.python.Interpreter();
+  options.argv = CommandLine();
+  return request;
+}
+
+absl::Status CheckReleaseBuild() {
+  if (std::strcmp(build_info::kBuildType, "Release") == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this is a ", build_info::kBuildType,
+                   " build; times are taken from Release builds only (cmake --preset release)"));
+}
+
+std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds) {
+  std::set<std::string> missing;
+  for (const ablations::DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
+      if (!holds(config)) missing.insert(sdpa::InstanceName(config));
+    }
+  }
+  return missing;
+}
+
+}  // namespace warpledger::cli

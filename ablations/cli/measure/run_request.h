@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `warpledger run` was asked for. The one place that refuses what can't be run,
+// for a run and for --dry_run alike.
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
+#define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "ablations/cli/measure/run.h"
+#include "ablations/measure/run.h"
+#include "ablations/subjects/sdpa/designs/designs.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/sdpa/config.h"
+
+namespace warpledger::cli {
+
+struct RunRequest {
+  ablations::Design design;
+  ablations::RunOptions options;  // out_dir may be empty: a dry run needs none
+};
+
+// InvalidArgument names the flag that can't be and what it may be.
+absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags);
+
+// Times are taken from Release builds only.
+absl::Status CheckReleaseBuild();
+
+// Whether this build has a kernel of a specialised configuration.
+using HoldsKernel = std::function<bool(const sdpa::Config&)>;
+
+// The distinct kernels of the design that the build lacks, by name.
+std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds);
+
+}  // namespace warpledger::cli
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_

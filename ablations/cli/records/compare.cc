@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger compare`: two records against each other, without a GPU.
+
+#include "ablations/judge/compare/compare.h"
+
+#include <cstdio>
+
+#include "ablations/cli/flags.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+struct CompareFlags : FlagSet {
+  Flag<std::string> a{this, "a", "", "the first record's directory: the base of every ratio"};
+  Flag<std::string> b{this, "b", "", "the second record's directory"};
+  FormatFlag format{this};
+  Flag<std::string> out{this, "out", "", kOutHelp};
+};
+
+absl::StatusOr<int> Compare(const CompareFlags& flags) {
+  const absl::StatusOr<bool> json = flags.format.WantsJson();
+  if (!json.ok()) return json.status();
+  RETURN_IF_ERROR(flags.a.Needed(kRecordMissing));
+  RETURN_IF_ERROR(flags.b.Needed(kRecordMissing));
+  const absl::StatusOr<ablations::JudgedRecord> a = ablations::LoadJudged(*flags.a, {});
+  if (!a.ok()) return a.status();
+  const absl::StatusOr<ablations::JudgedRecord> b = ablations::LoadJudged(*flags.b, {});
+  if (!b.ok()) return b.status();
+  const nlohmann::ordered_json comparison = ablations::Compare(*a, *b);
+  RETURN_IF_ERROR(WriteIfAsked(flags.out, ablations::ComparisonMarkdown(comparison)));
+  const std::string text =
+      *json ? ablations::DumpFile(comparison) : ablations::ComparisonText(comparison);
+  std::fputs(text.c_str(), stdout);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command CompareCommand() {
+  return {.name = "compare",
+          .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
+          .summary = "Holds two records against each other: times, resources, verdicts",
+          .details =
+              "Samples of two records are never paired, so its intervals are wider than a record's "
+              "own.\n--out also writes the comparison as Markdown.",
+          .run = &Compare};
+}
+
+}  // namespace warpledger::cli

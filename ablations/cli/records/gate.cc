@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger gate`: whether a record is slower than a baseline, without a GPU.
+
+#include "ablations/judge/compare/gate.h"
+
+#include <cstdio>
+
+#include "ablations/cli/flags.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+using ablations::GateResult;
+using ablations::JudgedRecord;
+
+struct GateFlags : FlagSet {
+  Flag<std::string> record{this, "record", "", kRecordHelp};
+  Flag<std::string> baseline{this, "baseline", "", kBaselineHelp};
+  Flag<double> tolerance{this, "tolerance", ablations::GateOptions{}.tolerance,
+                         "largest slow-down that is let through, as a fraction"};
+  Flag<bool> allow_other_gpu{
+      this, "allow_other_gpu", false,
+      "compare records of different GPUs; their difference then counts as the kernels'"};
+  Flag<std::string> junit{this, "junit", "",
+                          "also write JUnit XML here, one test case per variant and shape"};
+  Flag<std::string> markdown{this, "markdown", "", "also write a summary for a pull request here"};
+  FormatFlag format{this};
+};
+
+absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
+                                       const ablations::GateOptions& options) {
+  RETURN_IF_ERROR(flags.format.WantsJson().status());
+  RETURN_IF_ERROR(flags.baseline.Needed(kRecordMissing));
+  RETURN_IF_ERROR(flags.record.Needed(kRecordMissing));
+  // The gate uses a summary's facts alone; its intervals are its own.
+  const ablations::SummarizeOptions facts_only = {.bootstrap_resamples = 100};
+  const absl::StatusOr<JudgedRecord> baseline = ablations::LoadJudged(*flags.baseline, facts_only);
+  if (!baseline.ok()) return baseline.status();
+  const absl::StatusOr<JudgedRecord> record = ablations::LoadJudged(*flags.record, facts_only);
+  if (!record.ok()) return record.status();
+  return ablations::Gate(*baseline, *record, options);
+}
+
+absl::StatusOr<int> Gate(const GateFlags& flags) {
+  const ablations::GateOptions options = {.tolerance = *flags.tolerance,
+                                          .allow_other_gpu = *flags.allow_other_gpu};
+  const absl::StatusOr<GateResult> gate = GateRecords(flags, options);
+  // A pipeline that reads the files must find why there is no answer.
+  const GateResult told =
+      gate.ok() ? *gate
+                : ablations::RefusedGate(*flags.baseline, *flags.record,
+                                         std::string(gate.status().message()), options);
+  RETURN_IF_ERROR(WriteIfAsked(flags.junit, ablations::GateJUnit(told)));
+  RETURN_IF_ERROR(WriteIfAsked(flags.markdown, ablations::GateMarkdown(told)));
+  if (!gate.ok()) return gate.status();
+  const std::string text = *flags.format.WantsJson()
+                               ? ablations::DumpFile(ablations::GateJson(*gate))
+                               : ablations::GateText(*gate);
+  std::fputs(text.c_str(), stdout);
+  return gate->exit;
+}
+
+}  // namespace
+
+Command GateCommand() {
+  return {.name = "gate",
+          .arguments = "--record=DIR --baseline=DIR [flags]",
+          .summary = "Fails when a record is slower than a baseline by more than a tolerance",
+          .details =
+              "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
+              "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
+              "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
+              "could not run at all. A regression that was shown goes first, then 3, then 2.",
+          .exit_on_failure = ablations::kGateNotCompared,
+          .run = &Gate};
+}
+
+}  // namespace warpledger::cli

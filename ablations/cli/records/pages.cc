@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/cli/records/pages.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "ablations/base/files.h"
+#include "ablations/base/paths.h"
+#include "ablations/base/subprocess.h"
+#include "ablations/cli/records/summaries.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
+#include "reports/tree_code.h"
+#include "warpledger_source_hashes.h"
+
+namespace warpledger::cli {
+namespace {
+
+constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
+
+absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& python,
+                       const std::string& out) {
+  const absl::StatusOr<std::string> script = ablations::FindProgramFile("plots/render.py");
+  if (!script.ok()) return script.status();
+  std::vector<std::string> command = {python, *script, "--out", out};
+  for (const std::string& file : summary_files) {
+    command.insert(command.end(), {"--summary", file});
+  }
+  const absl::Status status =
+      ablations::RunLines(command, "", kPlotSilenceLimit, [](std::string_view line) {
+        std::printf("%s\n", std::string(line).c_str());
+        return absl::OkStatus();
+      });
+  if (status.ok()) return status;
+  return absl::UnavailableError(absl::StrCat(
+      "the report is written, the plots are not: ", status.message(),
+      ". They need Python with matplotlib (requirements.txt): name it with --python, or pass "
+      "--noplots"));
+}
+
+}  // namespace
+
+absl::Status ReadmeFlags::Renew(const char* section, const std::string& body) const {
+  absl::StatusOr<std::string> text = ablations::ReadFile(*readme);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<std::string> renewed = report::ReplaceGeneratedSection(*text, section, body);
+  if (!renewed.ok()) return renewed.status();
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(*readme, *renewed));
+  std::printf("Renewed the generated section %s of %s\n", section, readme->c_str());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
+  report::RenderOptions options = {.kernel_source_sha256 = kKernelSourceSha256,
+                                   .registry_sha256 = kRegistrySha256};
+  const absl::StatusOr<std::string> file = ablations::FindProgramFile(report::kTreeCodeFile);
+  if (!file.ok()) return options;
+  const absl::StatusOr<nlohmann::ordered_json> json = ReadJson(*file);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<report::TreeCode> code = report::ParseTreeCode(*json);
+  if (!code.ok()) return code.status();
+  options.tree_code = *std::move(code);
+  return options;
+}
+
+absl::Status WritePage(const std::string& file, const std::string& text) {
+  RETURN_IF_ERROR(ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
+  return ablations::WriteFileAtomically(file, text);
+}
+
+absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
+                           const std::string& python, const std::string& out) {
+  std::vector<std::string> files;
+  absl::Status drawn;
+  for (const nlohmann::ordered_json& summary : summaries) {
+    files.push_back(absl::StrCat(out, "/.summary", files.size(), ".json"));
+    drawn.Update(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
+  }
+  if (drawn.ok()) drawn = DrawPlots(files, python, out);
+  for (const std::string& file : files) std::remove(file.c_str());
+  return drawn;
+}
+
+}  // namespace warpledger::cli

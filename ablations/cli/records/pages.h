@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands that write pages share: their options, pictures, and a README's section.
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_
+#define WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_
+
+#include <string>
+#include <vector>
+
+#include "ablations/cli/flags.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "reports/render.h"
+
+namespace warpledger::cli {
+
+// A README whose generated section is renewed.
+struct ReadmeFlags {
+  FlagSet* set;
+  Flag<std::string> readme{set, "readme", "", "also renew the generated section of this README"};
+  Flag<std::string> pictures{set, "readme_pictures", "",
+                             "the pictures' folder as the README names it; default: --out"};
+
+  // What goes before names of pages and pictures in the README, for pages in `out`.
+  std::string Prefix(const std::string& out) const {
+    return absl::StrCat(pictures.given ? *pictures : out, "/");
+  }
+  // Puts the text into the README's section of that name.
+  absl::Status Renew(const char* section, const std::string& body) const;
+};
+
+// What records are held against. A program without the file of its kernels' machine code goes by
+// the hashes of its sources.
+absl::StatusOr<report::RenderOptions> OptionsOfThisTree();
+
+// Makes the folder of the page, and writes it.
+absl::Status WritePage(const std::string& file, const std::string& text);
+
+// Draws every figure of one summary, or the one that joins several: from what was just computed,
+// not from a summary.json that may be older than the record.
+absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
+                           const std::string& python, const std::string& out);
+
+}  // namespace warpledger::cli
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_

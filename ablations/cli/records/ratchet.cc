@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger ratchet`: what this build's kernels need against a baseline, without a GPU.
+
+#include "ablations/judge/compare/ratchet.h"
+
+#include <cstdio>
+
+#include "ablations/base/paths.h"
+#include "ablations/cli/flags.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/smem_layout.h"
+#include "warpledger_build_info.h"
+
+namespace warpledger::cli {
+namespace {
+
+struct RatchetFlags : FlagSet {
+  Flag<std::string> baseline{this, "baseline", "", kBaselineHelp};
+  Flag<std::string> waivers{this, "waivers", "",
+                            "file of growths that are let through, each with its reason"};
+  FormatFlag format{this};
+};
+
+// This very build's kernels, from the compile that was linked.
+absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
+  const absl::StatusOr<std::string> resources =
+      ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kResourcesFile));
+  if (!resources.ok()) {
+    return absl::NotFoundError(absl::StrCat(
+        "this build holds no kernels, so it has no resources to compare: ",
+        std::string(resources.status().message()), ". Build with nvcc (see README.md)"));
+  }
+  absl::StatusOr<ablations::BuildFacts> facts = ablations::LoadBaselineFacts(*resources);
+  if (!facts.ok()) return facts.status();
+  facts->name = "this build";
+  facts->nvcc = build_info::kNvcc;
+  facts->cuda_flags = build_info::kCudaFlags;
+  for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
+    facts->dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::SmemBytes(config);
+  }
+  const absl::StatusOr<std::string> codegen =
+      ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));
+  if (!codegen.ok()) return facts;
+  const absl::StatusOr<std::string> text = ablations::ReadFile(*codegen);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<ablations::Codegen> parsed = ablations::CodegenFromJson(*json);
+  if (!parsed.ok()) return parsed.status();
+  facts->codegen = *std::move(parsed);
+  return facts;
+}
+
+absl::StatusOr<std::vector<ablations::Waiver>> ReadWaivers(const Flag<std::string>& file) {
+  if (!file.given) return std::vector<ablations::Waiver>();
+  const absl::StatusOr<std::string> text = ablations::ReadFile(*file);
+  if (!text.ok()) return text.status();
+  return ablations::ParseWaivers(*text);
+}
+
+absl::StatusOr<int> CompareResources(const RatchetFlags& flags) {
+  const absl::StatusOr<bool> json = flags.format.WantsJson();
+  if (!json.ok()) return json.status();
+  RETURN_IF_ERROR(
+      flags.baseline.Needed("PATH is missing: a record's directory or a resources.json"));
+  const absl::StatusOr<ablations::BuildFacts> baseline =
+      ablations::LoadBaselineFacts(*flags.baseline);
+  if (!baseline.ok()) return baseline.status();
+  const absl::StatusOr<ablations::BuildFacts> build = FactsOfThisBuild();
+  if (!build.ok()) return build.status();
+  const absl::StatusOr<std::vector<ablations::Waiver>> waivers = ReadWaivers(flags.waivers);
+  if (!waivers.ok()) return waivers.status();
+  const ablations::Ratchet ratchet = ablations::RunRatchet(*baseline, *build, *waivers);
+  const std::string text = *json ? ablations::DumpFile(ablations::RatchetJson(ratchet))
+                                 : ablations::RatchetText(ratchet);
+  std::fputs(text.c_str(), stdout);
+  return ratchet.exit;
+}
+
+}  // namespace
+
+Command RatchetCommand() {
+  return {.name = "ratchet",
+          .arguments = "--baseline=DIR|resources.json [--waivers=FILE] [--format=json]",
+          .summary = "Fails when this build's kernels need more resources than a baseline's",
+          .details =
+              "Registers, spills, stack and shared memory, per variant and architecture; needs no "
+              "GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG ARCH "
+              "RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 a kernel "
+              "of the baseline is gone, or it could not run at all.",
+          .exit_on_failure = ablations::kRatchetNotCompared,
+          .run = &CompareResources};
+}
+
+}  // namespace warpledger::cli

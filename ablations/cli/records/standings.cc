@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger standings`: the fastest kernels beside their peers, from all designs of a GPU.
+
+#include "reports/standings.h"
+
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+#include "ablations/cli/flags.h"
+#include "ablations/cli/records/pages.h"
+#include "ablations/cli/records/summaries.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::cli {
+namespace {
+
+struct StandingsFlags : FlagSet {
+  Flag<std::string> record{this, "record", "", kRecordHelp};
+  Flag<std::string> out{this, "out", "", kOutHelp};
+  Flag<bool> plots{this, "plots", true, kPlotsHelp};
+  PythonFlag python{this};
+  ReadmeFlags readme{this};
+};
+
+absl::StatusOr<int> Standings(const StandingsFlags& flags) {
+  RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the page goes"));
+  const std::string& out = *flags.out;
+  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(flags.record);
+  if (!summaries.ok()) return summaries.status();
+  absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
+  if (!options.ok()) return options.status();
+  options->picture_prefix = flags.readme.Prefix(out);
+  const absl::StatusOr<report::Standings> standings = report::RenderStandings(*summaries, *options);
+  if (!standings.ok()) return standings.status();
+  const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
+  RETURN_IF_ERROR(WritePage(file, standings->page));
+  std::printf("Report: %s\n", file.c_str());
+  if (flags.readme.readme.given) {
+    RETURN_IF_ERROR(flags.readme.Renew("standings", standings->readme));
+  }
+  if (standings->pictured.empty() || !*flags.plots) return kExitOk;
+  std::vector<nlohmann::ordered_json> pictured;
+  for (const size_t at : standings->pictured) pictured.push_back((*summaries)[at]);
+  RETURN_IF_ERROR(DrawSummaries(pictured, flags.python.Interpreter(), out));
+  return kExitOk;
+}
+
+}  // namespace
+
+Command StandingsCommand() {
+  return {.name = "standings",
+          .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
+          .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
+          .details =
+              "Reads the summary.json of each record. All are of one GPU, at most one of each "
+              "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some record has a "
+              "series of lengths in fp16.",
+          .run = &Standings};
+}
+
+}  // namespace warpledger::cli

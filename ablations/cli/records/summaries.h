@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The summary of a record, as the commands that judge and report need it.
+//
+// Errors: NotFound for a record that is not there, DataLoss for a file that is damaged, and those
+// of loading and judging.
+//
+//   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord("out/mine");
+
+#ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
+#define WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/cli/flags.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::cli {
+
+// The text of `path` as JSON.
+absl::StatusOr<nlohmann::ordered_json> ParseFile(const std::string& text, const std::string& path);
+absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path);
+
+// What `judge` makes of the samples of a run or of a calibration, a folder or a pack.
+absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path);
+
+// The summary.json of a folder, or what `judge` makes of a pack, which has none.
+absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path);
+
+// The summaries of all that --record names.
+absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(const Flag<std::string>& record);
+
+// The summaries that lie in a folder, by their records: those of the folders that were judged, and
+// of all packs of runs, which are judged for it.
+std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> SummariesIn(
+    const std::string& folder);
+
+bool IsCalibration(const nlohmann::ordered_json& summary);
+
+}  // namespace warpledger::cli
+
+#endif  // WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// `warpledger list`: the registry of SDPA, as text for people and as JSON for scripts.
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ablations/base/nearest.h"
+#include "ablations/cli/flags.h"
+#include "ablations/record/record.h"
+#include "ablations/subjects/sdpa/designs/designs.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "kernels/sdpa/dtype_name.h"
+#include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/smem_layout.h"
+
+namespace warpledger::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string ChangeName(sdpa::EvidenceChange change) {
+  switch (change) {
+    case sdpa::EvidenceChange::kNone:
+      return "none";
+    case sdpa::EvidenceChange::kAppears:
+      return "appears";
+    case sdpa::EvidenceChange::kGrows:
+      return "grows";
+    case sdpa::EvidenceChange::kShrinks:
+      return "shrinks";
+    case sdpa::EvidenceChange::kVanishes:
+      return "vanishes";
+    case sdpa::EvidenceChange::kDiffers:
+      return "differs";
+    case sdpa::EvidenceChange::kShrinksInLoops:
+      return "shrinks_in_loops";
+  }
+  return "unknown";
+}
+
+std::vector<int> Levels(const sdpa::ToggleRow& row) {
+  return {row.levels.values.begin(),
+          row.levels.values.begin() + static_cast<int64_t>(row.levels.count)};
+}
+
+std::vector<std::string> Needs(const sdpa::ToggleRow& row) {
+  std::vector<std::string> needs;
+  for (const sdpa::ToggleField need : row.needs) {
+    if (need != nullptr) needs.emplace_back(sdpa::ToggleId(need));
+  }
+  return needs;
+}
+
+Json ToggleJson(const sdpa::ToggleRow& row) {
+  return {{"id", row.id},
+          {"label", row.label},
+          {"levels", Levels(row)},
+          {"needs", Needs(row)},
+          {"control", row.control},
+          {"claim", row.claim},
+          {"predicted",
+           {{"shape", row.predicted.shape},
+            {"low", row.predicted.low},
+            {"high", row.predicted.high},
+            {"why", row.predicted.why}}},
+          {"gate", row.gate},
+          {"evidence",
+           {{"change", ChangeName(row.evidence.change)},
+            {"ptx", row.evidence.ptx},
+            {"sass", row.evidence.sass},
+            {"launched", row.evidence.launched}}},
+          {"launch_side", row.launch_side},
+          {"micro", row.micro},
+          {"micro_off", row.micro_off},
+          {"prior",
+           {{"text", row.prior.text}, {"p50_us", row.prior.p50_us}, {"ratio", row.prior.ratio}}}};
+}
+
+// One per problem that the arm is compiled for, in the order of Specialisations().
+std::vector<std::string> InstanceNames(const ablations::Design& design,
+                                       const ablations::DesignArm& arm) {
+  std::vector<std::string> names;
+  for (const sdpa::Config& config : Specialisations(design, arm)) {
+    names.push_back(sdpa::InstanceName(config));
+  }
+  return names;
+}
+
+// Head dimensions that a built design has the configuration at.
+std::set<int> HeadDims(const sdpa::Config& config) {
+  std::set<int> head_dims;
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
+    const bool holds =
+        std::any_of(design.arms.begin(), design.arms.end(),
+                    [&](const ablations::DesignArm& arm) { return arm.config == config; });
+    if (holds) head_dims.insert(design.head_dims.begin(), design.head_dims.end());
+  }
+  return head_dims;
+}
+
+Json RegistryJson() {
+  Json toggles = Json::array();
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
+  Json designs = Json::array();
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
+    Json arms = Json::array();
+    for (const ablations::DesignArm& arm : design.arms) {
+      arms.push_back({{"name", arm.name},
+                      {"config", sdpa::ConfigName(arm.config)},
+                      {"instances", InstanceNames(design, arm)},
+                      {"role", arm.role},
+                      {"toggle", arm.toggle},
+                      {"base", arm.base}});
+    }
+    designs.push_back({{"name", design.name},
+                       {"label", design.label},
+                       {"head_dims", design.head_dims},
+                       {"projected", design.projected},
+                       {"arms", arms}});
+  }
+  Json variants = Json::array();
+  for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
+    variants.push_back({{"name", variant.name},
+                        {"config", sdpa::ConfigName(variant.config)},
+                        {"family", sdpa::FamilyName(sdpa::FamilyOf(variant.config))},
+                        {"head_dims", HeadDims(variant.config)},
+                        {"tile_m", sdpa::TileM(variant.config)},
+                        {"tile_n", sdpa::TileN(variant.config)},
+                        {"threads", sdpa::Threads(variant.config)},
+                        {"stages", sdpa::Stages(variant.config)},
+                        {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+  }
+  Json instances = Json::array();
+  for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
+    instances.push_back({{"name", sdpa::InstanceName(config)},
+                         {"config", sdpa::ConfigName(config)},
+                         {"family", sdpa::FamilyName(sdpa::FamilyOf(config))},
+                         {"head_dim", config.head_dim},
+                         {"dtype", sdpa::DtypeName(config.dtype)},
+                         {"min_arch", sdpa::MinArch(config)},
+                         {"tile_m", sdpa::TileM(config)},
+                         {"tile_n", sdpa::TileN(config)},
+                         {"threads", sdpa::Threads(config)},
+                         {"stages", sdpa::Stages(config)},
+                         {"smem_bytes", sdpa::SmemBytes(config)}});
+  }
+  Json shapes = Json::array();
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    shapes.push_back(
+        ablations::ToJson(ablations::ShapeInfo{std::string(shape.name), shape.problem}));
+  }
+  Json inputs = Json::array();
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);
+  return {{"toggles", toggles},     {"designs", designs}, {"variants", variants},
+          {"instances", instances}, {"shapes", shapes},   {"inputs", inputs}};
+}
+
+void PrintToggles() {
+  std::printf("Toggles (in ladder order; each is off by default)\n");
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    std::string needs;
+    for (const std::string& need : Needs(row))
+      absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
+    std::printf("\n  %s: %s\n    claim:     %s\n", std::string(row.id).c_str(),
+                std::string(row.label).c_str(), std::string(row.claim).c_str());
+    std::printf("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
+                row.predicted.high, std::string(row.predicted.shape).c_str(), row.gate);
+    if (!needs.empty()) std::printf("    needs:     %s\n", needs.c_str());
+    std::printf("    prior:     %s\n", std::string(row.prior.text).c_str());
+  }
+}
+
+void PrintVariants() {
+  std::printf("Variants (name; tile_m x tile_n, threads, shared memory; configuration)\n");
+  for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
+    std::printf("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name.c_str(),
+                sdpa::TileM(variant.config), sdpa::TileN(variant.config),
+                sdpa::Threads(variant.config), sdpa::SmemBytes(variant.config),
+                sdpa::ConfigName(variant.config).c_str());
+  }
+}
+
+void PrintDesigns() {
+  std::printf("Designs\n");
+  for (const ablations::Design& design : ablations::BuiltDesigns()) {
+    std::printf("  %s: %s (head_dim %s%s)\n", design.name.c_str(), design.label.c_str(),
+                absl::StrJoin(design.head_dims, ", ").c_str(),
+                design.projected ? ", problems that begin with x" : "");
+    for (const ablations::DesignArm& arm : design.arms) {
+      std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
+                  arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());
+    }
+  }
+}
+
+void PrintShapes() {
+  std::printf("Shapes (* timed by the ladder)\n");
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    const sdpa::Problem& p = shape.problem;
+    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s\n",
+                std::string(shape.name).c_str(), shape.ladder ? "*" : " ", p.batch, p.heads_q,
+                p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
+                p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16",
+                p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim).c_str() : "",
+                std::string(shape.why).c_str());
+  }
+}
+
+void PrintInputs() {
+  std::printf("Input distributions\n");
+  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
+    std::printf("  %s\n", std::string(kind.name).c_str());
+  }
+}
+
+struct Section {
+  std::string_view name;
+  void (*print)();
+};
+constexpr Section kSections[] = {{"toggles", &PrintToggles},
+                                 {"variants", &PrintVariants},
+                                 {"designs", &PrintDesigns},
+                                 {"shapes", &PrintShapes},
+                                 {"inputs", &PrintInputs}};
+
+struct ListFlags : FlagSet {
+  FormatFlag format{this};
+};
+
+absl::StatusOr<int> List(const ListFlags& flags) {
+  const absl::StatusOr<bool> wants_json = flags.format.WantsJson();
+  if (!wants_json.ok()) return wants_json.status();
+  const std::vector<std::string>& wanted = flags.arguments;
+  std::vector<std::string> known;
+  for (const Section& section : kSections) known.emplace_back(section.name);
+  for (const std::string& name : wanted) {
+    if (absl::c_linear_search(known, name)) continue;
+    const std::vector<std::string> near = ablations::NearestNames(name, known);
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown section '", name, "'; ",
+                     near.empty() ? "" : absl::StrCat("did you mean '", near[0], "'? "),
+                     "`warpledger help list` names them"));
+  }
+  if (*wants_json) {
+    Json json = RegistryJson();
+    Json chosen;
+    for (const std::string& name : wanted) chosen[name] = json[name];
+    std::fputs(ablations::DumpFile(wanted.empty() ? json : chosen).c_str(), stdout);
+    return kExitOk;
+  }
+  bool first = true;
+  for (const Section& section : kSections) {
+    if (!wanted.empty() && !absl::c_linear_search(wanted, section.name)) continue;
+    if (!first) std::printf("\n");
+    first = false;
+    section.print();
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command ListCommand() {
+  return {.name = "list",
+          .arguments = "[toggles|variants|designs|shapes|inputs]",
+          .summary = "Shows the toggles, variants, designs, shapes and input distributions",
+          .takes_arguments = true,
+          .run = &List};
+}
+
+}  // namespace warpledger::cli
