@@ -42,10 +42,9 @@ absl::StatusOr<int> Micro(const MicroFlags& flags) {
         "there is no warpledger_micro beside this program: it is built where CMake finds nvcc and "
         "Google Benchmark (libbenchmark-dev)");
   }
-  const absl::StatusOr<std::string> script = ablations::FindProgramFile("micro/record.sh");
-  if (!script.ok()) return script.status();
+  ASSIGN_OR_RETURN(const std::string script, ablations::FindProgramFile("micro/record.sh"));
   std::vector<std::string> arguments = {
-      *script,         *flags.out,
+      script,          *flags.out,
       "--prefix",      prefix.lexically_normal().string(),
       "--filter",      *flags.filter,
       "--processes",   absl::StrCat(*flags.processes),
@@ -60,7 +59,7 @@ absl::StatusOr<int> Micro(const MicroFlags& flags) {
   // In place of this process: signals and the exit code are the script's, whose codes
   // are this program's.
   execv(argv[0], argv.data());
-  return absl::InternalError(absl::StrCat("can't start ", *script, ": ", std::strerror(errno)));
+  return absl::InternalError(absl::StrCat("can't start ", script, ": ", std::strerror(errno)));
 }
 
 }  // namespace

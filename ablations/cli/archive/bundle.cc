@@ -60,12 +60,10 @@ absl::StatusOr<std::set<std::string>> QuotedBeside(const std::vector<std::string
   for (const std::string& dir : records) {
     if (!ablations::HasRecordFile(dir, ablations::kRunFile) || ablations::IsCalibrationRecord(dir))
       continue;
-    const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(dir);
-    if (!record.ok()) return record.status();
-    const absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
-        FindMicroRecord(dir, record->run.gpu.slug);
-    if (!micro.ok()) return micro.status();
-    if (*micro && !packed.contains(NameOf((*micro)->dir))) beside.insert((*micro)->dir);
+    ASSIGN_OR_RETURN(const ablations::Record record, ablations::LoadRecord(dir));
+    ASSIGN_OR_RETURN(const std::optional<ablations::MicroRecord> micro,
+                     FindMicroRecord(dir, record.run.gpu.slug));
+    if (micro && !packed.contains(NameOf((micro)->dir))) beside.insert((micro)->dir);
   }
   return beside;
 }
@@ -75,29 +73,23 @@ absl::StatusOr<int> Bundle(const BundleFlags& flags) {
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] and --out=NAME.tar.gz are needed: what to pack, and where to");
   }
-  absl::StatusOr<std::vector<std::string>> named = NamesIn(flags.record);
-  if (!named.ok()) return named.status();
-  std::vector<std::string> dirs = *std::move(named);
-  const absl::StatusOr<std::set<std::string>> quoted = QuotedBeside(dirs);
-  if (!quoted.ok()) return quoted.status();
-  dirs.insert(dirs.end(), quoted->begin(), quoted->end());
+  ASSIGN_OR_RETURN(std::vector<std::string> named, NamesIn(flags.record));
+  std::vector<std::string> dirs = std::move(named);
+  ASSIGN_OR_RETURN(const std::set<std::string> quoted, QuotedBeside(dirs));
+  dirs.insert(dirs.end(), quoted.begin(), quoted.end());
   std::vector<std::string> kinds;
   for (std::string& dir : dirs) {
-    const absl::StatusOr<ablations::RecordFiles> record = ablations::RecordFiles::Open(dir);
-    if (!record.ok()) return record.status();
-    const absl::StatusOr<std::string> kind = KindOf(*record);
-    if (!kind.ok()) return kind.status();
-    dir = record->path();
-    kinds.push_back(*kind);
+    ASSIGN_OR_RETURN(const ablations::RecordFiles record, ablations::RecordFiles::Open(dir));
+    ASSIGN_OR_RETURN(const std::string kind, KindOf(record));
+    dir = record.path();
+    kinds.push_back(kind);
   }
-  const absl::StatusOr<std::string> script =
-      ablations::FindProgramFile("ablations/cli/archive/bundle.py");
-  if (!script.ok()) return script.status();
-  const absl::StatusOr<std::string> plots = ablations::FindProgramFile("plots/render.py");
-  if (!plots.ok()) return plots.status();
+  ASSIGN_OR_RETURN(const std::string script,
+                   ablations::FindProgramFile("ablations/cli/archive/bundle.py"));
+  ASSIGN_OR_RETURN(const std::string plots, ablations::FindProgramFile("plots/render.py"));
   const absl::Status packed = ablations::RunLines(
-      {flags.python.Interpreter(), *script, absl::StrCat("--program=", ablations::ExecutablePath()),
-       absl::StrCat("--plots=", std::filesystem::path(*plots).parent_path().string()),
+      {flags.python.Interpreter(), script, absl::StrCat("--program=", ablations::ExecutablePath()),
+       absl::StrCat("--plots=", std::filesystem::path(plots).parent_path().string()),
        absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
        absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", *flags.out)},
       "", kSilenceLimit, [](std::string_view line) {

@@ -41,9 +41,8 @@ using Json = nlohmann::ordered_json;
 constexpr SummarizeOptions kQuick = {.bootstrap_resamples = 100};
 
 absl::Status LoadsAsJson(const RecordFiles& files, const char* name) {
-  const absl::StatusOr<std::string> text = files.Read(name);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<Json> json = ParseJson(*text);
+  ASSIGN_OR_RETURN(const std::string text, files.Read(name));
+  const absl::StatusOr<Json> json = ParseJson(text);
   if (json.ok() && json->is_object()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(files.PathOf(name), ": is no JSON object"));
 }
@@ -57,22 +56,19 @@ int64_t BlocksMissing(const Json& summary) {
 
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
   const absl::StatusOr<Record> record = LoadRecord(files.path());
-  const absl::StatusOr<Json> summary = record.ok() ? Summarize(*record, kQuick) : record.status();
-  if (!summary.ok()) return summary.status();
-  return BlocksMissing(*summary);
+  ASSIGN_OR_RETURN(const Json summary, record.ok() ? Summarize(*record, kQuick) : record.status());
+  return BlocksMissing(summary);
 }
 
 absl::StatusOr<int64_t> CheckCalibration(const RecordFiles& files) {
   const absl::StatusOr<CalibrationRecord> record = LoadCalibration(files.path());
-  const absl::StatusOr<Json> summary =
-      record.ok() ? SummarizeCalibration(*record, kQuick) : record.status();
-  if (!summary.ok()) return summary.status();
-  return BlocksMissing(*summary);
+  ASSIGN_OR_RETURN(const Json summary,
+                   record.ok() ? SummarizeCalibration(*record, kQuick) : record.status());
+  return BlocksMissing(summary);
 }
 
 absl::StatusOr<int64_t> CheckProfiles(const RecordFiles& files) {
-  const absl::StatusOr<ProfileRecord> record = LoadProfiles(files.path());
-  if (!record.ok()) return record.status();
+  ASSIGN_OR_RETURN(const ProfileRecord record, LoadProfiles(files.path()));
   return 0;
 }
 
@@ -161,20 +157,18 @@ class WriterLock {
 };
 
 absl::StatusOr<RecordPack> ReadPack(const std::string& path, size_t* bytes) {
-  const absl::StatusOr<std::string> read = ReadFile(path);
-  if (!read.ok()) return read.status();
-  *bytes = read->size();
-  return DecodePack(*read, path);
+  ASSIGN_OR_RETURN(const std::string read, ReadFile(path));
+  *bytes = read.size();
+  return DecodePack(read, path);
 }
 
 bool Same(const RecordPack& a, const RecordPack& b) { return a.run == b.run && a.files == b.files; }
 
 // Writes the pack under another name, reads it back, and renames it.
 absl::StatusOr<size_t> WriteVerified(const RecordPack& pack, const std::string& out) {
-  const absl::StatusOr<std::string> bytes = EncodePack(pack);
-  if (!bytes.ok()) return bytes.status();
+  ASSIGN_OR_RETURN(const std::string bytes, EncodePack(pack));
   const std::string unverified = absl::StrCat(out, ".tmp.", static_cast<int64_t>(getpid()));
-  RETURN_IF_ERROR(WriteFileAtomically(unverified, *bytes));
+  RETURN_IF_ERROR(WriteFileAtomically(unverified, bytes));
   size_t size = 0;
   const absl::StatusOr<RecordPack> again = ReadPack(unverified, &size);
   absl::Status status = again.status();
@@ -221,39 +215,35 @@ absl::Status CheckNamed(absl::Span<const std::string> records, const std::string
 }
 
 absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions& options) {
-  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(dir);
-  if (!files.ok()) return files.status();
-  if (files->packed()) {
-    return absl::InvalidArgumentError(absl::StrCat(files->path(), " is a pack already"));
+  ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(dir));
+  if (files.packed()) {
+    return absl::InvalidArgumentError(absl::StrCat(files.path(), " is a pack already"));
   }
   const std::string out =
-      options.out.empty() ? WithoutPackSuffix(files->path()) + kPackSuffix : options.out;
+      options.out.empty() ? WithoutPackSuffix(files.path()) + kPackSuffix : options.out;
   if (!absl::EndsWith(out, kPackSuffix)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--out=", out, ": a pack's name ends in ", kPackSuffix));
   }
-  const absl::StatusOr<const Kind*> kind = KindOf(*files);
-  if (!kind.ok()) return kind.status();
+  ASSIGN_OR_RETURN(const Kind* kind, KindOf(files));
   WriterLock lock;
-  if ((*kind)->appended != nullptr) {
-    RETURN_IF_ERROR(lock.Take(files->PathOf((*kind)->appended)));
+  if (kind->appended != nullptr) {
+    RETURN_IF_ERROR(lock.Take(files.PathOf(kind->appended)));
   }
-  const absl::StatusOr<int64_t> missing = (*kind)->check(*files);
-  if (!missing.ok()) return missing.status();
-  if (*missing > 0 && !options.unfinished) {
+  ASSIGN_OR_RETURN(const int64_t missing, kind->check(files));
+  if (missing > 0 && !options.unfinished) {
     return absl::FailedPreconditionError(
-        absl::StrCat(files->path(), ": is unfinished, ", *missing,
+        absl::StrCat(files.path(), ": is unfinished, ", missing,
                      " blocks are missing. The command that wrote it measures them; --unfinished "
                      "packs it as it is"));
   }
-  RecordPack pack = {.run = files->name(), .files = {}};
+  RecordPack pack = {.run = files.name(), .files = {}};
   PackResult result = {.path = out};
-  for (const std::string& name : files->Names()) {
-    absl::StatusOr<std::string> contents = files->Read(name);
-    if (!contents.ok()) return contents.status();
-    result.plain_bytes += contents->size();
+  for (const std::string& name : files.Names()) {
+    ASSIGN_OR_RETURN(std::string contents, files.Read(name));
+    result.plain_bytes += contents.size();
     if (std::find(std::begin(kLeftOut), std::end(kLeftOut), name) == std::end(kLeftOut)) {
-      pack.files[name] = *std::move(contents);
+      pack.files[name] = std::move(contents);
     }
   }
   result.files = pack.files.size();
@@ -265,19 +255,17 @@ absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions&
           out, " is there already and holds something else; remove it, or name another --out"));
     }
   } else {
-    const absl::StatusOr<size_t> size = WriteVerified(pack, out);
-    if (!size.ok()) return size.status();
-    result.packed_bytes = *size;
+    ASSIGN_OR_RETURN(const size_t size, WriteVerified(pack, out));
+    result.packed_bytes = size;
   }
-  if (!options.keep) RETURN_IF_ERROR(RemoveFolder(files->path(), pack));
+  if (!options.keep) RETURN_IF_ERROR(RemoveFolder(files.path(), pack));
   return result;
 }
 
 absl::StatusOr<PackResult> UnpackRecord(const std::string& path, const std::string& out) {
   const std::string file = WithoutPackSuffix(path) + kPackSuffix;
   PackResult result = {.path = out.empty() ? WithoutPackSuffix(path) : out};
-  absl::StatusOr<RecordPack> pack = ReadPack(file, &result.packed_bytes);
-  if (!pack.ok()) return pack.status();
+  ASSIGN_OR_RETURN(RecordPack pack, ReadPack(file, &result.packed_bytes));
   std::error_code error;
   if (fs::exists(result.path, error)) {
     return absl::AlreadyExistsError(
@@ -286,7 +274,7 @@ absl::StatusOr<PackResult> UnpackRecord(const std::string& path, const std::stri
   const std::string partial =
       absl::StrCat(WithoutPackSuffix(result.path), ".tmp.", static_cast<int64_t>(getpid()));
   absl::Status status = CreateDirectories(partial);
-  for (const auto& [name, contents] : pack->files) {
+  for (const auto& [name, contents] : pack.files) {
     status.Update(WriteFileAtomically(absl::StrCat(partial, "/", name), contents));
     result.plain_bytes += contents.size();
     ++result.files;

@@ -19,11 +19,12 @@ struct PackFlags : FlagSet {
 absl::StatusOr<int> Pack(const PackFlags& flags) {
   RETURN_IF_ERROR(ablations::CheckNamed(flags.arguments, *flags.out, "pack"));
   for (const std::string& record : flags.arguments) {
-    const absl::StatusOr<ablations::PackResult> packed = ablations::PackRecord(
-        record, {.out = *flags.out, .keep = *flags.keep, .unfinished = *flags.unfinished});
-    if (!packed.ok()) return packed.status();
-    std::printf("%s: %zu files, %.2f MiB -> %.3f MiB\n", packed->path.c_str(), packed->files,
-                packed->plain_mib(), packed->packed_mib());
+    ASSIGN_OR_RETURN(
+        const ablations::PackResult packed,
+        ablations::PackRecord(
+            record, {.out = *flags.out, .keep = *flags.keep, .unfinished = *flags.unfinished}));
+    std::printf("%s: %zu files, %.2f MiB -> %.3f MiB\n", packed.path.c_str(), packed.files,
+                packed.plain_mib(), packed.packed_mib());
     std::fflush(stdout);
   }
   return kExitOk;

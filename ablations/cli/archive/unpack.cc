@@ -17,11 +17,10 @@ struct UnpackFlags : FlagSet {
 absl::StatusOr<int> Unpack(const UnpackFlags& flags) {
   RETURN_IF_ERROR(ablations::CheckNamed(flags.arguments, *flags.out, "unpack"));
   for (const std::string& record : flags.arguments) {
-    const absl::StatusOr<ablations::PackResult> unpacked =
-        ablations::UnpackRecord(record, *flags.out);
-    if (!unpacked.ok()) return unpacked.status();
-    std::printf("%s: %zu files as SHA256SUMS says, %.2f MiB\n", unpacked->path.c_str(),
-                unpacked->files, unpacked->plain_mib());
+    ASSIGN_OR_RETURN(const ablations::PackResult unpacked,
+                     ablations::UnpackRecord(record, *flags.out));
+    std::printf("%s: %zu files as SHA256SUMS says, %.2f MiB\n", unpacked.path.c_str(),
+                unpacked.files, unpacked.plain_mib());
     std::fflush(stdout);
   }
   return kExitOk;

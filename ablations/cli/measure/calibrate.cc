@@ -59,19 +59,16 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   RETURN_IF_ERROR(CheckReleaseBuild());
   ablations::CalibrateOptions options;
   const std::string variant = flags.variant.given ? *flags.variant : LastLadderStep();
-  auto found = ablations::FindVariant(variant);
-  if (!found.ok()) return found.status();
-  options.variant = *std::move(found);
-  const auto shapes = ablations::ParseShapes(*flags.shape);
-  if (!shapes.ok()) return shapes.status();
-  if (shapes->size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
-  options.shape = (*shapes)[0];
+  ASSIGN_OR_RETURN(auto found, ablations::FindVariant(variant));
+  options.variant = std::move(found);
+  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shape));
+  if (shapes.size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
+  options.shape = shapes[0];
   if (sdpa::FindInstance(options.variant.config, options.shape.problem) == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
   }
-  auto plants = ParsePlants(*flags.plants);
-  if (!plants.ok()) return plants.status();
-  options.plan.plants = *std::move(plants);
+  ASSIGN_OR_RETURN(auto plants, ParsePlants(*flags.plants));
+  options.plan.plants = std::move(plants);
   options.plan.trial_processes = *flags.sampling.processes;
   options.plan.family_size = DefaultFamilySize();
   // What is beyond the limit is refused below; its double may be no int.

@@ -44,29 +44,27 @@ absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options, const std:
   Known known;
   RETURN_IF_ERROR(ablations::RefusePacked(options.out_dir));
   if (!options.out_dir.empty() && ablations::HasRecord(options.out_dir)) {
-    const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(options.out_dir);
-    if (!record.ok()) return record.status();
-    if (record->run.design != options.design) {
+    ASSIGN_OR_RETURN(const ablations::Record record, ablations::LoadRecord(options.out_dir));
+    if (record.run.design != options.design) {
       return absl::FailedPreconditionError(
-          absl::StrCat(options.out_dir, " holds a run of design '", record->run.design,
+          absl::StrCat(options.out_dir, " holds a run of design '", record.run.design,
                        "'; a run of another needs a directory of its own: name it with --out"));
     }
-    known.done = ablations::CompletedOurs(*record);
-    known.times = ablations::TimesIn(*record);
-    known.l2_bytes = record->run.gpu.l2_bytes;
+    known.done = ablations::CompletedOurs(record);
+    known.times = ablations::TimesIn(record);
+    known.l2_bytes = record.run.gpu.l2_bytes;
   }
   if (earlier.empty()) return known;
-  const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(earlier);
-  if (!record.ok()) return record.status();
-  if (record->run.cache != options.cache) {
+  ASSIGN_OR_RETURN(const ablations::Record record, ablations::LoadRecord(earlier));
+  if (record.run.cache != options.cache) {
     return absl::InvalidArgumentError(absl::StrCat(earlier,
-                                                   " was measured with --cache=", record->run.cache,
+                                                   " was measured with --cache=", record.run.cache,
                                                    ", this would run with ", options.cache,
                                                    "; times of one say nothing of "
                                                    "the other"));
   }
-  known.times.merge(ablations::TimesIn(*record));
-  if (known.l2_bytes == 0) known.l2_bytes = record->run.gpu.l2_bytes;
+  known.times.merge(ablations::TimesIn(record));
+  if (known.l2_bytes == 0) known.l2_bytes = record.run.gpu.l2_bytes;
   return known;
 }
 
@@ -145,21 +143,19 @@ void PrintConditions(const ablations::RunOptions& options, int64_t l2_bytes) {
 }  // namespace
 
 absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
-  const absl::StatusOr<RunRequest> request = RunRequestOf(flags);
-  if (!request.ok()) return request.status();
-  const ablations::RunOptions& options = request->options;
-  const ablations::RunPlan plan = {.design = request->design,
+  ASSIGN_OR_RETURN(const RunRequest request, RunRequestOf(flags));
+  const ablations::RunOptions& options = request.options;
+  const ablations::RunPlan plan = {.design = request.design,
                                    .shapes = options.shapes,
                                    .processes = options.processes,
                                    .blocks = options.blocks,
                                    .replay_us = options.replay_us,
                                    .max_launches = options.max_launches,
                                    .cpu_cores = UsableCores()};
-  const absl::StatusOr<Known> known = LoadKnown(options, *flags.record);
-  if (!known.ok()) return known.status();
-  const int64_t l2_bytes = known->l2_bytes > 0 ? known->l2_bytes : kSupposedL2Bytes;
+  ASSIGN_OR_RETURN(const Known known, LoadKnown(options, *flags.record));
+  const int64_t l2_bytes = known.l2_bytes > 0 ? known.l2_bytes : kSupposedL2Bytes;
   RETURN_IF_ERROR(CheckAsARunWould(plan.design, options, l2_bytes, holds));
-  const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known->done, known->times);
+  const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known.done, known.times);
 
   std::printf("Design %s: %s\n", plan.design.name.c_str(), plan.design.label.c_str());
   PrintCells(plan.design);

@@ -36,11 +36,10 @@ absl::Status CheckCompiled(const ablations::Design& design) {
 absl::StatusOr<int> Run(const RunFlags& flags) {
   if (*flags.dry_run) return DryRun(flags, &IsCompiled);
   RETURN_IF_ERROR(CheckReleaseBuild());
-  const absl::StatusOr<RunRequest> request = RunRequestOf(flags);
-  if (!request.ok()) return request.status();
-  RETURN_IF_ERROR(CheckCompiled(request->design));
+  ASSIGN_OR_RETURN(const RunRequest request, RunRequestOf(flags));
+  RETURN_IF_ERROR(CheckCompiled(request.design));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
-  RETURN_IF_ERROR(ablations::RunDesign(request->options));
+  RETURN_IF_ERROR(ablations::RunDesign(request.options));
   std::printf("Record: %s\nNext: warpledger judge --record=%s\n", flags.out->c_str(),
               flags.out->c_str());
   return kExitOk;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/sdpa/variant.h"
 #include "warpledger_build_info.h"
 
@@ -27,12 +28,10 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
   ablations::RunOptions& options = request.options;
   options.design = *flags.design;
-  absl::StatusOr<ablations::Design> design = ablations::FindDesign(options.design);
-  if (!design.ok()) return design.status();
-  request.design = *std::move(design);
-  auto shapes = ablations::ParseShapes(*flags.shapes);
-  if (!shapes.ok()) return shapes.status();
-  options.shapes = *std::move(shapes);
+  ASSIGN_OR_RETURN(ablations::Design design, ablations::FindDesign(options.design));
+  request.design = std::move(design);
+  ASSIGN_OR_RETURN(auto shapes, ablations::ParseShapes(*flags.shapes));
+  options.shapes = std::move(shapes);
   options.out_dir = *flags.out;
   options.processes = *flags.sampling.processes;
   options.blocks = *flags.sampling.blocks;
@@ -60,16 +59,14 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--cache=", options.cache, ": it is warm or cold"));
   }
-  auto stopping = ablations::ParseStopping(*flags.stop, options.processes);
-  if (!stopping.ok()) return stopping.status();
-  options.stopping = *std::move(stopping);
+  ASSIGN_OR_RETURN(auto stopping, ablations::ParseStopping(*flags.stop, options.processes));
+  options.stopping = std::move(stopping);
   std::vector<std::string> arms;
   for (const ablations::DesignArm& arm : request.design.arms) arms.push_back(arm.name);
   std::vector<std::string> shape_names;
   for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
-  auto planted = ablations::ParsePlants(*flags.plant, arms, shape_names);
-  if (!planted.ok()) return planted.status();
-  options.planted = *std::move(planted);
+  ASSIGN_OR_RETURN(auto planted, ablations::ParsePlants(*flags.plant, arms, shape_names));
+  options.planted = std::move(planted);
   const std::string& peers = *flags.peers;
   const std::vector<std::string> all(std::begin(ablations::kPeers), std::end(ablations::kPeers));
   if (peers == "auto") {

@@ -14,9 +14,8 @@ namespace warpledger::cli {
 
 absl::StatusOr<int> Work(const FlagSet& /*flags*/) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  absl::StatusOr<ablations::WorkerJob> job = ablations::WorkerJob::FromJson(text);
-  if (!job.ok()) return job.status();
-  RETURN_IF_ERROR(ablations::RunWorker(*job));
+  ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::WorkerJob::FromJson(text));
+  RETURN_IF_ERROR(ablations::RunWorker(job));
   return kExitOk;
 }
 

@@ -19,18 +19,15 @@ struct CompareFlags : FlagSet {
 };
 
 absl::StatusOr<int> Compare(const CompareFlags& flags) {
-  const absl::StatusOr<bool> json = flags.format.WantsJson();
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(const bool json, flags.format.WantsJson());
   RETURN_IF_ERROR(flags.a.Needed(kRecordMissing));
   RETURN_IF_ERROR(flags.b.Needed(kRecordMissing));
-  const absl::StatusOr<ablations::JudgedRecord> a = ablations::LoadJudged(*flags.a, {});
-  if (!a.ok()) return a.status();
-  const absl::StatusOr<ablations::JudgedRecord> b = ablations::LoadJudged(*flags.b, {});
-  if (!b.ok()) return b.status();
-  const nlohmann::ordered_json comparison = ablations::Compare(*a, *b);
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord a, ablations::LoadJudged(*flags.a, {}));
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord b, ablations::LoadJudged(*flags.b, {}));
+  const nlohmann::ordered_json comparison = ablations::Compare(a, b);
   RETURN_IF_ERROR(WriteIfAsked(flags.out, ablations::ComparisonMarkdown(comparison)));
   const std::string text =
-      *json ? ablations::DumpFile(comparison) : ablations::ComparisonText(comparison);
+      json ? ablations::DumpFile(comparison) : ablations::ComparisonText(comparison);
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }

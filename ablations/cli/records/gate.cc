@@ -35,11 +35,9 @@ absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
   RETURN_IF_ERROR(flags.record.Needed(kRecordMissing));
   // The gate uses a summary's facts alone; its intervals are its own.
   const ablations::SummarizeOptions facts_only = {.bootstrap_resamples = 100};
-  const absl::StatusOr<JudgedRecord> baseline = ablations::LoadJudged(*flags.baseline, facts_only);
-  if (!baseline.ok()) return baseline.status();
-  const absl::StatusOr<JudgedRecord> record = ablations::LoadJudged(*flags.record, facts_only);
-  if (!record.ok()) return record.status();
-  return ablations::Gate(*baseline, *record, options);
+  ASSIGN_OR_RETURN(const JudgedRecord baseline, ablations::LoadJudged(*flags.baseline, facts_only));
+  ASSIGN_OR_RETURN(const JudgedRecord record, ablations::LoadJudged(*flags.record, facts_only));
+  return ablations::Gate(baseline, record, options);
 }
 
 absl::StatusOr<int> Gate(const GateFlags& flags) {

@@ -42,27 +42,24 @@ void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
 
 absl::StatusOr<int> Judge(const JudgeFlags& flags) {
   RETURN_IF_ERROR(flags.record.Needed(kRecordOrPackMissing));
-  const absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord(*flags.record);
-  if (!summary.ok()) return summary.status();
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(*flags.record));
   std::string out = *flags.out;
   if (!flags.out.given) {
-    const absl::StatusOr<ablations::RecordFiles> files =
-        ablations::RecordFiles::Open(*flags.record);
-    if (!files.ok()) return files.status();
-    if (files->packed()) {
+    ASSIGN_OR_RETURN(const ablations::RecordFiles files,
+                     ablations::RecordFiles::Open(*flags.record));
+    if (files.packed()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--out=FILE is missing: ", files->path(),
+          absl::StrCat("--out=FILE is missing: ", files.path(),
                        " is packed, and nothing is written into a pack"));
     }
-    out = files->PathOf(ablations::kSummaryFile);
+    out = files.PathOf(ablations::kSummaryFile);
   }
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(*summary)));
-  const absl::StatusOr<std::string> table = IsCalibration(*summary)
-                                                ? ablations::CalibrationTable(*summary)
-                                                : ablations::VerdictTable(*summary);
-  if (!table.ok()) return table.status();
-  std::printf("%s\nSummary: %s\n", table->c_str(), out.c_str());
-  WarnIfUnfinished(*summary);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(summary)));
+  ASSIGN_OR_RETURN(const std::string table, IsCalibration(summary)
+                                                ? ablations::CalibrationTable(summary)
+                                                : ablations::VerdictTable(summary));
+  std::printf("%s\nSummary: %s\n", table.c_str(), out.c_str());
+  WarnIfUnfinished(summary);
   return kExitOk;
 }
 

@@ -29,10 +29,9 @@ std::string IdentityOf(const fs::path& path) {
 
 // The name of a pack's summary: all that it is computed from.
 absl::StatusOr<std::string> KeyOf(const std::string& pack) {
-  const absl::StatusOr<std::string> bytes = ablations::ReadFile(pack);
-  if (!bytes.ok()) return bytes.status();
+  ASSIGN_OR_RETURN(const std::string bytes, ablations::ReadFile(pack));
   std::vector<std::string> parts = {IdentityOf(ablations::ExecutablePath()),
-                                    ablations::Sha256(*bytes)};
+                                    ablations::Sha256(bytes)};
   std::error_code error;
   const fs::path folder = fs::absolute(pack, error).parent_path();
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -50,9 +49,8 @@ absl::StatusOr<nlohmann::ordered_json> KeptOrComputed(
     const std::string& pack, absl::FunctionRef<absl::StatusOr<nlohmann::ordered_json>()> compute) {
   const char* folder = std::getenv("WARPLEDGER_SUMMARIES");
   if (folder == nullptr || *folder == '\0') return compute();
-  const absl::StatusOr<std::string> key = KeyOf(pack);
-  if (!key.ok()) return key.status();
-  const std::string file = (fs::path(folder) / absl::StrCat(*key, ".json")).string();
+  ASSIGN_OR_RETURN(const std::string key, KeyOf(pack));
+  const std::string file = (fs::path(folder) / absl::StrCat(key, ".json")).string();
   if (const absl::StatusOr<std::string> kept = ablations::ReadFile(file); kept.ok()) {
     return ablations::ParseJson(*kept);
   }

@@ -23,9 +23,8 @@ constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
 absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& python,
                        const std::string& out) {
-  const absl::StatusOr<std::string> script = ablations::FindProgramFile("plots/render.py");
-  if (!script.ok()) return script.status();
-  std::vector<std::string> command = {python, *script, "--out", out};
+  ASSIGN_OR_RETURN(const std::string script, ablations::FindProgramFile("plots/render.py"));
+  std::vector<std::string> command = {python, script, "--out", out};
   for (const std::string& file : summary_files) {
     command.insert(command.end(), {"--summary", file});
   }
@@ -44,11 +43,9 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
 }  // namespace
 
 absl::Status ReadmeFlags::Renew(const char* section, const std::string& body) const {
-  absl::StatusOr<std::string> text = ablations::ReadFile(*readme);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<std::string> renewed = report::ReplaceGeneratedSection(*text, section, body);
-  if (!renewed.ok()) return renewed.status();
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(*readme, *renewed));
+  ASSIGN_OR_RETURN(std::string text, ablations::ReadFile(*readme));
+  ASSIGN_OR_RETURN(std::string renewed, report::ReplaceGeneratedSection(text, section, body));
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(*readme, renewed));
   std::printf("Renewed the generated section %s of %s\n", section, readme->c_str());
   return absl::OkStatus();
 }
@@ -58,11 +55,9 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
                                    .registry_sha256 = kRegistrySha256};
   const absl::StatusOr<std::string> file = ablations::FindProgramFile(report::kTreeCodeFile);
   if (!file.ok()) return options;
-  const absl::StatusOr<nlohmann::ordered_json> json = ReadJson(*file);
-  if (!json.ok()) return json.status();
-  absl::StatusOr<report::TreeCode> code = report::ParseTreeCode(*json);
-  if (!code.ok()) return code.status();
-  options.tree_code = *std::move(code);
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ReadJson(*file));
+  ASSIGN_OR_RETURN(report::TreeCode code, report::ParseTreeCode(json));
+  options.tree_code = std::move(code);
   return options;
 }
 

@@ -34,49 +34,40 @@ absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
         "this build holds no kernels, so it has no resources to compare: ",
         std::string(resources.status().message()), ". Build with nvcc (see README.md)"));
   }
-  absl::StatusOr<ablations::BuildFacts> facts = ablations::LoadBaselineFacts(*resources);
-  if (!facts.ok()) return facts.status();
-  facts->name = "this build";
-  facts->nvcc = build_info::kNvcc;
-  facts->cuda_flags = build_info::kCudaFlags;
+  ASSIGN_OR_RETURN(ablations::BuildFacts facts, ablations::LoadBaselineFacts(*resources));
+  facts.name = "this build";
+  facts.nvcc = build_info::kNvcc;
+  facts.cuda_flags = build_info::kCudaFlags;
   for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
-    facts->dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::SmemBytes(config);
+    facts.dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::SmemBytes(config);
   }
   const absl::StatusOr<std::string> codegen =
       ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));
   if (!codegen.ok()) return facts;
-  const absl::StatusOr<std::string> text = ablations::ReadFile(*codegen);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(*text);
-  if (!json.ok()) return json.status();
-  absl::StatusOr<ablations::Codegen> parsed = ablations::CodegenFromJson(*json);
-  if (!parsed.ok()) return parsed.status();
-  facts->codegen = *std::move(parsed);
+  ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(*codegen));
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ablations::ParseJson(text));
+  ASSIGN_OR_RETURN(ablations::Codegen parsed, ablations::CodegenFromJson(json));
+  facts.codegen = std::move(parsed);
   return facts;
 }
 
 absl::StatusOr<std::vector<ablations::Waiver>> ReadWaivers(const Flag<std::string>& file) {
   if (!file.given) return std::vector<ablations::Waiver>();
-  const absl::StatusOr<std::string> text = ablations::ReadFile(*file);
-  if (!text.ok()) return text.status();
-  return ablations::ParseWaivers(*text);
+  ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(*file));
+  return ablations::ParseWaivers(text);
 }
 
 absl::StatusOr<int> CompareResources(const RatchetFlags& flags) {
-  const absl::StatusOr<bool> json = flags.format.WantsJson();
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(const bool json, flags.format.WantsJson());
   RETURN_IF_ERROR(
       flags.baseline.Needed("PATH is missing: a record's directory or a resources.json"));
-  const absl::StatusOr<ablations::BuildFacts> baseline =
-      ablations::LoadBaselineFacts(*flags.baseline);
-  if (!baseline.ok()) return baseline.status();
-  const absl::StatusOr<ablations::BuildFacts> build = FactsOfThisBuild();
-  if (!build.ok()) return build.status();
-  const absl::StatusOr<std::vector<ablations::Waiver>> waivers = ReadWaivers(flags.waivers);
-  if (!waivers.ok()) return waivers.status();
-  const ablations::Ratchet ratchet = ablations::RunRatchet(*baseline, *build, *waivers);
-  const std::string text = *json ? ablations::DumpFile(ablations::RatchetJson(ratchet))
-                                 : ablations::RatchetText(ratchet);
+  ASSIGN_OR_RETURN(const ablations::BuildFacts baseline,
+                   ablations::LoadBaselineFacts(*flags.baseline));
+  ASSIGN_OR_RETURN(const ablations::BuildFacts build, FactsOfThisBuild());
+  ASSIGN_OR_RETURN(const std::vector<ablations::Waiver> waivers, ReadWaivers(flags.waivers));
+  const ablations::Ratchet ratchet = ablations::RunRatchet(baseline, build, waivers);
+  const std::string text =
+      json ? ablations::DumpFile(ablations::RatchetJson(ratchet)) : ablations::RatchetText(ratchet);
   std::fputs(text.c_str(), stdout);
   return ratchet.exit;
 }

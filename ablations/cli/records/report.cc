@@ -104,34 +104,30 @@ struct Rendered {
 
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
-  absl::StatusOr<nlohmann::ordered_json> summary =
-      ablations::SummarizeProfiles(record, SummarizeRecord);
-  if (!summary.ok()) return summary.status();
-  return Rendered{*summary, report::kProfileReportFile,
-                  report::RenderProfileReport(*summary, options), "a record of profiles"};
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
+                   ablations::SummarizeProfiles(record, SummarizeRecord));
+  return Rendered{summary, report::kProfileReportFile,
+                  report::RenderProfileReport(summary, options), "a record of profiles"};
 }
 
 absl::StatusOr<Rendered> RenderDtypes(const std::string& record) {
-  const absl::StatusOr<std::string> text =
-      ablations::ReadRecordFile(record, ablations::kDtypesFile);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<nlohmann::ordered_json> study =
-      ParseFile(*text, absl::StrCat(record, "/", ablations::kDtypesFile));
-  if (!study.ok()) return study.status();
-  return Rendered{*study, report::kDtypesReportFile, report::RenderDtypes(*study),
+  ASSIGN_OR_RETURN(const std::string text,
+                   ablations::ReadRecordFile(record, ablations::kDtypesFile));
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json study,
+                   ParseFile(text, absl::StrCat(record, "/", ablations::kDtypesFile)));
+  return Rendered{study, report::kDtypesReportFile, report::RenderDtypes(study),
                   "a study of data types"};
 }
 
 absl::StatusOr<Rendered> RenderRun(const std::string& record,
                                    const report::RenderOptions& options) {
-  const absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord(record);
-  if (!summary.ok()) return summary.status();
-  const bool calibration = IsCalibration(*summary);
-  const std::string name = calibration ? "calibration" : (*summary)["design"].get<std::string>();
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(record));
+  const bool calibration = IsCalibration(summary);
+  const std::string name = calibration ? "calibration" : summary["design"].get<std::string>();
   return Rendered{
-      *summary, report::ReportFileName(name, (*summary)["provenance"]["cache"].get<std::string>()),
-      calibration ? report::RenderCalibration(*summary, options, RunsBeside(record, *summary))
-                  : report::RenderReport(*summary, options)};
+      summary, report::ReportFileName(name, summary["provenance"]["cache"].get<std::string>()),
+      calibration ? report::RenderCalibration(summary, options, RunsBeside(record, summary))
+                  : report::RenderReport(summary, options)};
 }
 
 absl::StatusOr<int> Report(const ReportFlags& flags) {
@@ -139,31 +135,29 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
   RETURN_IF_ERROR(flags.record.Needed(kRecordOrPackMissing));
   const std::string& out = *flags.out;
   const std::string& record = *flags.record;
-  absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
-  if (!options.ok()) return options.status();
-  const absl::StatusOr<Rendered> rendered =
-      ablations::HasProfiles(record)                             ? RenderProfiles(record, *options)
-      : ablations::HasRecordFile(record, ablations::kDtypesFile) ? RenderDtypes(record)
-                                                                 : RenderRun(record, *options);
-  if (!rendered.ok()) return rendered.status();
-  if (flags.readme.readme.given && rendered->no_readme != nullptr) {
+  ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
+  ASSIGN_OR_RETURN(const Rendered rendered,
+                   ablations::HasProfiles(record) ? RenderProfiles(record, options)
+                   : ablations::HasRecordFile(record, ablations::kDtypesFile)
+                       ? RenderDtypes(record)
+                       : RenderRun(record, options));
+  if (flags.readme.readme.given && rendered.no_readme != nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--readme: a README shows a ladder, and this is ", rendered->no_readme, "; leave it out"));
+        "--readme: a README shows a ladder, and this is ", rendered.no_readme, "; leave it out"));
   }
-  RETURN_IF_ERROR(WriteIfAsked(flags.summary, ablations::DumpFile(rendered->summary)));
-  if (!rendered->page.ok()) return rendered->page.status();
-  const std::string file = absl::StrCat(out, "/", rendered->file);
-  RETURN_IF_ERROR(WritePage(file, *rendered->page));
+  RETURN_IF_ERROR(WriteIfAsked(flags.summary, ablations::DumpFile(rendered.summary)));
+  if (!rendered.page.ok()) return rendered.page.status();
+  const std::string file = absl::StrCat(out, "/", rendered.file);
+  RETURN_IF_ERROR(WritePage(file, *rendered.page));
   std::printf("Report: %s\n", file.c_str());
   if (flags.readme.readme.given) {
-    options->picture_prefix = flags.readme.Prefix(out);
-    const absl::StatusOr<std::string> section =
-        report::RenderReadmeSection(rendered->summary, *options);
-    if (!section.ok()) return section.status();
-    RETURN_IF_ERROR(flags.readme.Renew("ladder", *section));
+    options.picture_prefix = flags.readme.Prefix(out);
+    ASSIGN_OR_RETURN(const std::string section,
+                     report::RenderReadmeSection(rendered.summary, options));
+    RETURN_IF_ERROR(flags.readme.Renew("ladder", section));
   }
   if (!*flags.plots) return kExitOk;
-  RETURN_IF_ERROR(DrawSummaries({rendered->summary}, flags.python.Interpreter(), out));
+  RETURN_IF_ERROR(DrawSummaries({rendered.summary}, flags.python.Interpreter(), out));
   std::printf("Plots: %s/*.svg\n", out.c_str());
   return kExitOk;
 }

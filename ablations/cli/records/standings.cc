@@ -27,22 +27,20 @@ struct StandingsFlags : FlagSet {
 absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the page goes"));
   const std::string& out = *flags.out;
-  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(flags.record);
-  if (!summaries.ok()) return summaries.status();
-  absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
-  if (!options.ok()) return options.status();
-  options->picture_prefix = flags.readme.Prefix(out);
-  const absl::StatusOr<report::Standings> standings = report::RenderStandings(*summaries, *options);
-  if (!standings.ok()) return standings.status();
+  ASSIGN_OR_RETURN(const std::vector<nlohmann::ordered_json> summaries,
+                   ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
+  options.picture_prefix = flags.readme.Prefix(out);
+  ASSIGN_OR_RETURN(const report::Standings standings, report::RenderStandings(summaries, options));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
-  RETURN_IF_ERROR(WritePage(file, standings->page));
+  RETURN_IF_ERROR(WritePage(file, standings.page));
   std::printf("Report: %s\n", file.c_str());
   if (flags.readme.readme.given) {
-    RETURN_IF_ERROR(flags.readme.Renew("standings", standings->readme));
+    RETURN_IF_ERROR(flags.readme.Renew("standings", standings.readme));
   }
-  if (standings->pictured.empty() || !*flags.plots) return kExitOk;
+  if (standings.pictured.empty() || !*flags.plots) return kExitOk;
   std::vector<nlohmann::ordered_json> pictured;
-  for (const size_t at : standings->pictured) pictured.push_back((*summaries)[at]);
+  for (const size_t at : standings.pictured) pictured.push_back(summaries[at]);
   RETURN_IF_ERROR(DrawSummaries(pictured, flags.python.Interpreter(), out));
   return kExitOk;
 }

@@ -13,22 +13,20 @@
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
 namespace {
 
 absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   if (ablations::IsCalibrationRecord(path)) {
-    absl::StatusOr<ablations::CalibrationRecord> record = ablations::LoadCalibration(path);
-    if (!record.ok()) return record.status();
-    return ablations::SummarizeCalibration(*record);
+    ASSIGN_OR_RETURN(ablations::CalibrationRecord record, ablations::LoadCalibration(path));
+    return ablations::SummarizeCalibration(record);
   }
-  absl::StatusOr<ablations::Record> record = ablations::LoadRecord(path);
-  if (!record.ok()) return record.status();
-  absl::StatusOr<std::optional<ablations::MicroRecord>> micro =
-      FindMicroRecord(path, record->run.gpu.slug);
-  if (!micro.ok()) return micro.status();
-  return ablations::Summarize(*record, {.micro = *std::move(micro)});
+  ASSIGN_OR_RETURN(ablations::Record record, ablations::LoadRecord(path));
+  ASSIGN_OR_RETURN(std::optional<ablations::MicroRecord> micro,
+                   FindMicroRecord(path, record.run.gpu.slug));
+  return ablations::Summarize(record, {.micro = std::move(micro)});
 }
 
 }  // namespace
@@ -40,9 +38,8 @@ absl::StatusOr<nlohmann::ordered_json> ParseFile(const std::string& text, const 
 }
 
 absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
-  const absl::StatusOr<std::string> text = ablations::ReadFile(path);
-  if (!text.ok()) return text.status();
-  return ParseFile(*text, path);
+  ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(path));
+  return ParseFile(text, path);
 }
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
@@ -53,16 +50,14 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) 
 }
 
 absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
-  const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
-  if (!files.ok()) return files.status();
-  if (files->packed()) {
+  ASSIGN_OR_RETURN(const ablations::RecordFiles files, ablations::RecordFiles::Open(path));
+  if (files.packed()) {
     // Read as from a file, whose counts are unsigned where computed ones are not.
-    const absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord(path);
-    if (!summary.ok()) return summary.status();
-    return ablations::ParseJson(ablations::DumpFile(*summary));
+    ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(path));
+    return ablations::ParseJson(ablations::DumpFile(summary));
   }
-  const std::string summary_file = files->PathOf(ablations::kSummaryFile);
-  if (!files->Has(ablations::kSummaryFile)) {
+  const std::string summary_file = files.PathOf(ablations::kSummaryFile);
+  if (!files.Has(ablations::kSummaryFile)) {
     return absl::NotFoundError(absl::StrCat(summary_file,
                                             " is not there; write it with "
                                             "`warpledger judge --record=",
@@ -74,13 +69,11 @@ absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
 absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(const Flag<std::string>& record) {
   RETURN_IF_ERROR(record.Needed(
       "DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged"));
-  const absl::StatusOr<std::vector<std::string>> paths = NamesIn(record);
-  if (!paths.ok()) return paths.status();
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, NamesIn(record));
   std::vector<nlohmann::ordered_json> summaries;
-  for (const std::string& path : *paths) {
-    absl::StatusOr<nlohmann::ordered_json> summary = ReadSummary(path);
-    if (!summary.ok()) return summary.status();
-    summaries.push_back(*std::move(summary));
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(nlohmann::ordered_json summary, ReadSummary(path));
+    summaries.push_back(std::move(summary));
   }
   return summaries;
 }

@@ -22,17 +22,15 @@ struct TechniquesFlags : FlagSet {
 
 absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the pages go"));
-  const absl::StatusOr<std::vector<nlohmann::ordered_json>> summaries = ReadSummaries(flags.record);
-  if (!summaries.ok()) return summaries.status();
-  const absl::StatusOr<report::RenderOptions> options = OptionsOfThisTree();
-  if (!options.ok()) return options.status();
-  const absl::StatusOr<std::vector<report::Page>> pages =
-      report::RenderTechniques(*summaries, *options);
-  if (!pages.ok()) return pages.status();
-  for (const report::Page& page : *pages) {
+  ASSIGN_OR_RETURN(const std::vector<nlohmann::ordered_json> summaries,
+                   ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(const report::RenderOptions options, OptionsOfThisTree());
+  ASSIGN_OR_RETURN(const std::vector<report::Page> pages,
+                   report::RenderTechniques(summaries, options));
+  for (const report::Page& page : pages) {
     RETURN_IF_ERROR(WritePage(absl::StrCat(*flags.out, "/", page.path), page.text));
   }
-  std::printf("%zu pages: %s/%s\n", pages->size(), flags.out->c_str(), pages->front().path.c_str());
+  std::printf("%zu pages: %s/%s\n", pages.size(), flags.out->c_str(), pages.front().path.c_str());
   return kExitOk;
 }
 

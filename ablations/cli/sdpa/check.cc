@@ -52,12 +52,10 @@ class CodeHere {
  public:
   static absl::StatusOr<CodeHere> Load() {
     CodeHere here;
-    const absl::StatusOr<DeviceFacts> device = QueryDevice();
-    if (!device.ok()) return device.status();
-    here.compute_capability_ = absl::StrCat(device->compute_major, ".", device->compute_minor);
-    absl::StatusOr<ablations::BuiltCode> code = ablations::BuiltCode::Load();
-    if (!code.ok()) return code.status();
-    here.code_ = *std::move(code);
+    ASSIGN_OR_RETURN(const DeviceFacts device, QueryDevice());
+    here.compute_capability_ = absl::StrCat(device.compute_major, ".", device.compute_minor);
+    ASSIGN_OR_RETURN(ablations::BuiltCode code, ablations::BuiltCode::Load());
+    here.code_ = std::move(code);
     return here;
   }
   std::string HashOf(const sdpa::KernelInstance& instance) const {
@@ -88,9 +86,8 @@ class KnownCode {
       }
       known.hashes_.insert(line);
     }
-    absl::StatusOr<CodeHere> code = CodeHere::Load();
-    if (!code.ok()) return code.status();
-    known.code_ = *std::move(code);
+    ASSIGN_OR_RETURN(CodeHere code, CodeHere::Load());
+    known.code_ = std::move(code);
     return known;
   }
   bool Holds(const sdpa::KernelInstance& instance) const {
@@ -109,9 +106,8 @@ class CheckLog {
   static absl::StatusOr<CheckLog> Open(const std::string& path) {
     CheckLog log;
     if (path.empty()) return log;
-    absl::StatusOr<CodeHere> code = CodeHere::Load();
-    if (!code.ok()) return code.status();
-    log.code_ = *std::move(code);
+    ASSIGN_OR_RETURN(CodeHere code, CodeHere::Load());
+    log.code_ = std::move(code);
     log.path_ = path;
     log.file_.open(path, std::ios::app);
     if (!log.file_) return absl::InvalidArgumentError(absl::StrCat(path, " can't be written"));
@@ -217,30 +213,26 @@ absl::Status CheckShape(const Plan& plan, const sdpa::NamedInputKind& kind, uint
   const sdpa::NamedShape& shape = plan.shape;
   const sdpa::Inputs inputs = sdpa::MakeInputs(shape.problem, kind.kind, seed);
   ablations::References references(shape.problem, inputs);
-  absl::StatusOr<ablations::SdpaRunner> runner =
-      ablations::SdpaRunner::Create(shape.problem, {inputs});
-  if (!runner.ok()) return runner.status();
+  ASSIGN_OR_RETURN(ablations::SdpaRunner runner,
+                   ablations::SdpaRunner::Create(shape.problem, {inputs}));
   for (const NamedVariant& variant : plan.variants) {
-    const absl::StatusOr<const sdpa::KernelInstance*> instance =
-        CompiledInstance(variant, shape.problem);
-    if (!instance.ok()) return instance.status();
+    ASSIGN_OR_RETURN(const sdpa::KernelInstance* instance,
+                     CompiledInstance(variant, shape.problem));
     // What stands in front of attention may need a library, which a check does without.
     const sdpa::Config* launched_as = shape.problem.embed_dim > 0 ? nullptr : &variant.config;
-    const absl::StatusOr<ablations::CheckOutcome> outcome =
-        runner->Check(**instance, 0, references.For((*instance)->config), launched_as);
-    if (!outcome.ok()) return outcome.status();
+    ASSIGN_OR_RETURN(const ablations::CheckOutcome outcome,
+                     runner.Check(*instance, 0, references.For(instance->config), launched_as));
     ++checks.done;
-    RETURN_IF_ERROR(checks.log.Add(variant, **instance, shape, kind.name, seed, *outcome));
+    RETURN_IF_ERROR(checks.log.Add(variant, *instance, shape, kind.name, seed, outcome));
     const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name), ", ",
                                            std::string(kind.name), ", seed ", seed);
-    if (!outcome->correct && outcome->guards_intact && outcome->bit_identical &&
-        sdpa::MayBreak((*instance)->config)) {
+    if (!outcome.correct && outcome.guards_intact && outcome.bit_identical &&
+        sdpa::MayBreak(instance->config)) {
       ++checks.inaccurate;
-      progress.Note(
-          absl::StrCat("inaccurate, as its toggle warns: ", where, ": ", outcome->reason));
-    } else if (!outcome->correct) {
+      progress.Note(absl::StrCat("inaccurate, as its toggle warns: ", where, ": ", outcome.reason));
+    } else if (!outcome.correct) {
       ++checks.failed;
-      progress.Note(absl::StrCat("WRONG: ", where, ": ", outcome->reason));
+      progress.Note(absl::StrCat("WRONG: ", where, ": ", outcome.reason));
     }
     progress.Step(where);
   }
@@ -250,23 +242,17 @@ absl::Status CheckShape(const Plan& plan, const sdpa::NamedInputKind& kind, uint
 }  // namespace
 
 absl::StatusOr<int> Check(const CheckFlags& flags) {
-  const auto variants = ablations::ParseVariants(*flags.variants);
-  if (!variants.ok()) return variants.status();
-  const auto shapes = ablations::ParseShapes(*flags.shapes);
-  if (!shapes.ok()) return shapes.status();
-  const auto kinds = ablations::ParseInputKinds(*flags.inputs);
-  if (!kinds.ok()) return kinds.status();
+  ASSIGN_OR_RETURN(const auto variants, ablations::ParseVariants(*flags.variants));
+  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shapes));
+  ASSIGN_OR_RETURN(const auto kinds, ablations::ParseInputKinds(*flags.inputs));
   if (*flags.seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
-  const absl::StatusOr<Shard> shard = ParseShard(*flags.shard);
-  if (!shard.ok()) return shard.status();
-  const absl::StatusOr<KnownCode> known = KnownCode::Read(*flags.known);
-  if (!known.ok()) return known.status();
-  const absl::StatusOr<std::vector<Plan>> plans =
-      PlanChecks(*variants, *shapes, *known, *shard, PairsAreNamed(flags));
-  if (!plans.ok()) return plans.status();
+  ASSIGN_OR_RETURN(const Shard shard, ParseShard(*flags.shard));
+  ASSIGN_OR_RETURN(const KnownCode known, KnownCode::Read(*flags.known));
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans,
+                   PlanChecks(variants, shapes, known, shard, PairsAreNamed(flags)));
   int64_t pairs = 0;
-  for (const Plan& plan : *plans) pairs += static_cast<int64_t>(plan.variants.size());
-  const int64_t planned = pairs * static_cast<int64_t>(kinds->size()) * *flags.seeds;
+  for (const Plan& plan : plans) pairs += static_cast<int64_t>(plan.variants.size());
+  const int64_t planned = pairs * static_cast<int64_t>(kinds.size()) * *flags.seeds;
   if (*flags.dry_run) {
     std::printf("%lld checks\n", static_cast<long long>(planned));
     return kExitOk;
@@ -274,12 +260,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags) {
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 
   Checks checks;
-  absl::StatusOr<CheckLog> log = CheckLog::Open(*flags.out);
-  if (!log.ok()) return log.status();
-  checks.log = *std::move(log);
+  ASSIGN_OR_RETURN(CheckLog log, CheckLog::Open(*flags.out));
+  checks.log = std::move(log);
   ablations::Progress progress("checks", planned);
-  for (const Plan& plan : *plans) {
-    for (const sdpa::NamedInputKind& kind : *kinds) {
+  for (const Plan& plan : plans) {
+    for (const sdpa::NamedInputKind& kind : kinds) {
       for (int i = 0; i < *flags.seeds; ++i) {
         const uint64_t seed = MixSeed(*flags.seed, i);
         RETURN_IF_ERROR(CheckShape(plan, kind, seed, checks, progress));

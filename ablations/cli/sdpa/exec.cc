@@ -24,8 +24,7 @@ absl::StatusOr<int> Exec(const ExecFlags& flags) {
   if (!flags.variant.given) {
     return absl::InvalidArgumentError("--variant is missing; `warpledger list variants` shows all");
   }
-  const auto variant = ablations::FindVariant(*flags.variant);
-  if (!variant.ok()) return variant.status();
+  ASSIGN_OR_RETURN(const auto variant, ablations::FindVariant(*flags.variant));
   if (!flags.out.given)
     return absl::InvalidArgumentError("--out is missing: the .npy file to write");
 
@@ -39,20 +38,19 @@ absl::StatusOr<int> Exec(const ExecFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " is missing"));
   }
   for (Array& array : arrays) {
-    absl::StatusOr<ablations::NpyArray> npy = ablations::ReadNpy(array.path);
-    if (!npy.ok()) return npy.status();
-    if (npy->shape.size() != 4) {
+    ASSIGN_OR_RETURN(ablations::NpyArray npy, ablations::ReadNpy(array.path));
+    if (npy.shape.size() != 4) {
       return absl::InvalidArgumentError(
-          absl::StrCat(array.path, ": shape ", ablations::NpyShapeString(npy->shape),
+          absl::StrCat(array.path, ": shape ", ablations::NpyShapeString(npy.shape),
                        "; (batch, heads, sequence, head_dim) is needed"));
     }
-    for (const int64_t size : npy->shape) {
+    for (const int64_t size : npy.shape) {
       if (size > std::numeric_limits<int>::max()) {
         return absl::InvalidArgumentError(absl::StrCat(array.path, ": a dimension of ", size,
                                                        " is more than a kernel can address"));
       }
     }
-    array.npy = *std::move(npy);
+    array.npy = std::move(npy);
   }
   auto& [q, k, v] = arrays;
   sdpa::Problem problem;
@@ -78,30 +76,27 @@ absl::StatusOr<int> Exec(const ExecFlags& flags) {
   RETURN_IF_ERROR(ablations::CheckNpy(k.path, k.npy, type, kv_shape));
   RETURN_IF_ERROR(ablations::CheckNpy(v.path, v.npy, type, kv_shape));
   RETURN_IF_ERROR(sdpa::CheckProblem(problem));
-  const absl::StatusOr<const sdpa::KernelInstance*> instance = CompiledInstance(*variant, problem);
-  if (!instance.ok()) return instance.status();
+  ASSIGN_OR_RETURN(const sdpa::KernelInstance* instance, CompiledInstance(variant, problem));
 
   const auto values = [&](const Array& array) {
     return ablations::TensorFromNpy(array.npy, problem.dtype);
   };
   const sdpa::Inputs inputs = {values(q), values(k), values(v)};
-  absl::StatusOr<ablations::SdpaRunner> runner = ablations::SdpaRunner::Create(problem, {inputs});
-  if (!runner.ok()) return runner.status();
-  const absl::StatusOr<ablations::RunOutput> output = runner->Run(**instance, 0, &variant->config);
-  if (!output.ok()) return output.status();
-  if (!output->guards_intact) {
-    return absl::InternalError(absl::StrCat(variant->name,
+  ASSIGN_OR_RETURN(ablations::SdpaRunner runner, ablations::SdpaRunner::Create(problem, {inputs}));
+  ASSIGN_OR_RETURN(const ablations::RunOutput output, runner.Run(*instance, 0, &variant.config));
+  if (!output.guards_intact) {
+    return absl::InternalError(absl::StrCat(variant.name,
                                             " wrote outside its output; nothing is "
                                             "written. Please report the shape."));
   }
   RETURN_IF_ERROR(ablations::WriteNpy(
-      *flags.out, ablations::NpyFromTensor(q.npy.shape, output->out, problem.dtype)));
+      *flags.out, ablations::NpyFromTensor(q.npy.shape, output.out, problem.dtype)));
   const std::string& lse = *flags.lse;
   if (flags.lse.given) {
     RETURN_IF_ERROR(ablations::WriteNpy(
         lse, {problem.batch, problem.heads_q, problem.seq_q}, ablations::NpyType::kFloat32,
-        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output->lse.data()),
-                            output->lse.size() * sizeof(float))));
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output.lse.data()),
+                            output.lse.size() * sizeof(float))));
   }
   std::printf("Wrote %s%s%s\n", flags.out->c_str(), lse.empty() ? "" : " and ", lse.c_str());
   return kExitOk;

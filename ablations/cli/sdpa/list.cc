@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/inputs.h"
 #include "kernels/sdpa/smem_layout.h"
@@ -234,8 +235,7 @@ struct ListFlags : FlagSet {
 };
 
 absl::StatusOr<int> List(const ListFlags& flags) {
-  const absl::StatusOr<bool> wants_json = flags.format.WantsJson();
-  if (!wants_json.ok()) return wants_json.status();
+  ASSIGN_OR_RETURN(const bool wants_json, flags.format.WantsJson());
   const std::vector<std::string>& wanted = flags.arguments;
   std::vector<std::string> known;
   for (const Section& section : kSections) known.emplace_back(section.name);
@@ -247,7 +247,7 @@ absl::StatusOr<int> List(const ListFlags& flags) {
                      near.empty() ? "" : absl::StrCat("did you mean '", near[0], "'? "),
                      "`warpledger help list` names them"));
   }
-  if (*wants_json) {
+  if (wants_json) {
     Json json = RegistryJson();
     Json chosen;
     for (const std::string& name : wanted) chosen[name] = json[name];

@@ -232,26 +232,22 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   const std::string& out = *flags.out;
   RETURN_IF_ERROR(ablations::RefusePacked(out));
-  const auto variants = ablations::ParseVariants(*flags.variants);
-  if (!variants.ok()) return variants.status();
-  const auto shapes = ablations::ParseShapes(*flags.shapes);
-  if (!shapes.ok()) return shapes.status();
+  ASSIGN_OR_RETURN(const auto variants, ablations::ParseVariants(*flags.variants));
+  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shapes));
   if (*flags.silence_limit_s < 1) {
     return absl::InvalidArgumentError("--silence_limit_s must be positive");
   }
   const absl::Duration silence_limit = absl::Seconds(*flags.silence_limit_s);
   const std::vector<std::string> candidates =
       flags.ncu.given ? std::vector{*flags.ncu} : std::vector<std::string>{"ncu", kToolkitNcu};
-  const absl::StatusOr<Ncu> ncu = FindNcu(candidates, silence_limit);
-  if (!ncu.ok()) return ncu.status();
+  ASSIGN_OR_RETURN(const Ncu ncu, FindNcu(candidates, silence_limit));
 
-  const ablations::ProfileInfo info = DescribeProfiles(out, *ncu, *flags.seed, *shapes);
+  const ablations::ProfileInfo info = DescribeProfiles(out, ncu, *flags.seed, shapes);
   std::vector<Profile> known;
   if (ablations::HasProfiles(out)) {
-    absl::StatusOr<ablations::ProfileRecord> record = ablations::LoadProfiles(out);
-    if (!record.ok()) return record.status();
-    RETURN_IF_ERROR(CheckSame(record->info, info));
-    known = std::move(record->profiles);
+    ASSIGN_OR_RETURN(ablations::ProfileRecord record, ablations::LoadProfiles(out));
+    RETURN_IF_ERROR(CheckSame(record.info, info));
+    known = std::move(record.profiles);
   } else {
     RETURN_IF_ERROR(ablations::CreateDirectories(out));
     RETURN_IF_ERROR(ablations::WriteFileAtomically(absl::StrCat(out, "/", ablations::kProfileFile),
@@ -260,12 +256,11 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
 
   // A build without its facts still has counters.
   const ablations::BuiltCode code = ablations::BuiltCode::Load().value_or(ablations::BuiltCode());
-  ablations::Progress progress("profiles", static_cast<int64_t>(variants->size() * shapes->size()));
+  ablations::Progress progress("profiles", static_cast<int64_t>(variants.size() * shapes.size()));
   std::vector<std::string> failed;
-  for (const sdpa::NamedShape& shape : *shapes) {
-    const absl::StatusOr<InputFiles> inputs = InputFiles::Create(shape, info.seed);
-    if (!inputs.ok()) return inputs.status();
-    for (const NamedVariant& variant : *variants) {
+  for (const sdpa::NamedShape& shape : shapes) {
+    ASSIGN_OR_RETURN(const InputFiles inputs, InputFiles::Create(shape, info.seed));
+    for (const NamedVariant& variant : variants) {
       const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name));
       bool done = false;
       for (const Profile& profile : known) {
@@ -273,7 +268,7 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
                         profile.reason.empty());
       }
       if (!done) {
-        const Profile profile = ProfileOne(*ncu, variant, shape, *inputs, code, silence_limit);
+        const Profile profile = ProfileOne(ncu, variant, shape, inputs, code, silence_limit);
         RETURN_IF_ERROR(CheckSameGpu(info.run_id, known, profile));
         RETURN_IF_ERROR(ablations::AppendProfile(out, profile));
         if (!profile.reason.empty()) {
@@ -285,7 +280,7 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
     }
   }
   std::printf("Record: %s, %zu profiles, %zu failed\nNext: warpledger report --record=%s\n",
-              out.c_str(), variants->size() * shapes->size() - failed.size(), failed.size(),
+              out.c_str(), variants.size() * shapes.size() - failed.size(), failed.size(),
               out.c_str());
   return failed.empty() ? kExitOk : kExitFinding;
 }
