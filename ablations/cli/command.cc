@@ -11,6 +11,7 @@
 #include "ablations/cli/measure/run.h"
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
+#include "absl/strings/str_format.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {
@@ -54,20 +55,20 @@ int PrintHelp(const std::vector<Command>& commands) {
   std::fputs(kIntroduction, stdout);
   for (const Command& command : commands) {
     if (command.hidden) continue;
-    std::printf("  %-10s %s\n", command.name, command.summary);
+    absl::PrintF("  %-10s %s\n", command.name, command.summary);
   }
   std::fputs(kExitCodes, stdout);
   return kExitOk;
 }
 
 int PrintCommandHelp(const Command& command) {
-  std::printf("warpledger %s %s\n\n%s.\n", command.name, command.arguments, command.summary);
-  if (*command.details != '\0') std::printf("%s\n", command.details);
+  absl::PrintF("warpledger %s %s\n\n%s.\n", command.name, command.arguments, command.summary);
+  if (*command.details != '\0') absl::PrintF("%s\n", command.details);
   const std::vector<AnyFlag*>& flags = command.run.flags().all;
-  if (!flags.empty()) std::printf("\nFlags:\n");
+  if (!flags.empty()) absl::PrintF("\nFlags:\n");
   for (const AnyFlag* flag : flags) {
-    std::printf("  --%-16s %s", flag->name, flag->help);
-    std::printf(flag->fallback.empty() ? "\n" : " (default: %s)\n", flag->fallback.c_str());
+    absl::PrintF("  --%-16s %s", flag->name, flag->help);
+    absl::PrintF(flag->fallback.empty() ? "\n" : " (default: %s)\n", flag->fallback);
   }
   return kExitOk;
 }
@@ -152,7 +153,7 @@ int ExitCode(absl::StatusCode code) {
 }
 
 int Fail(const absl::Status& status, int exit_on_failure = 0) {
-  std::fprintf(stderr, "warpledger: %s\n", std::string(status.message()).c_str());
+  absl::FPrintF(stderr, "warpledger: %s\n", status.message());
   return exit_on_failure != 0 ? exit_on_failure : ExitCode(status.code());
 }
 
@@ -165,7 +166,7 @@ int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string
   }
   if (is_help(line[0]) || (line[0] == "help" && line.size() == 1)) return PrintHelp(commands);
   if (line[0] == "--version") {
-    std::printf("warpledger %s\n", build_info::kVersion);
+    absl::PrintF("warpledger %s\n", build_info::kVersion);
     return kExitOk;
   }
   const bool wants_help = line[0] == "help" || std::any_of(line.begin() + 1, line.end(), is_help);

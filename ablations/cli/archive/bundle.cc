@@ -2,7 +2,6 @@
 // `warpledger bundle`: records and all that it takes to judge them again, in one
 // tarball. ablations/cli/archive/bundle.py packs; its page says what is inside.
 
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -13,12 +12,13 @@
 #include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
-#include "ablations/cli/records/find_micro.h"
+#include "ablations/cli/records/summaries.h"
 #include "ablations/plan/calibration_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
@@ -93,7 +93,7 @@ absl::StatusOr<int> Bundle(const BundleFlags& flags) {
        absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
        absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", *flags.out)},
       "", kSilenceLimit, [](std::string_view line) {
-        std::printf("%s\n", std::string(line).c_str());
+        absl::PrintF("%s\n", line);
         return absl::OkStatus();
       });
   RETURN_IF_ERROR(packed);

@@ -5,6 +5,7 @@
 
 #include "ablations/cli/archive/close_record.h"
 #include "ablations/cli/flags.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -23,8 +24,8 @@ absl::StatusOr<int> Pack(const PackFlags& flags) {
         const ablations::PackResult packed,
         ablations::PackRecord(
             record, {.out = *flags.out, .keep = *flags.keep, .unfinished = *flags.unfinished}));
-    std::printf("%s: %zu files, %.2f MiB -> %.3f MiB\n", packed.path.c_str(), packed.files,
-                packed.plain_mib(), packed.packed_mib());
+    absl::PrintF("%s: %d files, %.2f MiB -> %.3f MiB\n", packed.path, packed.files,
+                 packed.plain_mib(), packed.packed_mib());
     std::fflush(stdout);
   }
   return kExitOk;

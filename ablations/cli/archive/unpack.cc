@@ -5,6 +5,7 @@
 
 #include "ablations/cli/archive/close_record.h"
 #include "ablations/cli/flags.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -19,8 +20,8 @@ absl::StatusOr<int> Unpack(const UnpackFlags& flags) {
   for (const std::string& record : flags.arguments) {
     ASSIGN_OR_RETURN(const ablations::PackResult unpacked,
                      ablations::UnpackRecord(record, *flags.out));
-    std::printf("%s: %zu files as SHA256SUMS says, %.2f MiB\n", unpacked.path.c_str(),
-                unpacked.files, unpacked.plain_mib());
+    absl::PrintF("%s: %d files as SHA256SUMS says, %.2f MiB\n", unpacked.path, unpacked.files,
+                 unpacked.plain_mib());
     std::fflush(stdout);
   }
   return kExitOk;

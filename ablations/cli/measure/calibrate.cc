@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/measure/calibrate.h"
 #include "ablations/measure/worker.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/launch.h"
@@ -101,8 +101,8 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   options.out_dir = *flags.out;
   options.argv = CommandLine();
   RETURN_IF_ERROR(ablations::Calibrate(options));
-  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir.c_str(),
-              options.out_dir.c_str());
+  absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir,
+               options.out_dir);
   return kExitOk;
 }
 

@@ -2,7 +2,6 @@
 #include "ablations/cli/measure/dry_run.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <set>
 #include <string>
 #include <vector>
@@ -96,14 +95,13 @@ void PrintCells(const ablations::Design& design) {
     for (const ablations::DesignArm& arm : design.arms) {
       cells += arm.role != ablations::kRoleAa && arm.role != ablations::kRoleNull ? 1 : 0;
     }
-    std::printf("Cells: %d of %d that it spans\n", cells,
-                cells + static_cast<int>(design.infeasible.size()));
+    absl::PrintF("Cells: %d of %d that it spans\n", cells, cells + design.infeasible.size());
   }
   if (design.infeasible.empty()) return;
-  std::printf("Combinations that the rules forbid, so never timed: %d\n",
-              static_cast<int>(design.infeasible.size()));
+  absl::PrintF("Combinations that the rules forbid, so never timed: %d\n",
+               design.infeasible.size());
   for (const ablations::InfeasibleCell& cell : design.infeasible) {
-    std::printf("  %s (%s)\n", cell.name.c_str(), cell.Reason().c_str());
+    absl::PrintF("  %s (%s)\n", cell.name, cell.Reason());
   }
 }
 
@@ -115,29 +113,28 @@ void PrintAliases(const ablations::Design& design) {
   }
   const auto aliases = ablations::AliasWarnings(ablations::FindFraction(arms));
   if (!aliases.ok()) {
-    std::printf("Main effects: none, %s; toggles that others need leave more cells behind '@'\n",
-                std::string(aliases.status().message()).c_str());
+    absl::PrintF("Main effects: none, %s; toggles that others need leave more cells behind '@'\n",
+                 aliases.status().message());
     return;
   }
-  std::printf("Main effects aliased with interactions of two: %d\n",
-              static_cast<int>(aliases->size()));
-  for (const std::string& line : *aliases) std::printf("  %s\n", line.c_str());
+  absl::PrintF("Main effects aliased with interactions of two: %d\n", aliases->size());
+  for (const std::string& line : *aliases) absl::PrintF("  %s\n", line);
 }
 
 void PrintConditions(const ablations::RunOptions& options, int64_t l2_bytes) {
   if (options.cache == ablations::kCacheCold) {
-    std::printf(
-        "Cache: cold, of an L2 of %lld MiB; a run asks its GPU, and refuses shapes that take more "
+    absl::PrintF(
+        "Cache: cold, of an L2 of %d MiB; a run asks its GPU, and refuses shapes that take more "
         "than %d input sets for it\n",
-        static_cast<long long>(l2_bytes >> 20), ablations::kMaxRotation);
+        l2_bytes >> 20, ablations::kMaxRotation);
   } else {
-    std::printf("Cache: warm\n");
+    absl::PrintF("Cache: warm\n");
   }
   if (!options.stopping) return;
-  std::printf(
+  absl::PrintF(
       "Looks: after %s processes; a shape ends at the first at which every interval there "
       "is within %.3g%% of its ratio\n",
-      absl::StrJoin(options.stopping->looks, ", ").c_str(), 100 * options.stopping->half_width);
+      absl::StrJoin(options.stopping->looks, ", "), 100 * options.stopping->half_width);
 }
 
 }  // namespace
@@ -157,28 +154,25 @@ absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
   RETURN_IF_ERROR(CheckAsARunWould(plan.design, options, l2_bytes, holds));
   const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known.done, known.times);
 
-  std::printf("Design %s: %s\n", plan.design.name.c_str(), plan.design.label.c_str());
+  absl::PrintF("Design %s: %s\n", plan.design.name, plan.design.label);
   PrintCells(plan.design);
-  std::printf("Arms: %d, of %d distinct kernels; the empty kernel is one of the arms\n",
-              estimate.arms, estimate.kernels);
+  absl::PrintF("Arms: %d, of %d distinct kernels; the empty kernel is one of the arms\n",
+               estimate.arms, estimate.kernels);
   PrintAliases(plan.design);
   std::vector<std::string> names;
   for (const sdpa::NamedShape& shape : plan.shapes) names.emplace_back(shape.name);
-  std::printf("Shapes: %s\n", absl::StrJoin(names, ", ").c_str());
-  std::printf("Samples: %lld = %d processes x %d shapes x %d blocks x %d arms\n",
-              static_cast<long long>(estimate.samples), plan.processes,
-              static_cast<int>(plan.shapes.size()), plan.blocks, estimate.arms);
+  absl::PrintF("Shapes: %s\n", absl::StrJoin(names, ", "));
+  absl::PrintF("Samples: %d = %d processes x %d shapes x %d blocks x %d arms\n", estimate.samples,
+               plan.processes, plan.shapes.size(), plan.blocks, estimate.arms);
   PrintConditions(options, l2_bytes);
   if (!options.out_dir.empty()) {
-    std::printf("Record %s: %lld of %lld blocks are there\n", options.out_dir.c_str(),
-                static_cast<long long>(estimate.blocks_done),
-                static_cast<long long>(estimate.blocks));
+    absl::PrintF("Record %s: %d of %d blocks are there\n", options.out_dir, estimate.blocks_done,
+                 estimate.blocks);
   }
-  std::printf("Left: %lld samples, about %s%s with %d CPU cores\n",
-              static_cast<long long>(estimate.samples_left),
-              Duration(estimate.seconds_left).c_str(),
-              estimate.times_known == estimate.times ? "" : " at least", plan.cpu_cores);
-  std::printf(
+  absl::PrintF("Left: %d samples, about %s%s with %d CPU cores\n", estimate.samples_left,
+               Duration(estimate.seconds_left),
+               estimate.times_known == estimate.times ? "" : " at least", plan.cpu_cores);
+  absl::PrintF(
       "Times: %d of %d, one per arm and shape, are known from records%s; peers and checks "
       "add to it\n",
       estimate.times_known, estimate.times,
@@ -187,17 +181,17 @@ absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
           : "; the others count as --replay_us a sample, which slow kernels exceed");
 
   if (!holds) {
-    std::printf("Kernels: none, this is a build without CUDA\n");
+    absl::PrintF("Kernels: none, this is a build without CUDA\n");
     return kExitOk;
   }
   const std::set<std::string> missing = MissingKernels(plan.design, holds);
   if (missing.empty()) {
-    std::printf("Kernels: this build holds all of them\n");
+    absl::PrintF("Kernels: this build holds all of them\n");
     return kExitOk;
   }
-  std::printf("Kernels: this build lacks %d of them\n", static_cast<int>(missing.size()));
-  for (const std::string& name : missing) std::printf("  %s\n", name.c_str());
-  std::printf("To build them: %s\n", ablations::HowToBuild(plan.design).c_str());
+  absl::PrintF("Kernels: this build lacks %d of them\n", missing.size());
+  for (const std::string& name : missing) absl::PrintF("  %s\n", name);
+  absl::PrintF("To build them: %s\n", ablations::HowToBuild(plan.design));
   return kExitFinding;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/measure/run.h"
 
-#include <cstdio>
 #include <set>
 
 #include "ablations/cli/measure/dry_run.h"
@@ -10,6 +9,7 @@
 #include "ablations/subjects/sdpa/plan.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -40,8 +40,7 @@ absl::StatusOr<int> Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckCompiled(request.design));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   RETURN_IF_ERROR(ablations::RunDesign(request.options));
-  std::printf("Record: %s\nNext: warpledger judge --record=%s\n", flags.out->c_str(),
-              flags.out->c_str());
+  absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", *flags.out, *flags.out);
   return kExitOk;
 }
 

@@ -2,7 +2,6 @@
 // `warpledger judge`: verdicts from a record alone, without a GPU.
 
 #include <cstdint>
-#include <cstdio>
 #include <utility>
 
 #include "ablations/base/files.h"
@@ -13,6 +12,7 @@
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -32,11 +32,10 @@ void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
     const int64_t planned = p[absl::StrCat(prefix, "blocks_planned")].get<int64_t>();
     const int64_t missing = p[absl::StrCat(prefix, "blocks_missing")].get<int64_t>();
     if (missing == 0) continue;
-    std::fprintf(
-        stderr,
-        "warpledger: this record is unfinished: %lld of %lld blocks%s; the same `warpledger "
-        "run` measures the rest\n",
-        static_cast<long long>(planned - missing), static_cast<long long>(planned), what);
+    absl::FPrintF(stderr,
+                  "warpledger: this record is unfinished: %d of %d blocks%s; the same `warpledger "
+                  "run` measures the rest\n",
+                  planned - missing, planned, what);
   }
 }
 
@@ -58,7 +57,7 @@ absl::StatusOr<int> Judge(const JudgeFlags& flags) {
   ASSIGN_OR_RETURN(const std::string table, IsCalibration(summary)
                                                 ? ablations::CalibrationTable(summary)
                                                 : ablations::VerdictTable(summary));
-  std::printf("%s\nSummary: %s\n", table.c_str(), out.c_str());
+  absl::PrintF("%s\nSummary: %s\n", table, out);
   WarnIfUnfinished(summary);
   return kExitOk;
 }

@@ -11,6 +11,7 @@
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/records/summaries.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 #include "reports/tree_code.h"
@@ -30,7 +31,7 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
   }
   const absl::Status status =
       ablations::RunLines(command, "", kPlotSilenceLimit, [](std::string_view line) {
-        std::printf("%s\n", std::string(line).c_str());
+        absl::PrintF("%s\n", line);
         return absl::OkStatus();
       });
   if (status.ok()) return status;
@@ -46,7 +47,7 @@ absl::Status ReadmeFlags::Renew(const char* section, const std::string& body) co
   ASSIGN_OR_RETURN(std::string text, ablations::ReadFile(*readme));
   ASSIGN_OR_RETURN(std::string renewed, report::ReplaceGeneratedSection(text, section, body));
   RETURN_IF_ERROR(ablations::WriteFileAtomically(*readme, renewed));
-  std::printf("Renewed the generated section %s of %s\n", section, readme->c_str());
+  absl::PrintF("Renewed the generated section %s of %s\n", section, *readme);
   return absl::OkStatus();
 }
 

@@ -2,7 +2,6 @@
 // `warpledger report`: the page of a record, from the record alone.
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "ablations/stats/proportion.h"
 #include "ablations/subjects/sdpa/dtypes/dtype_study.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 #include "reports/calibration.h"
 #include "reports/dtypes.h"
@@ -60,8 +60,7 @@ report::OtherRuns RunsBeside(const std::string& path, const nlohmann::ordered_js
   const auto beside = std::filesystem::absolute(ablations::WithoutPackSuffix(path)) / "..";
   for (const auto& [file, json] : SummariesIn(beside.lexically_normal().string())) {
     if (!json.ok()) {
-      std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
-                   std::string(json.status().message()).c_str());
+      absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, json.status().message());
       continue;
     }
     if (!json->is_object() || !json->contains("design")) continue;
@@ -73,8 +72,7 @@ report::OtherRuns RunsBeside(const std::string& path, const nlohmann::ordered_js
     }
     absl::StatusOr<report::Summary> summary = report::ParseSummary(*json);
     if (!summary.ok()) {
-      std::fprintf(stderr, "warpledger: %s is left out: %s\n", file.c_str(),
-                   std::string(summary.status().message()).c_str());
+      absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, summary.status().message());
       // Both sides JSON: GCC 13 finds no comparison of a string with nlohmann-json 3.11's.
     } else if (nlohmann::ordered_json(summary->gpu_slug) == calibration["gpu"] &&
                nlohmann::ordered_json(summary->provenance.cache) ==
@@ -149,7 +147,7 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
   if (!rendered.page.ok()) return rendered.page.status();
   const std::string file = absl::StrCat(out, "/", rendered.file);
   RETURN_IF_ERROR(WritePage(file, *rendered.page));
-  std::printf("Report: %s\n", file.c_str());
+  absl::PrintF("Report: %s\n", file);
   if (flags.readme.readme.given) {
     options.picture_prefix = flags.readme.Prefix(out);
     ASSIGN_OR_RETURN(const std::string section,
@@ -158,7 +156,7 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
   }
   if (!*flags.plots) return kExitOk;
   RETURN_IF_ERROR(DrawSummaries({rendered.summary}, flags.python.Interpreter(), out));
-  std::printf("Plots: %s/*.svg\n", out.c_str());
+  absl::PrintF("Plots: %s/*.svg\n", out);
   return kExitOk;
 }
 

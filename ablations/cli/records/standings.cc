@@ -4,13 +4,13 @@
 #include "reports/standings.h"
 
 #include <cstddef>
-#include <cstdio>
 #include <vector>
 
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/pages.h"
 #include "ablations/cli/records/summaries.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -34,7 +34,7 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   ASSIGN_OR_RETURN(const report::Standings standings, report::RenderStandings(summaries, options));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
   RETURN_IF_ERROR(WritePage(file, standings.page));
-  std::printf("Report: %s\n", file.c_str());
+  absl::PrintF("Report: %s\n", file);
   if (flags.readme.readme.given) {
     RETURN_IF_ERROR(flags.readme.Renew("standings", standings.readme));
   }

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/records/summaries.h"
 
-#include <optional>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "ablations/base/files.h"
-#include "ablations/cli/records/find_micro.h"
-#include "ablations/cli/records/kept_summaries.h"
+#include "ablations/base/json_text.h"
+#include "ablations/base/paths.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/record/micro_record.h"
 #include "ablations/record/record_files.h"
+#include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   if (ablations::IsCalibrationRecord(path)) {
@@ -29,7 +35,62 @@ absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   return ablations::Summarize(record, {.micro = std::move(micro)});
 }
 
+// Which file it is, without reading it.
+std::string IdentityOf(const fs::path& path) {
+  std::error_code error;
+  return absl::StrCat(path.string(), " ", fs::file_size(path, error), " ",
+                      fs::last_write_time(path, error).time_since_epoch().count());
+}
+
+// The name of a pack's summary: all that it is computed from.
+absl::StatusOr<std::string> KeyOf(const std::string& pack) {
+  ASSIGN_OR_RETURN(const std::string bytes, ablations::ReadFile(pack));
+  std::vector<std::string> parts = {IdentityOf(ablations::ExecutablePath()),
+                                    ablations::Sha256(bytes)};
+  std::error_code error;
+  const fs::path folder = fs::absolute(pack, error).parent_path();
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.path().filename().string().starts_with("micro")) continue;
+    const fs::path file = entry.is_directory(error) ? entry.path() / "micro.json" : entry.path();
+    parts.push_back(IdentityOf(file));
+  }
+  std::sort(parts.begin() + 2, parts.end());
+  return ablations::Sha256(absl::StrJoin(parts, "\n"));
+}
+
+// Several pages judge the same records. Where the environment's WARPLEDGER_SUMMARIES names a
+// folder, a pack's summary is kept there and used again: by this very program alone, for the same
+// bytes of the pack and the same microbenchmarks beside it.
+absl::StatusOr<nlohmann::ordered_json> SummarizePack(const std::string& path) {
+  const char* folder = std::getenv("WARPLEDGER_SUMMARIES");
+  if (folder == nullptr || *folder == '\0') return ComputeSummary(path);
+  ASSIGN_OR_RETURN(const std::string key,
+                   KeyOf(absl::StrCat(ablations::WithoutPackSuffix(path), ablations::kPackSuffix)));
+  const std::string file = (fs::path(folder) / absl::StrCat(key, ".json")).string();
+  if (const absl::StatusOr<std::string> kept = ablations::ReadFile(file); kept.ok()) {
+    return ablations::ParseJson(*kept);
+  }
+  ASSIGN_OR_RETURN(nlohmann::ordered_json summary, ComputeSummary(path));
+  std::error_code error;
+  fs::create_directories(folder, error);
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(summary)));
+  return summary;
+}
+
 }  // namespace
+
+absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
+                                                                      const std::string& gpu_slug) {
+  const std::filesystem::path dir(record_dir);
+  const auto beside = (dir.has_filename() ? dir : dir.parent_path()) / "..";
+  absl::StatusOr<std::optional<ablations::MicroRecord>> found =
+      ablations::NewestMicroRecord(beside.lexically_normal().string(), gpu_slug);
+  if (!found.ok() || *found) return found;
+  const absl::StatusOr<std::string> recorded =
+      ablations::FindProgramFile(absl::StrCat("reports/data/", gpu_slug));
+  if (!recorded.ok()) return std::nullopt;
+  return ablations::NewestMicroRecord(*recorded, gpu_slug);
+}
 
 absl::StatusOr<nlohmann::ordered_json> ParseFile(const std::string& text, const std::string& path) {
   absl::StatusOr<nlohmann::ordered_json> json = ablations::ParseJson(text);
@@ -44,9 +105,7 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
 
 absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
   const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
-  if (!files.ok() || !files->packed()) return ComputeSummary(path);
-  return KeptOrComputed(absl::StrCat(ablations::WithoutPackSuffix(path), ablations::kPackSuffix),
-                        [&] { return ComputeSummary(path); });
+  return files.ok() && files->packed() ? SummarizePack(path) : ComputeSummary(path);
 }
 
 absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {

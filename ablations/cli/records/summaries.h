@@ -9,11 +9,13 @@
 #ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
 #define WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ablations/cli/flags.h"
+#include "ablations/record/micro_record.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
@@ -22,6 +24,11 @@ namespace warpledger::cli {
 // The text of `path` as JSON.
 absl::StatusOr<nlohmann::ordered_json> ParseFile(const std::string& text, const std::string& path);
 absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path);
+
+// The newest microbenchmarks of the GPU model, which judging quotes: beside the record, else among
+// those that come with the program. Empty when there are none.
+absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
+                                                                      const std::string& gpu_slug);
 
 // What `judge` makes of the samples of a run or of a calibration, a folder or a pack.
 absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path);

@@ -3,13 +3,13 @@
 
 #include "reports/techniques.h"
 
-#include <cstdio>
 #include <vector>
 
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/pages.h"
 #include "ablations/cli/records/summaries.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -30,7 +30,7 @@ absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   for (const report::Page& page : pages) {
     RETURN_IF_ERROR(WritePage(absl::StrCat(*flags.out, "/", page.path), page.text));
   }
-  std::printf("%zu pages: %s/%s\n", pages.size(), flags.out->c_str(), pages.front().path.c_str());
+  absl::PrintF("%d pages: %s/%s\n", pages.size(), *flags.out, pages.front().path);
   return kExitOk;
 }
 

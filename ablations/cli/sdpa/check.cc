@@ -2,7 +2,6 @@
 #include "ablations/cli/sdpa/check.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <set>
 #include <string>
@@ -18,6 +17,7 @@
 #include "ablations/subjects/sdpa/sdpa_runner.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/device.h"
@@ -161,9 +161,8 @@ bool PairsAreNamed(const CheckFlags& flags) {
 
 // `lines`: a shape with its variants each.
 void SaySkipped(int64_t skipped, int64_t pairs, const std::vector<std::string>& lines) {
-  std::fprintf(stderr, "Skipped, for want of a kernel: %lld of %lld pairs\n",
-               static_cast<long long>(skipped), static_cast<long long>(pairs));
-  for (const std::string& line : lines) std::fprintf(stderr, "  %s\n", line.c_str());
+  absl::FPrintF(stderr, "Skipped, for want of a kernel: %d of %d pairs\n", skipped, pairs);
+  for (const std::string& line : lines) absl::FPrintF(stderr, "  %s\n", line);
 }
 
 // Where a variant is not made for a shape's head_dim or dtype, there is nothing to check, and
@@ -254,7 +253,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags) {
   for (const Plan& plan : plans) pairs += static_cast<int64_t>(plan.variants.size());
   const int64_t planned = pairs * static_cast<int64_t>(kinds.size()) * *flags.seeds;
   if (*flags.dry_run) {
-    std::printf("%lld checks\n", static_cast<long long>(planned));
+    absl::PrintF("%d checks\n", planned);
     return kExitOk;
   }
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
@@ -271,13 +270,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags) {
       }
     }
   }
-  std::printf("%lld checks, %lld wrong", static_cast<long long>(checks.done),
-              static_cast<long long>(checks.failed));
+  absl::PrintF("%d checks, %d wrong", checks.done, checks.failed);
   if (checks.inaccurate > 0) {
-    std::printf(", %lld inaccurate as their toggles warn",
-                static_cast<long long>(checks.inaccurate));
+    absl::PrintF(", %d inaccurate as their toggles warn", checks.inaccurate);
   }
-  std::printf("\n");
+  absl::PrintF("\n");
   return checks.failed == 0 ? kExitOk : kExitFinding;
 }
 

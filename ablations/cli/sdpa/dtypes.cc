@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger dtypes`: what K and V in fewer bits cost in accuracy. Needs no GPU.
 
-#include <cstdio>
-
 #include "ablations/base/files.h"
 #include "ablations/base/paths.h"
 #include "ablations/cli/flags.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/dtypes/dtype_study.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
@@ -31,17 +30,15 @@ absl::StatusOr<int> Dtypes(const DtypesFlags& flags) {
         absl::StrCat("--max_seq=", options.max_seq, ": it is 64 to 262144"));
   }
   const absl::Time now = absl::Now();
-  nlohmann::ordered_json record = ablations::StudyDtypes(options, [](std::string_view line) {
-    std::fprintf(stderr, "%s\n", std::string(line).c_str());
-  });
+  nlohmann::ordered_json record = ablations::StudyDtypes(
+      options, [](std::string_view line) { absl::FPrintF(stderr, "%s\n", line); });
   record["run_id"] = absl::FormatTime("dtypes-%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
   record["created_utc"] = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   record["argv"] = CommandLine();
   RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", ablations::kDtypesFile);
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(record)));
-  std::printf("Record: %s\nNext: warpledger report --record=%s --out=%s\n", file.c_str(),
-              out.c_str(), out.c_str());
+  absl::PrintF("Record: %s\nNext: warpledger report --record=%s --out=%s\n", file, out, out);
   return kExitOk;
 }
 

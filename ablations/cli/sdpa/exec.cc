@@ -2,7 +2,6 @@
 #include "ablations/cli/sdpa/exec.h"
 
 #include <cstddef>
-#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype_name.h"
 
@@ -98,7 +98,7 @@ absl::StatusOr<int> Exec(const ExecFlags& flags) {
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(output.lse.data()),
                             output.lse.size() * sizeof(float))));
   }
-  std::printf("Wrote %s%s%s\n", flags.out->c_str(), lse.empty() ? "" : " and ", lse.c_str());
+  absl::PrintF("Wrote %s%s%s\n", *flags.out, lse.empty() ? "" : " and ", lse);
   return kExitOk;
 }
 

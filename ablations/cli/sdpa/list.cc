@@ -163,60 +163,58 @@ Json RegistryJson() {
 }
 
 void PrintToggles() {
-  std::printf("Toggles (in ladder order; each is off by default)\n");
+  absl::PrintF("Toggles (in ladder order; each is off by default)\n");
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     std::string needs;
     for (const std::string& need : Needs(row))
       absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
-    std::printf("\n  %s: %s\n    claim:     %s\n", std::string(row.id).c_str(),
-                std::string(row.label).c_str(), std::string(row.claim).c_str());
-    std::printf("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
-                row.predicted.high, std::string(row.predicted.shape).c_str(), row.gate);
-    if (!needs.empty()) std::printf("    needs:     %s\n", needs.c_str());
-    std::printf("    prior:     %s\n", std::string(row.prior.text).c_str());
+    absl::PrintF("\n  %s: %s\n    claim:     %s\n", row.id, row.label, row.claim);
+    absl::PrintF("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
+                 row.predicted.high, row.predicted.shape, row.gate);
+    if (!needs.empty()) absl::PrintF("    needs:     %s\n", needs);
+    absl::PrintF("    prior:     %s\n", row.prior.text);
   }
 }
 
 void PrintVariants() {
-  std::printf("Variants (name; tile_m x tile_n, threads, shared memory; configuration)\n");
+  absl::PrintF("Variants (name; tile_m x tile_n, threads, shared memory; configuration)\n");
   for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
-    std::printf("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name.c_str(),
-                sdpa::TileM(variant.config), sdpa::TileN(variant.config),
-                sdpa::Threads(variant.config), sdpa::SmemBytes(variant.config),
-                sdpa::ConfigName(variant.config).c_str());
+    absl::PrintF("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name,
+                 sdpa::TileM(variant.config), sdpa::TileN(variant.config),
+                 sdpa::Threads(variant.config), sdpa::SmemBytes(variant.config),
+                 sdpa::ConfigName(variant.config));
   }
 }
 
 void PrintDesigns() {
-  std::printf("Designs\n");
+  absl::PrintF("Designs\n");
   for (const ablations::Design& design : ablations::BuiltDesigns()) {
-    std::printf("  %s: %s (head_dim %s%s)\n", design.name.c_str(), design.label.c_str(),
-                absl::StrJoin(design.head_dims, ", ").c_str(),
-                design.projected ? ", problems that begin with x" : "");
+    absl::PrintF("  %s: %s (head_dim %s%s)\n", design.name, design.label,
+                 absl::StrJoin(design.head_dims, ", "),
+                 design.projected ? ", problems that begin with x" : "");
     for (const ablations::DesignArm& arm : design.arms) {
-      std::printf("    %-26s %-5s%s\n", arm.name.c_str(), arm.role.c_str(),
-                  arm.base.empty() ? "" : absl::StrCat(" against ", arm.base).c_str());
+      absl::PrintF("    %-26s %-5s%s\n", arm.name, arm.role,
+                   arm.base.empty() ? "" : absl::StrCat(" against ", arm.base));
     }
   }
 }
 
 void PrintShapes() {
-  std::printf("Shapes (* timed by the ladder)\n");
+  absl::PrintF("Shapes (* timed by the ladder)\n");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     const sdpa::Problem& p = shape.problem;
-    std::printf("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s\n",
-                std::string(shape.name).c_str(), shape.ladder ? "*" : " ", p.batch, p.heads_q,
-                p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
-                p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16",
-                p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim).c_str() : "",
-                std::string(shape.why).c_str());
+    absl::PrintF("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s\n", shape.name,
+                 shape.ladder ? "*" : " ", p.batch, p.heads_q, p.heads_kv, p.seq_q, p.seq_kv,
+                 p.head_dim, p.causal ? " causal" : "",
+                 p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16",
+                 p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim) : "", shape.why);
   }
 }
 
 void PrintInputs() {
-  std::printf("Input distributions\n");
+  absl::PrintF("Input distributions\n");
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
-    std::printf("  %s\n", std::string(kind.name).c_str());
+    absl::PrintF("  %s\n", kind.name);
   }
 }
 
@@ -257,7 +255,7 @@ absl::StatusOr<int> List(const ListFlags& flags) {
   bool first = true;
   for (const Section& section : kSections) {
     if (!wanted.empty() && !absl::c_linear_search(wanted, section.name)) continue;
-    if (!first) std::printf("\n");
+    if (!first) absl::PrintF("\n");
     first = false;
     section.print();
   }

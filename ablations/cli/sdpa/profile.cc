@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -23,6 +22,7 @@
 #include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -279,9 +279,8 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
       progress.Step(where);
     }
   }
-  std::printf("Record: %s, %zu profiles, %zu failed\nNext: warpledger report --record=%s\n",
-              out.c_str(), variants.size() * shapes.size() - failed.size(), failed.size(),
-              out.c_str());
+  absl::PrintF("Record: %s, %d profiles, %d failed\nNext: warpledger report --record=%s\n", out,
+               variants.size() * shapes.size() - failed.size(), failed.size(), out);
   return failed.empty() ? kExitOk : kExitFinding;
 }
 
