@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/sdpa/launch.h"
 
 namespace warpledger::cli {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ablations/base/files.h"
+#include "ablations/base/json_text.h"
 #include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/records/summaries.h"
