@@ -94,8 +94,8 @@ endfunction()
 # warpledger_add_python_test(SCRIPT <file.py> [NAME <snake_case>] [ARGS <arguments>]
 #                            LABELS <...> [TIMEOUT <seconds>])
 #
-# A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the repository's root with the
-# root on PYTHONPATH. Exit code 77 means skipped.
+# A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the
+# repository's root, with the root, tests/ and reports/ on PYTHONPATH. Exit code 77 means skipped.
 function(warpledger_add_python_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
   _warpledger_require(warpledger_add_python_test SCRIPT LABELS)
@@ -114,7 +114,8 @@ function(warpledger_add_python_test)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
   set_property(TEST ${arg_NAME} PROPERTY ENVIRONMENT
-               "PYTHONPATH=${PROJECT_SOURCE_DIR}" "MPLBACKEND=Agg"
+               "PYTHONPATH=${PROJECT_SOURCE_DIR}:${PROJECT_SOURCE_DIR}/tests:${PROJECT_SOURCE_DIR}/reports"
+               "MPLBACKEND=Agg"
                "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
 endfunction()
 

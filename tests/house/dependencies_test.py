@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import house_tree
+from fixture import ROOT, FolderTest
 
 KERNELS = {"kernels/sdpa", "kernels/sdpa/parts", "kernels/common"}
 # The engine's rooms (ablations/README.md). None of them knows what is measured.
@@ -201,54 +202,42 @@ def plot_violations(root):
     return violations
 
 
-class TheTree(unittest.TestCase):
-    maxDiff = None
-
+class TheTree(FolderTest):
     def test_includes_only_what_each_folder_may_include(self):
-        self.assertEqual(include_violations(house_tree.ROOT), [])
+        self.assertEqual(include_violations(ROOT), [])
 
     def test_has_no_exception_that_nothing_needs(self):
-        self.assertEqual(no_longer_crossing(house_tree.ROOT), [])
+        self.assertEqual(no_longer_crossing(ROOT), [])
 
     def test_has_no_cycle_of_files(self):
-        self.assertEqual(cycles(house_tree.ROOT), [])
+        self.assertEqual(cycles(ROOT), [])
 
     def test_has_small_rooms_each_with_a_readme(self):
-        self.assertEqual(large_rooms(house_tree.ROOT), [])
+        self.assertEqual(large_rooms(ROOT), [])
         lacking = [room for room in ROOMS
-                   if not (house_tree.ROOT / room / "README.md").is_file()]
+                   if not (ROOT / room / "README.md").is_file()]
         self.assertEqual(lacking, [])
 
     def test_is_not_empty(self):
-        self.assertGreater(len(house_tree.files(house_tree.ROOT, house_tree.CPP_SUFFIXES)), 10)
+        self.assertGreater(len(house_tree.files(ROOT, house_tree.CPP_SUFFIXES)), 10)
 
     def test_kernels_see_no_text_of_the_registry(self):
         for name in REGISTRY_TEXTS:
-            self.assertTrue((house_tree.ROOT / name).is_file(), name)
-        self.assertEqual(kernels_that_read_texts(house_tree.ROOT), [])
+            self.assertTrue((ROOT / name).is_file(), name)
+        self.assertEqual(kernels_that_read_texts(ROOT), [])
 
     def test_plots_see_nothing_but_json(self):
-        self.assertTrue(list((house_tree.ROOT / "plots").rglob("*.py")), "no plot script found")
-        self.assertEqual(plot_violations(house_tree.ROOT), [])
+        self.assertTrue(list((ROOT / "plots").rglob("*.py")), "no plot script found")
+        self.assertEqual(plot_violations(ROOT), [])
 
 
-class TheChecker(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
+class TheChecker(FolderTest):
     def test_accepts_an_allowed_include(self):
         self.write("kernels/common/a.h", "")
         self.write("ablations/base/b.cc", '#include <vector>\n#include "kernels/common/a.h"\n'
                                      '#include "absl/status/status.h"\n'
                                      '#include "warpledger_build_info.h"\n')
-        self.assertEqual(include_violations(self.root), [])
+        self.assertEqual(include_violations(self.path), [])
 
     def test_finds_each_kind_of_violation(self):
         planted = {
@@ -270,11 +259,10 @@ class TheChecker(unittest.TestCase):
         for why, (name, target) in planted.items():
             with self.subTest(why), tempfile.TemporaryDirectory() as folder:
                 # A folder in it, so that ../ is in it too.
-                self.root = pathlib.Path(folder) / "tree"
-                self.root.mkdir()
+                self.path = pathlib.Path(folder) / "tree"
                 self.write(target, "")
                 self.write(name, f'#include "{target}"\n')
-                violations = include_violations(self.root)
+                violations = include_violations(self.path)
                 self.assertTrue([line for line in violations if line.startswith(name + ":")],
                                 violations)
 
@@ -282,7 +270,7 @@ class TheChecker(unittest.TestCase):
         self.write("ablations/base/a.h", '#include "ablations/base/b.h"\n')
         self.write("ablations/base/b.h", '#include "ablations/base/c.h"\n')
         self.write("ablations/base/c.h", '#include "ablations/base/b.h"\n')
-        self.assertEqual(cycles(self.root),
+        self.assertEqual(cycles(self.path),
                          ["ablations/base/b.h includes ablations/base/c.h "
                           "includes ablations/base/b.h"])
 
@@ -291,30 +279,30 @@ class TheChecker(unittest.TestCase):
             self.write(f"ablations/base/{number}.cc", "")
             self.write(f"ablations/base/{number}.md", "")
         self.write("ablations/plan/a.h", "")
-        self.assertEqual(large_rooms(self.root), ["ablations/base: 18 files; it may have 17"])
+        self.assertEqual(large_rooms(self.path), ["ablations/base: 18 files; it may have 17"])
 
     def test_finds_an_exception_that_nothing_needs(self):
         self.write("ablations/measure/run.h", '#include "ablations/plan/job.h"\n')
         self.write("ablations/measure/run.cc", '#include "kernels/sdpa/launch.h"\n')
-        self.assertEqual(no_longer_crossing(self.root),
+        self.assertEqual(no_longer_crossing(self.path),
                          sorted(NOT_YET - {"ablations/measure/run.cc"}))
 
     def test_finds_an_include_of_a_file_that_is_not_there(self):
         self.write("ablations/base/a.cc", '#include "ablations/base/gone.h"\n')
-        self.assertEqual(include_violations(self.root),
+        self.assertEqual(include_violations(self.path),
                          ["ablations/base/a.cc: there is no ablations/base/gone.h"])
 
     def test_finds_a_kernel_that_reads_texts_by_way_of_another_header(self):
         self.write("kernels/sdpa/mma/a.cuh", '#include "kernels/sdpa/b.h"\n')
         self.write("kernels/sdpa/b.h", '#include <vector>\n#include "kernels/sdpa/registry.h"\n')
         self.write("kernels/sdpa/c.cuh", '#include "warpledger_build_info.h"\n')
-        self.assertEqual(kernels_that_read_texts(self.root),
+        self.assertEqual(kernels_that_read_texts(self.path),
                          ["kernels/sdpa/mma/a.cuh includes kernels/sdpa/b.h "
                           "includes kernels/sdpa/registry.h"])
 
     def test_finds_a_plot_that_imports_from_the_suite(self):
         self.write("plots/a.py", "import json\nimport numpy\nfrom ablations import peers\n")
-        self.assertEqual(plot_violations(self.root), ["plots/a.py: imports ablations"])
+        self.assertEqual(plot_violations(self.path), ["plots/a.py: imports ablations"])
 
 
 if __name__ == "__main__":

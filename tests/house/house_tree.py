@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the source tree, for the tests that look at the tree itself."""
+"""The files of the source tree, and tools of a pinned version, for tests that look at the tree."""
 
 import os
 import pathlib
+import re
+import shutil
+import subprocess
+import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 CPP_SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 
 
@@ -14,14 +17,23 @@ def files(root, suffixes=None):
     for folder, folders, names in os.walk(root):
         relative = pathlib.Path(folder).relative_to(root)
         top = relative == pathlib.Path(".")
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name != "__pycache__"
-            and not (top and (name in ("build", "out") or name.startswith("build-")))
-        ]
-        for name in names:
-            if suffixes is None or name.endswith(tuple(suffixes)):
-                found.append(relative / name)
+        folders[:] = [name for name in folders
+                      if not name.startswith(".") and name != "__pycache__"
+                      and not (top and (name in ("build", "out") or name.startswith("build-")))]
+        found += [relative / name for name in names
+                  if suffixes is None or name.endswith(tuple(suffixes))]
     return sorted(found)
+
+
+def find_tool(name, wanted, version):
+    """Path of the tool whose --version says `wanted` where the pattern `version` matches; without
+    one the test skips."""
+    found = []
+    for candidate in pathlib.Path(sys.executable).parent / name, f"{name}-{wanted}", name:
+        if path := shutil.which(candidate):
+            said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+            if (match := re.search(version, said.stdout)) and match[1] == wanted:
+                return path
+            found.append(said.stdout.strip() or path)
+    print(f"SKIPPED: no {name} {wanted}" + (f", only {'; '.join(found)}" if found else ""))
+    sys.exit(77)

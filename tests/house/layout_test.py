@@ -3,10 +3,10 @@
 
 import pathlib
 import re
-import tempfile
 import unittest
 
 import house_tree
+from fixture import ROOT, FolderTest
 
 MAX_HEADER_LINES = 600
 MAX_TOGGLES_NAMED = 2
@@ -88,66 +88,53 @@ def versions(root):
             for name, pattern in patterns.items()}
 
 
-class TheTree(unittest.TestCase):
-    maxDiff = None
-
+class TheTree(FolderTest):
     def test_has_one_version(self):
-        found = versions(house_tree.ROOT)
+        found = versions(ROOT)
         self.assertEqual(len(set(found.values())), 1, found)
         self.assertNotIn("none", found.values())
 
     def test_has_a_workflow_that_runs_ci_run_and_nothing_else(self):
-        workflow = (house_tree.ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+        workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"^\s*-? *run: *(.*)$", workflow, re.MULTILINE),
                          ["bash .ci/run"])
 
     def test_has_header_guards_that_follow_the_path(self):
-        self.assertEqual(guard_violations(house_tree.ROOT), [])
+        self.assertEqual(guard_violations(ROOT), [])
 
     def test_has_no_header_of_more_than_600_lines(self):
-        self.assertEqual(long_headers(house_tree.ROOT), [])
+        self.assertEqual(long_headers(ROOT), [])
 
     def test_registers_every_test_file(self):
-        self.assertEqual(unregistered_tests(house_tree.ROOT), [])
+        self.assertEqual(unregistered_tests(ROOT), [])
 
     def test_lists_the_toggles_once(self):
-        self.assertGreater(len(toggle_ids(house_tree.ROOT)), 1)
-        self.assertEqual(second_toggle_lists(house_tree.ROOT), [])
+        self.assertGreater(len(toggle_ids(ROOT)), 1)
+        self.assertEqual(second_toggle_lists(ROOT), [])
 
     def test_has_scripts_that_can_be_run(self):
-        self.assertEqual(scripts_without_run_bit(house_tree.ROOT), [])
+        self.assertEqual(scripts_without_run_bit(ROOT), [])
         for name in ("repro", "test", ".ci/run"):
-            self.assertTrue((house_tree.ROOT / name).stat().st_mode & 0o100, name)
+            self.assertTrue((ROOT / name).stat().st_mode & 0o100, name)
 
 
-class TheChecks(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
+class TheChecks(FolderTest):
     def test_find_a_wrong_header_guard(self):
         self.write("ablations/good.h", "#ifndef WARPLEDGER_ABLATIONS_GOOD_H_\n"
                                        "#define WARPLEDGER_ABLATIONS_GOOD_H_\n")
         self.write("ablations/bad.h", "#ifndef BAD_H\n#define BAD_H\n")
-        self.assertEqual(guard_violations(self.root), [
+        self.assertEqual(guard_violations(self.path), [
             "ablations/bad.h: its header guard should be WARPLEDGER_ABLATIONS_BAD_H_"])
 
     def test_find_a_long_header(self):
         self.write("ablations/long.h", "\n" * (MAX_HEADER_LINES + 1))
-        self.assertEqual(len(long_headers(self.root)), 1)
+        self.assertEqual(len(long_headers(self.path)), 1)
 
     def test_find_a_test_that_nothing_runs(self):
         self.write("tests/a/CMakeLists.txt", "add(SOURCES a_test.cc)")
         self.write("tests/a/a_test.cc", "")
         self.write("tests/a/b_test.py", "")
-        self.assertEqual(unregistered_tests(self.root),
+        self.assertEqual(unregistered_tests(self.path),
                          ["tests/a/b_test.py: no CMakeLists.txt registers it"])
 
     def test_find_a_test_that_only_a_namesake_in_another_folder_is_run_for(self):
@@ -156,7 +143,7 @@ class TheChecks(unittest.TestCase):
         for name in ("a/x_test.cc", "a/deep/y_test.cc", "b/x_test.cc", "a/deep/x_test.cc",
                      "c/x_test.cc"):
             self.write(f"tests/{name}", "")
-        self.assertEqual(unregistered_tests(self.root), [
+        self.assertEqual(unregistered_tests(self.path), [
             f"tests/{name}/x_test.cc: no CMakeLists.txt registers it" for name in ("a/deep", "b")])
 
     def test_find_a_second_list_of_toggles(self):
@@ -164,14 +151,14 @@ class TheChecks(unittest.TestCase):
             f"WARPLEDGER_TOGGLE(\n    {name},\n    .x = 1)\n" for name in ("aa", "bb", "cc")))
         self.write("plots/one.py", "x = ['aa', 'bb']\n")
         self.write("plots/two.py", "x = ['aa', \"bb\", 'cc']\n")
-        self.assertEqual(second_toggle_lists(self.root),
+        self.assertEqual(second_toggle_lists(self.path),
                          ["plots/two.py: names aa, bb, cc; derive them from the registry"])
 
     def test_find_a_script_without_run_bit(self):
-        self.write("good", "#!/bin/sh\n").chmod(0o755)
-        self.write("bad", "#!/bin/sh\n").chmod(0o644)
-        self.write("data", "no script\n").chmod(0o644)
-        self.assertEqual(scripts_without_run_bit(self.root),
+        self.write("good", "#!/bin/sh\n", mode=0o755)
+        self.write("bad", "#!/bin/sh\n", mode=0o644)
+        self.write("data", "no script\n", mode=0o644)
+        self.assertEqual(scripts_without_run_bit(self.path),
                          ["bad: opens with #! but has no run bit (chmod +x)"])
 
 

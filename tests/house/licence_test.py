@@ -4,12 +4,11 @@
     licence_test.py --add    adds the line where it lacks, as a comment of the file's language
 """
 
-import pathlib
 import sys
-import tempfile
 import unittest
 
 import house_tree
+from fixture import ROOT, FolderTest
 
 LINE = "SPDX-License-Identifier: Apache-2.0"
 WITHIN = 3  # lines
@@ -49,20 +48,18 @@ def add(root):
     return list(changed)
 
 
-class TheTree(unittest.TestCase):
-    maxDiff = None
-
+class TheTree(FolderTest):
     def test_names_the_licence_in_every_source_file(self):
-        self.assertGreater(len(sources(house_tree.ROOT)), 500)
-        self.assertEqual([str(path.relative_to(house_tree.ROOT))
-                          for path in unlicensed(house_tree.ROOT)], [])
+        self.assertGreater(len(sources(ROOT)), 500)
+        self.assertEqual([str(path.relative_to(ROOT))
+                          for path in unlicensed(ROOT)], [])
 
     def test_has_the_licence_that_the_lines_name(self):
-        text = (house_tree.ROOT / "LICENSE").read_text(encoding="utf-8")
+        text = (ROOT / "LICENSE").read_text(encoding="utf-8")
         self.assertIn("Apache License\n                           Version 2.0", text)
 
 
-class Add(unittest.TestCase):
+class Add(FolderTest):
     FILES = {
         "a.cc": ("// Head.\n\nint a;\n", f"// {LINE}\n// Head.\n\nint a;\n"),
         "b.py": ('"""Head."""\n', f'# {LINE}\n"""Head."""\n'),
@@ -74,20 +71,18 @@ class Add(unittest.TestCase):
     }
 
     def test_puts_the_line_where_it_belongs_and_once(self):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, (before, _) in self.FILES.items():
-                (root / name).write_text(before, encoding="utf-8")
-            self.assertEqual(sorted(path.name for path in add(root)),
-                             ["CMakeLists.txt", "a.cc", "b.py", "late.h", "run"])
-            for name, (_, after) in self.FILES.items():
-                self.assertEqual((root / name).read_text(encoding="utf-8"), after, name)
-            self.assertEqual(add(root), [])
+        for name, (before, _) in self.FILES.items():
+            self.write(name, before)
+        self.assertEqual(sorted(path.name for path in add(self.path)),
+                         ["CMakeLists.txt", "a.cc", "b.py", "late.h", "run"])
+        for name, (_, after) in self.FILES.items():
+            self.assertEqual((self.path / name).read_text(encoding="utf-8"), after, name)
+        self.assertEqual(add(self.path), [])
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--add"]:
-        for changed_file in add(house_tree.ROOT):
-            print(changed_file.relative_to(house_tree.ROOT))
+        for changed_file in add(ROOT):
+            print(changed_file.relative_to(ROOT))
     else:
         unittest.main()

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much may lie in the repository, and how tall a picture may be."""
 
-import pathlib
 import re
 import subprocess
-import tempfile
 import unittest
 
 import house_tree
+from fixture import ROOT, FolderTest
 
 # {folder: the most megabytes (of 10^6 bytes) that its files may have together}
 LIMITS_MB = {
@@ -31,7 +30,7 @@ def too_large(root, limits_mb):
 
 
 def git(*arguments, **options):
-    return subprocess.run(["git", "-C", str(house_tree.ROOT), *arguments], check=True,
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True,
                           capture_output=True, **options).stdout
 
 
@@ -55,14 +54,14 @@ def too_tall(root):
     return violations
 
 
-class TheTree(unittest.TestCase):
+class TheTree(FolderTest):
     def test_holds_no_more_than_its_limits(self):
-        self.assertEqual(too_large(house_tree.ROOT, LIMITS_MB), [])
+        self.assertEqual(too_large(ROOT, LIMITS_MB), [])
 
     def test_travels_lightly(self):
-        if not (house_tree.ROOT / ".git").exists():
+        if not (ROOT / ".git").exists():
             self.skipTest("no git checkout")
-        tracked = [house_tree.ROOT / path for path in
+        tracked = [ROOT / path for path in
                    git("ls-files", "-z").decode().split("\0") if path]
         size = sum(path.lstat().st_size for path in tracked if path.exists()) / 1e6
         self.assertLess(size, WORKING_TREE_MB)
@@ -70,37 +69,28 @@ class TheTree(unittest.TestCase):
         self.assertGreater(clone_mb(), 1)  # else nothing was packed
 
     def test_has_no_picture_that_is_too_tall(self):
-        self.assertTrue(house_tree.files(house_tree.ROOT / "reports", (".svg",)))
-        self.assertEqual(too_tall(house_tree.ROOT), [])
+        self.assertTrue(house_tree.files(ROOT / "reports", (".svg",)))
+        self.assertEqual(too_tall(ROOT), [])
 
     def test_has_svg_alone_for_pictures(self):
-        self.assertEqual(house_tree.files(house_tree.ROOT, (".png", ".jpg", ".gif", ".pdf")), [])
+        self.assertEqual(house_tree.files(ROOT, (".png", ".jpg", ".gif", ".pdf")), [])
 
 
-class TheChecks(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-
-    def write(self, name, text):
-        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / name).write_text(text, encoding="utf-8")
-
+class TheChecks(FolderTest):
     def test_find_a_folder_that_is_too_large_by_all_of_its_files(self):
         self.write("a/one", "x" * 600_000)
         self.write("a/deep/two", "x" * 600_000)
         self.write("b/three", "x" * 600_000)
-        self.assertEqual(too_large(self.root, {"a": 1, "b": 1, "a/deep": 0.5}),
+        self.assertEqual(too_large(self.path, {"a": 1, "b": 1, "a/deep": 0.5}),
                          ["a: 1.2 MB; it may have 1 MB", "a/deep: 0.6 MB; it may have 0.5 MB"])
-        self.assertEqual(too_large(self.root, {"none": 1}),
+        self.assertEqual(too_large(self.path, {"none": 1}),
                          ["none: has no file, and a limit of 1 MB"])
 
     def test_find_a_picture_that_is_too_tall(self):
         self.write("good.svg", '<svg xmlns="x" width="10pt" height="30pt">')
         self.write("deep/bad.svg", '<?xml?>\n<svg width="10pt" height="30.5pt">')
         self.write("odd.svg", "<svg>")
-        self.assertEqual(too_tall(self.root),
+        self.assertEqual(too_tall(self.path),
                          ["deep/bad.svg: 3.05 times as tall as wide; it may be 3 times: cut it",
                           "odd.svg: its size is not stated in points"])
 

@@ -7,28 +7,29 @@ import sys
 import unittest
 
 import stand_ins
+from fixture import ROOT, FolderTest
 
-SCRIPT = stand_ins.ROOT / "tests" / "environments.py"
+SCRIPT = ROOT / "tests" / "environments.py"
 
 
-class Environments(stand_ins.ScriptTest):
+class Environments(FolderTest):
     """Of a build that has one test, and an interpreter that answers as the test wants."""
 
     def setUp(self):
         super().setUp()
-        self.build = self.folder / "a build"
+        self.build = self.path / "a build"
         self.build.mkdir()
         self.answer("")
 
     def answer(self, text):
-        python = self.folder / "python"
+        python = self.path / "python"
         stand_ins.script(python, f"echo '{text}'")
         (self.build / "CMakeCache.txt").write_text(f"WARPLEDGER_PYTHON:FILEPATH={python}\n",
                                                    encoding="utf-8")
 
     def rows(self, shell, *names, **environment):
         """The script's exit code and output where the build's test is this line of shell."""
-        test = self.folder / "the_test"
+        test = self.path / "the_test"
         stand_ins.script(test, shell + "\n")
         (self.build / "CTestTestfile.cmake").write_text(
             f'add_test(the_test "{test}")\nset_tests_properties(the_test PROPERTIES '
@@ -84,7 +85,7 @@ class Environments(stand_ins.ScriptTest):
         code, said = self.rows("true", "moonlight")
         self.assertEqual(code, 2)
         self.assertIn("no row is named moonlight", said)
-        done = self.call(sys.executable, "-B", SCRIPT, "--build", self.folder / "none")
+        done = self.call(sys.executable, "-B", SCRIPT, "--build", self.path / "none")
         self.assertEqual(done.returncode, 2)
         self.assertIn("holds no build", done.stderr)
 

@@ -2,38 +2,37 @@
 """cmake/git_info.cmake: which commit a build says it is of."""
 
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "cmake" / "git_info.cmake"
+from fixture import ROOT, FolderTest
+
+SCRIPT = ROOT / "cmake" / "git_info.cmake"
 
 
-class GitInfo(unittest.TestCase):
+class GitInfo(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name) / "repository"
+        super().setUp()
+        self.root = self.path / "repository"
         (self.root / "kernels").mkdir(parents=True)
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("GIT_")}
-        self.environment["GIT_CEILING_DIRECTORIES"] = folder.name
+        self.environment["GIT_CEILING_DIRECTORIES"] = str(self.path)
 
-    def call(self, *arguments):
+    def in_root(self, *arguments):
         return subprocess.run(arguments, cwd=self.root, env=self.environment, check=True,
                               capture_output=True, text=True).stdout.strip()
 
     def commit(self):
         (self.root / "kernels/code").write_text("1", encoding="utf-8")
-        self.call("git", "init", "-q")
-        self.call("git", "add", ".")
-        self.call("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x")
-        return self.call("git", "rev-parse", "HEAD")
+        self.in_root("git", "init", "-q")
+        self.in_root("git", "add", ".")
+        self.in_root("git", "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x")
+        return self.in_root("git", "rev-parse", "HEAD")
 
     def written(self, sources):
-        out = self.root.parent / "git_info.h"
-        self.call("cmake", f"-DSOURCE_DIR={sources}", f"-DOUT={out}", "-P", str(SCRIPT))
+        out = self.path / "git_info.h"
+        self.in_root("cmake", f"-DSOURCE_DIR={sources}", f"-DOUT={out}", "-P", str(SCRIPT))
         return out.read_text(encoding="utf-8")
 
     def test_names_the_commit_and_whether_measured_files_changed(self):
@@ -46,7 +45,7 @@ class GitInfo(unittest.TestCase):
 
     def test_a_link_to_the_sources_is_the_sources(self):
         sha = self.commit()
-        link = self.root.parent / "link"
+        link = self.path / "link"
         link.symlink_to(self.root)
         self.assertIn(sha, self.written(link))
 

@@ -6,20 +6,21 @@ Stand-ins take the place of the GPU tests.
 
 import unittest
 
-from stand_ins import ROOT, ScriptTest, script
+from fixture import ROOT, FolderTest
+from stand_ins import script
 
 
-class GpuTestsTest(ScriptTest):
+class GpuTestsTest(FolderTest):
     def gpu_tests(self, failing_shard):
-        tests = self.folder / "prefix" / "share" / "warpledger" / "gpu_tests"
+        tests = self.path / "prefix" / "share" / "warpledger" / "gpu_tests"
         script(tests / "forward_gpu_test", f"""
 echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
 [[ $GTEST_SHARD_INDEX != {failing_shard} ]]
 """)
         script(tests / "other_gpu_test", "exit 0\n")
-        script(self.folder / "python", "exit 0\n")
-        return self.call(ROOT / "tests" / "gpu_tests.sh", self.folder / "prefix",
-                         self.folder / "python", GPU_TEST_SHARDS="3")
+        script(self.path / "python", "exit 0\n")
+        return self.call(ROOT / "tests" / "gpu_tests.sh", self.path / "prefix",
+                         self.path / "python", GPU_TEST_SHARDS="3")
 
     def test_all_parts_of_the_long_test_run(self):
         done = self.gpu_tests("none")
@@ -29,9 +30,9 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
         self.assertIn("6 passed, 0 failed", done.stdout)
 
     def test_a_number_of_parts_that_is_none_is_refused(self):
-        script(self.folder / "prefix" / "share" / "warpledger" / "gpu_tests" / "a_gpu_test",
+        script(self.path / "prefix" / "share" / "warpledger" / "gpu_tests" / "a_gpu_test",
                "exit 0\n")
-        done = self.call(ROOT / "tests" / "gpu_tests.sh", self.folder / "prefix",
+        done = self.call(ROOT / "tests" / "gpu_tests.sh", self.path / "prefix",
                          GPU_TEST_SHARDS="many")
         self.assertEqual(done.returncode, 2)
         self.assertIn("GPU_TEST_SHARDS=many", done.stderr)

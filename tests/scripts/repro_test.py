@@ -8,16 +8,12 @@ for the program, so that nothing is compiled and no GPU is needed.
 import hashlib
 import json
 import os
-import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-import pack_fixture  # noqa: E402 (the path comes first)
+import pack_fixture
+from fixture import ROOT, FolderTest
 
 # Configuring and building leave the program in the preset's folder.
 CMAKE = """#!/bin/bash
@@ -53,26 +49,20 @@ esac
 """
 
 
-class Repro(unittest.TestCase):
+class Repro(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name) / "a tree"
-        (self.root / "cmake").mkdir(parents=True)
-        (self.root / "bin").mkdir()
-        (self.root / "reports").mkdir()
-        shutil.copy(ROOT / "repro", self.root)
-        shutil.copy(ROOT / "reports/record_files.py", self.root / "reports")
-        shutil.copy(ROOT / "cmake/setup.sh", self.root / "cmake")
+        super().setUp()
+        self.root = self.path / "a tree"
+        for name in "repro", "reports/record_files.py", "cmake/setup.sh":
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
         self.program("bin/cmake", CMAKE)
         self.program("program", PROGRAM)
         self.program("bin/nvcc", "#!/bin/bash\n")
         self.gpu(False)
 
     def program(self, name, text):
-        path = self.root / name
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+        self.write(f"a tree/{name}", text, mode=0o755)
 
     def gpu(self, present):
         self.program("bin/nvidia-smi",
@@ -88,10 +78,9 @@ class Repro(unittest.TestCase):
         return folder
 
     def repro(self, *arguments, **environment):
-        return subprocess.run(
-            [self.root / "repro", *arguments], capture_output=True, text=True, check=False,
-            env={**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}", "CUDACXX": "nvcc",
-                 "WARPLEDGER_SKIP_SETUP": "1", **environment})
+        return self.call(self.root / "repro", *arguments, **{
+            "PATH": f"{self.root}/bin:{os.environ['PATH']}", "CUDACXX": "nvcc",
+            "WARPLEDGER_SKIP_SETUP": "1", **environment})
 
     def presets(self):
         return set((self.root / "presets.log").read_text(encoding="utf-8").split())

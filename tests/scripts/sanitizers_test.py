@@ -10,7 +10,8 @@ import sys
 import unittest
 from unittest import mock
 
-from stand_ins import ROOT, ScriptTest, load, script
+from fixture import ROOT, FolderTest
+from stand_ins import load, script
 
 SANITIZERS = load(ROOT / "tests" / "sanitizers.py")
 
@@ -50,17 +51,17 @@ exit 0
 """
 
 
-class SanitizersTest(ScriptTest):
+class SanitizersTest(FolderTest):
     """The program holds two instances for each shape, one for each part."""
 
     blind = "none"  # the tool that overlooks what is planted for it
 
     def sanitize(self, says="true", *arguments):
         """What becomes of a tool that `says` this of racecheck on the first part of `ragged`."""
-        script(self.folder / "nvidia-smi", "echo '0, GPU-1, NVIDIA H200, 9.0, 580.1'\n")
-        script(self.folder / "program", PROGRAM)
-        script(self.folder / "faults", "exit 0\n")
-        script(self.folder / "compute-sanitizer", f"""
+        script(self.path / "nvidia-smi", "echo '0, GPU-1, NVIDIA H200, 9.0, 580.1'\n")
+        script(self.path / "program", PROGRAM)
+        script(self.path / "faults", "exit 0\n")
+        script(self.path / "compute-sanitizer", f"""
 [[ $1 == --version ]] && {{ echo "Version 2025.3"; exit; }}
 if [[ $7 == */faults ]]; then
   [[ $2 == {self.blind} ]] && echo '========= ERROR SUMMARY: 0 errors' && exit
@@ -69,46 +70,46 @@ if [[ $7 == */faults ]]; then
   echo '========= ERROR SUMMARY: 1 error'
   exit 9
 fi
-echo "$@" >>"{self.folder}/calls"
+echo "$@" >>"{self.path}/calls"
 for last; do :; done
-[[ $last == --known=* ]] && cp "${{last#--known=}}" "{self.folder}/"
+[[ $last == --known=* ]] && cp "${{last#--known=}}" "{self.path}/"
 [[ "$*" == *racecheck*shapes=ragged*shard=1/2* ]] && {{ {says}; }}
 shift 6
 "$@"
 echo '========= ERROR SUMMARY: 0 errors'
 """)
         return self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
-                         self.folder / "program", "--parts=2", "--jobs=2",
-                         f"--faults={self.folder / 'faults'}", *arguments)
+                         self.path / "program", "--parts=2", "--jobs=2",
+                         f"--faults={self.path / 'faults'}", *arguments)
 
     def record(self, folder="out"):
-        return json.loads((self.folder / folder / "sanitizers.json").read_text(encoding="utf-8"))
+        return json.loads((self.path / folder / "sanitizers.json").read_text(encoding="utf-8"))
 
     def calls(self):
-        return (self.folder / "calls").read_text(encoding="utf-8")
+        return (self.path / "calls").read_text(encoding="utf-8")
 
     def earlier(self, name, change=lambda record: None, says="true"):
         """A record made before there was --since; `says` as in sanitize()."""
-        self.sanitize(says, "--out", self.folder / name)
+        self.sanitize(says, "--out", self.path / name)
         record = self.record(name)
         record["run_id"] = name
         record["gpu"]["driver"] = "570.1"
         del record["since"]
         change(record)
-        (self.folder / name / "sanitizers.json").write_text(json.dumps(record), encoding="utf-8")
-        (self.folder / "calls").unlink()
-        return self.folder / name
+        (self.path / name / "sanitizers.json").write_text(json.dumps(record), encoding="utf-8")
+        (self.path / "calls").unlink()
+        return self.path / name
 
     def known(self):
         """{(tool, shape): the hashes that the program was given there}"""
         files = {tuple(path.stem.split("-")[1:]): path.read_text(encoding="utf-8").splitlines()
-                 for path in self.folder.glob("known-*.txt")}
+                 for path in self.path.glob("known-*.txt")}
         self.assertEqual(len(files), len({call.split("known-")[1] for call
                                           in self.calls().splitlines() if "known-" in call}))
         return files
 
     def test_clean_is_every_tool_on_every_part_of_every_small_shape(self):
-        done = self.sanitize("true", "--out", self.folder / "out")
+        done = self.sanitize("true", "--out", self.path / "out")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count(": clean, 1 instances"), 16)
         record = self.record()
@@ -129,12 +130,12 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def test_a_tool_that_overlooks_a_planted_fault_is_believed_nothing(self):
         self.blind = "initcheck"
-        done = self.sanitize("true", "--out", self.folder / "out")
+        done = self.sanitize("true", "--out", self.path / "out")
         self.assertEqual(done.returncode, 3)
         self.assertIn("initcheck does not find the fault", done.stderr)
-        self.assertFalse((self.folder / "calls").exists())
+        self.assertFalse((self.path / "calls").exists())
         self.blind = "none"
-        self.assertEqual(self.sanitize("true", "--out", self.folder / "out").returncode, 0)
+        self.assertEqual(self.sanitize("true", "--out", self.path / "out").returncode, 0)
         self.assertEqual(self.record()["planted"],
                          {tool: f"a fault for {tool}" for tool in
                           ("memcheck", "racecheck", "initcheck", "synccheck")})
@@ -142,7 +143,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertIn('racecheck, "a fault for racecheck"', page)
 
     def test_variants_run_on_the_shapes_that_they_are_made_for(self):
-        done = self.sanitize("true", "--out", self.folder / "out", "--variants=on_small")
+        done = self.sanitize("true", "--out", self.path / "out", "--variants=on_small")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual({run["shape"] for run in self.record()["runs"]}, {"small"})
         for variants, says in (("nowhere", "none of these variants has a kernel"),
@@ -152,26 +153,26 @@ echo '========= ERROR SUMMARY: 0 errors'
             self.assertIn(says, done.stderr)
 
     def test_without_planted_faults_nothing_runs(self):
-        done = self.sanitize("true", f"--faults={self.folder / 'nowhere'}")
+        done = self.sanitize("true", f"--faults={self.path / 'nowhere'}")
         self.assertEqual(done.returncode, 3)
         self.assertIn("nowhere, which plants a fault", done.stderr)
 
     def page_of_out(self):
         done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "report",
-                         self.folder / "out", "--out", self.folder / "page")
+                         self.path / "out", "--out", self.path / "page")
         self.assertEqual(done.returncode, 0, done.stderr)
-        return (self.folder / "page" / "sanitizers.md").read_text(encoding="utf-8")
+        return (self.path / "page" / "sanitizers.md").read_text(encoding="utf-8")
 
     def test_a_warning_that_leaves_the_exit_code_alone_is_a_finding(self):
         done = self.sanitize("echo '========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 "
-                             "warning)'; exit 0", "--out", self.folder / "out")
+                             "warning)'; exit 0", "--out", self.path / "out")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("racecheck on ragged, part 1: FOUND", done.stdout)
         self.assertEqual(done.stdout.count(": clean, "), 15)
         found = [run for run in self.record()["runs"] if run["findings"]]
         self.assertEqual([(run["tool"], run["shape"]) for run in found], [("racecheck", "ragged")])
         self.assertIn("1 hazard displayed", found[0]["findings"][1])
-        again = self.sanitize("true", "--out", self.folder / "out")
+        again = self.sanitize("true", "--out", self.path / "out")
         self.assertEqual((again.returncode, again.stdout.count("with findings")), (1, 1))
 
     def test_so_is_an_exit_code_and_a_summary_that_is_not_there(self):
@@ -180,10 +181,10 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def test_the_same_call_goes_on_after_a_kill(self):
         killed = self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
-                               "--out", self.folder / "out")
+                               "--out", self.path / "out")
         self.assertEqual(killed.returncode, -9)
-        self.assertFalse((self.folder / "out" / "sanitizers.json").exists())
-        done = self.sanitize("true", "--out", self.folder / "out")
+        self.assertFalse((self.path / "out" / "sanitizers.json").exists())
+        done = self.sanitize("true", "--out", self.path / "out")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"^[1-9]\d* of 16 processes were clean already")
         already = int(done.stdout.split()[0])
@@ -192,21 +193,21 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def test_what_another_call_began_is_refused(self):
         self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
-                      "--out", self.folder / "out")
-        done = self.sanitize("true", "--out", self.folder / "out", "--parts=3")
+                      "--out", self.path / "out")
+        done = self.sanitize("true", "--out", self.path / "out", "--parts=3")
         self.assertEqual(done.returncode, 2)
         self.assertIn("holds the beginning of another run", done.stderr)
 
-        script(self.folder / "other", PROGRAM.replace("code of", "other code of"))
+        script(self.path / "other", PROGRAM.replace("code of", "other code of"))
         done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
-                         self.folder / "other", "--parts=2", "--jobs=2",
-                         f"--faults={self.folder / 'faults'}", "--out", self.folder / "out")
+                         self.path / "other", "--parts=2", "--jobs=2",
+                         f"--faults={self.path / 'faults'}", "--out", self.path / "out")
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("was another kernel in an earlier call", done.stderr)
 
     def test_what_an_earlier_record_found_clean_is_left_out(self):
         earlier = self.earlier("earlier", says="exit 9")
-        done = self.sanitize("true", "--out", self.folder / "out", "--since", earlier)
+        done = self.sanitize("true", "--out", self.path / "out", "--since", earlier)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         pairs = [(tool, shape) for tool in SANITIZERS.TOOLS for shape in ("small", "ragged")]
         clean = [pair for pair in pairs if pair != ("racecheck", "ragged")]
@@ -234,7 +235,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         tools = self.earlier("tools", lambda record: record["runs"].pop())
         shape = self.earlier("shape", lambda record: record["instances"].update({
             "ragged-1": "old code", "small-2": "old code of another"}))
-        done = self.sanitize("true", "--out", self.folder / "out", "--since", f"{shape},{tools}")
+        done = self.sanitize("true", "--out", self.path / "out", "--since", f"{shape},{tools}")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(self.record()["since"], ["shape", "tools"])
         self.assertEqual(self.known()["synccheck", "ragged"], ["code of ragged-2", "old code"])
@@ -267,23 +268,23 @@ echo '========= ERROR SUMMARY: 0 errors'
                  ("NVIDIA H100", "NVIDIA H200")),
                 (lambda record: record.update(compute_sanitizer="2024.1"), ("2024.1", "2025.3"))):
             earlier = self.earlier("of_" + both[0].replace(" ", "_"), change)
-            done = self.sanitize("true", "--out", self.folder / "out", "--since", earlier)
+            done = self.sanitize("true", "--out", self.path / "out", "--since", earlier)
             self.assertEqual(done.returncode, 2, done.stdout)
             for name in both:
                 self.assertIn(name, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
-            self.assertFalse((self.folder / "calls").exists())
+            self.assertFalse((self.path / "calls").exists())
 
     def test_a_call_goes_on_with_the_same_earlier_records_alone(self):
         earlier = self.earlier("earlier", lambda record: record["runs"].clear())
         kill = "kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit"
-        killed = self.sanitize(kill, "--out", self.folder / "out", "--since", earlier)
+        killed = self.sanitize(kill, "--out", self.path / "out", "--since", earlier)
         self.assertEqual(killed.returncode, -9)
         for since in ([], ["--since", f"{earlier},{self.earlier('other')}"]):
-            done = self.sanitize("true", "--out", self.folder / "out", *since)
+            done = self.sanitize("true", "--out", self.path / "out", *since)
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("holds the beginning of another run", done.stderr)
-        done = self.sanitize("true", "--out", self.folder / "out", "--since", earlier)
+        done = self.sanitize("true", "--out", self.path / "out", "--since", earlier)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(self.record()["since"], ["earlier"])
 
@@ -296,7 +297,7 @@ echo '========= ERROR SUMMARY: 0 errors'
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
         done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
-                         self.folder / "not_built")
+                         self.path / "not_built")
         self.assertEqual(done.returncode, 2)
         self.assertIn("Build it", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
@@ -316,17 +317,17 @@ echo '========= ERROR SUMMARY: 0 errors'
                       "runs": [{"tool": tool, "shape": "small", "instances": [*range(len(tree))],
                                 "findings": []} for tool in SANITIZERS.TOOLS]}
             change(record)
-            folders.append(self.folder / f"record{i}")
+            folders.append(self.path / f"record{i}")
             folders[-1].mkdir(exist_ok=True)
             (folders[-1] / "sanitizers.json").write_text(json.dumps(record), encoding="utf-8")
         pages = []
         for order in (folders, [*folders[::-1], folders[0]]):
             done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "report", *order,
-                             "--out", self.folder)
+                             "--out", self.path)
             if done.returncode != 0:
                 self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
                 return done.stderr
-            pages.append((self.folder / "sanitizers.md").read_text(encoding="utf-8"))
+            pages.append((self.path / "sanitizers.md").read_text(encoding="utf-8"))
         self.assertEqual(*pages)
         return pages[0]
 
@@ -488,7 +489,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         regenerate = load(ROOT / "reports" / "regenerate.py")
 
         def record(run_id, *since):
-            folder = self.folder / "h200" / f"sanitizers-of-{run_id}"
+            folder = self.path / "h200" / f"sanitizers-of-{run_id}"
             folder.mkdir(parents=True)
             content = {"run_id": run_id} | ({"since": since} if since else {})
             (folder / "sanitizers.json").write_text(json.dumps(content), encoding="utf-8")
@@ -502,12 +503,12 @@ echo '========= ERROR SUMMARY: 0 errors'
         calls = []
 
         def call(*command, kept):
-            self.assertEqual(kept, self.folder / "kept")
+            self.assertEqual(kept, self.path / "kept")
             calls.append(command)
             (command[-1] / "sanitizers.md").touch()
 
-        with mock.patch.multiple(regenerate, DATA=self.folder, call=call):
-            made = regenerate.regenerate("program", self.folder / "made", self.folder / "kept")
+        with mock.patch.multiple(regenerate, DATA=self.path, call=call):
+            made = regenerate.regenerate("program", self.path / "made", self.path / "kept")
         self.assertEqual(made, {pathlib.Path("reports/h200/sanitizers.md")})
         self.assertEqual([command[3:-2] for command in calls],
                          [("report", last, fourth, third, second, first)])
@@ -515,11 +516,11 @@ echo '========= ERROR SUMMARY: 0 errors'
         newer = record("day6")
         (newer / "sanitizers.json").write_text(
             json.dumps({"run_id": "day6", "compute_sanitizer": "2099"}), encoding="utf-8")
-        with mock.patch.multiple(regenerate, DATA=self.folder):
+        with mock.patch.multiple(regenerate, DATA=self.path):
             self.assertEqual(regenerate.sanitizers(), {"h200": [newer]})
 
         record("day7", "day0")
-        with (mock.patch.multiple(regenerate, DATA=self.folder),
+        with (mock.patch.multiple(regenerate, DATA=self.path),
               self.assertRaisesRegex(regenerate.StepFailed, "what day0 found clean")):
             regenerate.sanitizers()
 

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """cmake/setup.sh: what it finds missing, how it installs, and what it says when it can't."""
 
-import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fixture import ROOT, FolderTest
+
 LIBRARIES = ["libabsl-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev", "libbenchmark-tools",
              "nlohmann-json3-dev", "libzstd-dev", "libmd-dev"]
 PROGRAMS = ["g++", "cmake", "ninja", "git"]
 
 
-class Setup(unittest.TestCase):
+class Setup(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.bin = self.folder / "bin"
+        super().setUp()
+        self.bin = self.path / "bin"
         self.bin.mkdir()
         # A machine of our own making: only these programs exist on PATH.
         for name in ("bash", "cat", "sort", "head", "mkdir", "nproc", "env"):
@@ -28,9 +24,7 @@ class Setup(unittest.TestCase):
         self.installed(LIBRARIES)
 
     def fake(self, name, body):
-        path = self.bin / name
-        path.write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
-        path.chmod(0o755)
+        self.write(f"bin/{name}", f"#!/bin/bash\n{body}\n", mode=0o755)
 
     def installed(self, packages):
         """A dpkg-query that knows `packages` and remembers one removed package."""
@@ -42,7 +36,7 @@ class Setup(unittest.TestCase):
         return subprocess.run(
             ["/bin/bash", "-c", f'set -euo pipefail; source "{ROOT}/cmake/setup.sh"; {code}'],
             capture_output=True, text=True, check=False,
-            env={"PATH": str(self.bin), "HOME": str(self.folder), **environment})
+            env={"PATH": str(self.bin), "HOME": str(self.path), **environment})
 
     def missing(self):
         result = self.bash("system_python() { true; }; missing_packages")
@@ -71,14 +65,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(result.stdout.split(), ["python3", "python3-venv"])
 
     def test_touches_apt_only_when_something_is_missing(self):
-        self.fake("apt-get", f'echo "$*" >>"{self.folder}/apt.log"')
+        self.fake("apt-get", f'echo "$*" >>"{self.path}/apt.log"')
         code = "system_python() { true; }; install_system_packages"
         self.assertEqual(self.bash(code, EUID_FOR_TEST="0").returncode, 0)
-        self.assertFalse((self.folder / "apt.log").exists())
+        self.assertFalse((self.path / "apt.log").exists())
 
         self.installed(LIBRARIES[1:])
         self.assertEqual(self.bash(code, EUID_FOR_TEST="0").returncode, 0)
-        log = (self.folder / "apt.log").read_text(encoding="utf-8").splitlines()
+        log = (self.path / "apt.log").read_text(encoding="utf-8").splitlines()
         self.assertEqual(log[0], "-qq update")
         self.assertEqual(log[1].split()[-1], "libabsl-dev")
 
@@ -93,10 +87,10 @@ class Setup(unittest.TestCase):
                               result.stderr)
 
     def test_uses_sudo_that_needs_no_password(self):
-        self.fake("sudo", f'echo "$*" >>"{self.folder}/sudo.log"')
+        self.fake("sudo", f'echo "$*" >>"{self.path}/sudo.log"')
         result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="1000")
         self.assertEqual(result.returncode, 0, result.stderr)
-        log = (self.folder / "sudo.log").read_text(encoding="utf-8")
+        log = (self.path / "sudo.log").read_text(encoding="utf-8")
         self.assertIn("-n apt-get -qq update", log)
         self.assertIn("libabsl-dev", log.splitlines()[-1])
 
@@ -121,19 +115,18 @@ class Setup(unittest.TestCase):
                 self.assertEqual(self.bash(code).stdout.strip(), "yes" if enough else "no")
 
     def test_estimates_a_long_step_from_the_last_time(self):
-        (self.folder / "build").write_text("95\n", encoding="utf-8")
-        (self.folder / "configure").write_text("3\n", encoding="utf-8")
-        result = self.bash(f"TIMINGS_DIR='{self.folder}'; step build Building; step configure Conf")
+        (self.path / "build").write_text("95\n", encoding="utf-8")
+        (self.path / "configure").write_text("3\n", encoding="utf-8")
+        result = self.bash(f"TIMINGS_DIR='{self.path}'; step build Building; step configure Conf")
         self.assertIn("Building (about 95 s, as last time)", result.stdout)
         self.assertNotIn("about 3 s", result.stdout)
 
 
-class Test(unittest.TestCase):
+class Test(FolderTest):
     """./test as a program."""
 
     def run_script(self, *arguments):
-        return subprocess.run([ROOT / "test", *arguments], capture_output=True, text=True,
-                              check=False, env={**os.environ, "WARPLEDGER_SKIP_SETUP": "1"})
+        return self.call(ROOT / "test", *arguments, WARPLEDGER_SKIP_SETUP="1")
 
     def test_explains_itself(self):
         result = self.run_script("--help")

@@ -1,38 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """cmake/source_hash.cmake: the hash of sources is that of their code, wherever it lies."""
 
-import pathlib
 import re
-import subprocess
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fixture import ROOT, FolderTest
+
 LINE = "SPDX-License-Identifier: Apache-2.0"
 # What CMake's own lists and references could stumble over.
 SOURCE = '// A head; with [brackets] and ${x} and @y@.\n\nint a[2];  // "a\\nb" \\\n\nint b;\n'
 
 
-class SourceHash(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class SourceHash(FolderTest):
     def hash_of(self, *texts, former="", suffix=".cc"):
-        sources = []
-        for i, text in enumerate(texts):
-            sources.append(self.folder / f"source{i}{suffix}")
-            sources[-1].write_text(text, encoding="utf-8")
-        (self.folder / "former.txt").write_text(f"# head\n{former}", encoding="utf-8")
-        script = self.folder / "call.cmake"
-        named = " ".join(f'"{source}"' for source in sources)
-        script.write_text("cmake_minimum_required(VERSION 3.25)\n"
-                          f'include("{ROOT}/cmake/source_hash.cmake")\n'
-                          f'warpledger_source_hash(found "{self.folder}/former.txt" {named})\n'
-                          'message(STATUS "${found}")\n', encoding="utf-8")
-        done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True)
-        return re.search(r"[0-9a-f]{64}", done.stdout).group()
+        named = " ".join(f'"{self.write(f"source{i}{suffix}", text)}"'
+                         for i, text in enumerate(texts))
+        self.write("former.txt", f"# head\n{former}")
+        script = self.write("call.cmake", f"""
+cmake_minimum_required(VERSION 3.25)
+include("{ROOT}/cmake/source_hash.cmake")
+warpledger_source_hash(found "{self.path}/former.txt" {named})
+message(STATUS "${{found}}")
+""")
+        return re.search(r"[0-9a-f]{64}", self.call("cmake", "-P", script).stdout).group()
 
     def test_is_the_same_for_the_same_code(self):
         same = (f"// {LINE}\n{SOURCE}", SOURCE.replace("A head", "Another one"),

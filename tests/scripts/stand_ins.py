@@ -2,15 +2,8 @@
 """For tests of scripts whose programs need a GPU: scripts that stand in for those programs."""
 
 import importlib.util
-import os
-import pathlib
 import stat
-import subprocess
 import sys
-import tempfile
-import unittest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def load(path):
@@ -30,15 +23,3 @@ def script(path, text):
     scratch.write_text("#!/usr/bin/env bash\n" + text, encoding="utf-8")
     scratch.chmod(scratch.stat().st_mode | stat.S_IEXEC)
     scratch.replace(path)
-
-
-class ScriptTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def call(self, *command, **environment):
-        path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
-        return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60,
-                              check=False, env=os.environ | {"PATH": path} | environment)

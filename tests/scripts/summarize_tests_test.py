@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """cmake/summarize_tests.py: the last lines of ./test."""
 
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "cmake/summarize_tests.py"
+from fixture import ROOT, FolderTest
+
 
 # As ctest 3.25 writes it.
 PASSED = '<testcase name="good_test" status="run"><system-out>ok</system-out></testcase>'
@@ -17,16 +15,11 @@ SKIPPED = ('<testcase name="gpu_test" status="notrun"><skipped message="SKIP_RET
            '<system-out>SKIPPED: no usable GPU: no driver\n</system-out></testcase>')
 
 
-class SummarizeTests(unittest.TestCase):
+class SummarizeTests(FolderTest):
     def summarize(self, *cases, log="-- Warpledger 0.1.0, Release\n"):
-        with tempfile.TemporaryDirectory() as folder:
-            junit = pathlib.Path(folder) / "ctest.xml"
-            configure = pathlib.Path(folder) / "configure.log"
-            junit.write_text(f'<testsuite>{"".join(cases)}</testsuite>', encoding="utf-8")
-            configure.write_text(log, encoding="utf-8")
-            return subprocess.run(
-                [sys.executable, "-B", SCRIPT, "--junit", junit, "--configure-log", configure],
-                capture_output=True, text=True, check=False)
+        junit = self.write("ctest.xml", f'<testsuite>{"".join(cases)}</testsuite>')
+        return self.call(sys.executable, "-B", ROOT / "cmake/summarize_tests.py", "--junit", junit,
+                         "--configure-log", self.write("configure.log", log))
 
     def test_counts_and_names_what_happened(self):
         result = self.summarize(PASSED, FAILED, SKIPPED)

@@ -16,9 +16,8 @@ import tarfile
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "reports"))
-import record_files  # noqa: E402 (the path comes first)
+import record_files
+from fixture import ROOT
 
 DATA = ROOT / "reports" / "data"
 DESIGN = "hopper_tiles"  # few arms at few shapes: its page and pictures are made quickly

@@ -1,34 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """`warpledger compare`, `gate` and `ratchet` as a user or a CI job calls them.
 
-    cli_compare_test.py path/to/warpledger
+    cli_compare_test.py path/to/warpledger kernels|no_kernels
 """
 
 import json
-import pathlib
 import random
 import re
-import subprocess
-import sys
-import tempfile
-import unittest
 import xml.etree.ElementTree
 
 import cli_fixture  # the invented run, of which these tests make two
+from cli_fixture import USAGE
+from fixture import ROOT
 
-PROGRAM = ""
 PASS, REGRESSION, CANNOT_TELL, NOT_COMPARED = 0, 1, 2, 3
-USAGE = 2
 CELLS = 2  # minimal_scalar and ladder:kv_tiling on `small`
 
 
-class CompareTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-
-    def write(self, name, seed, processes=5, scale=None, run=None):
+class CompareTest(cli_fixture.CliTest):
+    def make(self, name, seed, processes=5, scale=None, run=None):
         """A record with 0.4% of scatter; `scale` holds {arm: factor}."""
         source = random.Random(seed)
         arms = [(arm, us * (scale or {}).get(arm, 1)) for arm, *_, us in cli_fixture.ARMS]
@@ -41,22 +31,13 @@ class CompareTest(unittest.TestCase):
                         "order": order, "of": len(arms), "arm": arm, "launches": 64,
                         "us": us * (1 + 0.004 * (source.random() - 0.5)), "sm_mhz": 1980,
                         "temp_c": 41, "power_w": 310.5, "throttle": 0, "cache": "warm"}))
-        record = self.path / name
-        record.mkdir()
-        description = cli_fixture.run_json()
-        description.update(run_id=f"run-{name}", processes=processes, blocks_per_process=8,
-                           **(run or {}))
-        (record / "run.json").write_text(json.dumps(description))
-        (record / "samples.jsonl").write_text("".join(line + "\n" for line in lines))
-        (record / "correctness.jsonl").write_text(
-            "".join(line + "\n" for line in cli_fixture.check_lines()))
-
-    def call(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], cwd=self.path, capture_output=True, text=True,
-                              check=False, timeout=120, stdin=subprocess.DEVNULL)
+        self.write_record(
+            cli_fixture.run_json() | {"run_id": f"run-{name}", "processes": processes,
+                                      "blocks_per_process": 8} | (run or {}),
+            lines, cli_fixture.check_lines(), name)
 
     def gate(self, code, *flags):
-        result = self.call("gate", "--record=new", "--baseline=old", *flags)
+        result = self.run_program("gate", "--record=new", "--baseline=old", *flags)
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result
 
@@ -64,38 +45,38 @@ class CompareTest(unittest.TestCase):
 class Gate(CompareTest):
     def setUp(self):
         super().setUp()
-        self.write("old", 1)
+        self.make("old", 1)
 
     def test_passes_two_runs_of_one_thing(self):
-        self.write("new", 2)
+        self.make("new", 2)
         self.assertIn("No regression: of 2 cells, 2 passed", self.gate(PASS).stdout)
 
     def test_finds_a_planted_regression_of_five_per_cent(self):
-        self.write("new", 2, scale={"ladder:kv_tiling": 1.05})
+        self.make("new", 2, scale={"ladder:kv_tiling": 1.05})
         result = self.gate(REGRESSION)
         self.assertRegex(result.stdout, r"ladder:kv_tiling +small +\+5\.\d% .* REGRESSION")
         self.assertRegex(result.stdout, r"minimal_scalar +small .* PASS")
         self.gate(PASS, "--tolerance=0.1")
 
     def test_cannot_tell_from_too_few_processes(self):
-        self.write("new", 2, processes=1)
+        self.make("new", 2, processes=1)
         self.assertIn("1 process only", self.gate(CANNOT_TELL).stdout)
 
     def test_refuses_a_record_with_a_missing_cell(self):
         run = cli_fixture.run_json()
-        self.write("new", 2, run={"arms": [
+        self.make("new", 2, run={"arms": [
             dict(arm, config="warp_shuffle") if arm["name"] == "ladder:kv_tiling" else arm
             for arm in run["arms"]]})
         self.assertRegex(self.gate(NOT_COMPARED).stdout, "ladder:kv_tiling +small .* MISSING")
 
     def test_refuses_another_gpu_unless_it_is_allowed(self):
-        self.write("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="GPU-2")})
+        self.make("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="GPU-2")})
         self.assertIn("--allow_other_gpu", self.gate(NOT_COMPARED).stdout)
         self.gate(PASS, "--allow_other_gpu")
 
     def test_has_one_exit_code_for_all_that_keeps_it_from_comparing(self):
         self.gate(NOT_COMPARED)  # there is no `new`
-        self.write("new", 2)
+        self.make("new", 2)
         for flags in (["--tolerance=0"], ["--tolerance=much"], ["--nonesuch"], ["--format=xml"],
                       ["--junit=none/here.xml"], ["argument"], ["--baseline="]):
             with self.subTest(flags=flags):
@@ -105,7 +86,7 @@ class Gate(CompareTest):
         self.assertIn("samples.jsonl:1", self.gate(NOT_COMPARED).stderr)
 
     def test_writes_junit_xml_with_a_test_case_for_each_cell(self):
-        self.write("new", 2, scale={"ladder:kv_tiling": 1.05})
+        self.make("new", 2, scale={"ladder:kv_tiling": 1.05})
         self.gate(REGRESSION, "--junit=gate.xml")
         suite = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot().find("testsuite")
         self.assertEqual((suite.get("tests"), suite.get("failures"), suite.get("errors"),
@@ -119,13 +100,13 @@ class Gate(CompareTest):
         self.assertEqual((properties["baseline"], properties["record"]), ("run-old", "run-new"))
 
     def test_writes_junit_xml_that_parses_whatever_a_record_is_called(self):
-        self.write("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="<&\"'\u0001\u00b5>")})
+        self.make("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="<&\"'\u0001\u00b5>")})
         self.gate(NOT_COMPARED, "--junit=gate.xml")
         root = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot()
         self.assertIn("<&\"' \u00b5>", root.find(".//error").get("message"))
 
     def test_writes_markdown_for_a_pull_request(self):
-        self.write("new", 2, scale={"ladder:kv_tiling": 1.05})
+        self.make("new", 2, scale={"ladder:kv_tiling": 1.05})
         self.gate(REGRESSION, "--markdown=gate.md")
         text = (self.path / "gate.md").read_text(encoding="utf-8")
         self.assertTrue(text.startswith("### Kernel times: Regression\n"), text)
@@ -146,16 +127,16 @@ class Gate(CompareTest):
             (self.path / "gate.xml").unlink()
             (self.path / "gate.md").unlink()
             if not flags:
-                self.write("new", 2)  # then only the flags are wrong
+                self.make("new", 2)  # then only the flags are wrong
 
     def test_prints_json_for_scripts(self):
-        self.write("new", 2)
+        self.make("new", 2)
         gate = json.loads(self.gate(PASS, "--format=json").stdout)
         self.assertEqual(gate["exit"], PASS)
         self.assertEqual([cell["outcome"] for cell in gate["cells"]], ["PASS"] * CELLS)
 
     def test_explains_its_exit_codes(self):
-        text = self.call("help", "gate").stdout
+        text = self.run_program("help", "gate").stdout
         for code in (PASS, REGRESSION, CANNOT_TELL, NOT_COMPARED):
             self.assertRegex(text, rf"\b{code} \w")
 
@@ -163,11 +144,11 @@ class Gate(CompareTest):
 class Compare(CompareTest):
     def setUp(self):
         super().setUp()
-        self.write("old", 1)
-        self.write("new", 2, scale={"ladder:kv_tiling": 2.5})  # 2.0x becomes 0.8x
+        self.make("old", 1)
+        self.make("new", 2, scale={"ladder:kv_tiling": 2.5})  # 2.0x becomes 0.8x
 
     def test_shows_ratios_and_the_verdict_that_changed_its_sign(self):
-        result = self.call("compare", "--a=old", "--b=new", "--out=compare.md")
+        result = self.run_program("compare", "--a=old", "--b=new", "--out=compare.md")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"ladder:kv_tiling +small .* 0\.400 .* SLOWER")
         self.assertRegex(result.stdout, r"minimal_scalar +small .* SAME")
@@ -176,20 +157,20 @@ class Compare(CompareTest):
         self.assertIn("`ladder:kv_tiling`", markdown)
 
     def test_prints_json_for_scripts(self):
-        result = self.call("compare", "--a=old", "--b=new", "--format=json")
+        result = self.run_program("compare", "--a=old", "--b=new", "--format=json")
         comparison = json.loads(result.stdout)
         self.assertEqual([cell["outcome"] for cell in comparison["cells"]], ["SAME", "SLOWER"])
         self.assertEqual(comparison["verdicts"]["compared"], 1)
 
     def test_wants_two_records(self):
         for flags in ([], ["--a=old"], ["--b=new"], ["--a=old", "--b=none"]):
-            result = self.call("compare", *flags)
+            result = self.run_program("compare", *flags)
             self.assertEqual(result.returncode, USAGE, flags)
             self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
 
     def test_leaves_nothing_behind_when_it_fails(self):
         before = sorted(self.path.rglob("*"))
-        self.call("compare", "--a=old", "--b=none", "--out=compare.md")
+        self.run_program("compare", "--a=old", "--b=none", "--out=compare.md")
         self.assertEqual(sorted(self.path.rglob("*")), before)
 
 
@@ -197,23 +178,22 @@ class RatchetOfNothing(CompareTest):
     def test_could_not_run_without_a_baseline_that_can_be_read(self):
         (self.path / "bad.json").write_text("{")
         for flags in ([], ["--baseline=none"], ["--baseline=bad.json"]):
-            result = self.call("ratchet", *flags)
+            result = self.run_program("ratchet", *flags)
             self.assertEqual(result.returncode, NOT_COMPARED, flags)
             self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
 
 
 class Guide(CompareTest):
     def test_calls_the_program_as_it_is(self):
-        text = (pathlib.Path(__file__).resolve().parents[3] / "reports/CI.md").read_text(
+        text = (ROOT / "reports/CI.md").read_text(
             encoding="utf-8").replace("\\\n", " ")
         calls = re.findall(r"\bwarpledger (\w+)((?: +--[^\s`]+)+)", text)
         self.assertEqual({command for command, _ in calls}, {"run", "gate", "ratchet", "compare"})
         for command, flags in calls:
-            known = re.findall(r"(?m)^  --(\w+)", self.call("help", command).stdout)
+            known = re.findall(r"(?m)^  --(\w+)", self.run_program("help", command).stdout)
             for flag in re.findall(r"--(\w+)", flags):
                 self.assertIn(flag, known, command)
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main()
+    cli_fixture.call(__doc__)

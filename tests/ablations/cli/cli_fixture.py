@@ -8,8 +8,9 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from fixture import FolderTest
 
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
@@ -79,19 +80,18 @@ def check_lines():
                         "reason": ""}) for arm in ARMS]
 
 
-class CliTest(unittest.TestCase):
+class CliTest(FolderTest):
     program = ""  # call() sets both
     has_kernels = False
 
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
+    def run_program(self, *arguments, **options):
+        return self.call(self.program, *arguments, **options)
 
-    def run_program(self, *arguments, stdout=subprocess.PIPE):
-        return subprocess.run([self.program, *arguments], cwd=self.path, stdin=subprocess.DEVNULL,
-                              stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
-                              timeout=120)
+    def said(self, *arguments, code=OK):
+        """What the program prints, where it ends with this code."""
+        result = self.run_program(*arguments)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result.stdout + result.stderr
 
     def refused(self, code, *arguments):
         """Its one line on stderr; nothing on stdout, nothing new in the folder."""
@@ -107,6 +107,11 @@ class CliTest(unittest.TestCase):
         return {str(path.relative_to(self.path)): path.read_bytes() if path.is_file() else None
                 for path in self.path.rglob("*")}
 
+    def write_record(self, run, samples, checks, name="record"):
+        self.write(f"{name}/run.json", json.dumps(run))
+        self.write(f"{name}/samples.jsonl", "".join(line + "\n" for line in samples))
+        self.write(f"{name}/correctness.jsonl", "".join(line + "\n" for line in checks))
+
     def needs_kernels(self):
         if not self.has_kernels:
             self.skipTest("this build holds no kernels, so their commands say that first")
@@ -120,13 +125,7 @@ class RecordTest(CliTest):
     def setUp(self):
         super().setUp()
         self.record = self.path / "record"
-        self.record.mkdir()
-        self.write(run_json(), sample_lines(), check_lines())
-
-    def write(self, run, samples, checks):
-        (self.record / "run.json").write_text(json.dumps(run))
-        (self.record / "samples.jsonl").write_text("".join(line + "\n" for line in samples))
-        (self.record / "correctness.jsonl").write_text("".join(line + "\n" for line in checks))
+        self.write_record(run_json(), sample_lines(), check_lines())
 
 
 def call(doc):

@@ -6,25 +6,20 @@
 
 import json
 import pathlib
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "reports"))
-
-import record_files  # noqa: E402 (the path comes first)
-import cli_fixture  # noqa: E402
-from cli_fixture import (  # noqa: E402
+import cli_fixture
+import record_files
+from cli_fixture import (
     ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest, check_lines, run_json,
     sample_lines)
+from fixture import ROOT
 
 SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
 
 
 class Judge(RecordTest):
     def judge(self, *arguments):
-        result = self.run_program("judge", "--record=record", *arguments)
-        self.assertEqual(result.returncode, OK, result.stderr)
-        return result.stdout
+        return self.said("judge", "--record=record", *arguments)
 
     def damaged(self):
         error = self.refused(DAMAGED, "judge", "--record=record")
@@ -71,7 +66,7 @@ class Judge(RecordTest):
         self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
 
     def test_of_a_record_that_lost_its_samples_or_has_none_is_refused_as_damage(self):
-        self.write(run_json(), [], check_lines())
+        self.write_record(run_json(), [], check_lines())
         self.assertIn("samples.jsonl: holds no sample", self.damaged())
         (self.record / "samples.jsonl").unlink()
         self.assertIn("no samples.jsonl", self.damaged())
@@ -80,7 +75,7 @@ class Judge(RecordTest):
         whole = self.run_program("judge", "--record=record")
         self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
         lines = sample_lines()[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
-        self.write(run_json(), lines, check_lines())
+        self.write_record(run_json(), lines, check_lines())
         part = self.run_program("judge", "--record=record")
         self.assertEqual(part.returncode, OK)
         self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
@@ -90,7 +85,7 @@ class Judge(RecordTest):
     def test_names_file_and_line_of_a_line_that_is_no_json(self):
         samples = sample_lines()
         samples[4] = samples[4][:20]
-        self.write(run_json(), samples, check_lines())
+        self.write_record(run_json(), samples, check_lines())
         self.assertIn("samples.jsonl:5: ", self.damaged())
 
     def test_names_file_and_line_of_a_sample_that_lacks_a_field(self):
@@ -98,13 +93,13 @@ class Judge(RecordTest):
         sample = json.loads(samples[7])
         del sample["us"]
         samples[7] = json.dumps(sample)
-        self.write(run_json(), samples, check_lines())
+        self.write_record(run_json(), samples, check_lines())
         self.assertRegex(self.damaged(), r"samples\.jsonl:8: us: missing")
 
     def test_finds_a_deleted_line(self):
         samples = sample_lines()
         del samples[3:6]
-        self.write(run_json(), samples, check_lines())
+        self.write_record(run_json(), samples, check_lines())
         self.assertIn("samples.jsonl:4: ", self.damaged())
 
     def test_finds_a_last_line_that_is_cut_off_and_says_how_to_go_on(self):
@@ -117,7 +112,7 @@ class Judge(RecordTest):
     def test_names_file_and_line_of_a_damaged_check(self):
         checks = check_lines()
         checks[1] = "{}"
-        self.write(run_json(), sample_lines(), checks)
+        self.write_record(run_json(), sample_lines(), checks)
         self.assertIn("correctness.jsonl:2: ", self.damaged())
 
     def test_finds_damage_in_the_descriptions_too(self):
@@ -125,7 +120,7 @@ class Judge(RecordTest):
         self.assertIn("run.json: ", self.damaged())
         run = run_json()
         del run["arms"]
-        self.write(run, sample_lines(), check_lines())
+        self.write_record(run, sample_lines(), check_lines())
         self.assertIn("run.json: arms: missing", self.damaged())
 
     def test_leaves_an_older_summary_alone_when_the_record_is_damaged(self):
@@ -139,8 +134,7 @@ class Judge(RecordTest):
 
 class Report(RecordTest):
     def test_writes_a_report_that_speaks_of_the_record(self):
-        result = self.run_program("report", "--record=record", "--out=out", "--noplots")
-        self.assertEqual(result.returncode, OK, result.stderr)
+        self.said("report", "--record=record", "--out=out", "--noplots")
         report = (self.path / "out/ladder.md").read_text(encoding="utf-8")
         for word in ("H200", "kv_tiling", "2026-01-02-example"):
             self.assertIn(word, report)
@@ -149,8 +143,7 @@ class Report(RecordTest):
     def test_also_writes_the_summary_that_judge_writes(self):
         for call in (["judge", "--out=judged.json"],
                      ["report", "--out=out", "--noplots", "--summary=reported.json"]):
-            result = self.run_program(*call, "--record=record")
-            self.assertEqual(result.returncode, OK, result.stderr)
+            self.said(*call, "--record=record")
         self.assertEqual((self.path / "reported.json").read_text(),
                          (self.path / "judged.json").read_text())
 
@@ -186,17 +179,15 @@ class ReportOfDtypes(RecordTest):
         report = ("report", f"--record={study.path}", "--out=out", "--noplots")
         self.assertIn("this is a study of data types",
                       self.refused(USAGE, *report, "--readme=README.md"))
-        result = self.run_program(*report, "--summary=summary.json")
-        self.assertEqual(result.returncode, OK, result.stderr)
+        self.said(*report, "--summary=summary.json")
         self.assertEqual(json.loads((self.path / "summary.json").read_text()),
                          study.json("dtypes.json"))
 
 
 class Techniques(RecordTest):
     def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
-        result = self.run_program("techniques", "--record=record", "--out=out")
-        self.assertEqual(result.returncode, OK, result.stderr)
+        self.said("judge", "--record=record")
+        self.said("techniques", "--record=record", "--out=out")
         index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
         self.assertIn("2026-01-02-example", index)
         page = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
@@ -213,7 +204,7 @@ class Techniques(RecordTest):
                       self.refused(USAGE, "techniques", "--record=record", "--out=out"))
 
     def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        self.said("judge", "--record=record")
         self.assertIn("both of design ladder",
                       self.refused(USAGE, "techniques", "--record=record,record", "--out=out"))
         (self.record / "summary.json").write_text("{")
@@ -224,9 +215,8 @@ class Techniques(RecordTest):
 
 class StandingsCommand(RecordTest):
     def test_of_a_record_without_peers_it_says_so(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
-        result = self.run_program("standings", "--record=record", "--out=out")
-        self.assertEqual(result.returncode, OK, result.stderr)
+        self.said("judge", "--record=record")
+        self.said("standings", "--record=record", "--out=out")
         self.assertIn("No record holds an arm of ours beside a peer",
                       (self.path / "out/standings.md").read_text(encoding="utf-8"))
 
@@ -246,9 +236,8 @@ class StandingsCommand(RecordTest):
         readme = self.path / "README.md"
         readme.write_text("before\n<!-- generated:standings begin -->\nold\n"
                           "<!-- generated:standings end -->\nafter\n")
-        result = self.run_program("standings", "--record=record", "--out=out", "--noplots",
+        self.said("standings", "--record=record", "--out=out", "--noplots",
                                   "--readme=README.md", "--readme_pictures=pages")
-        self.assertEqual(result.returncode, OK, result.stderr)
         page = (self.path / "out/standings.md").read_text(encoding="utf-8")
         self.assertIn("## Other problems", page)
         text = readme.read_text(encoding="utf-8")
@@ -261,7 +250,7 @@ class FullDisk(RecordTest):
     """Whoever reads what a command printed must not take the half of it for the whole."""
 
     def test_fails_every_command_that_prints(self):
-        self.assertEqual(self.run_program("judge", "--record=record").returncode, OK)
+        self.said("judge", "--record=record")
         calls = [["--help"], ["--version"], ["help", "run"], ["list"], ["list", "--format=json"],
                  ["run", "--dry_run"], ["judge", "--record=record"],
                  ["report", "--record=record", "--out=out", "--noplots"],

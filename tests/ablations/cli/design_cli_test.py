@@ -3,26 +3,19 @@
 
 Records are invented from a model whose effects are known; see design_record.py.
 
-    design_cli_test.py path/to/warpledger
+    design_cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import json
 import math
-import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "tests/ablations/cli"), str(ROOT / "reports")]
-
-import design_record  # noqa: E402
-import record_files  # noqa: E402
-
-PROGRAM = ""
+import cli_fixture
+import design_record
+import record_files
+from fixture import ROOT
 
 # ln of what each toggle gains wherever it is on.
 GAINS = {"kv_tiling": 1.0, "tile_m32_warps4": 0.2, "warp_shuffle": 0.25, "vector_loads": 0.3,
@@ -38,30 +31,19 @@ def us_of(toggles, shape):
     return {"mission_b": 500.0, "small": 50.0}[shape] * math.exp(-gain)
 
 
-class DesignTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-
-    def call(self, *arguments, code=0):
-        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                              check=False, timeout=200, cwd=self.path)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
+class DesignTest(cli_fixture.CliTest):
     def arms(self, design):
-        listed = json.loads(self.call("list", "designs", "--format=json"))["designs"]
+        listed = json.loads(self.said("list", "designs", "--format=json"))["designs"]
         return next(row["arms"] for row in listed if row["name"] == design)
 
     def judged(self, design, shapes=("mission_b",), **options):
         record = self.path / "record"
         design_record.write(record, design, self.arms(design), list(shapes), us_of, **options)
-        self.call("judge", f"--record={record}")
+        self.said("judge", f"--record={record}")
         return json.loads((record / "summary.json").read_text())
 
     def report(self, *arguments):
-        self.call("report", f"--record={self.path / 'record'}", f"--out={self.path / 'out'}",
+        self.said("report", f"--record={self.path / 'record'}", f"--out={self.path / 'out'}",
                   f"--python={sys.executable}", *arguments)
         return sorted(path.name for path in (self.path / "out").iterdir())
 
@@ -115,7 +97,7 @@ class ColdL2(DesignTest):
             shutil.copytree(folder, self.path / "calibration")
         for cache in "warm", "cold":
             self.judged("one_on", cache=cache)
-            self.call("report", f"--record={self.path / 'calibration'}", "--out=out", "--noplots")
+            self.said("report", f"--record={self.path / 'calibration'}", "--out=out", "--noplots")
             page = (self.path / "out/calibration.md").read_text()
             self.assertEqual("`one_on-invented`" in page, cache == "warm")
             shutil.rmtree(self.path / "record")
@@ -129,16 +111,16 @@ class PackedBeside(DesignTest):
             return shutil.copytree(folder, self.path / "data" / record.name)
 
     def reported(self, record, page):
-        self.call("report", f"--record={record}", "--out=out", "--noplots", "--summary=summary.json")
+        self.said("report", f"--record={record}", "--out=out", "--noplots", "--summary=summary.json")
         return (self.path / "out" / page).read_text()
 
     def test_a_calibration(self):
         earlier, later = map(self.place, record_files.records(
             ROOT / "reports/data", "run.json", "calibrate-")[-2:])
-        self.call("judge", f"--record={earlier}")
+        self.said("judge", f"--record={earlier}")
         plain = self.reported(later, "calibration.md")
         self.assertIn(f"Together with `{earlier.name}`", plain)
-        self.call("pack", "--unfinished", earlier)
+        self.said("pack", "--unfinished", earlier)
         self.assertEqual(self.reported(later, "calibration.md"), plain)
 
     def test_the_record_whose_times_stand_beside_counters(self):
@@ -148,10 +130,10 @@ class PackedBeside(DesignTest):
             (self.path / "summary.json").read_text())["profiles"] if row["timed_in"])
         profile = self.place(newest)
         timed = self.place(record_files.open_record(newest.path.with_name(timed_in)))
-        self.call("judge", f"--record={timed}")
+        self.said("judge", f"--record={timed}")
         plain = self.reported(profile, "profile.md")
         self.assertIn(timed_in, plain)
-        self.call("pack", "--unfinished", timed)
+        self.said("pack", "--unfinished", timed)
         self.assertEqual(self.reported(profile, "profile.md"), plain)
 
 
@@ -238,7 +220,7 @@ class Factorial(DesignTest):
 
     def test_the_table_says_where_each_verdict_was_taken(self):
         self.judged("factorial")
-        lines = self.call("judge", f"--record={self.path / 'record'}").splitlines()
+        lines = self.said("judge", f"--record={self.path / 'record'}").splitlines()
         at = lines.index("    on cell:vector_loads+wmma_qk")
         self.assertRegex(lines[at - 1], r"^cp_async_stages +mission_b +1\.03\d .* REAL_BELOW_GATE$")
         self.assertLessEqual(max(map(len, lines)), 110)
@@ -266,7 +248,7 @@ class Factorial(DesignTest):
         record = self.path / "record"
         design_record.write(record, "factorial:cp_async_stages,smem_layout,xor_swizzle", arms,
                             ["mission_b"], lambda toggles, shape: 100.0 / (1 + len(toggles)))
-        self.call("judge", f"--record={record}")
+        self.said("judge", f"--record={record}")
         cells = json.loads((record / "summary.json").read_text())["infeasible"]
         self.assertEqual([cell["variant"] for cell in cells],
                          ["cell:xor_swizzle", "cell:cp_async_stages+xor_swizzle",
@@ -311,15 +293,14 @@ class Factorial(DesignTest):
         self.judged("factorial")
         readme = self.path / "README.md"
         readme.write_text("<!-- generated:ladder begin -->\n<!-- generated:ladder end -->\n")
-        message = self.call("report", f"--record={self.path / 'record'}", f"--out={self.path}",
+        message = self.said("report", f"--record={self.path / 'record'}", f"--out={self.path}",
                             "--noplots", f"--readme={readme}", code=2)
         self.assertIn("the README shows a ladder", message)
 
 
 class DryRun(DesignTest):
     def run_dry(self, *arguments):
-        done = subprocess.run([PROGRAM, "run", "--dry_run", *arguments], capture_output=True,
-                              text=True, check=False, timeout=60, cwd=self.path)
+        done = self.run_program("run", "--dry_run", *arguments)
         return done.returncode, done.stdout, done.stderr
 
     def test_counts_arms_samples_and_what_can_not_be(self):
@@ -413,14 +394,11 @@ class DryRun(DesignTest):
         self.assertEqual(code, 1)
         self.assertIn("To build them: cmake --preset release '-DWARPLEDGER_EXTRA_DESIGNS="
                       "factorial:cp_async_stages,smem_layout' && cmake --build", out)
-        done = subprocess.run([PROGRAM, "run", "--design=factorial:cp_async_stages,smem_layout",
-                               "--out=o"], capture_output=True, text=True, check=False, timeout=60,
-                              cwd=self.path)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("-DWARPLEDGER_EXTRA_DESIGNS=", done.stderr)
+        refusal = self.said("run", "--design=factorial:cp_async_stages,smem_layout", "--out=o", code=2)
+        self.assertIn("-DWARPLEDGER_EXTRA_DESIGNS=", refusal)
         # Both count distinct kernels.
         lacks = re.search(r"this build lacks (\d+)", out)[1]
-        self.assertIn(f"this build lacks {lacks} of its kernels", done.stderr)
+        self.assertIn(f"this build lacks {lacks} of its kernels", refusal)
 
     def test_refuses_the_record_of_another_design(self):
         self.judged("one_on")
@@ -430,5 +408,4 @@ class DryRun(DesignTest):
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main()
+    cli_fixture.call(__doc__)

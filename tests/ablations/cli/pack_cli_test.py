@@ -10,7 +10,6 @@ import fcntl
 import io
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -18,13 +17,10 @@ import tarfile
 
 import zstandard
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "reports")]
-
-import pack_fixture  # noqa: E402 (the path comes first)
-import record_files  # noqa: E402
-import cli_fixture  # noqa: E402
-from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest, run_json, sample_lines  # noqa: E402
+import cli_fixture
+import pack_fixture
+import record_files
+from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest, run_json, sample_lines
 
 FILES = ("correctness.jsonl", "run.json", "samples.jsonl")
 
@@ -34,25 +30,20 @@ class PackTest(RecordTest):
         super().setUp()
         self.pack = self.path / "record.tar.zst"
 
-    def call(self, *arguments):
-        result = self.run_program(*arguments)
-        self.assertEqual(result.returncode, OK, result.stderr)
-        return result.stdout
-
     def contents(self):
         return {path.name: path.read_bytes() for path in self.record.iterdir()}
 
     def summary(self, record):
-        self.call("judge", f"--record={record}", "--out=out.json")
+        self.said("judge", f"--record={record}", "--out=out.json")
         return (self.path / "out.json").read_bytes()
 
 
 class Pack(PackTest):
     def test_the_folder_becomes_a_file_that_all_read_as_the_folder(self):
-        self.call("judge", "--record=record")
+        self.said("judge", "--record=record")
         before = (self.record / "summary.json").read_bytes()
         files = self.contents()
-        said = self.call("pack", "record")
+        said = self.said("pack", "record")
         self.assertRegex(said, r"\Arecord\.tar\.zst: 3 files, \d+\.\d\d MiB -> \d\.\d{3} MiB\n\Z")
         self.assertEqual([path.name for path in self.path.iterdir()], ["record.tar.zst"])
         for name in "record", "record/", "record.tar.zst":
@@ -64,17 +55,17 @@ class Pack(PackTest):
         self.assertNotIn("summary.json", record)
 
     def test_the_same_files_give_the_same_bytes(self):
-        self.call("pack", "record", "--keep", "--out=one.tar.zst")
+        self.said("pack", "record", "--keep", "--out=one.tar.zst")
         for name in FILES:
             os.utime(self.record / name, (1, 1))
             (self.record / name).chmod(0o600)
-        self.call("judge", "--record=record")
-        self.call("pack", "record", "--out=two.tar.zst")
+        self.said("judge", "--record=record")
+        self.said("pack", "record", "--out=two.tar.zst")
         self.assertEqual((self.path / "one.tar.zst").read_bytes(),
                          (self.path / "two.tar.zst").read_bytes())
 
     def test_its_members_are_sorted_behind_the_sums_and_of_nobody(self):
-        self.call("pack", "record")
+        self.said("pack", "record")
         tar = zstandard.ZstdDecompressor().decompress(self.pack.read_bytes())
         with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
             members = archive.getmembers()
@@ -86,38 +77,38 @@ class Pack(PackTest):
     def test_tar_and_sha256sum_open_and_check_it(self):
         if not shutil.which("zstd"):
             self.skipTest("tar needs the program zstd, which is not here")
-        self.call("pack", "record")
+        self.said("pack", "record")
         subprocess.run("tar --zstd -xf record.tar.zst && cd record && sha256sum -c SHA256SUMS",
                        shell=True, check=True, cwd=self.path, capture_output=True)
         # A folder made so packs again to the same bytes.
         before = self.pack.read_bytes()
         self.pack.unlink()
-        self.call("pack", "record")
+        self.said("pack", "record")
         self.assertEqual(self.pack.read_bytes(), before)
 
     def test_unpack_makes_the_folder_again_and_leaves_the_pack(self):
         files = self.contents()
-        self.call("pack", "record")
+        self.said("pack", "record")
         before = self.pack.read_bytes()
-        said = self.call("unpack", "record.tar.zst")
+        said = self.said("unpack", "record.tar.zst")
         self.assertRegex(said, r"\Arecord: 3 files as SHA256SUMS says, \d+\.\d\d MiB\n\Z")
         self.assertEqual(self.contents(), files)
         self.assertIn("record is there already", self.refused(USAGE, "unpack", "record.tar.zst"))
-        self.call("unpack", "record.tar.zst", "--out=other")
+        self.said("unpack", "record.tar.zst", "--out=other")
         self.assertEqual({path.name for path in (self.path / "other").iterdir()}, set(FILES))
-        self.call("pack", "record")  # nothing has changed, so the pack that is there stands
+        self.said("pack", "record")  # nothing has changed, so the pack that is there stands
         self.assertEqual(self.pack.read_bytes(), before)
         self.assertFalse(self.record.exists())
 
     def test_another_pack_in_its_place_is_left_alone(self):
-        self.call("pack", "record", "--keep")
+        self.said("pack", "record", "--keep")
         (self.record / "correctness.jsonl").write_text(
             (self.record / "correctness.jsonl").read_text().replace('"seed": 1', '"seed": 2'))
         self.assertIn("record.tar.zst is there already and holds something else",
                       self.refused(USAGE, "pack", "record"))
 
     def test_where_both_are_there_the_folder_counts(self):
-        self.call("pack", "record", "--keep")
+        self.said("pack", "record", "--keep")
         run = run_json() | {"run_id": "of the folder"}
         (self.record / "run.json").write_text(json.dumps(run))
         self.assertEqual(json.loads(self.summary("record"))["run_id"], "of the folder")
@@ -155,7 +146,7 @@ class Pack(PackTest):
         (self.record / "samples.jsonl").write_text(
             "".join(line + "\n" for line in sample_lines()[:-3]))
         self.assertIn("1 blocks are missing", self.refused(USAGE, "pack", "record"))
-        self.call("pack", "record", "--unfinished")
+        self.said("pack", "record", "--unfinished")
         self.assertTrue(self.pack.exists())
 
     def test_every_kind_of_record_packs(self):
@@ -166,7 +157,7 @@ class Pack(PackTest):
             folder.mkdir()
             for name in files:
                 (folder / name).write_text("{}")
-            self.call("pack", folder.name)
+            self.said("pack", folder.name)
             self.assertFalse(folder.exists())
             self.assertIn(files[0], record_files.open_record(folder))
 
@@ -175,7 +166,7 @@ class Read(PackTest):
     """A pack in place of a folder."""
 
     def test_a_pack_is_not_written_into(self):
-        self.call("pack", "record")
+        self.said("pack", "record")
         for name in "record", "record.tar.zst":
             self.assertIn("nothing is written into a pack",
                           self.refused(USAGE, "judge", f"--record={name}"))
@@ -183,12 +174,12 @@ class Read(PackTest):
                 USAGE, "run", "--dry_run", "--design=ladder", f"--out={name}"))
 
     def test_commands_say_the_same_of_both(self):
-        self.call("judge", "--record=record")
+        self.said("judge", "--record=record")
         shutil.copytree(self.record, self.path / "base")
         answers = {}
         for packed in False, True:
             if packed:
-                self.call("pack", "record", "base")
+                self.said("pack", "record", "base")
             for command in (("compare", "--a=base", "--b=record"),
                             ("gate", "--baseline=base", "--record=record"),
                             ("ratchet", "--baseline=record"),
@@ -209,8 +200,8 @@ class Read(PackTest):
 
 
     def test_a_bundle_holds_the_pack_and_replays_it(self):
-        self.call("pack", "record")
-        self.call("bundle", "--record=record", "--out=b.tar.gz", f"--python={sys.executable}")
+        self.said("pack", "record")
+        self.said("bundle", "--record=record", "--out=b.tar.gz", f"--python={sys.executable}")
         with tarfile.open(self.path / "b.tar.gz") as tar:
             self.assertIn("b/data/record.tar.zst", tar.getnames())
             tar.extractall(self.path)

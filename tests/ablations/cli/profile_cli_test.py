@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`warpledger profile` with a stand-in for ncu: records, resumes, and names what failed.
 
-    profile_cli_test.py path/to/warpledger
+    profile_cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import json
-import os
-import pathlib
-import stat
-import subprocess
-import sys
-import tempfile
-import unittest
 
-PROGRAM = ""
+import cli_fixture
 
 # Answers as ncu does; a variant named in $FAIL is one that it can't profile.
 FAKE_NCU = """#!/usr/bin/env python3
@@ -43,24 +36,18 @@ for metric in metrics:
 """
 
 
-class ProfileCliTest(unittest.TestCase):
+class ProfileCliTest(cli_fixture.CliTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.ncu = self.folder / "ncu"
-        self.ncu.write_text(FAKE_NCU)
-        self.ncu.chmod(self.ncu.stat().st_mode | stat.S_IXUSR)
-        self.log = self.folder / "log"
-        self.record = self.folder / "profile-test"
+        super().setUp()
+        self.ncu = self.write("ncu", FAKE_NCU, mode=0o755)
+        self.log = self.path / "log"
+        self.record = self.path / "profile-test"
 
-    def call(self, *arguments, fail="", variants="minimal_scalar,kv_tiling", shapes="small",
-             **environment):
-        environment = dict(os.environ, LOG=str(self.log), FAIL=fail, **environment)
-        return subprocess.run(
-            [PROGRAM, "profile", f"--out={self.record}", f"--variants={variants}",
-             f"--shapes={shapes}", f"--ncu={self.ncu}", *arguments],
-            capture_output=True, text=True, env=environment, timeout=60, check=False)
+    def profile(self, fail="", variants="minimal_scalar,kv_tiling", shapes="small",
+                **environment):
+        return self.run_program("profile", f"--out={self.record}", f"--variants={variants}",
+                                f"--shapes={shapes}", f"--ncu={self.ncu}", LOG=str(self.log),
+                                FAIL=fail, **environment)
 
     def profiled(self):
         return self.log.read_text().split() if self.log.exists() else []
@@ -70,7 +57,7 @@ class ProfileCliTest(unittest.TestCase):
                 for line in (self.record / "profiles.jsonl").read_text().splitlines()]
 
     def test_every_variant_gets_a_line(self):
-        done = self.call()
+        done = self.profile()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line["variant"] for line in self.lines()],
                          ["minimal_scalar", "kv_tiling"])
@@ -83,69 +70,60 @@ class ProfileCliTest(unittest.TestCase):
         self.assertNotIn("dram__bytes_read.sum", info["metrics"])
 
     def test_the_same_call_profiles_only_what_is_missing(self):
-        done = self.call(fail="minimal_scalar")
+        done = self.profile(fail="minimal_scalar")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("NO PROFILE: minimal_scalar on small", done.stderr)
         self.assertIn("reported by the driver", done.stderr)
         self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling"])
-        done = self.call()
+        done = self.profile()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling", "minimal_scalar"])
         self.assertEqual(len(self.lines()), 3)
-        done = subprocess.run([PROGRAM, "report", f"--record={self.record}",
-                               f"--out={self.folder / 'report'}", "--noplots"],
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        page = (self.folder / "report" / "profile.md").read_text()
+        report = ("report", f"--record={self.record}", "--out=report", "--noplots")
         # What report takes for other records it takes for this one, or says that it doesn't.
-        again = [PROGRAM, "report", f"--record={self.record}", f"--out={self.folder / 'again'}",
-                 "--noplots"]
-        summary = self.folder / "summary.json"
-        subprocess.run([*again, f"--summary={summary}"], check=True, capture_output=True)
-        self.assertEqual(json.loads(summary.read_text())["kind"], "profile")
-        readme = subprocess.run([*again, f"--readme={summary}"], check=False, capture_output=True,
-                                text=True)
-        self.assertEqual(readme.returncode, 2)
-        self.assertIn("a README shows a ladder, and this is a record of profiles", readme.stderr)
+        self.said(*report, "--summary=summary.json")
+        page = (self.path / "report/profile.md").read_text()
+        self.assertEqual(json.loads((self.path / "summary.json").read_text())["kind"], "profile")
+        self.assertIn("a README shows a ladder, and this is a record of profiles",
+                      self.said(*report, "--readme=summary.json", code=2))
         self.assertIn("NVIDIA Fake", page)
         self.assertNotIn("Not profiled", page)
 
     def test_a_record_of_other_shapes_is_left_alone(self):
-        self.assertEqual(self.call().returncode, 0)
+        self.assertEqual(self.profile().returncode, 0)
         before = (self.record / "profile.json").read_bytes()
-        done = self.call(shapes="medium")
+        done = self.profile(shapes="medium")
         self.assertEqual(done.returncode, 2)
         self.assertIn("other shapes", done.stderr)
         self.assertEqual((self.record / "profile.json").read_bytes(), before)
 
     def test_a_record_of_another_gpu_or_profiler_is_left_alone(self):
-        self.assertEqual(self.call(fail="kv_tiling").returncode, 1)
+        self.assertEqual(self.profile(fail="kv_tiling").returncode, 1)
         before = (self.record / "profiles.jsonl").read_bytes()
         for environment, error in (
                 ({"GPU": "NVIDIA Other"}, "is of NVIDIA Fake, this is NVIDIA Other"),
                 ({"NCU_VERSION": "1.0"}, "another version of Nsight Compute")):
             with self.subTest(**environment):
-                done = self.call(**environment)
+                done = self.profile(**environment)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(error, done.stderr)
                 self.assertEqual(done.stderr.count("give another --out"), 1, done.stderr)
                 self.assertEqual((self.record / "profiles.jsonl").read_bytes(), before)
-        self.assertEqual(self.call().returncode, 0)
+        self.assertEqual(self.profile().returncode, 0)
 
     def test_without_ncu_there_is_one_clear_error(self):
-        self.ncu = self.folder / "nowhere"
-        done = self.call()
+        self.ncu = self.path / "nowhere"
+        done = self.profile()
         self.assertEqual(done.returncode, 3)
         self.assertIn("Nsight Compute is not here", done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertFalse(self.record.exists())
 
     def test_a_variant_that_does_not_exist_is_wrong_use(self):
-        done = self.call(variants="no_such_toggle")
+        done = self.profile(variants="no_such_toggle")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertFalse(self.record.exists())
 
 
 if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main()
+    cli_fixture.call(__doc__)

@@ -15,9 +15,8 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "reports"))
-import record_files  # noqa: E402 (the path comes first)
+import record_files
+from fixture import ROOT
 
 WAIVERS = ROOT / "kernels" / "sdpa" / "ratchet_waivers.txt"
 PROGRAM = ""

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests in Python share: the tree's root, a folder of their own, and calls of programs."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+class FolderTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def write(self, name, text, mode=None):
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if mode is not None:
+            path.chmod(mode)
+        return path
+
+    def call(self, *command, stdout=subprocess.PIPE, **environment):
+        """In the folder, whose programs come first."""
+        path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run([*map(str, command)], cwd=self.path, stdin=subprocess.DEVNULL,
+                              stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=200, env=os.environ | {"PATH": path} | environment)
