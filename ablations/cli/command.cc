@@ -64,7 +64,7 @@ int PrintHelp(const std::vector<Command>& commands) {
 int PrintCommandHelp(const Command& command) {
   absl::PrintF("warpledger %s %s\n\n%s.\n", command.name, command.arguments, command.summary);
   if (*command.details != '\0') absl::PrintF("%s\n", command.details);
-  const std::vector<AnyFlag*>& flags = command.run.flags().all;
+  const std::vector<AnyFlag*>& flags = command.flags->all;
   if (!flags.empty()) absl::PrintF("\nFlags:\n");
   for (const AnyFlag* flag : flags) {
     absl::PrintF("  --%-16s %s", flag->name, flag->help);
@@ -88,7 +88,7 @@ AnyFlag* FindFlag(const FlagSet& set, const std::string& name) {
 
 absl::Status UnknownFlag(const Command& command, const std::string& name) {
   std::vector<std::string> known;
-  for (const AnyFlag* flag : command.run.flags().all) known.emplace_back(flag->name);
+  for (const AnyFlag* flag : command.flags->all) known.emplace_back(flag->name);
   return absl::InvalidArgumentError(
       absl::StrCat("'", command.name, "' has no flag --", name, Suggestion(name, known, "--", ""),
                    " `warpledger help ", command.name, "` shows its flags"));
@@ -96,7 +96,7 @@ absl::Status UnknownFlag(const Command& command, const std::string& name) {
 
 // Sets the command's flags from what stands after its name.
 absl::Status ParseFlags(const Command& command, const std::vector<std::string>& line) {
-  FlagSet& set = command.run.flags();
+  FlagSet& set = *command.flags;
   for (size_t i = 1; i < line.size(); ++i) {
     if (!line[i].starts_with("--")) {
       set.arguments.push_back(line[i]);
@@ -187,7 +187,7 @@ int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string
   if (const absl::Status parsed = ParseFlags(*command, line); !parsed.ok()) {
     return Fail(parsed, *exit_on_failure);
   }
-  const absl::StatusOr<int> result = command->run.Run();
+  const absl::StatusOr<int> result = command->run();
   return result.ok() ? *result : Fail(result.status(), *exit_on_failure);
 }
 

@@ -12,7 +12,7 @@
 //     Flag<std::string> record{this, "record", "", "the record: its directory or its pack"};
 //   };
 //   absl::StatusOr<int> Judge(const JudgeFlags& flags);  // reads *flags.record
-//   Command JudgeCommand() { return {.name = "judge", .summary = "…", .run = &Judge}; }
+//   Command JudgeCommand() { return Runs(&Judge, {.name = "judge", .summary = "…"}); }
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
 #define WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
@@ -99,25 +99,6 @@ class Flag final : public AnyFlag {
   T value_;
 };
 
-// A command's function together with the flags that it takes.
-class Action {
- public:
-  template <typename Flags>
-  Action(absl::StatusOr<int> (*run)(const Flags&))  // NOLINT(google-explicit-constructor)
-      : Action(run, std::make_shared<Flags>()) {}
-  FlagSet& flags() const { return *flags_; }
-  // The exit code.
-  absl::StatusOr<int> Run() const { return run_(); }
-
- private:
-  template <typename Flags>
-  Action(absl::StatusOr<int> (*run)(const Flags&), std::shared_ptr<Flags> flags)
-      : flags_(flags), run_([run, flags] { return run(*flags); }) {}
-
-  std::shared_ptr<FlagSet> flags_;
-  std::function<absl::StatusOr<int>()> run_;
-};
-
 struct Command {
   const char* name;
   const char* arguments;     // of the usage line
@@ -128,8 +109,19 @@ struct Command {
   // The one exit code of whatever fails, flags included, for commands whose other
   // codes have meanings of their own. 0: as the status says.
   int exit_on_failure = 0;
-  Action run;
+  // Of Runs().
+  std::shared_ptr<FlagSet> flags = nullptr;
+  std::function<absl::StatusOr<int>()> run = nullptr;  // the exit code
 };
+
+// The command with its function and the flags that this takes.
+template <typename Flags>
+Command Runs(absl::StatusOr<int> (*function)(const Flags&), Command command) {
+  auto flags = std::make_shared<Flags>();
+  command.flags = flags;
+  command.run = [=] { return function(*flags); };
+  return command;
+}
 
 // Those that launch kernels have headers of their own.
 Command ListCommand();

@@ -65,15 +65,16 @@ absl::StatusOr<int> Micro(const MicroFlags& flags) {
 }  // namespace
 
 Command MicroCommand() {
-  return {.name = "micro",
-          .arguments = "--out=DIR [--filter=REGEX] [flags]",
-          .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
-          .details =
-              "All cases take about four minutes on an H200; stderr says how far it is. The same "
-              "call on the same directory goes on where a run was stopped. To run a few cases "
-              "without a record, call warpledger_micro itself, which takes Google Benchmark's "
-              "flags.",
-          .run = &Micro};
+  return Runs(
+      &Micro,
+      {.name = "micro",
+       .arguments = "--out=DIR [--filter=REGEX] [flags]",
+       .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
+       .details =
+           "All cases take about four minutes on an H200; stderr says how far it is. The same "
+           "call on the same directory goes on where a run was stopped. To run a few cases "
+           "without a record, call warpledger_micro itself, which takes Google Benchmark's "
+           "flags."});
 }
 
 }  // namespace warpledger::cli

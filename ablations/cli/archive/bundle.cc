@@ -103,14 +103,15 @@ absl::StatusOr<int> Bundle(const BundleFlags& flags) {
 }  // namespace
 
 Command BundleCommand() {
-  return {.name = "bundle",
-          .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
-          .summary = "Packs records, program and results into a tarball that checks itself",
-          .details =
-              "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
-              "computes verdicts,\nreports and pictures again: they must come out byte for byte, "
-              "and pictures show the same.\nThe manifest has every file's SHA-256.",
-          .run = &Bundle};
+  return Runs(
+      &Bundle,
+      {.name = "bundle",
+       .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
+       .summary = "Packs records, program and results into a tarball that checks itself",
+       .details =
+           "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
+           "computes verdicts,\nreports and pictures again: they must come out byte for byte, "
+           "and pictures show the same.\nThe manifest has every file's SHA-256."});
 }
 
 }  // namespace warpledger::cli

@@ -115,18 +115,10 @@ def build(arguments):
         shutil.copyfile(bundle_replay.__file__, folder / "replay.py")
         version = bundle_replay.matplotlib_version()
         for command in commands:
-            target = folder / "expected" / command["run"]
-            target.mkdir(parents=True)
-            for call in command["calls"]:
-                line = [str(folder / "bin" / "warpledger")]
-                line += [argument.replace("{data}", str(folder / "data"))
-                         .replace("{out}", str(target)) for argument in call]
-                if call[0] == "report":
-                    line.append(f"--python={sys.executable}" if version else "--noplots")
-                done = subprocess.run(line, capture_output=True, text=True, check=False,
-                                      env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
-                if done.returncode != 0:
-                    raise BundleError(f"{command['run']}: {done.stderr.strip()}")
+            failed = bundle_replay.run_calls(folder, command, folder / "expected" / command["run"],
+                                             bool(version))
+            if failed:
+                raise BundleError(failed[0])
         said = subprocess.run([arguments.program, "--version"], capture_output=True, text=True,
                               check=True)
         manifest = {

@@ -71,25 +71,31 @@ def same(made, expected):
     return not compare_svg.compare(made, expected)
 
 
+def run_calls(folder, command, target, with_plots):
+    """Makes the results of one record in `target`; one line for each call that fails."""
+    complaints = []
+    target.mkdir(parents=True, exist_ok=True)
+    for arguments in command["calls"]:
+        call = [str(folder / "bin" / "warpledger")]
+        call += [argument.replace("{data}", str(folder / "data")).replace("{out}", str(target))
+                 for argument in arguments]
+        if arguments[0] == "report":
+            call.append(f"--python={sys.executable}" if with_plots else "--noplots")
+        done = subprocess.run(call, capture_output=True, text=True, check=False,
+                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+        if done.returncode != 0:
+            complaints.append(f"failed: {command['run']}: warpledger {arguments[0]}: "
+                              f"{done.stderr.strip() or done.returncode}")
+    return complaints
+
+
 def replay(folder, manifest, out, with_plots):
     """One line for each result that differs from the bundled one."""
     complaints = []
     for command in manifest["commands"]:
         run = command["run"]
         target = out / run
-        target.mkdir(parents=True, exist_ok=True)
-        for arguments in command["calls"]:
-            call = [str(folder / "bin" / "warpledger")]
-            for argument in arguments:
-                call.append(argument.replace("{data}", str(folder / "data"))
-                            .replace("{out}", str(target)))
-            if arguments[0] == "report":
-                call.append(f"--python={sys.executable}" if with_plots else "--noplots")
-            done = subprocess.run(call, capture_output=True, text=True, check=False,
-                                  env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
-            if done.returncode != 0:
-                complaints.append(f"failed: {run}: warpledger {arguments[0]}: "
-                                  f"{done.stderr.strip() or done.returncode}")
+        complaints += run_calls(folder, command, target, with_plots)
         expected = folder / "expected" / run
         wanted = {path.name for path in expected.iterdir()
                   if with_plots or path.suffix != PICTURE}

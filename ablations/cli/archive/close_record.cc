@@ -255,8 +255,7 @@ absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions&
           out, " is there already and holds something else; remove it, or name another --out"));
     }
   } else {
-    ASSIGN_OR_RETURN(const size_t size, WriteVerified(pack, out));
-    result.packed_bytes = size;
+    ASSIGN_OR_RETURN(result.packed_bytes, WriteVerified(pack, out));
   }
   if (!options.keep) RETURN_IF_ERROR(RemoveFolder(files.path(), pack));
   return result;

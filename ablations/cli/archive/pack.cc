@@ -34,16 +34,17 @@ absl::StatusOr<int> Pack(const PackFlags& flags) {
 }  // namespace
 
 Command PackCommand() {
-  return {.name = "pack",
-          .arguments = "RECORD.. [--out=FILE.tar.zst] [--keep] [--unfinished]",
-          .summary = "Closes finished records: each folder becomes one compressed, verified file",
-          .details =
-              "Writes RECORD.tar.zst, reads it back, and removes the folder unless --keep is "
-              "given. summary.json is\nleft out: `judge` writes it for any record. All commands "
-              "read packs as they read folders.\nOpens anywhere: tar --zstd -xf RUN.tar.zst && cd "
-              "RUN && sha256sum -c SHA256SUMS",
-          .takes_arguments = true,
-          .run = &Pack};
+  return Runs(
+      &Pack,
+      {.name = "pack",
+       .arguments = "RECORD.. [--out=FILE.tar.zst] [--keep] [--unfinished]",
+       .summary = "Closes finished records: each folder becomes one compressed, verified file",
+       .details =
+           "Writes RECORD.tar.zst, reads it back, and removes the folder unless --keep is "
+           "given. summary.json is\nleft out: `judge` writes it for any record. All commands "
+           "read packs as they read folders.\nOpens anywhere: tar --zstd -xf RUN.tar.zst && cd "
+           "RUN && sha256sum -c SHA256SUMS",
+       .takes_arguments = true});
 }
 
 }  // namespace warpledger::cli

@@ -30,15 +30,16 @@ absl::StatusOr<int> Unpack(const UnpackFlags& flags) {
 }  // namespace
 
 Command UnpackCommand() {
-  return {.name = "unpack",
-          .arguments = "RECORD.tar.zst.. [--out=DIR]",
-          .summary = "Makes a folder of a packed record again, after every sum was checked",
-          .details =
-              "The pack stays. Where both are there, commands that look for records take the "
-              "folder, as `run` may have\ngone on in it. Remove the pack before you pack a folder "
-              "that changed.",
-          .takes_arguments = true,
-          .run = &Unpack};
+  return Runs(
+      &Unpack,
+      {.name = "unpack",
+       .arguments = "RECORD.tar.zst.. [--out=DIR]",
+       .summary = "Makes a folder of a packed record again, after every sum was checked",
+       .details =
+           "The pack stays. Where both are there, commands that look for records take the "
+           "folder, as `run` may have\ngone on in it. Remove the pack before you pack a folder "
+           "that changed.",
+       .takes_arguments = true});
 }
 
 }  // namespace warpledger::cli

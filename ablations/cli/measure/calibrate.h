@@ -31,14 +31,14 @@ struct CalibrateFlags : FlagSet {
 absl::StatusOr<int> Calibrate(const CalibrateFlags& flags);
 
 inline Command CalibrateCommand() {
-  return {.name = "calibrate",
-          .arguments = "--out=DIR [flags]",
-          .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
-          .details =
-              "Times pairs of one kernel whose truth is known, identical or slowed by a known "
-              "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
-              "`report` read the record.",
-          .run = &Calibrate};
+  return Runs(
+      &Calibrate,
+      {.name = "calibrate",
+       .arguments = "--out=DIR [flags]",
+       .summary = "Measures the ledger's own false alarms and its power (needs a GPU)",
+       .details = "Times pairs of one kernel whose truth is known, identical or slowed by a known "
+                  "delay, as `run` does.\nThe same call on the same directory resumes; `judge` and "
+                  "`report` read the record."});
 }
 
 }  // namespace warpledger::cli

@@ -49,24 +49,23 @@ struct RunFlags : FlagSet {
 absl::StatusOr<int> Run(const RunFlags& flags);
 
 inline Command RunCommand() {
-  return {.name = "run",
-          .arguments = "--out=DIR [flags]",
-          .summary = "Measures a design on shapes and writes a record (needs a GPU)",
-          .details =
-              "The same call on the same directory resumes a run that was stopped. --dry_run "
-              "refuses what a run would refuse,\nand takes the times of an earlier record, "
-              "--record, for its estimate.",
-          .run = &Run};
+  return Runs(
+      &Run,
+      {.name = "run",
+       .arguments = "--out=DIR [flags]",
+       .summary = "Measures a design on shapes and writes a record (needs a GPU)",
+       .details = "The same call on the same directory resumes a run that was stopped. --dry_run "
+                  "refuses what a run would refuse,\nand takes the times of an earlier record, "
+                  "--record, for its estimate."});
 }
 
 absl::StatusOr<int> Work(const FlagSet& flags);
 
 inline Command WorkerCommand() {
-  return {.name = "worker",
-          .arguments = "",
-          .summary = "Measures for `run`, which starts it",
-          .hidden = true,
-          .run = &Work};
+  return Runs(&Work, {.name = "worker",
+                      .arguments = "",
+                      .summary = "Measures for `run`, which starts it",
+                      .hidden = true});
 }
 
 }  // namespace warpledger::cli

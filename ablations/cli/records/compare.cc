@@ -35,13 +35,14 @@ absl::StatusOr<int> Compare(const CompareFlags& flags) {
 }  // namespace
 
 Command CompareCommand() {
-  return {.name = "compare",
-          .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
-          .summary = "Holds two records against each other: times, resources, verdicts",
-          .details =
-              "Samples of two records are never paired, so its intervals are wider than a record's "
-              "own.\n--out also writes the comparison as Markdown.",
-          .run = &Compare};
+  return Runs(
+      &Compare,
+      {.name = "compare",
+       .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
+       .summary = "Holds two records against each other: times, resources, verdicts",
+       .details =
+           "Samples of two records are never paired, so its intervals are wider than a record's "
+           "own.\n--out also writes the comparison as Markdown."});
 }
 
 }  // namespace warpledger::cli

@@ -62,16 +62,16 @@ absl::StatusOr<int> Gate(const GateFlags& flags) {
 }  // namespace
 
 Command GateCommand() {
-  return {.name = "gate",
-          .arguments = "--record=DIR --baseline=DIR [flags]",
-          .summary = "Fails when a record is slower than a baseline by more than a tolerance",
-          .details =
-              "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
-              "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
-              "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
-              "could not run at all. A regression that was shown goes first, then 3, then 2.",
-          .exit_on_failure = ablations::kGateNotCompared,
-          .run = &Gate};
+  return Runs(
+      &Gate,
+      {.name = "gate",
+       .arguments = "--record=DIR --baseline=DIR [flags]",
+       .summary = "Fails when a record is slower than a baseline by more than a tolerance",
+       .details = "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
+                  "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
+                  "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
+                  "could not run at all. A regression that was shown goes first, then 3, then 2.",
+       .exit_on_failure = ablations::kGateNotCompared});
 }
 
 }  // namespace warpledger::cli

@@ -65,14 +65,15 @@ absl::StatusOr<int> Judge(const JudgeFlags& flags) {
 }  // namespace
 
 Command JudgeCommand() {
-  return {.name = "judge",
-          .arguments = "--record=DIR [--out=FILE]",
-          .summary = "Turns a record into verdicts: summary.json and a table",
-          .details =
-              "Writes DIR/summary.json unless --out names another file. A packed record needs "
-              "--out: nothing is written\ninto a pack. Everywhere a record's DIR may be a pack, "
-              "DIR.tar.zst, and stands for it where the folder is absent.",
-          .run = &Judge};
+  return Runs(
+      &Judge,
+      {.name = "judge",
+       .arguments = "--record=DIR [--out=FILE]",
+       .summary = "Turns a record into verdicts: summary.json and a table",
+       .details =
+           "Writes DIR/summary.json unless --out names another file. A packed record needs "
+           "--out: nothing is written\ninto a pack. Everywhere a record's DIR may be a pack, "
+           "DIR.tar.zst, and stands for it where the folder is absent."});
 }
 
 }  // namespace warpledger::cli

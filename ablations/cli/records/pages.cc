@@ -58,8 +58,7 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
   const absl::StatusOr<std::string> file = ablations::FindProgramFile(report::kTreeCodeFile);
   if (!file.ok()) return options;
   ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ReadJson(*file));
-  ASSIGN_OR_RETURN(report::TreeCode code, report::ParseTreeCode(json));
-  options.tree_code = std::move(code);
+  ASSIGN_OR_RETURN(options.tree_code, report::ParseTreeCode(json));
   return options;
 }
 

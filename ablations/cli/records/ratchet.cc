@@ -46,8 +46,7 @@ absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
   if (!codegen.ok()) return facts;
   ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(*codegen));
   ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ablations::ParseJson(text));
-  ASSIGN_OR_RETURN(ablations::Codegen parsed, ablations::CodegenFromJson(json));
-  facts.codegen = std::move(parsed);
+  ASSIGN_OR_RETURN(facts.codegen, ablations::CodegenFromJson(json));
   return facts;
 }
 
@@ -75,16 +74,17 @@ absl::StatusOr<int> CompareResources(const RatchetFlags& flags) {
 }  // namespace
 
 Command RatchetCommand() {
-  return {.name = "ratchet",
-          .arguments = "--baseline=DIR|resources.json [--waivers=FILE] [--format=json]",
-          .summary = "Fails when this build's kernels need more resources than a baseline's",
-          .details =
-              "Registers, spills, stack and shared memory, per variant and architecture; needs no "
-              "GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG ARCH "
-              "RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 a kernel "
-              "of the baseline is gone, or it could not run at all.",
-          .exit_on_failure = ablations::kRatchetNotCompared,
-          .run = &CompareResources};
+  return Runs(
+      &CompareResources,
+      {.name = "ratchet",
+       .arguments = "--baseline=DIR|resources.json [--waivers=FILE] [--format=json]",
+       .summary = "Fails when this build's kernels need more resources than a baseline's",
+       .details =
+           "Registers, spills, stack and shared memory, per variant and architecture; needs no "
+           "GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG ARCH "
+           "RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 a kernel "
+           "of the baseline is gone, or it could not run at all.",
+       .exit_on_failure = ablations::kRatchetNotCompared});
 }
 
 }  // namespace warpledger::cli

@@ -163,10 +163,9 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
 }  // namespace
 
 Command ReportCommand() {
-  return {.name = "report",
-          .arguments = "--record=DIR --out=DIR [flags]",
-          .summary = "Turns a record into a Markdown report and plots",
-          .run = &Report};
+  return Runs(&Report, {.name = "report",
+                        .arguments = "--record=DIR --out=DIR [flags]",
+                        .summary = "Turns a record into a Markdown report and plots"});
 }
 
 }  // namespace warpledger::cli

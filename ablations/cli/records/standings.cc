@@ -48,14 +48,15 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
 }  // namespace
 
 Command StandingsCommand() {
-  return {.name = "standings",
-          .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
-          .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
-          .details =
-              "Reads the summary.json of each record. All are of one GPU, at most one of each "
-              "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some record has a "
-              "series of lengths in fp16.",
-          .run = &Standings};
+  return Runs(
+      &Standings,
+      {.name = "standings",
+       .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
+       .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
+       .details =
+           "Reads the summary.json of each record. All are of one GPU, at most one of each "
+           "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some record has a "
+           "series of lengths in fp16."});
 }
 
 }  // namespace warpledger::cli

@@ -37,13 +37,13 @@ absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
 }  // namespace
 
 Command TechniquesCommand() {
-  return {.name = "techniques",
-          .arguments = "--record=DIR[,DIR..] --out=DIR",
-          .summary = "Writes a page per technique: what every design says of it",
-          .details =
-              "Reads the summary.json of each record. All are of one GPU, at most one of each "
-              "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md.",
-          .run = &Techniques};
+  return Runs(
+      &Techniques,
+      {.name = "techniques",
+       .arguments = "--record=DIR[,DIR..] --out=DIR",
+       .summary = "Writes a page per technique: what every design says of it",
+       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
+                  "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md."});
 }
 
 }  // namespace warpledger::cli

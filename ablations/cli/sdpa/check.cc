@@ -48,24 +48,20 @@ absl::StatusOr<Shard> ParseShard(const std::string& text) {
 }
 
 // The hashes of this build's machine code on this GPU.
-class CodeHere {
- public:
-  static absl::StatusOr<CodeHere> Load() {
-    CodeHere here;
-    ASSIGN_OR_RETURN(const DeviceFacts device, QueryDevice());
-    here.compute_capability_ = absl::StrCat(device.compute_major, ".", device.compute_minor);
-    ASSIGN_OR_RETURN(ablations::BuiltCode code, ablations::BuiltCode::Load());
-    here.code_ = std::move(code);
-    return here;
-  }
-  std::string HashOf(const sdpa::KernelInstance& instance) const {
-    return code_.HashOf(sdpa::InstanceName(instance.config), compute_capability_);
-  }
+struct CodeHere {
+  std::string compute_capability;
+  ablations::BuiltCode code;
 
- private:
-  std::string compute_capability_;
-  ablations::BuiltCode code_;
+  std::string HashOf(const sdpa::KernelInstance& instance) const {
+    return code.HashOf(sdpa::InstanceName(instance.config), compute_capability);
+  }
 };
+
+absl::StatusOr<CodeHere> LoadCodeHere() {
+  ASSIGN_OR_RETURN(const DeviceFacts device, QueryDevice());
+  ASSIGN_OR_RETURN(ablations::BuiltCode code, ablations::BuiltCode::Load());
+  return CodeHere{absl::StrCat(device.compute_major, ".", device.compute_minor), std::move(code)};
+}
 
 // --known=FILE: machine code that needs no check, a hash a line.
 class KnownCode {
@@ -86,8 +82,7 @@ class KnownCode {
       }
       known.hashes_.insert(line);
     }
-    ASSIGN_OR_RETURN(CodeHere code, CodeHere::Load());
-    known.code_ = std::move(code);
+    ASSIGN_OR_RETURN(known.code_, LoadCodeHere());
     return known;
   }
   bool Holds(const sdpa::KernelInstance& instance) const {
@@ -106,8 +101,7 @@ class CheckLog {
   static absl::StatusOr<CheckLog> Open(const std::string& path) {
     CheckLog log;
     if (path.empty()) return log;
-    ASSIGN_OR_RETURN(CodeHere code, CodeHere::Load());
-    log.code_ = std::move(code);
+    ASSIGN_OR_RETURN(log.code_, LoadCodeHere());
     log.path_ = path;
     log.file_.open(path, std::ios::app);
     if (!log.file_) return absl::InvalidArgumentError(absl::StrCat(path, " can't be written"));
@@ -259,8 +253,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags) {
   if (const auto device = QueryDevice(); !device.ok()) return device.status();
 
   Checks checks;
-  ASSIGN_OR_RETURN(CheckLog log, CheckLog::Open(*flags.out));
-  checks.log = std::move(log);
+  ASSIGN_OR_RETURN(checks.log, CheckLog::Open(*flags.out));
   ablations::Progress progress("checks", planned);
   for (const Plan& plan : plans) {
     for (const sdpa::NamedInputKind& kind : kinds) {

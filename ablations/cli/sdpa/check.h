@@ -34,15 +34,16 @@ struct CheckFlags : FlagSet {
 absl::StatusOr<int> Check(const CheckFlags& flags);
 
 inline Command CheckCommand() {
-  return {.name = "check",
-          .arguments = "[flags]",
-          .summary = "Checks variants against the FP64 reference on shapes (needs a GPU)",
-          .details =
-              "Outputs are poisoned with NaN and lie between guard bands; every run is repeated "
-              "and must give the same bits. --out appends a line of JSON for each check, with the "
-              "hash of its\nmachine code; what --known lists of those is left out. --dry_run says "
-              "how many checks it would be.",
-          .run = &Check};
+  return Runs(
+      &Check,
+      {.name = "check",
+       .arguments = "[flags]",
+       .summary = "Checks variants against the FP64 reference on shapes (needs a GPU)",
+       .details =
+           "Outputs are poisoned with NaN and lie between guard bands; every run is repeated "
+           "and must give the same bits. --out appends a line of JSON for each check, with the "
+           "hash of its\nmachine code; what --known lists of those is left out. --dry_run says "
+           "how many checks it would be."});
 }
 
 }  // namespace warpledger::cli

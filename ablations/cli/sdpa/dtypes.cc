@@ -45,14 +45,15 @@ absl::StatusOr<int> Dtypes(const DtypesFlags& flags) {
 }  // namespace
 
 Command DtypesCommand() {
-  return {.name = "dtypes",
-          .arguments = "--out=DIR [--seed=N] [--max_seq=N]",
-          .summary = "Studies what K and V in 8 bits cost in accuracy (on the CPU)",
-          .details =
-              "Error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, E5M2 and "
-              "bf16 with scales per tensor, head\nand block; and which mistakes give NaN. About "
-              "two minutes. `report` makes the page.",
-          .run = &Dtypes};
+  return Runs(
+      &Dtypes,
+      {.name = "dtypes",
+       .arguments = "--out=DIR [--seed=N] [--max_seq=N]",
+       .summary = "Studies what K and V in 8 bits cost in accuracy (on the CPU)",
+       .details =
+           "Error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, E5M2 and "
+           "bf16 with scales per tensor, head\nand block; and which mistakes give NaN. About "
+           "two minutes. `report` makes the page."});
 }
 
 }  // namespace warpledger::cli

@@ -31,13 +31,13 @@ struct ExecFlags : FlagSet {
 absl::StatusOr<int> Exec(const ExecFlags& flags);
 
 inline Command ExecCommand() {
-  return {.name = "exec",
-          .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
-          .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
-          .details =
-              "Softmax scale 1/sqrt(head_dim). Variants that read K and V in 8 bits get them "
-              "quantised first. The output is written only when the run succeeded.",
-          .run = &Exec};
+  return Runs(
+      &Exec,
+      {.name = "exec",
+       .arguments = "--variant=V --q=q.npy --k=k.npy --v=v.npy --out=o.npy [--lse=lse.npy]",
+       .summary = "Runs one variant on your own NumPy arrays (needs a GPU)",
+       .details = "Softmax scale 1/sqrt(head_dim). Variants that read K and V in 8 bits get them "
+                  "quantised first. The output is written only when the run succeeded."});
 }
 
 }  // namespace warpledger::cli

@@ -20,30 +20,23 @@
 #include "kernels/sdpa/inputs.h"
 #include "kernels/sdpa/smem_layout.h"
 
+namespace warpledger::sdpa {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(EvidenceChange,
+                             {{EvidenceChange::kNone, "none"},
+                              {EvidenceChange::kAppears, "appears"},
+                              {EvidenceChange::kGrows, "grows"},
+                              {EvidenceChange::kShrinks, "shrinks"},
+                              {EvidenceChange::kVanishes, "vanishes"},
+                              {EvidenceChange::kDiffers, "differs"},
+                              {EvidenceChange::kShrinksInLoops, "shrinks_in_loops"}})
+
+}  // namespace warpledger::sdpa
+
 namespace warpledger::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string ChangeName(sdpa::EvidenceChange change) {
-  switch (change) {
-    case sdpa::EvidenceChange::kNone:
-      return "none";
-    case sdpa::EvidenceChange::kAppears:
-      return "appears";
-    case sdpa::EvidenceChange::kGrows:
-      return "grows";
-    case sdpa::EvidenceChange::kShrinks:
-      return "shrinks";
-    case sdpa::EvidenceChange::kVanishes:
-      return "vanishes";
-    case sdpa::EvidenceChange::kDiffers:
-      return "differs";
-    case sdpa::EvidenceChange::kShrinksInLoops:
-      return "shrinks_in_loops";
-  }
-  return "unknown";
-}
 
 std::vector<int> Levels(const sdpa::ToggleRow& row) {
   return {row.levels.values.begin(),
@@ -72,7 +65,7 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
             {"why", row.predicted.why}}},
           {"gate", row.gate},
           {"evidence",
-           {{"change", ChangeName(row.evidence.change)},
+           {{"change", row.evidence.change},
             {"ptx", row.evidence.ptx},
             {"sass", row.evidence.sass},
             {"launched", row.evidence.launched}}},
@@ -105,6 +98,14 @@ std::set<int> HeadDims(const sdpa::Config& config) {
   return head_dims;
 }
 
+Json Geometry(const sdpa::Config& config) {
+  return {{"tile_m", sdpa::TileM(config)},
+          {"tile_n", sdpa::TileN(config)},
+          {"threads", sdpa::Threads(config)},
+          {"stages", sdpa::Stages(config)},
+          {"smem_bytes", sdpa::SmemBytes(config)}};
+}
+
 Json RegistryJson() {
   Json toggles = Json::array();
   for (const sdpa::ToggleRow& row : sdpa::kToggles) toggles.push_back(ToggleJson(row));
@@ -130,12 +131,8 @@ Json RegistryJson() {
     variants.push_back({{"name", variant.name},
                         {"config", sdpa::ConfigName(variant.config)},
                         {"family", sdpa::FamilyName(sdpa::FamilyOf(variant.config))},
-                        {"head_dims", HeadDims(variant.config)},
-                        {"tile_m", sdpa::TileM(variant.config)},
-                        {"tile_n", sdpa::TileN(variant.config)},
-                        {"threads", sdpa::Threads(variant.config)},
-                        {"stages", sdpa::Stages(variant.config)},
-                        {"smem_bytes", sdpa::SmemBytes(variant.config)}});
+                        {"head_dims", HeadDims(variant.config)}});
+    variants.back().update(Geometry(variant.config));
   }
   Json instances = Json::array();
   for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
@@ -144,12 +141,8 @@ Json RegistryJson() {
                          {"family", sdpa::FamilyName(sdpa::FamilyOf(config))},
                          {"head_dim", config.head_dim},
                          {"dtype", sdpa::DtypeName(config.dtype)},
-                         {"min_arch", sdpa::MinArch(config)},
-                         {"tile_m", sdpa::TileM(config)},
-                         {"tile_n", sdpa::TileN(config)},
-                         {"threads", sdpa::Threads(config)},
-                         {"stages", sdpa::Stages(config)},
-                         {"smem_bytes", sdpa::SmemBytes(config)}});
+                         {"min_arch", sdpa::MinArch(config)}});
+    instances.back().update(Geometry(config));
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
@@ -265,11 +258,11 @@ absl::StatusOr<int> List(const ListFlags& flags) {
 }  // namespace
 
 Command ListCommand() {
-  return {.name = "list",
-          .arguments = "[toggles|variants|designs|shapes|inputs]",
-          .summary = "Shows the toggles, variants, designs, shapes and input distributions",
-          .takes_arguments = true,
-          .run = &List};
+  return Runs(&List,
+              {.name = "list",
+               .arguments = "[toggles|variants|designs|shapes|inputs]",
+               .summary = "Shows the toggles, variants, designs, shapes and input distributions",
+               .takes_arguments = true});
 }
 
 }  // namespace warpledger::cli

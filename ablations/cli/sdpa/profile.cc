@@ -287,16 +287,16 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
 }  // namespace
 
 Command ProfileCommand() {
-  return {
-      .name = "profile",
-      .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
-      .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
-      .details =
-          "One launch of each variant on each shape, in a process of its own. The same call on "
-          "the same directory\nprofiles what is missing. A profiler changes times: those of "
-          "the report come from records of samples.\nExit code 1: some variants could not be "
-          "profiled; they are named and the rest is there.",
-      .run = &ProfileVariants};
+  return Runs(
+      &ProfileVariants,
+      {.name = "profile",
+       .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
+       .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
+       .details =
+           "One launch of each variant on each shape, in a process of its own. The same call on "
+           "the same directory\nprofiles what is missing. A profiler changes times: those of the "
+           "report come from records of samples.\nExit code 1: some variants could not be "
+           "profiled; they are named and the rest is there."});
 }
 
 }  // namespace warpledger::cli
