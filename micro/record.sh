@@ -36,14 +36,16 @@ fail() {
 }
 
 readonly kSecondsPerProcess=150 kSecondsInAll=300
-processes=3 repetitions=3 filter=. out="" prefix="" plots=1
+processes=3 repetitions=3 filter=. out="" prefix="" plots=1 given=""
 python=${WARPLEDGER_PYTHON:-python3}
 while (($# > 0)); do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --noplots) plots=0 ;;
     --filter | --processes | --repetitions | --prefix | --python)
-      (($# >= 2)) || fail 2 "$1 needs a value"
+      [[ -n ${2-} ]] || fail 2 "$1 needs a value"
+      [[ $given != *"$1 "* ]] || fail 2 "$1 is given twice"
+      given+="$1 "
       declare "${1#--}=$2"
       shift
       ;;

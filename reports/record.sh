@@ -91,7 +91,7 @@ fail() {
 }
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-out="" only="" gpus=1 prefix=$root/build python=python3 dry_run=0
+out="" only="" gpus=1 prefix=$root/build python=python3 dry_run=0 given=""
 flags=()
 while (($# > 0)); do
   case $1 in
@@ -99,7 +99,9 @@ while (($# > 0)); do
     --list) awk -F'|' 'NF { printf "%-22s %s on %s %s\n", $1, $2, $3, $4 }' <<<"$kSets" && exit 0 ;;
     --dry_run) dry_run=1 ;;
     --only | --gpus | --prefix | --python)
-      (($# >= 2)) || fail 2 "$1 needs a value"
+      [[ -n ${2-} ]] || fail 2 "$1 needs a value"
+      [[ $given != *"$1 "* ]] || fail 2 "$1 is given twice"
+      given+="$1 "
       declare "${1#--}=$2"
       shift
       ;;
@@ -122,13 +124,15 @@ warpledger=$prefix/bin/warpledger
 [[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
 
 set_of() { # the line of a set
-  grep -m 1 "^$1|" <<<"$kSets" || fail 2 "no set '$1'; see --list"
+  awk -F'|' -v name="$1" 'NF && $1 == name { print; found = 1; exit } END { exit !found }' \
+    <<<"$kSets" || fail 2 "no set '$1'; see --list"
 }
 if [[ -z $only ]]; then
   sets=$(awk -F'|' 'NF { print $1 }' <<<"$kSets")
 else
-  sets=${only//,/ }
-  for set in $sets; do set_of "$set" >/dev/null; done
+  IFS=, read -ra chosen <<<"$only,"
+  for set in "${chosen[@]}"; do set_of "$set" >/dev/null; done
+  sets=${chosen[*]}
 fi
 
 ((dry_run)) && gpus=1  # which needs none
@@ -150,15 +154,18 @@ claims=$(mktemp -d)
 trap 'rm -rf "$claims"' EXIT
 
 measure() { # SET [COMMAND…]: COMMAND goes before the program. Its exit code
-  local name=$1 design shapes own started=$SECONDS status=0 extra=() own_flags
+  local name=$1 design shapes own started=$SECONDS status=0 flag own_flags call=()
   shift
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
   echo "== $name: $design on $shapes"
-  ((dry_run)) && extra+=(--dry_run)
   read -ra own_flags <<<"$own"
-  "$@" "$warpledger" run --design="$design" --shapes="$shapes" --out="$out/$name" \
-    --python="$python" ${own_flags[@]+"${own_flags[@]}"} ${extra[@]+"${extra[@]}"} \
-    ${flags[@]+"${flags[@]}"} || status=$?
+  # A further flag takes the place of the set's own.
+  for flag in --design="$design" --shapes="$shapes" --out="$out/$name" --python="$python" \
+    ${own_flags[@]+"${own_flags[@]}"}; do
+    [[ " ${flags[*]-} " == *" ${flag%%=*}"[=\ ]* ]] || call+=("$flag")
+  done
+  ((dry_run)) && call+=(--dry_run)
+  "$@" "$warpledger" run "${call[@]}" ${flags[@]+"${flags[@]}"} || status=$?
   echo "== $name: exit code $status after $((SECONDS - started)) s"
   ((status == 0)) && touch "$claims/$name/whole"
   return "$status"

@@ -66,9 +66,10 @@ class RecordShTest(unittest.TestCase):
         program.write_text(textwrap.dedent(PROGRAM).format(python=sys.executable, log=self.log))
         program.chmod(0o755)
 
-    def call(self, *arguments, **environment):
+    def call(self, *arguments, prefix=None, **environment):
         return subprocess.run(
-            [ROOT / "micro" / "record.sh", self.out, "--prefix", self.root / "prefix", "--noplots",
+            [ROOT / "micro" / "record.sh", self.out, "--prefix", prefix or self.root / "prefix",
+             "--noplots",
              "--python", sys.executable, *arguments],
             env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -138,9 +139,14 @@ class RecordShTest(unittest.TestCase):
     def test_wrong_use_is_two_and_no_gpu_three(self):
         self.assertEqual(self.call("--processes", "0").returncode, 2)
         self.assertEqual(self.call("--nonsense").returncode, 2)
-        self.assertEqual(self.call("--filter").returncode, 2)
+        for arguments, told in ((["--filter"], "--filter needs a value"),
+                                (["--filter="], "--filter needs a value"),
+                                (["--filter=a", "--filter", "b"], "--filter is given twice")):
+            done = self.call(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(told, done.stderr)
         self.assertEqual(self.call(FAKE_NO_GPU="1").returncode, 3)
-        done = self.call("--prefix", "/no")
+        done = self.call(prefix="/no")
         self.assertEqual(done.returncode, 3)
         self.assertIn("/no/bin/warpledger_micro", done.stderr)
 

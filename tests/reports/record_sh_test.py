@@ -127,6 +127,11 @@ class RecordShTest(unittest.TestCase):
         for arguments, code, words in (
                 ((), 2, "reports/record.sh OUTDIR"),
                 ((self.out, "--only", "lader", "--prefix", PREFIX), 2, "no set 'lader'"),
+                ((self.out, "--only=l.dder", "--prefix", PREFIX), 2, "no set 'l.dder'"),
+                ((self.out, "--only=,", "--prefix", PREFIX), 2, "no set ''"),
+                ((self.out, "--only=mma,", "--prefix", PREFIX), 2, "no set ''"),
+                ((self.out, "--only="), 2, "--only needs a value"),
+                ((self.out, "--only=mma", "--only", "ladder"), 2, "--only is given twice"),
                 ((self.out, "--speed"), 2, "unknown argument '--speed'"),
                 ((self.out, self.out), 2, "one folder"),
                 ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 to 99"),

@@ -300,11 +300,14 @@ class Repro(FolderTest):
             self.repro()
             self.assertEqual(self.presets(), {preset})
 
-    def test_refuses_a_flag_without_its_value(self):
-        for flag in "--out", "--shapes":
-            result = self.repro(flag)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn(f"{flag} needs", result.stderr)
+    def test_refuses_a_flag_without_its_value_or_given_twice(self):
+        for arguments, told in ((["--out"], "--out needs a value"),
+                                (["--shapes="], "--shapes needs a value"),
+                                (["--shapes=a", "--shapes", "b"], "--shapes is given twice"),
+                                (["--replay="], "unknown argument '--replay='")):
+            result = self.repro(*arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn(told, result.stderr)
 
     def test_stops_when_a_step_fails(self):
         self.gpu(True)
