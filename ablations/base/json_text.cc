@@ -5,10 +5,32 @@
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
+namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Whether lists and objects nest deeper than kDeepestJson.
+bool IsTooDeep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (quoted) continue;
+    if (c == ']' || c == '}') --depth;
+    if ((c == '[' || c == '{') && ++depth > kDeepestJson) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 absl::StatusOr<Json> ParseJson(std::string_view text) {
+  if (IsTooDeep(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not JSON of ours: it nests more than ", kDeepestJson, " levels deep"));
+  }
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::exception& error) {

@@ -12,7 +12,12 @@
 
 namespace warpledger::ablations {
 
-// JSON text to a value; InvalidArgument says where the text is malformed.
+// What prints or compares JSON calls itself once for each level, so that text from outside
+// could end the program. Our files have fewer than ten.
+inline constexpr int kDeepestJson = 64;
+
+// JSON text to a value; InvalidArgument says where the text is malformed, or that it nests
+// deeper than kDeepestJson.
 absl::StatusOr<nlohmann::ordered_json> ParseJson(std::string_view text);
 // One line without a newline; doubles survive the round trip bit by bit, and
 // bytes that are not UTF-8 become U+FFFD.

@@ -35,7 +35,7 @@ absl::StatusOr<BuiltCode> BuiltCode::Load() {
   };
   const absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
   if (!json.ok()) return damaged(json.status());
-  absl::StatusOr<Codegen> codegen = CodegenFromJson(*json);
+  absl::StatusOr<Codegen> codegen = FromJson<Codegen>(*json);
   if (!codegen.ok()) return damaged(codegen.status());
   RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *json));
   BuiltCode out;

@@ -202,7 +202,7 @@ class Calibrator {
     }
     if (job.done.size() == static_cast<size_t>(job.blocks)) return absl::OkStatus();
     checks_ = 0;
-    RETURN_IF_ERROR(RunLines({ExecutablePath(), "worker"}, job.ToJson(),
+    RETURN_IF_ERROR(RunLines({ExecutablePath(), "worker"}, DumpLine(ToJson(job)),
                              absl::Seconds(options_.silence_limit_s),
                              [this](std::string_view line) { return TakeLine(line); }));
     return writer_->Append(CalibrationChecks{process, checks_});
@@ -212,7 +212,7 @@ class Calibrator {
     absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
     if (!json.ok()) return json.status();
     if (json->contains("check")) {
-      absl::StatusOr<Check> check = CheckFromJson((*json)["check"]);
+      absl::StatusOr<Check> check = FromJson<Check>((*json)["check"]);
       if (!check.ok()) return check.status();
       ++checks_;
       if (check->correct) return absl::OkStatus();
@@ -236,7 +236,7 @@ class Calibrator {
     block.us.assign(arms, 0);
     block.sm_mhz.assign(arms, 0);
     for (const auto& entry : (*json)["block"]) {
-      const absl::StatusOr<Sample> sample = SampleFromJson(entry);
+      const absl::StatusOr<Sample> sample = FromJson<Sample>(entry);
       if (!sample.ok()) return sample.status();
       const auto arm = arm_index_.find(sample->arm);
       if (arm == arm_index_.end() || sample->order < 0 || sample->order >= static_cast<int>(arms)) {

@@ -149,7 +149,7 @@ class Controller {
       fault_.reset();
       ProcessEnd end;
       const absl::Status status = RunLines(
-          plan_.worker, job->ToJson(),
+          plan_.worker, DumpLine(ablations::ToJson(*job)),
           [this] { return absl::Seconds(running_ ? plan_.arm_limit_s : plan_.silence_limit_s); },
           [this](std::string_view line) { return TakeWorkerLine(line); }, &end);
       if (status.ok()) {
@@ -207,7 +207,7 @@ class Controller {
     if (json->contains("running")) return TakeRunning((*json)["running"]);
     if (json->contains("fault")) return TakeFault((*json)["fault"]);
     if (json->contains("check")) {
-      absl::StatusOr<Check> check = CheckFromJson((*json)["check"]);
+      absl::StatusOr<Check> check = FromJson<Check>((*json)["check"]);
       if (!check.ok()) return check.status();
       if (!check->correct) {
         progress_->Note(
@@ -216,7 +216,7 @@ class Controller {
       return writer_->AppendCheck(*check);
     }
     if (json->contains("call")) {
-      absl::StatusOr<LaunchedCall> call = LaunchedCallFromJson((*json)["call"]);
+      absl::StatusOr<LaunchedCall> call = FromJson<LaunchedCall>((*json)["call"]);
       if (!call.ok()) return call.status();
       return writer_->AppendCall(*call);
     }
@@ -226,7 +226,7 @@ class Controller {
     }
     std::vector<Sample> samples;
     for (const auto& entry : (*json)["block"]) {
-      absl::StatusOr<Sample> sample = SampleFromJson(entry);
+      absl::StatusOr<Sample> sample = FromJson<Sample>(entry);
       if (!sample.ok()) return sample.status();
       samples.push_back(*std::move(sample));
     }
@@ -327,7 +327,7 @@ class Controller {
                                absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
                                if (!json.ok()) return json.status();
                                if (json->contains("peer")) return TakePeer((*json)["peer"]);
-                               absl::StatusOr<Sample> sample = SampleFromJson(*json);
+                               absl::StatusOr<Sample> sample = FromJson<Sample>(*json);
                                if (!sample.ok()) return sample.status();
                                if (!block.empty() && (block[0].shape != sample->shape ||
                                                       block[0].block != sample->block)) {
@@ -342,7 +342,7 @@ class Controller {
   // A peer's check is on disk before its first sample is: after a kill, blocks
   // that are done are not asked for again, and neither is their check.
   absl::Status TakePeer(const nlohmann::ordered_json& json) {
-    absl::StatusOr<PeerInfo> peer = PeerInfoFromJson(json);
+    absl::StatusOr<PeerInfo> peer = FromJson<PeerInfo>(json);
     if (!peer.ok()) return peer.status();
     peers_.Take(*peer);
     return WritePeers();
@@ -352,7 +352,7 @@ class Controller {
     // A run that had nothing to ask the peers for leaves the file alone.
     if (peers_.empty()) return absl::OkStatus();
     return WriteFileAtomically(absl::StrCat(plan_.out_dir, "/", kPeersFile),
-                               DumpFile(ablations::ToJson(peers_.All())));
+                               DumpFile(ablations::ToJson(PeersFile{peers_.All()})));
   }
 
   const ControlledRun& plan_;

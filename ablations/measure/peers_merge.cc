@@ -67,15 +67,13 @@ absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir) {
   const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(dir, "/", kPeersFile));
   if (absl::IsNotFound(text.status())) return PeerFindings();
   if (!text.ok()) return text.status();
-  const absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
-  const absl::StatusOr<std::vector<PeerInfo>> peers =
-      json.ok() ? PeersFromJson(*json) : json.status();
+  const absl::StatusOr<PeersFile> peers = FromText<PeersFile>(*text);
   if (!peers.ok()) {
     return absl::DataLossError(absl::StrCat(
         dir, "/", kPeersFile, ": ", std::string(peers.status().message()),
         ". It holds the checks of peers that are timed already; copy it again, or start anew."));
   }
-  return PeerFindings(*peers);
+  return PeerFindings(peers->peers);
 }
 
 }  // namespace warpledger::ablations

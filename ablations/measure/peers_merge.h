@@ -10,7 +10,7 @@
 //
 //   PeerFindings findings(*known);
 //   findings.Take(line);
-//   RETURN_IF_ERROR(WriteFileAtomically(path, DumpFile(ToJson(findings.All()))));
+//   RETURN_IF_ERROR(WriteFileAtomically(path, DumpFile(ToJson(PeersFile{findings.All()}))));
 
 #ifndef WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_
 #define WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_

@@ -114,7 +114,7 @@ absl::Status WriteBuildFacts(const Design& design, const std::vector<sdpa::Named
   }
   RETURN_IF_ERROR(WriteInstanceFacts(seen, dir));
   return WriteFileAtomically(absl::StrCat(dir, "/", kLaunchFile),
-                             DumpFile(ablations::ToJson(launches)));
+                             DumpFile(ablations::ToJson(LaunchFile{launches})));
 }
 
 }  // namespace

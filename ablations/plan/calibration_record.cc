@@ -32,34 +32,6 @@ double SixDecimals(double value) {
   return rounded;
 }
 
-// One value stands for all when they are equal, as they mostly are.
-template <typename T>
-Json Compact(const std::vector<T>& values) {
-  const bool equal =
-      std::all_of(values.begin(), values.end(), [&](const T& value) { return value == values[0]; });
-  return equal && !values.empty() ? Json(values[0]) : Json(values);
-}
-
-template <typename T>
-absl::StatusOr<T> ReadNumber(const Json& json, const std::string& path) {
-  T number{};
-  RETURN_IF_ERROR(json_fields::Convert(json, path, &number));
-  return number;
-}
-
-// A list, or one value that stands for `count` equal ones.
-template <typename T>
-void GetCompact(const char* name, size_t count, const Json& json, Fields* fields,
-                std::vector<T>* out) {
-  if (!json.is_object() || !json.contains(name) || !json[name].is_number()) {
-    fields->GetList(name, out, ReadNumber<T>);
-    return;
-  }
-  T value{};
-  fields->Get(name, &value);
-  out->assign(count, value);
-}
-
 absl::Status Damaged(size_t line, std::string_view why) {
   return absl::DataLossError(absl::StrCat(kBlocksFile, ":", line, ": ", std::string(why)));
 }
@@ -83,11 +55,9 @@ absl::StatusOr<Lines> ParseLines(const std::string& text, const CalibrationHeade
     if (!json.ok()) return Damaged(number, std::string(json.status().message()));
     lines.bytes = end + 1;
     if (json->is_object() && json->contains("checks")) {
-      const Json& count = (*json)["checks"];
-      if (!count.is_number_unsigned() || count.get<uint64_t>() > 1000000) {
-        return Damaged(number, "checks: no count");
-      }
-      lines.checks += count.get<int64_t>();
+      const absl::StatusOr<CalibrationChecks> checks = FromJson<CalibrationChecks>(*json);
+      if (!checks.ok()) return Damaged(number, std::string(checks.status().message()));
+      lines.checks += checks->checks;
       continue;
     }
     absl::StatusOr<CalibrationBlock> block = CalibrationBlockFromJson(*json, run.arms.size());
@@ -123,101 +93,40 @@ std::string FirstDifference(const RunInfo& then, const RunInfo& now) {
 
 }  // namespace
 
-Json ToJson(const CalibrationHeader& header) {
-  Json json = ToJson(header.run);
-  json["plan"] = PlanText(header.plan);
-  json["pilot"] = {{"launches", header.pilot.launches},
-                   {"replay_us", header.pilot.replay_us},
-                   {"intercept_us", header.pilot.intercept_us},
-                   {"us_per_cycle", header.pilot.us_per_cycle}};
-  return json;
+Json ToJson(const CalibrationPlan& plan) { return PlanText(plan); }
+
+absl::Status FromJson(const Json& json, const FieldPath& path, CalibrationPlan& plan) {
+  std::string text;
+  RETURN_IF_ERROR(json_fields::Read(json, path, text));
+  absl::StatusOr<CalibrationPlan> parsed = ParsePlan(text);
+  if (parsed.ok()) plan = *std::move(parsed);
+  return parsed.status();
 }
 
-namespace {
-
-absl::StatusOr<DelayPilot> ReadPilot(const Json& json) {
-  DelayPilot pilot;
-  Fields fields(json, "pilot");
-  fields.Get("launches", &pilot.launches)
-      .Get("replay_us", &pilot.replay_us)
-      .Get("intercept_us", &pilot.intercept_us)
-      .Get("us_per_cycle", &pilot.us_per_cycle);
-  return fields.Result(pilot);
-}
-
-// Where the arms are not those of the plan, whose names judging relies on; empty: nowhere.
-std::string WhyNotPlanned(const CalibrationHeader& header) {
-  const std::vector<PlannedArm> planned = ArmsOf(header.plan);
-  const std::vector<Arm>& arms = header.run.arms;
+std::string CalibrationHeader::WhyInvalid() const {
+  if (run.shapes.size() != 1) return "shapes: a calibration has one shape";
+  const std::vector<PlannedArm> planned = ArmsOf(plan);
+  const std::vector<Arm>& arms = run.arms;
   if (arms.size() != planned.size() + 1) {
-    return absl::StrCat("the plan has ", planned.size() + 1, ", not ", arms.size());
+    return absl::StrCat("arms: the plan has ", planned.size() + 1, ", not ", arms.size());
   }
   for (size_t i = 0; i < planned.size(); ++i) {
     if (arms[i].name != planned[i].name || arms[i].role != planned[i].role ||
         arms[i].base != planned[i].base) {
-      return absl::StrCat("'", arms[i].name, "' stands where the plan has '", planned[i].name, "'");
+      return absl::StrCat("arms: '", arms[i].name, "' stands where the plan has '", planned[i].name,
+                          "'");
     }
   }
-  return arms.back().role == kRoleFloor ? "" : "the last is not the empty kernel";
-}
-
-}  // namespace
-
-absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const Json& json) {
-  absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
-  if (!run.ok()) return run.status();
-  CalibrationHeader header;
-  header.run = *std::move(run);
-  if (!json.contains("plan") || !json["plan"].is_string()) {
-    return absl::InvalidArgumentError("plan: missing or no string");
-  }
-  absl::StatusOr<CalibrationPlan> plan = ParsePlan(json["plan"].get<std::string>());
-  if (!plan.ok()) return plan.status();
-  header.plan = *std::move(plan);
-  absl::StatusOr<DelayPilot> pilot =
-      ReadPilot(json.contains("pilot") ? json["pilot"] : Json(nullptr));
-  if (!pilot.ok()) return pilot.status();
-  header.pilot = *pilot;
-  if (header.run.shapes.size() != 1) {
-    return absl::InvalidArgumentError("shapes: a calibration has one shape");
-  }
-  if (const std::string why = WhyNotPlanned(header); !why.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("arms: ", why));
-  }
-  return header;
-}
-
-Json ToJson(const CalibrationBlock& block) {
-  std::vector<double> us;
-  for (const double value : block.us) us.push_back(SixDecimals(value));
-  return {{"process", block.process},
-          {"block", block.block},
-          {"order", block.order},
-          {"launches", Compact(block.launches)},
-          {"us", us},
-          {"sm_mhz", Compact(block.sm_mhz)},
-          {"throttle", Compact(block.throttle)},
-          {"temp_c", block.temp_c},
-          {"power_w", block.power_w}};
+  return arms.back().role == kRoleFloor ? "" : "arms: the last is not the empty kernel";
 }
 
 absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const Json& json, size_t arms) {
   CalibrationBlock block;
-  Fields fields(json, "");
-  fields.Get("process", &block.process)
-      .Get("block", &block.block)
-      .GetList("order", &block.order, ReadNumber<int>);
-  GetCompact("launches", arms, json, &fields, &block.launches);
-  fields.GetList("us", &block.us, ReadNumber<double>);
-  GetCompact("sm_mhz", arms, json, &fields, &block.sm_mhz);
-  GetCompact("throttle", arms, json, &fields, &block.throttle);
-  fields.Get("temp_c", &block.temp_c).Get("power_w", &block.power_w);
-  if (!fields.status().ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no block: ", std::string(fields.status().message())));
-  }
+  block.launches.resize(arms);
+  block.sm_mhz.resize(arms);
+  block.throttle.resize(arms);
+  RETURN_IF_ERROR(json_fields::Read(json, FieldPath(), block));
   const auto refuse = [](const char* why) { return absl::InvalidArgumentError(why); };
-  if (block.process < 0 || block.block < 0) return refuse("process or block below 0");
   if (block.us.size() != arms || block.launches.size() != arms || block.sm_mhz.size() != arms ||
       (!block.throttle.empty() && block.throttle.size() != arms)) {
     return refuse("not as many samples as run.json has arms");
@@ -228,11 +137,6 @@ absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const Json& json, size
     if (sorted[i] != static_cast<int>(i)) return refuse("order: not each arm once");
   }
   if (sorted.size() != arms) return refuse("order: not each arm once");
-  for (size_t i = 0; i < arms; ++i) {
-    if (!(block.us[i] > 0) || !std::isfinite(block.us[i])) return refuse("us: no time above 0");
-    if (block.launches[i] < 1) return refuse("launches: below 1");
-    if (!std::isfinite(block.sm_mhz[i])) return refuse("sm_mhz: no number");
-  }
   return block;
 }
 
@@ -247,10 +151,7 @@ bool IsCalibrationRecord(const std::string& record) {
 absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record) {
   const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Json> json = ParseJson(*text);
-  absl::StatusOr<CalibrationHeader> header = json.ok()
-                                                 ? CalibrationHeaderFromJson(*json)
-                                                 : absl::StatusOr<CalibrationHeader>(json.status());
+  absl::StatusOr<CalibrationHeader> header = FromText<CalibrationHeader>(*text);
   if (header.ok()) return header;
   return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
 }
@@ -318,14 +219,16 @@ CalibrationWriter::~CalibrationWriter() {
 }
 
 absl::Status CalibrationWriter::Append(const CalibrationBlock& block) {
-  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(block)) + "\n"));
+  // A million times finer than what the events resolve.
+  CalibrationBlock rounded = block;
+  for (double& us : rounded.us) us = SixDecimals(us);
+  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(rounded)) + "\n"));
   completed_.insert({block.process, block.block});
   return absl::OkStatus();
 }
 
 absl::Status CalibrationWriter::Append(const CalibrationChecks& checks) {
-  return AppendDurably(fd_, kBlocksFile,
-                       DumpLine({{"process", checks.process}, {"checks", checks.checks}}) + "\n");
+  return AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(checks)) + "\n");
 }
 
 }  // namespace warpledger::ablations

@@ -43,6 +43,13 @@ struct DelayPilot {
   double intercept_us = 0;  // what a delay of no cycles adds to a replay
   double us_per_cycle = 0;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("launches", launches, "in a replay");
+    f("replay_us", replay_us, "of a null arm's");
+    f("intercept_us", intercept_us, "what a delay of no cycles adds to a replay");
+    f("us_per_cycle", us_per_cycle);
+  }
   friend bool operator==(const DelayPilot&, const DelayPilot&) = default;
 };
 
@@ -51,6 +58,19 @@ struct CalibrationHeader {
   RunInfo run;  // of one shape; its arms are the plan's, and the floor
   CalibrationPlan plan;
   DelayPilot pilot;
+
+  // Where the arms are not those of the plan, whose names judging relies on.
+  std::string WhyInvalid() const;
+
+  template <typename F>
+  void Visit(F& f) {
+    run.Visit(f);
+    f("plan", plan,
+      "variant, processes per trial, size of the family that plants are judged in, null arms, A/A "
+      "trials per family where they are not two, and each planted slow-down as "
+      "PERCENT%xARMS@CYCLES");
+    f("pilot", pilot, "what the cycles were computed from");
+  }
 };
 
 // Samples in the order of run.arms.
@@ -65,6 +85,18 @@ struct CalibrationBlock {
   double temp_c = 0;               // of the last sample; 0: not read
   double power_w = 0;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("process", process, AtLeast{0});
+    f("block", block, AtLeast{0});
+    f("order", order, "arms, as they were timed");
+    f("launches", launches, kOneForAll, Each{AtLeast{1}});
+    f("us", us, Each{Above{0, "a time"}});
+    f("sm_mhz", sm_mhz, kOneForAll, "0: not read");
+    f("throttle", throttle, kOneForAll, "[] where the GPU does not say");
+    f("temp_c", temp_c, "of the last sample; 0: not read");
+    f("power_w", power_w);
+  }
   friend bool operator==(const CalibrationBlock&, const CalibrationBlock&) = default;
 };
 
@@ -72,6 +104,12 @@ struct CalibrationBlock {
 struct CalibrationChecks {
   int process = 0;
   int checks = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("process", process);
+    f("checks", checks, Within{0, 1'000'000}, "that the process made; a wrong one ends the run");
+  }
 };
 
 struct CalibrationRecord {
@@ -80,10 +118,10 @@ struct CalibrationRecord {
   int64_t checks = 0;
 };
 
-nlohmann::ordered_json ToJson(const CalibrationHeader& header);
-absl::StatusOr<CalibrationHeader> CalibrationHeaderFromJson(const nlohmann::ordered_json& json);
-// Times keep six decimals, a million times finer than what the events resolve.
-nlohmann::ordered_json ToJson(const CalibrationBlock& block);
+// A plan is its text.
+nlohmann::ordered_json ToJson(const CalibrationPlan& plan);
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
+                      CalibrationPlan& plan);
 // `arms`: how many samples the block must have.
 absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const nlohmann::ordered_json& json,
                                                           size_t arms);

@@ -42,6 +42,7 @@ inline constexpr int kMaxRotation = 2048;
 // `bytes`: what one launch touches at least.
 absl::StatusOr<int> RotationSets(double bytes, std::string_view cache, int64_t l2_bytes);
 
+// A line of JSON on the worker's standard input.
 struct WorkerJob {
   std::string design;
   std::vector<std::string> shapes;
@@ -55,8 +56,20 @@ struct WorkerJob {
   std::set<std::pair<std::string, std::string>> excluded;  // (arm, shape) not to be run
   std::vector<PlantedFault> planted;
 
-  std::string ToJson() const;
-  static absl::StatusOr<WorkerJob> FromJson(std::string_view text);
+  template <typename F>
+  void Visit(F& f) {
+    f("design", design);
+    f("shapes", shapes);
+    f("process", process, AtLeast{0});
+    f("seed", seed);
+    f("blocks", blocks, Within{1, kMostBlocks});
+    f("replay_us", replay_us);
+    f("max_launches", max_launches);
+    f("cache", cache);
+    f("done", done);
+    f("excluded", excluded);
+    f("planted", planted);
+  }
 };
 
 }  // namespace warpledger::ablations

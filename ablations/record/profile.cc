@@ -17,12 +17,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
-#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Why a warp that could issue does not, one counter each: the average number of
 // warps in that state per issued instruction.
@@ -258,103 +255,6 @@ absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
   return profile;
 }
 
-Json ToJson(const Profile& profile) {
-  Json json = {{"variant", profile.variant},
-               {"config", profile.config},
-               {"shape", profile.shape},
-               {"code_sha256", profile.code_sha256},
-               {"reason", profile.reason},
-               {"kernel", profile.launch.kernel},
-               {"grid", profile.launch.grid},
-               {"block", profile.launch.block},
-               {"compute_capability", profile.launch.compute_capability},
-               {"gpu", profile.launch.gpu}};
-  Json metrics = Json::object();
-  for (const auto& [name, metric] : profile.launch.metrics) {
-    metrics[name] = {{"value", metric.value}, {"unit", metric.unit}};
-  }
-  json["metrics"] = metrics;
-  return json;
-}
-
-Json ToJson(const ProfileInfo& info) {
-  Json shapes = Json::array();
-  for (const ShapeInfo& shape : info.shapes) shapes.push_back(ToJson(shape));
-  return {{"schema_version", info.schema_version},
-          {"run_id", info.run_id},
-          {"created_utc", info.created_utc},
-          {"argv", info.argv},
-          {"ncu", info.ncu},
-          {"seed", info.seed},
-          {"shapes", shapes},
-          {"metrics", info.metrics},
-          {"registry_sha256", info.registry_sha256},
-          {"kernel_source_sha256", info.kernel_source_sha256}};
-}
-
-absl::StatusOr<Profile> ProfileFromJson(const Json& json) {
-  Profile profile;
-  try {
-    profile.variant = json.at("variant").get<std::string>();
-    profile.config = json.at("config").get<std::string>();
-    profile.shape = json.at("shape").get<std::string>();
-    profile.code_sha256 = json.at("code_sha256").get<std::string>();
-    profile.reason = json.at("reason").get<std::string>();
-    profile.launch.kernel = json.at("kernel").get<std::string>();
-    profile.launch.grid = json.at("grid").get<std::string>();
-    profile.launch.block = json.at("block").get<std::string>();
-    profile.launch.compute_capability = json.at("compute_capability").get<std::string>();
-    profile.launch.gpu = json.at("gpu").get<std::string>();
-    for (const auto& [name, metric] : json.at("metrics").items()) {
-      const Json& value = metric.at("value");
-      if (!value.is_number()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("metrics.", name, ".value: expected a number, found ", DumpLine(value)));
-      }
-      profile.launch.metrics[name] = {metric.at("unit").get<std::string>(), value.get<double>()};
-    }
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("no profile: ", error.what()));
-  }
-  return profile;
-}
-
-absl::StatusOr<ProfileInfo> ProfileInfoFromJson(const Json& json) {
-  ProfileInfo info;
-  try {
-    const Json& version = json.at("schema_version");
-    if (!version.is_number_integer()) {
-      return absl::InvalidArgumentError("schema_version: expected a whole number");
-    }
-    if (version.get<int64_t>() > kProfileSchemaVersion) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the record has schema ", version.get<int64_t>(), ", this program knows ",
-                       kProfileSchemaVersion, "; use a newer warpledger"));
-    }
-    info.run_id = json.at("run_id").get<std::string>();
-    info.created_utc = json.at("created_utc").get<std::string>();
-    info.argv = json.at("argv").get<std::vector<std::string>>();
-    info.ncu = json.at("ncu").get<std::string>();
-    info.seed = json.at("seed").get<uint64_t>();
-    for (const Json& shape : json.at("shapes")) {
-      const std::string name = shape.at("name").get<std::string>();
-      // Sizes are the registry's own: a shape's name means one problem.
-      const auto* known = std::find_if(std::begin(sdpa::kShapes), std::end(sdpa::kShapes),
-                                       [&](const auto& s) { return s.name == name; });
-      if (known == std::end(sdpa::kShapes)) {
-        return absl::InvalidArgumentError(absl::StrCat("shapes: no shape is called '", name, "'"));
-      }
-      info.shapes.push_back({name, known->problem});
-    }
-    info.metrics = json.at("metrics").get<std::vector<std::string>>();
-    info.registry_sha256 = json.at("registry_sha256").get<std::string>();
-    info.kernel_source_sha256 = json.at("kernel_source_sha256").get<std::string>();
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("no profile record: ", error.what()));
-  }
-  return info;
-}
-
 bool HasProfiles(const std::string& path) { return HasRecordFile(path, kProfileFile); }
 
 absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
@@ -363,9 +263,7 @@ absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
   if (!files.ok()) return files.status();
   const absl::StatusOr<std::string> info_text = files->Read(kProfileFile);
   if (!info_text.ok()) return info_text.status();
-  const absl::StatusOr<Json> info_json = ParseJson(*info_text);
-  absl::StatusOr<ProfileInfo> info =
-      info_json.ok() ? ProfileInfoFromJson(*info_json) : info_json.status();
+  absl::StatusOr<ProfileInfo> info = FromText<ProfileInfo>(*info_text);
   if (absl::IsFailedPrecondition(info.status())) return info.status();
   if (!info.ok()) {
     return absl::DataLossError(
@@ -385,8 +283,8 @@ absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
           absl::StrCat(files->PathOf(kProfilesFile), ":", number, ": ", what));
     };
     if (end == std::string::npos) return damage("the line does not end");
-    const absl::StatusOr<Json> json = ParseJson(std::string_view(*text).substr(begin, end - begin));
-    absl::StatusOr<Profile> profile = json.ok() ? ProfileFromJson(*json) : json.status();
+    absl::StatusOr<Profile> profile =
+        FromText<Profile>(std::string_view(*text).substr(begin, end - begin));
     if (!profile.ok()) return damage(profile.status().message());
     const bool shape_known =
         std::any_of(record.info.shapes.begin(), record.info.shapes.end(),

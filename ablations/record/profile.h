@@ -56,6 +56,11 @@ struct MetricValue {
   std::string unit;
   double value = 0;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("value", value);
+    f("unit", unit);
+  }
   friend bool operator==(const MetricValue&, const MetricValue&) = default;
 };
 
@@ -68,6 +73,15 @@ struct KernelProfile {
   std::string gpu;  // empty when ncu does not say
   std::map<std::string, MetricValue> metrics;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("kernel", kernel);
+    f("grid", grid);
+    f("block", block);
+    f("compute_capability", compute_capability);
+    f("gpu", gpu);
+    f("metrics", metrics, "by ncu's names; a counter that the GPU lacks is absent");
+  }
   friend bool operator==(const KernelProfile&, const KernelProfile&) = default;
 };
 
@@ -82,6 +96,15 @@ struct Profile {
   std::string reason;       // why there is no profile; empty: there is
   KernelProfile launch;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant);
+    f("config", config);
+    f("shape", shape);
+    f("code_sha256", code_sha256, "that of codegen.json; empty: the build had none");
+    f("reason", reason, "why there is no profile; empty: there is");
+    launch.Visit(f);
+  }
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 
@@ -97,6 +120,19 @@ struct ProfileInfo {
   std::string registry_sha256;
   std::string kernel_source_sha256;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("schema_version", schema_version, SchemaUpTo{kProfileSchemaVersion});
+    f("run_id", run_id);
+    f("created_utc", created_utc);
+    f("argv", argv);
+    f("ncu", ncu, "its version");
+    f("seed", seed);
+    f("shapes", shapes, "as in run.json");
+    f("metrics", metrics, "ncu's names");
+    f("registry_sha256", registry_sha256);
+    f("kernel_source_sha256", kernel_source_sha256);
+  }
   friend bool operator==(const ProfileInfo&, const ProfileInfo&) = default;
 };
 
@@ -104,11 +140,6 @@ struct ProfileRecord {
   ProfileInfo info;
   std::vector<Profile> profiles;  // the last line of each variant and shape
 };
-
-nlohmann::ordered_json ToJson(const Profile& profile);
-nlohmann::ordered_json ToJson(const ProfileInfo& info);
-absl::StatusOr<Profile> ProfileFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<ProfileInfo> ProfileInfoFromJson(const nlohmann::ordered_json& json);
 
 // True when `dir` holds a profile.json.
 bool HasProfiles(const std::string& path);

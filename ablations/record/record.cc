@@ -10,6 +10,17 @@
 
 namespace warpledger::ablations {
 
+std::string StoppingRule::WhyInvalid() const {
+  bool valid = !looks.empty() && looks.size() == alpha_shares.size();
+  double sum = 0;
+  for (size_t i = 0; valid && i < looks.size(); ++i) {
+    valid = looks[i] >= 1 && (i == 0 || looks[i] > looks[i - 1]) && alpha_shares[i] > 0;
+    sum += alpha_shares[i];
+  }
+  if (valid && sum <= 1 + 1e-9) return "";
+  return "alpha_shares: expected one share above 0 for each ascending look, at most 1 in all";
+}
+
 std::string ArchOf(const GpuInfo& gpu) {
   std::string digits;
   for (const char c : gpu.compute_capability) {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run writes down, as plain structs, and their JSON form.
+// What a run writes down: a struct for each object of its files, with the description of its
+// fields that writes, reads, checks and documents it (json_fields.h).
 //
-// Contract: the structs mirror reports/RECORD.md field by field. `ToJson` keeps
-// a fixed field order, so equal structs give equal bytes. The `…FromJson`
-// functions accept unknown fields, so that records of newer minor writers load,
-// and never throw.
+// Contract: reports/RECORD.md's tables are printed from these descriptions. Equal structs give
+// equal bytes.
 //
 // Figures that do not exist (no NVML reading, no LSE, an error that is NaN) are
 // `null` in JSON. For optionals that is nullopt; for the doubles of a Check it
 // is NaN, and an infinity is written as null too.
 //
-// Errors: InvalidArgument that names the missing or ill-typed field with its
-// path ("arms[2].role: expected a string, found 3"); FailedPrecondition when
-// the schema is newer than kSchemaVersion.
-//
-//   absl::StatusOr<Sample> sample = SampleFromJson(json);
+//   absl::StatusOr<Sample> sample = FromJson<Sample>(json);
 //   std::string line = DumpLine(ToJson(*sample)) + "\n";
 
 #ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_H_
@@ -29,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ablations/base/json_text.h"
+#include "ablations/base/json_fields.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/sdpa/problem.h"
@@ -84,6 +79,22 @@ struct GpuInfo {
   std::optional<int> max_memory_clock_mhz;
   std::optional<double> power_limit_w;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("slug", slug);
+    f("uuid", uuid);
+    f("compute_capability", compute_capability);
+    f("sm_count", sm_count);
+    f("l2_bytes", l2_bytes);
+    f("memory_bytes", memory_bytes);
+    f("driver", driver);
+    f("cuda_runtime", cuda_runtime);
+    f("ecc", ecc);
+    f("max_sm_clock_mhz", max_sm_clock_mhz);
+    f("max_memory_clock_mhz", max_memory_clock_mhz);
+    f("power_limit_w", power_limit_w);
+  }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
 
@@ -94,6 +105,14 @@ struct Toolchain {
   std::string cuda_flags;
   std::string architectures;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("nvcc", nvcc);
+    f("host_compiler", host_compiler);
+    f("build_type", build_type);
+    f("cuda_flags", cuda_flags);
+    f("architectures", architectures);
+  }
   friend bool operator==(const Toolchain&, const Toolchain&) = default;
 };
 
@@ -101,6 +120,11 @@ struct GitInfo {
   std::string sha;
   bool dirty = false;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("sha", sha);
+    f("dirty", dirty);
+  }
   friend bool operator==(const GitInfo&, const GitInfo&) = default;
 };
 
@@ -111,6 +135,8 @@ struct ShapeInfo {
 
   friend bool operator==(const ShapeInfo&, const ShapeInfo&) = default;
 };
+nlohmann::ordered_json ToJson(const ShapeInfo& shape);
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, ShapeInfo& shape);
 
 struct Arm {
   std::string name;
@@ -119,6 +145,16 @@ struct Arm {
   std::string toggle;  // the registry id that a step, or a null control, adds
   std::string base;    // the arm that it is judged against; empty for none
 
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("config", config, "the printed configuration; empty for peers and floors");
+    f("role", role,
+      OneOf(kRoleBase, kRoleStep, kRoleWithout, kRoleAa, kRoleNull, kRolePeer, kRoleFloor,
+            kRoleCell, kRolePlanted, kRoleDelay));
+    f("toggle", toggle, "what a step, or a null control, adds");
+    f("base", base, "the arm that it is judged against");
+  }
   friend bool operator==(const Arm&, const Arm&) = default;
 };
 
@@ -129,6 +165,12 @@ struct PlantedFault {
   std::string arm;
   std::string shape;  // empty: on every shape
 
+  template <typename F>
+  void Visit(F& f) {
+    f("fault", fault);
+    f("arm", arm);
+    f("shape", shape, "empty: on every shape");
+  }
   friend bool operator==(const PlantedFault&, const PlantedFault&) = default;
 };
 
@@ -140,6 +182,17 @@ struct StoppingRule {
   std::vector<int> looks;            // after so many processes, ascending; the last is all of them
   std::vector<double> alpha_shares;  // of 1 - confidence, one for each look; they add up to 1
 
+  // Whether the looks are a schedule that a verdict can be based on.
+  std::string WhyInvalid() const;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("half_width", half_width, Above{0});
+    f("confidence", confidence,
+      Must{"a number between 0.5 and 1", [](double value) { return value > 0.5 && value < 1; }});
+    f("looks", looks, "after so many processes");
+    f("alpha_shares", alpha_shares, "each look's share of 1 - confidence");
+  }
   friend bool operator==(const StoppingRule&, const StoppingRule&) = default;
 };
 
@@ -167,6 +220,33 @@ struct RunInfo {
   Toolchain toolchain;
   GpuInfo gpu;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("schema_version", schema_version, SchemaUpTo{kSchemaVersion});
+    f("run_id", run_id);
+    f("created_utc", created_utc);
+    f("design", design);
+    f("family", family, "what Holm's correction runs over");
+    f("argv", argv);
+    f("seed", seed);
+    f("processes", processes, Within{1, kMostProcesses});
+    f("blocks_per_process", blocks_per_process, Within{1, kMostBlocks});
+    f("cache", cache, OneOf(kCacheWarm, kCacheCold), "see samples.jsonl");
+    f("replay_us", replay_us, kOnlyWhereSet, "wanted length of a replay; older records lack it");
+    f("max_launches", max_launches, kOnlyWhereSet,
+      "the most launches in a replay; older records lack it");
+    f("stopping", stopping, kOnlyWhereSet, "only with --stop; decisions/0012");
+    f("planted", planted, kOnlyWhereSet, "faults that a test of the harness planted");
+    f("shapes", shapes);
+    f("arms", arms, "in the order of the ladder; see below");
+    f("git", git);
+    f("registry_sha256", registry_sha256);
+    f("kernel_source_sha256", kernel_source_sha256);
+    f("protocol_sha256", protocol_sha256, kOnlyWhereSet,
+      "of the timer, worker, runner and peers.py; older records lack it");
+    f("toolchain", toolchain);
+    f("gpu", gpu);
+  }
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
 };
 
@@ -188,6 +268,24 @@ struct Sample {
   std::optional<uint64_t> throttle;  // NVML clock event reasons
   std::string cache;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("seq", seq, "counts without gaps");
+    f("process", process, AtLeast{0});
+    f("shape", shape);
+    f("block", block, AtLeast{0});
+    f("order", order, "place in the block's order, from 0");
+    // A peer's own lines lack it until they are stored.
+    f("of", of, kOlderRecordsLack, "samples in the block");
+    f("arm", arm);
+    f("launches", launches, "in the replay");
+    f("us", us, Above{0, "a time"}, "the replay's time divided by launches");
+    f("sm_mhz", sm_mhz);
+    f("temp_c", temp_c);
+    f("power_w", power_w);
+    f("throttle", throttle, "NVML's bit mask of clock event reasons");
+    f("cache", cache, "that of run.json");
+  }
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 
@@ -221,6 +319,26 @@ struct Check {
   bool bit_identical = false;
   std::string reason;
   int64_t rows = 0;  // query rows held against the reference; 0: all, as older records have it
+
+  template <typename F>
+  void Visit(F& f) {
+    f("process", process);
+    f("arm", arm);
+    f("shape", shape);
+    f("inputs", inputs, "the distribution, see below");
+    f("seed", seed);
+    f("correct", correct);
+    f("max_err", max_err, kNullIsNan);
+    f("max_err_limit", max_err_limit, kNullIsNan);
+    f("mean_err", mean_err, kNullIsNan);
+    f("mean_err_limit", mean_err_limit, kNullIsNan);
+    f("lse_err", lse_err, kNullIsNan, "null where no log-sum-exp is produced");
+    f("lse_limit", lse_limit, kNullIsNan);
+    f("guards_intact", guards_intact);
+    f("bit_identical", bit_identical);
+    f("reason", reason);
+    f("rows", rows, kOlderRecordsLack, "query rows held against the reference; 0: all");
+  }
 };
 
 // --- broken.jsonl ------------------------------------------------------------
@@ -235,6 +353,15 @@ struct BrokenArm {
   std::string doing;   // what the worker did with the arm then
   std::string reason;  // for people
 
+  template <typename F>
+  void Visit(F& f) {
+    f("process", process);
+    f("arm", arm);
+    f("shape", shape);
+    f("kind", kind, NotEmpty{}, "see below");
+    f("doing", doing, "what the worker did with the arm then");
+    f("reason", reason, NotEmpty{}, "for people");
+  }
   friend bool operator==(const BrokenArm&, const BrokenArm&) = default;
 };
 
@@ -247,6 +374,13 @@ struct LaunchedCall {
   std::string shape;
   std::vector<std::string> lines;
 
+  template <typename F>
+  void Visit(F& f) {
+    f("arm", arm);
+    f("shape", shape);
+    f("lines", lines, Each{AtMostBytes{kMostMatchedBytes}},
+      Must{"at least how the calls are launched", [](const auto& all) { return !all.empty(); }});
+  }
   friend bool operator==(const LaunchedCall&, const LaunchedCall&) = default;
 };
 
@@ -260,6 +394,27 @@ struct InstanceResources {
   int64_t stack_bytes = 0;
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant);
+    f("arch", arch);
+    f("registers", registers);
+    f("static_smem_bytes", static_smem_bytes, ByteCount{});
+    f("stack_bytes", stack_bytes, ByteCount{});
+    f("spill_store_bytes", spill_store_bytes, ByteCount{});
+    f("spill_load_bytes", spill_load_bytes, ByteCount{});
+  }
+};
+
+struct ResourcesFile {
+  std::vector<InstanceResources> instances;
+
+  template <typename F>
+  void Visit(F& f) {
+    VisitSchema(f, kSchemaVersion);
+    f("instances", instances);
+  }
 };
 
 struct InstanceCodegen {
@@ -268,11 +423,28 @@ struct InstanceCodegen {
   std::string code_sha256;
   std::string ptx_sha256;
   std::map<std::string, int64_t> opcodes;  // empty when there was no disassembler
+
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant, "the printed configuration");
+    f("arch", arch, "sm_90 and so on");
+    f("code_sha256", code_sha256, "of the machine code (ELF sections .text.* and constants)");
+    f("ptx_sha256", ptx_sha256);
+    f("opcodes", opcodes, EachName{AtMostBytes{kMostMatchedBytes}},
+      Each{Within{0, kMostInstructions}}, "empty where there was no disassembler");
+  }
 };
 
 struct Codegen {
   std::string disassembler;
   std::vector<InstanceCodegen> instances;
+
+  template <typename F>
+  void Visit(F& f) {
+    VisitSchema(f, kSchemaVersion);
+    f("disassembler", disassembler, "empty: there was none");
+    f("instances", instances);
+  }
 };
 
 struct InstanceLaunch {
@@ -282,6 +454,26 @@ struct InstanceLaunch {
   int registers = 0;
   int threads = 0;
   int ctas_per_sm = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant);
+    f("dynamic_smem_bytes", dynamic_smem_bytes, ByteCount{});
+    f("static_smem_bytes", static_smem_bytes, ByteCount{});
+    f("registers", registers);
+    f("threads", threads);
+    f("ctas_per_sm", ctas_per_sm);
+  }
+};
+
+struct LaunchFile {
+  std::vector<InstanceLaunch> instances;
+
+  template <typename F>
+  void Visit(F& f) {
+    VisitSchema(f, kSchemaVersion);
+    f("instances", instances);
+  }
 };
 
 struct PeerCheck {
@@ -289,6 +481,14 @@ struct PeerCheck {
   bool correct = false;
   double max_err = 0;
   double max_err_limit = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("shape", shape);
+    f("correct", correct);
+    f("max_err", max_err, kNullIsNan);
+    f("max_err_limit", max_err_limit, kNullIsNan);
+  }
 };
 
 struct PeerInfo {
@@ -297,38 +497,26 @@ struct PeerInfo {
   bool available = false;
   std::string reason;
   std::vector<PeerCheck> checks;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("version", version);
+    f("available", available);
+    f("reason", reason);
+    f("checks", checks);
+  }
 };
 
-// --- JSON --------------------------------------------------------------------
+struct PeersFile {
+  std::vector<PeerInfo> peers;
 
-nlohmann::ordered_json ToJson(const RunInfo& run);
-nlohmann::ordered_json ToJson(const ShapeInfo& shape);
-nlohmann::ordered_json ToJson(const GpuInfo& gpu);
-nlohmann::ordered_json ToJson(const Sample& sample);
-nlohmann::ordered_json ToJson(const Check& check);
-nlohmann::ordered_json ToJson(const BrokenArm& broken);
-nlohmann::ordered_json ToJson(const LaunchedCall& call);
-nlohmann::ordered_json ToJson(const PlantedFault& fault);
-// The whole files, with their schema_version.
-nlohmann::ordered_json ToJson(const std::vector<InstanceResources>& instances);
-nlohmann::ordered_json ToJson(const Codegen& codegen);
-nlohmann::ordered_json ToJson(const std::vector<InstanceLaunch>& instances);
-nlohmann::ordered_json ToJson(const std::vector<PeerInfo>& peers);
-
-absl::StatusOr<RunInfo> RunInfoFromJson(const nlohmann::ordered_json& json);
-// `of` may be absent here (a peer's own lines); a stored sample always has it.
-absl::StatusOr<Sample> SampleFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<Check> CheckFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<BrokenArm> BrokenArmFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<LaunchedCall> LaunchedCallFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<PlantedFault> PlantedFaultFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<std::vector<InstanceResources>> ResourcesFromJson(
-    const nlohmann::ordered_json& json);
-absl::StatusOr<Codegen> CodegenFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<std::vector<InstanceLaunch>> LaunchFromJson(const nlohmann::ordered_json& json);
-absl::StatusOr<std::vector<PeerInfo>> PeersFromJson(const nlohmann::ordered_json& json);
-// One element of peers.json, as peers.py prints it.
-absl::StatusOr<PeerInfo> PeerInfoFromJson(const nlohmann::ordered_json& json);
+  template <typename F>
+  void Visit(F& f) {
+    VisitSchema(f, kSchemaVersion);
+    f("peers", peers);
+  }
+};
 
 // "compute capability 9.0" is written "sm_90" in resources.json and codegen.json.
 std::string ArchOf(const GpuInfo& gpu);

@@ -41,13 +41,6 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Ta
   return begin;
 }
 
-void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<BrokenArm>* value) {
-  *value = BrokenArmFromJson(json);
-}
-void FromLine(const nlohmann::ordered_json& json, absl::StatusOr<LaunchedCall>* value) {
-  *value = LaunchedCallFromJson(json);
-}
-
 }  // namespace
 
 bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
@@ -130,9 +123,7 @@ absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& n
   size_t bytes = 0;
   int64_t last_line = 0;
   const auto visit = [&](std::string_view line, int64_t number) -> absl::Status {
-    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-    if (!json.ok()) return json.status();
-    absl::StatusOr<Sample> sample = SampleFromJson(*json);
+    absl::StatusOr<Sample> sample = FromText<Sample>(line);
     if (!sample.ok()) return sample.status();
     std::string why = WhyUnknown(names, *sample);
     if (why.empty()) why = WhyNotNext(block, *sample);
@@ -172,9 +163,7 @@ absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& n
 absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail) {
   CheckLines result;
   const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
-    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-    if (!json.ok()) return json.status();
-    absl::StatusOr<Check> check = CheckFromJson(*json);
+    absl::StatusOr<Check> check = FromText<Check>(line);
     if (!check.ok()) return check.status();
     // A check's shape may be one that is only checked, never timed.
     if (!IsPeer(check->arm) && !names.arms.contains(check->arm)) {
@@ -194,10 +183,7 @@ absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* f
                                           const Names& names, Tail tail) {
   ArmLines<T> result;
   const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
-    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-    if (!json.ok()) return json.status();
-    absl::StatusOr<T> value;
-    FromLine(*json, &value);
+    absl::StatusOr<T> value = FromText<T>(line);
     if (!value.ok()) return value.status();
     if (!names.arms.contains(value->arm)) {
       return absl::DataLossError(absl::StrCat("arm '", value->arm, "' is not in ", kRunFile));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "ablations/base/files.h"
@@ -18,21 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
 
 std::string Join(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
-
-absl::StatusOr<nlohmann::ordered_json> ReadJsonFile(const RecordFiles& files, const char* file) {
-  absl::StatusOr<std::string> text = files.Read(file);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
-  if (!json.ok()) {
-    return absl::DataLossError(absl::StrCat(file, ": ", std::string(json.status().message())));
-  }
-  return json;
-}
 
 absl::Status InFile(const char* file, const absl::Status& status) {
   // A file that says the wrong thing is damaged; one of a later schema is not.
@@ -41,20 +33,21 @@ absl::Status InFile(const char* file, const absl::Status& status) {
   return absl::Status(code, absl::StrCat(file, ": ", std::string(status.message())));
 }
 
+template <typename T>
+absl::StatusOr<T> ReadJsonFile(const RecordFiles& files, const char* file) {
+  const absl::StatusOr<std::string> text = files.Read(file);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<T> value = FromText<T>(*text);
+  if (!value.ok()) return InFile(file, value.status());
+  return value;
+}
+
 absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
   absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   const bool absent = files.ok() ? !files->Has(kRunFile) : absl::IsNotFound(files.status());
   if (!absent) return files;
   return absl::NotFoundError(absl::StrCat(path, ": no record here, it has no ", kRunFile,
                                           ". Name a folder that `warpledger run` has written."));
-}
-
-absl::StatusOr<RunInfo> ReadRun(const RecordFiles& files) {
-  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, kRunFile);
-  if (!json.ok()) return json.status();
-  absl::StatusOr<RunInfo> run = RunInfoFromJson(*json);
-  if (!run.ok()) return InFile(kRunFile, run.status());
-  return run;
 }
 
 // The first field in which a run differs from the one on disk, or empty. What
@@ -128,15 +121,14 @@ void RemoveTemporaries(const std::string& dir) {
   for (const std::filesystem::path& path : left) std::filesystem::remove(path, error);
 }
 
-template <typename T, typename Parse>
-absl::Status LoadOptional(const RecordFiles& files, const char* file, Parse parse,
-                          std::optional<T>* out) {
-  absl::StatusOr<nlohmann::ordered_json> json = ReadJsonFile(files, file);
-  if (absl::IsNotFound(json.status())) return absl::OkStatus();
-  if (!json.ok()) return json.status();
-  absl::StatusOr<T> value = parse(*json);
-  if (!value.ok()) return InFile(file, value.status());
-  *out = *std::move(value);
+// Of a file that a record may lack, what `part` takes out of it.
+template <typename File, typename T, typename Part>
+absl::Status LoadOptional(const RecordFiles& files, const char* file, std::optional<T>* out,
+                          Part part) {
+  absl::StatusOr<File> value = ReadJsonFile<File>(files, file);
+  if (absl::IsNotFound(value.status())) return absl::OkStatus();
+  if (!value.ok()) return value.status();
+  *out = std::invoke(part, *std::move(value));
   return absl::OkStatus();
 }
 
@@ -203,7 +195,7 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::st
   if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
   absl::StatusOr<RecordFiles> files = OpenFiles(dir);
   if (!files.ok()) return files.status();
-  absl::StatusOr<RunInfo> on_disk = ReadRun(*files);
+  absl::StatusOr<RunInfo> on_disk = ReadJsonFile<RunInfo>(*files, kRunFile);
   if (!on_disk.ok()) return on_disk.status();
   const std::string difference = FirstDifference(*on_disk, run);
   if (!difference.empty()) {
@@ -301,7 +293,7 @@ absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
     if (!why.empty()) return absl::InvalidArgumentError(why);
     const nlohmann::ordered_json json = ToJson(sample);
     // What could not be read back must not be written.
-    if (absl::StatusOr<Sample> again = SampleFromJson(json); !again.ok()) return again.status();
+    if (absl::StatusOr<Sample> again = FromJson<Sample>(json); !again.ok()) return again.status();
     absl::StrAppend(&lines, DumpLine(json), "\n");
     before.push_back(sample);
   }
@@ -387,7 +379,7 @@ absl::Status LoadArmLines(const RecordFiles& files, const char* file, const Name
 absl::StatusOr<Record> LoadRecord(const std::string& path) {
   const absl::StatusOr<RecordFiles> files = OpenFiles(path);
   if (!files.ok()) return files.status();
-  absl::StatusOr<RunInfo> run = ReadRun(*files);
+  absl::StatusOr<RunInfo> run = ReadJsonFile<RunInfo>(*files, kRunFile);
   if (!run.ok()) return run.status();
   absl::StatusOr<Names> names = NamesOf(*run);
   if (!names.ok()) return InFile(kRunFile, names.status());
@@ -409,11 +401,12 @@ absl::StatusOr<Record> LoadRecord(const std::string& path) {
   absl::Status status = LoadArmLines(*files, kBrokenFile, *names, &record.broken);
   if (status.ok()) status = LoadArmLines(*files, kCallsFile, *names, &record.calls);
   if (!status.ok()) return status;
-  status = LoadOptional(*files, kResourcesFile, ResourcesFromJson, &record.resources);
-  if (status.ok()) status = LoadOptional(*files, kCodegenFile, CodegenFromJson, &record.codegen);
-  if (status.ok()) status = LoadOptional(*files, kLaunchFile, LaunchFromJson, &record.launch);
-  if (status.ok()) status = LoadOptional(*files, kPeersFile, PeersFromJson, &record.peers);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(LoadOptional<ResourcesFile>(*files, kResourcesFile, &record.resources,
+                                              &ResourcesFile::instances));
+  RETURN_IF_ERROR(LoadOptional<Codegen>(*files, kCodegenFile, &record.codegen, std::identity()));
+  RETURN_IF_ERROR(
+      LoadOptional<LaunchFile>(*files, kLaunchFile, &record.launch, &LaunchFile::instances));
+  RETURN_IF_ERROR(LoadOptional<PeersFile>(*files, kPeersFile, &record.peers, &PeersFile::peers));
   return record;
 }
 

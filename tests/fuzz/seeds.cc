@@ -315,8 +315,9 @@ Seed FormatsSeed(const std::string& scratch) {
   job.cache = "warm";
   job.done = {{"small", 3}};
   job.excluded = {{"ladder:kv_tiling", "small"}};
-  Must(ablations::WorkerJob::FromJson(job.ToJson()), "the worker's job");
-  Files files = {{kJobFile, job.ToJson()},
+  Must(ablations::FromText<ablations::WorkerJob>(ablations::DumpLine(ablations::ToJson(job))),
+       "the worker's job");
+  Files files = {{kJobFile, ablations::DumpLine(ablations::ToJson(job))},
                  {kWaiversFile,
                   "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"}};
   Seed seed = Placed(SeedKind::kFormats, "formats", scratch, std::move(files));

@@ -165,7 +165,7 @@ void UseMicro(const Seed& seed) {
 
 void UseFormats(const Seed& seed, const Files& damaged) {
   for (const auto& [name, text] : damaged) {
-    if (name == kJobFile) Count("job", ablations::WorkerJob::FromJson(text));
+    if (name == kJobFile) Count("job", ablations::FromText<ablations::WorkerJob>(text));
     if (name == kWaiversFile) Count("waivers", ablations::ParseWaivers(text));
     if (name == kNpyFile) Count("npy", ablations::ReadNpy(absl::StrCat(seed.dir, "/", kNpyFile)));
   }

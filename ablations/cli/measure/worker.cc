@@ -14,7 +14,7 @@ namespace warpledger::cli {
 
 absl::StatusOr<int> Work(const FlagSet& /*flags*/) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::WorkerJob::FromJson(text));
+  ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::FromText<ablations::WorkerJob>(text));
   RETURN_IF_ERROR(ablations::RunWorker(job));
   return kExitOk;
 }

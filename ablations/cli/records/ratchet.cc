@@ -45,8 +45,7 @@ absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
       ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));
   if (!codegen.ok()) return facts;
   ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(*codegen));
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ablations::ParseJson(text));
-  ASSIGN_OR_RETURN(facts.codegen, ablations::CodegenFromJson(json));
+  ASSIGN_OR_RETURN(facts.codegen, ablations::FromText<ablations::Codegen>(text));
   return facts;
 }
 

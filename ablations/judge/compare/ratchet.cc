@@ -130,9 +130,7 @@ absl::StatusOr<BuildFacts> LoadBaselineFacts(const std::string& path) {
   if (!is_file || absl::EndsWith(path, kPackSuffix)) return FactsOfRecord(path);
   absl::StatusOr<std::string> text = ReadFile(path);
   if (!text.ok()) return text.status();
-  absl::StatusOr<Json> json = ParseJson(*text);
-  absl::StatusOr<std::vector<InstanceResources>> resources =
-      json.ok() ? ResourcesFromJson(*json) : json.status();
+  absl::StatusOr<ResourcesFile> resources = FromText<ResourcesFile>(*text);
   if (!resources.ok()) {
     return absl::Status(
         resources.status().code(),
@@ -141,7 +139,7 @@ absl::StatusOr<BuildFacts> LoadBaselineFacts(const std::string& path) {
   }
   BuildFacts facts;
   facts.name = path;
-  facts.resources = *std::move(resources);
+  facts.resources = std::move(resources->instances);
   return facts;
 }
 

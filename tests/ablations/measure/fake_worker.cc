@@ -193,7 +193,7 @@ int Main(int argc, char** argv) {
     faults.push_back(std::move(fault));
   }
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  absl::StatusOr<WorkerJob> job = WorkerJob::FromJson(text);
+  absl::StatusOr<WorkerJob> job = FromText<WorkerJob>(text);
   if (!job.ok()) {
     std::fprintf(stderr, "fake_worker: %s\n", std::string(job.status().message()).c_str());
     return 2;

@@ -50,7 +50,8 @@ TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
   PeerFindings before = *none;
   before.Take(Line("peer:cudnn", "small", true));
   ASSERT_TRUE(
-      WriteFileAtomically(dir.path() + "/" + kPeersFile, DumpFile(ToJson(before.All()))).ok());
+      WriteFileAtomically(dir.path() + "/" + kPeersFile, DumpFile(ToJson(PeersFile{before.All()})))
+          .ok());
 
   absl::StatusOr<PeerFindings> after = LoadPeerFindings(dir.path());
   ASSERT_TRUE(after.ok()) << after.status();

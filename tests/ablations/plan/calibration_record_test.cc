@@ -65,11 +65,11 @@ class CalibrationRecordTest : public ::testing::Test {
 };
 
 TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
-  ASSERT_TRUE(CalibrationHeaderFromJson(ToJson(Header())).ok());
+  ASSERT_TRUE(FromJson<CalibrationHeader>(ToJson(Header())).ok());
   const auto damage = [](auto change) {
     CalibrationHeader header = Header();
     change(header.run.arms);
-    return std::string(CalibrationHeaderFromJson(ToJson(header)).status().message());
+    return std::string(FromJson<CalibrationHeader>(ToJson(header)).status().message());
   };
   EXPECT_THAT(damage([](auto& arms) { arms[1].base = "no_such_arm"; }),
               HasSubstr("stands where the plan has"));
@@ -84,7 +84,7 @@ TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
 TEST(CalibrationHeaderTest, MoreProcessesThanAnyRunHasAreRefused) {
   CalibrationHeader header = Header();
   header.run.processes = 2'000'000'000;
-  EXPECT_THAT(std::string(CalibrationHeaderFromJson(ToJson(header)).status().message()),
+  EXPECT_THAT(std::string(FromJson<CalibrationHeader>(ToJson(header)).status().message()),
               HasSubstr("processes: expected a number from 1 to 10000, found 2000000000"));
 }
 
@@ -183,11 +183,11 @@ TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {
   EXPECT_THAT(after(ToJson(Block(0, 0))), HasSubstr("blocks.jsonl:2: a block that was there"));
   EXPECT_THAT(after(ToJson(Block(4, 0))), HasSubstr("does not plan"));
   EXPECT_THAT(after(ToJson(Block(0, 3))), HasSubstr("does not plan"));
-  EXPECT_THAT(after({{"checks", -1}}), HasSubstr("checks"));
-  EXPECT_THAT(after(nlohmann::ordered_json::array()), HasSubstr("no block"));
+  EXPECT_THAT(after({{"process", 0}, {"checks", -1}}), HasSubstr("checks: expected a number"));
+  EXPECT_THAT(after(nlohmann::ordered_json::array()), HasSubstr("expected an object"));
   CalibrationBlock block = Block(0, 1);
   block.us[2] = 0;
-  EXPECT_THAT(after(ToJson(block)), HasSubstr("no time above 0"));
+  EXPECT_THAT(after(ToJson(block)), HasSubstr("us[2]: expected a time above 0"));
   block = Block(0, 1);
   block.us.pop_back();
   EXPECT_THAT(after(ToJson(block)), HasSubstr("as many samples"));
@@ -222,11 +222,11 @@ TEST(CalibrationBlockTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAroundOrLoseT
 TEST(CalibrationHeaderTest, APilotHasItsNumbersOrIsRefused) {
   nlohmann::ordered_json json = ToJson(Header());
   json["pilot"]["launches"] = 1e300;
-  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
+  EXPECT_THAT(std::string(FromJson<CalibrationHeader>(json).status().message()),
               HasSubstr("pilot.launches: expected an integer"));
   json.erase("pilot");
-  EXPECT_THAT(std::string(CalibrationHeaderFromJson(json).status().message()),
-              HasSubstr("pilot: expected an object"));
+  EXPECT_THAT(std::string(FromJson<CalibrationHeader>(json).status().message()),
+              HasSubstr("pilot: missing"));
 }
 
 TEST_F(CalibrationRecordTest, ADirectoryWithoutACalibrationIsNone) {

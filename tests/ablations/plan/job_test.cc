@@ -39,7 +39,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
 
 TEST(WorkerJob, SurvivesTheWayThroughAPipeInEveryField) {
   const WorkerJob job = ExampleJob();
-  const absl::StatusOr<WorkerJob> read = WorkerJob::FromJson(job.ToJson());
+  const absl::StatusOr<WorkerJob> read = FromText<WorkerJob>(DumpLine(ToJson(job)));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->design, job.design);
   EXPECT_EQ(read->shapes, job.shapes);
@@ -59,17 +59,19 @@ TEST(WorkerJob, SurvivesWithNothingDoneAndWithOneBlockDone) {
   WorkerJob job = ExampleJob();
   job.done.clear();
   job.shapes = {"small"};
-  EXPECT_TRUE(WorkerJob::FromJson(job.ToJson())->done.empty());
+  EXPECT_TRUE(FromText<WorkerJob>(DumpLine(ToJson(job)))->done.empty());
   job.done = {{"small", 7}};
-  EXPECT_EQ(WorkerJob::FromJson(job.ToJson())->done, job.done);
-  EXPECT_EQ(WorkerJob::FromJson(job.ToJson())->shapes, job.shapes);
+  EXPECT_EQ(FromText<WorkerJob>(DumpLine(ToJson(job)))->done, job.done);
+  EXPECT_EQ(FromText<WorkerJob>(DumpLine(ToJson(job)))->shapes, job.shapes);
 }
 
-TEST(WorkerJob, IsOneLine) { EXPECT_EQ(ExampleJob().ToJson().find('\n'), std::string::npos); }
+TEST(WorkerJob, IsOneLine) {
+  EXPECT_EQ(DumpLine(ToJson(ExampleJob())).find('\n'), std::string::npos);
+}
 
 TEST(WorkerJob, RefusesTextThatIsNoJob) {
   for (const char* text : {"", "{", "[]", "null", "\"job\"", "{}"}) {
-    EXPECT_EQ(WorkerJob::FromJson(text).status().code(), absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(FromText<WorkerJob>(text).status().code(), absl::StatusCode::kInvalidArgument)
         << text;
   }
 }
@@ -77,36 +79,37 @@ TEST(WorkerJob, RefusesTextThatIsNoJob) {
 TEST(WorkerJob, RefusesAJobWithoutOneOfItsFieldsAndNamesTheField) {
   for (const std::string field : {"design", "shapes", "process", "seed", "blocks", "replay_us",
                                   "max_launches", "cache", "done", "excluded", "planted"}) {
-    const std::string text = Replaced(ExampleJob().ToJson(), '"' + field + '"', "\"other\"");
-    const absl::Status status = WorkerJob::FromJson(text).status();
+    const std::string text =
+        Replaced(DumpLine(ToJson(ExampleJob())), '"' + field + '"', "\"other\"");
+    const absl::Status status = FromText<WorkerJob>(text).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
     EXPECT_THAT(std::string(status.message()), HasSubstr(field));
   }
 }
 
 TEST(WorkerJob, RefusesAFieldOfAnotherType) {
-  const std::string text = ExampleJob().ToJson();
+  const std::string text = DumpLine(ToJson(ExampleJob()));
   for (const auto& [what, with] :
        std::vector<std::pair<std::string, std::string>>{{"\"ladder\"", "7"},
                                                         {"[\"small\",\"mission_b\"]", "\"small\""},
                                                         {"\"blocks\":24", "\"blocks\":\"many\""},
                                                         {"[\"mission_b\",3]", "[\"mission_b\"]"},
                                                         {"[\"mission_b\",3]", "\"mission_b\""}}) {
-    EXPECT_EQ(WorkerJob::FromJson(Replaced(text, what, with)).status().code(),
+    EXPECT_EQ(FromText<WorkerJob>(Replaced(text, what, with)).status().code(),
               absl::StatusCode::kInvalidArgument)
         << what;
   }
 }
 
 TEST(WorkerJob, RefusesMoreBlocksThanAnyRunHasAndNegativeProcesses) {
-  const std::string text = ExampleJob().ToJson();
+  const std::string text = DumpLine(ToJson(ExampleJob()));
   for (const char* with : {"\"blocks\":0", "\"blocks\":10001", "\"blocks\":2147483647"}) {
     EXPECT_THAT(
-        std::string(WorkerJob::FromJson(Replaced(text, "\"blocks\":24", with)).status().message()),
-        HasSubstr("malformed worker job"))
+        std::string(FromText<WorkerJob>(Replaced(text, "\"blocks\":24", with)).status().message()),
+        HasSubstr("blocks: expected a number from 1 to 10000"))
         << with;
   }
-  EXPECT_FALSE(WorkerJob::FromJson(Replaced(text, "\"process\":2", "\"process\":-1")).ok());
+  EXPECT_FALSE(FromText<WorkerJob>(Replaced(text, "\"process\":2", "\"process\":-1")).ok());
 }
 
 constexpr sdpa::Problem kMissionB = {1, 8, 8, 512, 512, 64, false};

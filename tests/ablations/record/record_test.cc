@@ -27,7 +27,7 @@ TEST(RecordTest, ARunSurvivesTheRoundTrip) {
   const RunInfo run = ExampleRun();
   const absl::StatusOr<Json> json = ParseJson(DumpFile(ToJson(run)));
   ASSERT_TRUE(json.ok()) << json.status();
-  const absl::StatusOr<RunInfo> again = RunInfoFromJson(*json);
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(*json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
 }
@@ -36,7 +36,7 @@ TEST(RecordTest, ARunSurvivesTheRoundTrip) {
 TEST(RecordTest, ARunWithoutAProtocolHashLoadsAndStaysWithoutOne) {
   Json json = ToJson(ExampleRun());
   json.erase("protocol_sha256");
-  const absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
+  const absl::StatusOr<RunInfo> run = FromJson<RunInfo>(json);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->protocol_sha256, "");
   EXPECT_EQ(ToJson(*run), json);
@@ -48,12 +48,12 @@ TEST(RecordTest, ARunWithoutTheLengthOfItsReplaysLoadsAndStaysWithoutIt) {
   EXPECT_EQ(json["max_launches"], 256);
   json.erase("replay_us");
   json.erase("max_launches");
-  const absl::StatusOr<RunInfo> run = RunInfoFromJson(json);
+  const absl::StatusOr<RunInfo> run = FromJson<RunInfo>(json);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_FALSE(run->replay_us.has_value());
   EXPECT_EQ(ToJson(*run), json);
   json["max_launches"] = "many";
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("max_launches: expected"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("max_launches: expected"));
 }
 
 TEST(RecordTest, AStoppingRuleAndPlantedFaultsSurviveAndAreAbsentWhereThereAreNone) {
@@ -63,7 +63,7 @@ TEST(RecordTest, AStoppingRuleAndPlantedFaultsSurviveAndAreAbsentWhereThereAreNo
   run.stopping = StoppingRule{
       .half_width = 0.01, .confidence = 0.95, .looks = {3, 5}, .alpha_shares = {0.5, 0.5}};
   run.planted = {{"trap", "ladder:kv_tiling", ""}, {"spin", "ladder:wmma_qk", "small"}};
-  const absl::StatusOr<RunInfo> again = RunInfoFromJson(ToJson(run));
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(ToJson(run));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
 }
@@ -76,7 +76,7 @@ TEST(RecordTest, AScheduleOfLooksThatSpendsMoreThanAlphaOrHasNoOrderIsRefused) {
                                 .confidence = 0.95,
                                 .looks = std::move(looks),
                                 .alpha_shares = std::move(shares)};
-    return RunInfoFromJson(ToJson(run)).status();
+    return FromJson<RunInfo>(ToJson(run)).status();
   };
   EXPECT_TRUE(why({3, 5}, {0.25, 0.5}).ok());
   EXPECT_FALSE(why({3, 5}, {0.6, 0.5}).ok()) << "more than all of alpha";
@@ -94,34 +94,34 @@ TEST(RecordTest, AShapesDtypeSurvivesAndIsAbsentWhereItIsFp16) {
   run.shapes[0].problem.dtype = sdpa::Dtype::kBf16;
   Json json = ToJson(run);
   EXPECT_EQ(json["shapes"][0]["dtype"], "bf16");
-  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
   json["shapes"][0]["dtype"] = "fp8";
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("shapes[0].dtype"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("shapes[0].dtype"));
 }
 
 TEST(RecordTest, ACacheModeIsWarmOrCold) {
   RunInfo run = ExampleRun();
   run.cache = kCacheCold;
-  EXPECT_TRUE(RunInfoFromJson(ToJson(run)).ok());
+  EXPECT_TRUE(FromJson<RunInfo>(ToJson(run)).ok());
   run.cache = "tepid";
-  EXPECT_FALSE(RunInfoFromJson(ToJson(run)).ok());
+  EXPECT_FALSE(FromJson<RunInfo>(ToJson(run)).ok());
 }
 
 TEST(RecordTest, ABrokenArmSurvivesTheRoundTripAndMustSayWhy) {
   const BrokenArm broken = {2, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
-  const absl::StatusOr<BrokenArm> again = BrokenArmFromJson(ToJson(broken));
+  const absl::StatusOr<BrokenArm> again = FromJson<BrokenArm>(ToJson(broken));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, broken);
   for (const char* field : {"process", "arm", "shape", "kind", "doing", "reason"}) {
     Json json = ToJson(broken);
     json.erase(field);
-    EXPECT_FALSE(BrokenArmFromJson(json).ok()) << field;
+    EXPECT_FALSE(FromJson<BrokenArm>(json).ok()) << field;
   }
   Json silent = ToJson(broken);
   silent["reason"] = "";
-  EXPECT_FALSE(BrokenArmFromJson(silent).ok());
+  EXPECT_FALSE(FromJson<BrokenArm>(silent).ok());
 }
 
 TEST(RecordTest, UnknownGpuFactsAreNullAndComeBackEmpty) {
@@ -130,7 +130,7 @@ TEST(RecordTest, UnknownGpuFactsAreNullAndComeBackEmpty) {
   run.gpu.power_limit_w.reset();
   const Json json = ToJson(run);
   EXPECT_TRUE(json["gpu"]["ecc"].is_null());
-  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
 }
@@ -151,7 +151,7 @@ TEST(RecordTest, TimesKeepEveryBit) {
     Sample sample = ExampleSample(0, "small", 0, 0, "minimal_scalar", us);
     const absl::StatusOr<Json> json = ParseJson(DumpLine(ToJson(sample)));
     ASSERT_TRUE(json.ok()) << json.status();
-    const absl::StatusOr<Sample> again = SampleFromJson(*json);
+    const absl::StatusOr<Sample> again = FromJson<Sample>(*json);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*again, sample) << us;
   }
@@ -163,7 +163,7 @@ TEST(RecordTest, FiguresThatNvmlDoesNotGiveAreNull) {
   sample.throttle.reset();
   const Json json = ToJson(sample);
   EXPECT_TRUE(json["sm_mhz"].is_null());
-  const absl::StatusOr<Sample> again = SampleFromJson(json);
+  const absl::StatusOr<Sample> again = FromJson<Sample>(json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, sample);
 }
@@ -174,7 +174,7 @@ TEST(RecordTest, AnErrorThatIsNoNumberIsNullAndComesBackAsNan) {
   check.lse_err = std::nan("");
   const Json json = ToJson(check);
   EXPECT_TRUE(json["max_err"].is_null());
-  const absl::StatusOr<Check> again = CheckFromJson(json);
+  const absl::StatusOr<Check> again = FromJson<Check>(json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(std::isnan(again->max_err));
   EXPECT_TRUE(std::isnan(again->lse_err));
@@ -184,42 +184,44 @@ TEST(RecordTest, AnErrorThatIsNoNumberIsNullAndComesBackAsNan) {
 TEST(RecordTest, AMissingFieldIsNamedWithItsPath) {
   Json json = ToJson(ExampleRun());
   json["arms"][2].erase("role");
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms[2].role: missing"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("arms[2].role: missing"));
   json = ToJson(ExampleRun());
   json["gpu"].erase("uuid");
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("gpu.uuid: missing"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("gpu.uuid: missing"));
 }
 
 TEST(RecordTest, AFieldOfTheWrongTypeIsNamedWithWhatWasFound) {
   Json json = ToJson(ExampleRun());
   json["shapes"][1]["seq_q"] = "many";
   EXPECT_THAT(
-      Message(RunInfoFromJson(json).status()),
+      Message(FromJson<RunInfo>(json).status()),
       AllOf(HasSubstr("shapes[1].seq_q: expected an integer"), HasSubstr("found \"many\"")));
   json = ToJson(ExampleRun());
   json["argv"][1] = 7;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("argv[1]: expected a string"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("argv[1]: expected a string"));
   json = ToJson(ExampleRun());
   json["seed"] = -1;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("seed: expected an integer >= 0"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()),
+              HasSubstr("seed: expected an integer >= 0"));
   json = ToJson(ExampleRun());
   json["git"] = nullptr;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("git: expected an object"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("git: expected an object"));
   json = ToJson(ExampleRun());
   json["arms"] = 3;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms: expected a list"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("arms: expected a list"));
 }
 
 TEST(RecordTest, NumbersThatDoNotFitAreErrorsAndNeverWrapAround) {
   Json json = ToJson(ExampleRun());
   json["processes"] = int64_t{1} << 40;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("processes: expected a 32-bit"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("processes: expected a 32-bit"));
   json = ToJson(ExampleRun());
   json["gpu"]["l2_bytes"] = std::numeric_limits<uint64_t>::max();
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("gpu.l2_bytes"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("gpu.l2_bytes"));
   json = ToJson(ExampleRun());
   json["processes"] = 2.5;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("processes: expected an integer"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()),
+              HasSubstr("processes: expected an integer"));
 }
 
 // Judging counts them one by one.
@@ -228,11 +230,11 @@ TEST(RecordTest, MoreProcessesOrBlocksThanAnyRunHasAreRefused) {
        {std::pair("processes", kMostProcesses), std::pair("blocks_per_process", kMostBlocks)}) {
     Json json = ToJson(ExampleRun());
     json[field] = most;
-    EXPECT_TRUE(RunInfoFromJson(json).ok()) << field;
+    EXPECT_TRUE(FromJson<RunInfo>(json).ok()) << field;
     for (const int bad : {-1, 0, most + 1, std::numeric_limits<int>::max()}) {
       json[field] = bad;
       EXPECT_THAT(
-          Message(RunInfoFromJson(json).status()),
+          Message(FromJson<RunInfo>(json).status()),
           HasSubstr(absl::StrCat(field, ": expected a number from 1 to 10000, found ", bad)));
     }
   }
@@ -242,7 +244,7 @@ TEST(RecordTest, ASampleOfANegativeProcessOrBlockIsRefused) {
   for (const char* field : {"process", "block"}) {
     Json json = ToJson(ExampleSample(0, "small", 0, 0, "minimal_scalar", 1));
     json[field] = -1;
-    EXPECT_THAT(Message(SampleFromJson(json).status()),
+    EXPECT_THAT(Message(FromJson<Sample>(json).status()),
                 HasSubstr(absl::StrCat(field, ": expected a number from 0, found -1")));
   }
 }
@@ -250,20 +252,21 @@ TEST(RecordTest, ASampleOfANegativeProcessOrBlockIsRefused) {
 TEST(RecordTest, AnUnknownRoleIsAnError) {
   Json json = ToJson(ExampleRun());
   json["arms"][0]["role"] = "hero";
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("arms[0].role: expected one of"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()),
+              HasSubstr("arms[0].role: expected one of"));
 }
 
 TEST(RecordTest, UnknownFieldsAreTolerated) {
   Json json = ToJson(ExampleRun());
   json["weather"] = "fine";
   json["arms"][0]["colour"] = "blue";
-  EXPECT_TRUE(RunInfoFromJson(json).ok());
+  EXPECT_TRUE(FromJson<RunInfo>(json).ok());
 }
 
 TEST(RecordTest, ANewerSchemaIsRefusedByName) {
   Json json = ToJson(ExampleRun());
   json["schema_version"] = kSchemaVersion + 1;
-  const absl::Status status = RunInfoFromJson(json).status();
+  const absl::Status status = FromJson<RunInfo>(json).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Message(status), HasSubstr("this record has schema 2, this program reads up to 1"));
 }
@@ -272,15 +275,15 @@ TEST(RecordTest, ATimeOfZeroIsNoSample) {
   Json json = ToJson(ExampleSample(0, "small", 0, 0, "minimal_scalar", 1));
   for (const Json& bad : {Json(0), Json(-1.5), Json(nullptr)}) {
     json["us"] = bad;
-    EXPECT_THAT(Message(SampleFromJson(json).status()), HasSubstr("us: expected"));
+    EXPECT_THAT(Message(FromJson<Sample>(json).status()), HasSubstr("us: expected"));
   }
 }
 
 TEST(RecordTest, APeersLineNeedsNoBlockSize) {
   Json json = ToJson(ExampleSample(0, "small", 0, 0, "peer:cudnn", 1));
   json.erase("of");
-  ASSERT_TRUE(SampleFromJson(json).ok());
-  EXPECT_EQ(SampleFromJson(json)->of, 0);
+  ASSERT_TRUE(FromJson<Sample>(json).ok());
+  EXPECT_EQ(FromJson<Sample>(json)->of, 0);
 }
 
 TEST(RecordTest, TextThatIsNotJsonSaysWhere) {
@@ -295,58 +298,56 @@ TEST(RecordTest, BytesThatAreNotUtf8DoNotStopTheRecord) {
   EXPECT_TRUE(ParseJson(DumpLine(ToJson(run))).ok());
 }
 
-TEST(RecordTest, FilesOfTheBuildSurviveTheRoundTrip) {
-  const std::vector<InstanceResources> resources = {{"kv_tiling", "sm_90", 40, 1024, 0, 8, 16}};
-  const auto resources_again = ResourcesFromJson(ToJson(resources));
-  ASSERT_TRUE(resources_again.ok()) << resources_again.status();
-  EXPECT_EQ(ToJson(*resources_again), ToJson(resources));
+// What comes back of what was written, as JSON; null where it is refused.
+template <typename T>
+Json Again(const T& value) {
+  const absl::StatusOr<T> again = FromText<T>(DumpFile(ToJson(value)));
+  EXPECT_TRUE(again.ok()) << again.status();
+  return again.ok() ? ToJson(*again) : Json();
+}
 
+TEST(RecordTest, FilesOfTheBuildSurviveTheRoundTrip) {
+  const ResourcesFile resources = {{{"kv_tiling", "sm_90", 40, 1024, 0, 8, 16}}};
+  EXPECT_EQ(Again(resources), ToJson(resources));
   const Codegen codegen = {"nvdisasm 13.0",
                            {{"kv_tiling", "sm_90", "c0", "d0", {{"HMMA.16816.F32", 32}}},
                             {"minimal_scalar", "sm_90", "c1", "d1", {}}}};
-  const auto codegen_again = CodegenFromJson(ToJson(codegen));
-  ASSERT_TRUE(codegen_again.ok()) << codegen_again.status();
-  EXPECT_EQ(ToJson(*codegen_again), ToJson(codegen));
-  EXPECT_EQ(codegen_again->instances[0].opcodes.at("HMMA.16816.F32"), 32);
-
-  const std::vector<InstanceLaunch> launch = {{"kv_tiling", 2048, 1024, 40, 64, 12}};
-  const auto launch_again = LaunchFromJson(ToJson(launch));
-  ASSERT_TRUE(launch_again.ok()) << launch_again.status();
-  EXPECT_EQ(ToJson(*launch_again), ToJson(launch));
-
-  const std::vector<PeerInfo> peers = {
-      {"peer:cudnn", "torch 2.11.0", true, "", {{"small", true, 1e-5, 2e-5}}}};
-  const auto peers_again = PeersFromJson(ToJson(peers));
-  ASSERT_TRUE(peers_again.ok()) << peers_again.status();
-  EXPECT_EQ(ToJson(*peers_again), ToJson(peers));
+  EXPECT_EQ(Again(codegen), ToJson(codegen));
+  EXPECT_EQ(ToJson(codegen)["instances"][0]["opcodes"]["HMMA.16816.F32"], 32);
+  const LaunchFile launch = {{{"kv_tiling", 2048, 1024, 40, 64, 12}}};
+  EXPECT_EQ(Again(launch), ToJson(launch));
+  const PeersFile peers = {
+      {{"peer:cudnn", "torch 2.11.0", true, "", {{"small", true, 1e-5, 2e-5}}}}};
+  EXPECT_EQ(Again(peers), ToJson(peers));
 }
 
 TEST(RecordTest, CountsOfOpcodesThatCannotBeAddedAreRefused) {
   for (const int64_t count : {int64_t{-1}, kMostInstructions + 1}) {
     const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {{"FFMA", count}}}}};
-    EXPECT_FALSE(CodegenFromJson(ToJson(codegen)).ok()) << count;
+    EXPECT_FALSE(FromJson<Codegen>(ToJson(codegen)).ok()) << count;
   }
   const Codegen most = {"", {{"kv_tiling", "sm_90", "c0", "d0", {{"FFMA", kMostInstructions}}}}};
-  EXPECT_TRUE(CodegenFromJson(ToJson(most)).ok());
+  EXPECT_TRUE(FromJson<Codegen>(ToJson(most)).ok());
 }
 
 // Found by damaging records: a regular expression on such a text ended the program.
 TEST(RecordTest, TextsTooLongForARegularExpressionAreRefused) {
   const std::string most(kMostMatchedBytes, 'A');
   const auto call = [](const std::string& line) {
-    return LaunchedCallFromJson(
+    return FromJson<LaunchedCall>(
         ToJson(LaunchedCall{"ladder:kv_tiling", "small", {"by graph", line}}));
   };
   EXPECT_TRUE(call(most).ok());
   EXPECT_THAT(Message(call(most + "A").status()),
-              HasSubstr("lines[1]: expected at most 2048 bytes, found 2049"));
+              AllOf(HasSubstr("lines[1]: expected at most 2048 bytes"), HasSubstr("(2049 bytes)")));
   const auto codegen = [](const std::string& opcode) {
-    return CodegenFromJson(
+    return FromJson<Codegen>(
         ToJson(Codegen{"", {{"kv_tiling", "sm_90", "c0", "d0", {{opcode, 1}}}}}));
   };
   EXPECT_TRUE(codegen(most).ok());
   EXPECT_THAT(Message(codegen(most + "A").status()),
-              HasSubstr("instances[0].opcodes: expected at most 2048 bytes, found 2049"));
+              AllOf(HasSubstr("instances[0].opcodes: expected at most 2048 bytes"),
+                    HasSubstr("(2049 bytes)")));
 }
 
 TEST(RecordTest, TheLongestTextsCanBeHeldAgainstTheExpressionsOfEachToggle) {
@@ -368,7 +369,7 @@ TEST(RecordTest, TheLongestTextsCanBeHeldAgainstTheExpressionsOfEachToggle) {
 }
 
 TEST(RecordTest, EmptyListsStayLists) {
-  EXPECT_EQ(DumpLine(ToJson(std::vector<PeerInfo>{})), R"({"schema_version":1,"peers":[]})");
+  EXPECT_EQ(DumpLine(ToJson(PeersFile{})), R"({"schema_version":1,"peers":[]})");
   RunInfo run = ExampleRun();
   run.argv.clear();
   EXPECT_TRUE(ToJson(run)["argv"].is_array());
@@ -410,13 +411,12 @@ TEST(RecordTest, AGpuRunsTheNearestCodeOfItsGenerationThatIsNotNewer) {
 // Sums of such sizes would overflow before anything could be said of them.
 TEST(RecordTest, SizesThatNoMachineHasAreRefused) {
   for (const int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
-    const std::vector<InstanceResources> resources = {
-        {.variant = "kv_tiling", .arch = "sm_90", .registers = 40, .static_smem_bytes = bytes}};
-    EXPECT_THAT(Message(ResourcesFromJson(ToJson(resources)).status()),
+    const ResourcesFile resources = {
+        {{.variant = "kv_tiling", .arch = "sm_90", .registers = 40, .static_smem_bytes = bytes}}};
+    EXPECT_THAT(Message(FromJson<ResourcesFile>(ToJson(resources)).status()),
                 AllOf(HasSubstr("instances[0].static_smem_bytes"), HasSubstr("number of bytes")));
-    const std::vector<InstanceLaunch> launches = {
-        {.variant = "kv_tiling", .dynamic_smem_bytes = bytes}};
-    EXPECT_THAT(Message(LaunchFromJson(ToJson(launches)).status()),
+    const LaunchFile launches = {{{.variant = "kv_tiling", .dynamic_smem_bytes = bytes}}};
+    EXPECT_THAT(Message(FromJson<LaunchFile>(ToJson(launches)).status()),
                 HasSubstr("instances[0].dynamic_smem_bytes"));
   }
 }
@@ -426,11 +426,11 @@ TEST(RecordTest, AShapeThatBeginsInFrontOfSdpaSaysSoAndOthersDoNot) {
   EXPECT_FALSE(ToJson(run)["shapes"][0].contains("embed_dim"));
   run.shapes[0].problem.embed_dim = 512;
   Json json = ToJson(run);
-  const absl::StatusOr<RunInfo> again = RunInfoFromJson(json);
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(json);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
   json["shapes"][0]["embed_dim"] = 0;
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("shapes[0].embed_dim"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("shapes[0].embed_dim"));
 }
 
 TEST(RecordTest, ShapesThatNoGpuHoldsAreRefused) {
@@ -438,12 +438,12 @@ TEST(RecordTest, ShapesThatNoGpuHoldsAreRefused) {
   for (const int64_t size : {int64_t{0}, int64_t{-5}, int64_t{2147483647}}) {
     Json damaged = json;
     damaged["shapes"][1]["seq_q"] = size;
-    EXPECT_THAT(Message(RunInfoFromJson(damaged).status()), HasSubstr("shapes[1].seq_q"));
+    EXPECT_THAT(Message(FromJson<RunInfo>(damaged).status()), HasSubstr("shapes[1].seq_q"));
   }
   for (const char* name : {"batch", "heads_q", "seq_q", "seq_kv"}) {
     json["shapes"][0][name] = 1 << 20;
   }
-  EXPECT_THAT(Message(RunInfoFromJson(json).status()), HasSubstr("fits into a GPU"));
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("fits into a GPU"));
 }
 
 }  // namespace

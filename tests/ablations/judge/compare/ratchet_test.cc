@@ -174,11 +174,11 @@ TEST(RatchetTest, TheBaselineIsARecordOrAResourcesFile) {
   ASSERT_TRUE(writer.ok()) << writer.status();
   EXPECT_TRUE(absl::IsNotFound(LoadBaselineFacts(dir.path()).status()));
   const std::string file = dir.path() + "/" + kResourcesFile;
-  ASSERT_TRUE(WriteFileAtomically(file, DumpFile(ToJson(*example.resources))).ok());
-  ASSERT_TRUE(WriteFileAtomically(
-                  dir.path() + "/" + kLaunchFile,
-                  DumpFile(ToJson(std::vector<InstanceLaunch>{{"kv_tiling", 2048, 0, 40, 64, 12}})))
-                  .ok());
+  ASSERT_TRUE(WriteFileAtomically(file, DumpFile(ToJson(ResourcesFile{*example.resources}))).ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(dir.path() + "/" + kLaunchFile,
+                          DumpFile(ToJson(LaunchFile{{{"kv_tiling", 2048, 0, 40, 64, 12}}})))
+          .ok());
 
   const absl::StatusOr<BuildFacts> record = LoadBaselineFacts(dir.path());
   ASSERT_TRUE(record.ok()) << record.status();
