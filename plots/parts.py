@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A record's verdicts in parts that one picture each can show.
 
-reports/verdict_pictures.h has the same rule, for the pages that link the pictures.
+reports/model/derived/verdict_pictures.h has the same rule, for the pages that link the pictures.
 """
 
 import copy

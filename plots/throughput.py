@@ -9,7 +9,7 @@ from matplotlib import ticker
 from plots import style
 from plots.summary import PEER_LABELS, SummaryError, spoken_times
 
-# Fewer lengths make no curve. reports/throughput.cc has the same rule.
+# Fewer lengths make no curve. reports/sections/throughput.cc has the same rule.
 FEWEST_LENGTHS = 3
 OURS = "our fastest arm"
 # No peer has such operands, so it is compared with none.
@@ -102,7 +102,7 @@ def _ratios(curves, name, rivals_of):
 
 def _finding(curves):
     # Beside arms that draw less, those of 16 bits have clocks that no peer had: those two
-    # are compared among themselves alone (reports/throughput.cc does as much).
+    # are compared among themselves alone (reports/sections/throughput.cc does as much).
     if any(OURS_8_BIT in lines for lines in curves.values()):
         ratios = _ratios(curves, OURS_8_BIT, lambda name: name == OURS)
         if ratios:

@@ -65,8 +65,9 @@ struct Prior {
 
 // What the claim, if it is true, does to a hardware counter.
 struct CounterClaim {
-  std::string_view counter = {};  // an id of reports/counters.cc; empty: it speaks of none
-  bool rises = false;             // else it falls
+  std::string_view counter =
+      {};              // an id of reports/model/derived/counters.cc; empty: it speaks of none
+  bool rises = false;  // else it falls
 };
 
 inline constexpr std::size_t kMaxLevels = 8;

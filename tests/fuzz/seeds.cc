@@ -23,8 +23,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
-#include "reports/profile.h"
-#include "reports/render.h"
+#include "reports/pages/profile.h"
+#include "reports/pages/render.h"
 
 namespace warpledger::fuzz {
 namespace {

@@ -26,9 +26,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
-#include "reports/calibration.h"
-#include "reports/profile.h"
-#include "reports/render.h"
+#include "reports/pages/calibration.h"
+#include "reports/pages/profile.h"
+#include "reports/pages/render.h"
 
 namespace warpledger::fuzz {
 namespace {

@@ -31,12 +31,22 @@ ROOMS = {
     "ablations/subjects/sdpa/designs": {"ablations/subjects/sdpa/designs"} | KERNELS,
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
+# What a page knows, its parts, whole pages (reports/README.md). They see a summary and the registry.
+MODEL = {"reports/model", "kernels/sdpa", "kernels/common"}
+DERIVED = MODEL | {"reports/model/derived"}
+SECTIONS = DERIVED | {"reports/sections"}
+REPORTS = {
+    "reports/model": MODEL,
+    "reports/model/derived": DERIVED,
+    "reports/sections": SECTIONS,
+    "reports/pages": SECTIONS | {"reports/pages"},
+}
 ENGINE = {"kernels/common"} | {room for room in ROOMS if "subjects" not in room}
 # The program. Commands that know SDPA have a room of their own.
 CLI_ROOMS = {"ablations/cli/archive", "ablations/cli/measure", "ablations/cli/records"}
-CLI = {*ROOMS, "ablations/cli", "ablations/cli/sdpa", "reports", *CLI_ROOMS} | KERNELS
+CLI = {*ROOMS, *REPORTS, "ablations/cli", "ablations/cli/sdpa", *CLI_ROOMS} | KERNELS
 ROOMS |= {"ablations/cli": CLI, "ablations/cli/sdpa": CLI - CLI_ROOMS,
-          **{room: ENGINE | {room, "ablations/cli", "ablations/cli/records", "reports"}
+          **{room: ENGINE | {room, "ablations/cli", "ablations/cli/records", *REPORTS}
              for room in CLI_ROOMS}}
 # Includes that still cross a wall, by the file that has them: what measures and judges asks the
 # registry of SDPA itself. A file leaves this list when it no longer does; none enters it.
@@ -69,7 +79,7 @@ MAY_INCLUDE = {
     "kernels/sdpa/parts": KERNELS,
     "micro/harness": {"micro/harness", "kernels/common"},
     "micro": {"micro", "micro/harness", "kernels/common", "kernels/sdpa/parts"},
-    "reports": {"reports", "kernels/sdpa", "kernels/common"},
+    **REPORTS,
     **ROOMS,
     "tests": {"tests", "micro", "micro/harness"} | CLI,
 }
@@ -130,12 +140,16 @@ def no_longer_crossing(root):
 
 
 def cycles(root):
-    """Chains of files that include each other in a circle."""
+    """Chains of files that include each other in a circle. In reports/ a header and the source of
+    the same name are one module, which is called as its header."""
     includes = {}
     for path in house_tree.files(root, house_tree.CPP_SUFFIXES):
+        header = path.with_suffix(".h")
+        is_part = path.parts[0] == "reports" and (root / header).is_file()
+        module = (header if is_part else path).as_posix()
         text = (root / path).read_text(encoding="utf-8")
-        includes[path.as_posix()] = [target for quote, target in INCLUDE.findall(text)
-                                     if quote == '"']
+        includes.setdefault(module, []).extend(
+            target for quote, target in INCLUDE.findall(text) if quote == '"' and target != module)
     found, done = [], set()
 
     def walk(name, chain):
@@ -152,11 +166,12 @@ def cycles(root):
 
 
 def large_rooms(root):
-    """Rooms of the engine with more source files than a room may have."""
+    """Rooms of the engine and of the pages with more source files than a room may have."""
     rooms = {}
-    for path in house_tree.files(root / "ablations", house_tree.CPP_SUFFIXES):
-        room = (pathlib.Path("ablations") / path).parent.as_posix()
-        rooms[room] = rooms.get(room, 0) + 1
+    for house in ("ablations", "reports"):
+        for path in house_tree.files(root / house, house_tree.CPP_SUFFIXES):
+            room = (pathlib.Path(house) / path).parent.as_posix()
+            rooms[room] = rooms.get(room, 0) + 1
     return [f"{room}: {count} files; it may have {LARGER.get(room, ROOM_FILES)}"
             for room, count in rooms.items() if count > LARGER.get(room, ROOM_FILES)]
 
@@ -214,7 +229,7 @@ class TheTree(FolderTest):
 
     def test_has_small_rooms_each_with_a_readme(self):
         self.assertEqual(large_rooms(ROOT), [])
-        lacking = [room for room in ROOMS
+        lacking = [room for room in (*ROOMS, *REPORTS)
                    if not (ROOT / room / "README.md").is_file()]
         self.assertEqual(lacking, [])
 
@@ -250,7 +265,10 @@ class TheChecker(FolderTest):
             "common is below sdpa": ("kernels/common/a.h", "kernels/sdpa/x.h"),
             "microbenchmarks see primitives only": ("micro/a.cu", "kernels/sdpa/x.h"),
             "the harness knows no benchmark": ("micro/harness/a.h", "micro/x.h"),
-            "reports see the summary only": ("reports/a.cc", "ablations/base/x.h"),
+            "reports see the summary only": ("reports/model/a.cc", "ablations/base/x.h"),
+            "a page has sections, no section a page": ("reports/sections/a.cc", "reports/pages/x.h"),
+            "what a page knows has no look": ("reports/model/a.cc", "reports/sections/x.h"),
+            "a source file is in a room": ("reports/a.cc", "reports/model/x.h"),
             "nobody includes tests": ("ablations/cli/a.cc", "tests/x.h"),
             "no gtest in kernels": ("kernels/common/a.cc", "gtest/gtest.h"),
             "includes start at the root": ("ablations/base/a.cc", "../ablations/x.h"),
@@ -273,6 +291,14 @@ class TheChecker(FolderTest):
         self.assertEqual(cycles(self.path),
                          ["ablations/base/b.h includes ablations/base/c.h "
                           "includes ablations/base/b.h"])
+
+    def test_finds_a_cycle_by_way_of_a_source(self):
+        self.write("reports/model/a.h", "")
+        self.write("reports/model/a.cc", '#include "reports/model/a.h"\n'
+                                         '#include "reports/model/b.h"\n')
+        self.write("reports/model/b.h", '#include "reports/model/a.h"\n')
+        self.assertEqual(cycles(self.path), ["reports/model/a.h includes reports/model/b.h "
+                                             "includes reports/model/a.h"])
 
     def test_finds_a_room_that_is_too_large(self):
         for number in range(ROOM_FILES + 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which verdicts stand in one picture: the same cases as reports/verdict_pictures.cc has."""
+"""Which verdicts stand in one picture: the same cases as reports/model/derived/verdict_pictures.cc has."""
 
 import json
 import pathlib

@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
-#include "reports/tree_code.h"
+#include "reports/model/tree_code.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {

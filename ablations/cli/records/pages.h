@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "reports/render.h"
+#include "reports/pages/render.h"
 
 namespace warpledger::cli {
 

@@ -19,11 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
-#include "reports/calibration.h"
-#include "reports/dtypes.h"
-#include "reports/profile.h"
-#include "reports/render.h"
-#include "reports/summary_view.h"
+#include "reports/model/describe.h"
+#include "reports/model/summary_view.h"
+#include "reports/pages/calibration.h"
+#include "reports/pages/dtypes.h"
+#include "reports/pages/profile.h"
+#include "reports/pages/render.h"
 
 namespace warpledger::cli {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger standings`: the fastest kernels beside their peers, from all designs of a GPU.
 
-#include "reports/standings.h"
+#include "reports/pages/standings.h"
 
 #include <cstddef>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger techniques`: a page per technique, from all designs of a GPU.
 
-#include "reports/techniques.h"
+#include "reports/pages/techniques.h"
 
 #include <vector>
 

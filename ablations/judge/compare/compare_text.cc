@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "reports/text.h"
+#include "reports/model/text.h"
 
 namespace warpledger::ablations {
 namespace {

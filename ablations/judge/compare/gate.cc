@@ -8,7 +8,7 @@
 #include "ablations/base/rounded.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "reports/text.h"
+#include "reports/model/text.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ablations/stats/random.h"
-#include "reports/calibration.h"
+#include "reports/pages/calibration.h"
 
 namespace warpledger::ablations {
 namespace {

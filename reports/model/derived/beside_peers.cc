@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/model/derived/beside_peers.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "reports/model/text.h"
+
+namespace warpledger::report {
+namespace {
+
+// Fewer lengths make no curve. plots/throughput.py has the same rule.
+constexpr size_t kFewestLengths = 3;
+
+}  // namespace
+
+bool PeersTimedAlone(const Summary& summary) {
+  return summary.provenance.created_utc >= kPeersAloneSince;
+}
+
+bool HasEightBits(const Summary& summary) {
+  return std::any_of(summary.cells.begin(), summary.cells.end(),
+                     [](const Cell& cell) { return cell.kv_bits == 8; });
+}
+
+bool IsOurs(const Summary& summary, const Cell& cell) {
+  return cell.role != "aa" && cell.role != "null" && summary.IsRanked(cell);
+}
+
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       absl::FunctionRef<bool(const Cell&)> counts) {
+  const Cell* fastest = nullptr;
+  for (const Cell& cell : summary.cells) {
+    if (cell.shape != shape.name || !IsOurs(summary, cell) || !counts(cell)) continue;
+    if (fastest == nullptr || *cell.p50_us.value < *fastest->p50_us.value) fastest = &cell;
+  }
+  return fastest;
+}
+
+const Cell* FastestArm(const Summary& summary, const Shape& shape, std::optional<int64_t> kv_bits) {
+  return FastestArm(summary, shape,
+                    [&](const Cell& cell) { return !kv_bits || cell.kv_bits == *kv_bits; });
+}
+
+const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape) {
+  for (const Peer& peer : summary.peers) {
+    if (peer.name == name && peer.shape == shape.name && peer.available && peer.correct == true &&
+        peer.p50_us.value) {
+      return &peer;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<LengthSeries> SeriesOf(const Summary& summary) {
+  using Key = std::tuple<int64_t, bool, std::string, int64_t, int64_t, int64_t>;
+  std::map<Key, std::vector<const Shape*>> by_key;
+  for (const Shape& shape : summary.shapes) {
+    if (shape.seq_q != shape.seq_kv) continue;
+    by_key[{shape.head_dim, shape.causal, shape.dtype, shape.batch * shape.seq_q, shape.heads_q,
+            shape.heads_kv}]
+        .push_back(&shape);
+  }
+  std::vector<LengthSeries> out;
+  for (auto& [key, shapes] : by_key) {
+    std::stable_sort(shapes.begin(), shapes.end(),
+                     [](const Shape* a, const Shape* b) { return a->seq_q < b->seq_q; });
+    if (shapes.size() < kFewestLengths) continue;
+    // Nothing of it was measured, so there is no curve either.
+    if (std::none_of(shapes.begin(), shapes.end(), [&](const Shape* shape) {
+          return FastestArm(summary, *shape) != nullptr ||
+                 summary.FastestPeer(shape->name) != nullptr;
+        })) {
+      continue;
+    }
+    LengthSeries series = {std::get<2>(key), std::get<0>(key), std::get<1>(key), std::move(shapes)};
+    if (!out.empty() && out.back().head_dim == series.head_dim &&
+        out.back().causal == series.causal && out.back().dtype == series.dtype) {
+      if (series.shapes.size() > out.back().shapes.size()) out.back() = std::move(series);
+    } else {
+      out.push_back(std::move(series));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> PeerNames(const Summary& summary) {
+  std::vector<std::string> names;
+  for (const Peer& peer : summary.peers) {
+    if (std::find(names.begin(), names.end(), peer.name) == names.end()) names.push_back(peer.name);
+  }
+  return names;
+}
+
+double TeraflopsPerS(const Shape& shape, double us) { return shape.flops / us / 1e6; }
+
+std::string SeriesName(const LengthSeries& series) {
+  return Cat("head_dim ", series.head_dim, series.causal ? ", causal" : ", full",
+             series.dtype == "fp16" ? "" : Cat(", ", series.dtype));
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our arms beside the peers of the same record, and shapes that differ in their length alone.
+//
+// Contract: pure functions of a summary; pointers are into it, and null where it has no such entry.
+// Only what may be ranked counts: right, timed and, of ours, no control. No errors.
+//
+//   const Cell* ours = FastestArm(summary, shape, 16);
+//   const Peer* peer = summary.FastestPeer(shape.name);
+
+#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_
+#define WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "reports/model/summary.h"
+
+namespace warpledger::report {
+
+// From then on peers.py times one peer after another.
+inline constexpr std::string_view kPeersAloneSince = "2026-11-21T21:00:00Z";
+bool PeersTimedAlone(const Summary& summary);
+
+// Whether an arm reads K and V in 8 bits: at the power limit its neighbours have its clock.
+bool HasEightBits(const Summary& summary);
+
+bool IsOurs(const Summary& summary, const Cell& cell);
+// Of the arms that `counts` takes.
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       absl::FunctionRef<bool(const Cell&)> counts);
+// `kv_bits`: of those arms alone that read K and V so.
+const Cell* FastestArm(const Summary& summary, const Shape& shape,
+                       std::optional<int64_t> kv_bits = std::nullopt);
+
+// In the order of the record, each once.
+std::vector<std::string> PeerNames(const Summary& summary);
+const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape);
+
+// Shapes of as many tokens, heads and columns each.
+struct LengthSeries {
+  std::string dtype;
+  int64_t head_dim = 0;
+  bool causal = false;
+  std::vector<const Shape*> shapes;  // by rising length, three at least
+};
+
+// By head dimension, full before causal; of several series of one mask and type the one with most
+// lengths. Without those of which nothing was measured.
+std::vector<LengthSeries> SeriesOf(const Summary& summary);
+// "head_dim 128, full"; the type too where it isn't fp16.
+std::string SeriesName(const LengthSeries& series);
+
+double TeraflopsPerS(const Shape& shape, double us);
+
+class GeometricMean {
+ public:
+  void Add(double ratio) {
+    log_ += std::log(ratio);
+    ++n_;
+  }
+  int64_t n() const { return n_; }
+  double value() const { return std::exp(log_ / static_cast<double>(n_)); }
+
+ private:
+  double log_ = 0;
+  int64_t n_ = 0;
+};
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a toggle did to the kernel, as table cells beside its verdict.
+//
+// Contract: pure functions of the verdict; kNone where the summary doesn't say.
+//
+//   ResourceChange(verdict)        "40 → 96 registers, 17.0 KiB shared, 48 → 32 warps / SM"
+//   InstructionChange(verdict, 2)  "1204 → 988: `HMMA` 0 → 64, `LDS` 152 → 40, `MUFU` 8 → 4"
+
+#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
+#define WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "reports/model/summary.h"
+
+namespace warpledger::report {
+
+// Spills are named where there are any.
+std::string ResourceChange(const Verdict& verdict);
+// Those that the registry names as the toggle's evidence, then the `most` opcodes whose number
+// changed most.
+std::string InstructionChange(const Verdict& verdict, size_t most);
+
+// What the two columns are called, and a sentence that says how to read them.
+inline constexpr std::string_view kResourceColumn = "kernel, without → with";
+inline constexpr std::string_view kInstructionColumn = "instructions, without → with";
+inline constexpr std::string_view kHowToReadChanges =
+    "Beside a verdict stands what its toggle did to the kernel: registers per thread, shared "
+    "memory "
+    "per CTA, occupancy as warps that fit on an SM, and instructions, counted in the machine code "
+    "and not as executed: first those that the registry names as the toggle's evidence (a regular "
+    "expression), then the opcodes whose number changed most.";
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/model/describe.h"
+
+#include <algorithm>
+
+#include "reports/model/text.h"
+
+namespace warpledger::report {
+
+const sdpa::ToggleRow* FindToggle(std::string_view id) {
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.id == id) return &row;
+  }
+  return nullptr;
+}
+
+std::string Code(std::string_view text) { return Cat("`", text, "`"); }
+
+std::string PeerName(std::string_view name) {
+  if (name.starts_with("peer:")) name.remove_prefix(5);
+  return std::string(name);
+}
+
+std::string Processes(int64_t n) { return Cat(n, n == 1 ? " process" : " processes"); }
+
+std::string_view StepId(const Cell& cell) {
+  return cell.toggle.empty() ? std::string_view(cell.variant) : std::string_view(cell.toggle);
+}
+
+std::string StepLabel(const Cell& cell) {
+  if (!cell.label.empty()) return cell.label;
+  const sdpa::ToggleRow* row = FindToggle(cell.toggle);
+  return std::string(row != nullptr ? row->label : StepId(cell));
+}
+
+std::string DescribeShape(const Shape& shape) {
+  std::string heads = Count(shape.heads_q, "head");
+  if (shape.heads_kv != shape.heads_q) Append(&heads, " (", shape.heads_kv, " of K/V)");
+  return Cat("batch ", shape.batch, ", ", heads, ", ", shape.seq_q, " queries × ", shape.seq_kv,
+             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "",
+             shape.dtype == "fp16" ? "" : Cat(", ", shape.dtype), "; ",
+             FormatSignificant(shape.flops / 1e9, 3), " GFLOP, ",
+             FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
+}
+
+std::string_view CacheSuffix(std::string_view cache) { return cache == kColdCache ? "_cold" : ""; }
+
+std::string ReportFileName(std::string_view design, std::string_view cache) {
+  std::string name(design);
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    if (!plain) c = '-';
+  }
+  return Cat(name, CacheSuffix(cache), ".md");
+}
+
+std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name) {
+  return Cat(prefix, name, CacheSuffix(summary.provenance.cache), ".svg");
+}
+
+std::vector<const Shape*> ShapesMainFirst(const Summary& summary) {
+  const Shape& main = summary.MainShape();
+  std::vector<const Shape*> out = {&main};
+  for (const Shape& shape : summary.shapes) {
+    if (&shape != &main) out.push_back(&shape);
+  }
+  return out;
+}
+
+std::vector<std::string> StepToggles(const Summary& summary) {
+  std::vector<std::string> out;
+  for (const Verdict& verdict : summary.verdicts) {
+    if (std::find(out.begin(), out.end(), verdict.toggle) == out.end()) {
+      out.push_back(verdict.toggle);
+    }
+  }
+  return out;
+}
+
+const Verdict* FindToggleVerdict(const Summary& summary, std::string_view toggle,
+                                 std::string_view shape) {
+  for (const Verdict& verdict : summary.verdicts) {
+    if (verdict.toggle == toggle && verdict.shape == shape) return &verdict;
+  }
+  return nullptr;
+}
+
+std::string RatioWithInterval(const Estimate& ratio) {
+  if (!ratio.value) return std::string(kNone);
+  return Cat(FormatRatio(ratio.value), " ", FormatRatioInterval(ratio.low, ratio.high));
+}
+
+bool HasMeaning(const Verdict& verdict) {
+  return verdict.verdict != "BROKEN" && verdict.verdict != "INVALID" &&
+         verdict.verdict != "NOT_APPLICABLE";
+}
+
+std::string NamedRatio(const Verdict& verdict) {
+  if (!HasMeaning(verdict) || !verdict.ratio.value) return Code(verdict.toggle);
+  return Cat(Code(verdict.toggle), " (", FormatRatio(verdict.ratio.value), ")");
+}
+
+std::string_view VerdictMeaning(std::string_view verdict) {
+  if (verdict == "ADOPT") return "met the gate";
+  if (verdict == "REAL_BELOW_GATE") return "faster, but below the gate";
+  if (verdict == "NEUTRAL") return "no change";
+  if (verdict == "REGRESSION") return "slower";
+  if (verdict == "INCONCLUSIVE") return "not decided by these samples";
+  if (verdict == "BROKEN") return "wrong results, never ranked";
+  if (verdict == "INVALID") return "the timing is no evidence";
+  return "does not apply";
+}
+
+Range PredictedRange(const sdpa::ToggleRow& row, const Verdict* verdict) {
+  if (verdict != nullptr && verdict->predicted_low && verdict->predicted_high) {
+    return {*verdict->predicted_low, *verdict->predicted_high};
+  }
+  return {row.predicted.low, row.predicted.high};
+}
+
+Miss MissOf(const Verdict& verdict, const Range& range) {
+  if (!HasMeaning(verdict)) return Miss::kUnknown;
+  if (verdict.prediction_held == true) return Miss::kNone;
+  if (!verdict.prediction_held || !verdict.ratio.value) return Miss::kUnknown;
+  if (*verdict.ratio.value < range.low) return Miss::kLow;
+  if (*verdict.ratio.value > range.high) return Miss::kHigh;
+  return Miss::kUnknown;
+}
+
+std::string PredictionOutcome(const sdpa::ToggleRow& row, const Verdict* verdict) {
+  const std::string shape = Code(row.predicted.shape);
+  if (verdict == nullptr) {
+    return Cat("The record has no verdict at ", shape, ", so nothing is said of it.");
+  }
+  const Range range = PredictedRange(row, verdict);
+  const std::string measured = Cat(FormatRatio(verdict->ratio.value), " ",
+                                   FormatRatioInterval(verdict->ratio.low, verdict->ratio.high));
+  switch (MissOf(*verdict, range)) {
+    case Miss::kNone:
+      return Cat("It **held**: ", measured, " at ", shape, ".");
+    case Miss::kLow:
+      return Cat(
+          "It **missed low**: ", measured, " at ", shape, " is ",
+          FormatRatio(range.low / *verdict->ratio.value),
+          " short of the range's lower end. The mechanism bought less than the reason above says: "
+          "either it was not the limit at this point of the ladder, or it brought a cost that the "
+          "reason leaves out.");
+    case Miss::kHigh:
+      return Cat(
+          "It **missed high**: ", measured, " at ", shape, " is ",
+          FormatRatio(*verdict->ratio.value / range.high),
+          " past the range's upper end. The mechanism bought more than the reason above says: it "
+          "may have removed a limit that the reason does not name.");
+    case Miss::kUnknown:
+      break;
+  }
+  return Cat("Not judged: the verdict at ", shape, " is ", Code(verdict->verdict), ".");
+}
+
+std::string CorrectCell(const Cell& cell) {
+  if (!cell.correct) return "not checked";
+  std::string out = *cell.correct ? "yes" : "**no**";
+  if (cell.max_err) {
+    Append(&out, " (", FormatError(cell.max_err));
+    if (!cell.max_err_limit.empty()) {
+      Append(&out, *cell.correct ? "; limit " : " against ", cell.max_err_limit);
+    }
+    out += ")";
+  }
+  return out;
+}
+
+std::string VerdictCell(const Cell& cell, const Verdict* verdict) {
+  if (cell.role == "base") return cell.correct == false ? "**BROKEN**" : "first step";
+  if (verdict == nullptr) return std::string(kNone);
+  return Cat("**", verdict->verdict, "**");
+}
+
+std::string Remark(const Verdict& verdict) {
+  if (verdict.verdict != "INCONCLUSIVE" || !verdict.mde_ratio) return verdict.reason;
+  return Cat(verdict.reason, verdict.reason.empty() ? "" : " ",
+             "smallest effect these samples could show: ", FormatRatio(verdict.mde_ratio));
+}
+
+std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict* verdict,
+                        bool with_interval) {
+  if (verdict == nullptr || !verdict->ratio.value || !summary.IsRanked(cell) ||
+      !HasMeaning(*verdict)) {
+    return std::string(kNone);
+  }
+  std::string out = FormatRatio(verdict->ratio.value);
+  if (with_interval) {
+    Append(&out, " ", FormatRatioInterval(verdict->ratio.low, verdict->ratio.high));
+  }
+  return out;
+}
+
+std::string GainOverFirst(const Summary& summary, const Cell& cell) {
+  if (cell.role == "base" || !summary.IsRanked(cell)) return std::string(kNone);
+  return FormatRatio(cell.speedup_over_first.value);
+}
+
+std::string ControlSentence(const Summary& summary) {
+  if (summary.control_trials == 0)
+    return "No control was timed, so nothing bounds the false verdicts.";
+  return Cat("The controls gave ", Count(summary.control_false_verdicts, "false verdict"), " in ",
+             Count(summary.control_trials, "trial"), " (",
+             FormatPercent(static_cast<double>(summary.control_false_verdicts) /
+                           static_cast<double>(summary.control_trials)),
+             "); ", summary.control_intervals_holding_one, " of their ", summary.control_trials,
+             summary.control_trials == 1 ? " interval" : " intervals",
+             summary.control_intervals_holding_one == 1 ? " holds 1; " : " hold 1; ",
+             FormatPercent(summary.statistics.confidence), " should.");
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/model/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace warpledger::report {
+
+std::string FormatSignificant(double value, int digits) {
+  // Beyond these the arithmetic below leaves the range of a double.
+  constexpr double kSmallest = 1e-280;
+  constexpr double kLargest = 1e280;
+  const double size = std::abs(value);
+  if (!(size >= kSmallest && size <= kLargest)) return absl::StrFormat("%g", value);
+  // The magnitude after rounding: 9.9996 with four digits is 10.00, not 10.000.
+  double rounded_unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - digits + 1);
+  const double rounded = std::round(value / rounded_unit) * rounded_unit;
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(rounded)) + 1e-12));
+  return absl::StrFormat("%.*f", std::max(0, digits - 1 - magnitude), value);
+}
+
+std::string FormatUs(std::optional<double> us) {
+  return us ? FormatSignificant(*us, 4) : std::string(kNone);
+}
+
+std::string FormatRatioNumber(std::optional<double> ratio) {
+  if (!ratio) return std::string(kNone);
+  const int decimals = *ratio < 1.9995 ? 3 : *ratio < 9.995 ? 2 : *ratio < 99.95 ? 1 : 0;
+  return absl::StrFormat("%.*f", decimals, *ratio);
+}
+
+std::string FormatRatio(std::optional<double> ratio) {
+  return ratio ? FormatRatioNumber(ratio) + "×" : std::string(kNone);
+}
+
+std::string FormatLimit(double ratio) { return absl::StrFormat("%.2f×", ratio); }
+
+std::string FormatError(std::optional<double> error) {
+  return error ? absl::StrFormat("%.1e", *error) : std::string(kNone);
+}
+
+std::string FormatInteger(std::optional<int64_t> value) {
+  return value ? Cat(*value) : std::string(kNone);
+}
+
+std::string FormatKib(std::optional<int64_t> bytes) {
+  return bytes ? absl::StrFormat("%.1f", static_cast<double>(*bytes) / 1024) : std::string(kNone);
+}
+
+std::string FormatTflops(std::optional<double> tflops) {
+  return tflops ? FormatSignificant(*tflops, 3) : std::string(kNone);
+}
+
+std::string FormatPercent(double fraction) { return absl::StrFormat("%.4g%%", fraction * 100); }
+
+std::string FormatUsInterval(std::optional<double> low, std::optional<double> high) {
+  if (!low || !high) return std::string(kNone);
+  return Cat("[", FormatUs(low), ", ", FormatUs(high), "]");
+}
+
+std::string FormatRatioInterval(std::optional<double> low, std::optional<double> high) {
+  if (!low || !high) return std::string(kNone);
+  return Cat("[", FormatRatioNumber(low), ", ", FormatRatioNumber(high), "]");
+}
+
+std::string JoinWords(const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  if (words.size() == 1) return words[0];
+  return Cat(absl::StrJoin(words.begin(), words.end() - 1, ", "), " and ", words.back());
+}
+
+std::string Count(int64_t n, std::string_view noun) { return Cat(n, " ", noun, n == 1 ? "" : "s"); }
+
+std::string EscapeCell(std::string_view text) {
+  return absl::StrReplaceAll(CatPiece(text), {{"|", "\\|"}, {"\r", ""}, {"\n", " "}});
+}
+
+void Table::AddRow(std::vector<std::string> cells) {
+  cells.resize(columns_.size(), std::string(kNone));
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::ToMarkdown() const {
+  std::string out = "|";
+  for (const Column& column : columns_) Append(&out, " ", column.title, " |");
+  out += "\n|";
+  for (const Column& column : columns_) {
+    out += column.align == Align::kRight ? " ---: |" : " :--- |";
+  }
+  out += "\n";
+  for (const std::vector<std::string>& row : rows_) {
+    out += "|";
+    for (const std::string& cell : row) Append(&out, " ", EscapeCell(cell), " |");
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace warpledger::report

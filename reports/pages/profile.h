@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renders the summary of a profile record as Markdown: what bounds each kernel,
+// where it stands under the roofs that the microbenchmarks measured, why its
+// warps wait, and what each toggle's claim says of a counter against what the
+// counter did.
+//
+// Contract: the only inputs are the summary (made by ablations/record/profile.h, schema
+// in reports/RECORD.md), the registry and the options. The same inputs give the
+// same bytes. A figure that is not there is an en dash; a claim without its
+// counters is said to be unread, never held.
+//
+// Errors: InvalidArgument that says what is missing; nothing is rendered by halves.
+//
+//   absl::StatusOr<std::string> page = RenderProfileReport(summary, {});
+
+#ifndef WARPLEDGER_REPORTS_PAGES_PROFILE_H_
+#define WARPLEDGER_REPORTS_PAGES_PROFILE_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "reports/model/derived/counters.h"
+#include "reports/model/options.h"
+
+namespace warpledger::report {
+
+inline constexpr char kProfileReportFile[] = "profile.md";
+
+// "tensor cores 71%", "latency: wait 35%", "idle SMs: 24 CTAs, 15% busy".
+// What bounds a kernel, by the rule that the page states.
+std::string BoundBy(const ProfileJson& profile);
+
+absl::StatusOr<std::string> RenderProfileReport(const nlohmann::ordered_json& summary,
+                                                const RenderOptions& options);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_PAGES_PROFILE_H_

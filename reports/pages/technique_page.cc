@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/technique_page.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "kernels/sdpa/rules.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
+#include "reports/sections/isolated.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+using sdpa::Family;
+
+std::string Ids(const std::array<sdpa::ToggleField, sdpa::kMaxNeeds>& fields) {
+  std::vector<std::string> ids;
+  for (const sdpa::ToggleField field : fields) {
+    if (field != nullptr) ids.push_back(Code(sdpa::ToggleId(field)));
+  }
+  return JoinWords(ids);
+}
+
+std::string_view EvidenceWords(sdpa::EvidenceChange change) {
+  switch (change) {
+    case sdpa::EvidenceChange::kNone:
+      return "stay as they are";
+    case sdpa::EvidenceChange::kAppears:
+      return "appear";
+    case sdpa::EvidenceChange::kGrows:
+      return "become more";
+    case sdpa::EvidenceChange::kShrinks:
+      return "become fewer";
+    case sdpa::EvidenceChange::kVanishes:
+      return "vanish";
+    case sdpa::EvidenceChange::kDiffers:
+      return "change in number";
+    case sdpa::EvidenceChange::kShrinksInLoops:
+      return "become fewer inside loops";
+  }
+  return "";
+}
+
+std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement>& judged) {
+  std::vector<std::string> levels;
+  for (std::size_t i = 0; i < row.levels.count; ++i) levels.push_back(Cat(row.levels.values[i]));
+  std::string out = Cat("**Claim.** ", row.claim, "\n\n**Levels.** ", JoinWords(levels),
+                        ", of which the first is off.");
+  if (const std::string needs = Ids(row.needs); !needs.empty()) Append(&out, " Needs ", needs, ".");
+  if (row.may_break) {
+    Append(&out, " Known to miss the accuracy rule on some inputs",
+           row.exact_with == nullptr ? "" : Cat(" without ", Code(sdpa::ToggleId(row.exact_with))),
+           ".");
+  }
+
+  const bool blind = !row.predicted.why.starts_with("Not blind");
+  const Verdict* predicted = nullptr;
+  for (const Judgement& j : judged) {
+    // Other verdicts have no range: they are of another place than the prediction speaks of.
+    if (j.verdict->shape == row.predicted.shape && j.verdict->predicted_low) predicted = j.verdict;
+  }
+  const Range range = PredictedRange(row, predicted);
+  Append(&out, "\n\n**Prediction**, ",
+         blind ? "written before anything of it had run" : "written after prototypes had run", ". ",
+         FormatLimit(range.low), " to ", FormatLimit(range.high), " at ", Code(row.predicted.shape),
+         ", to be adopted from ", FormatLimit(row.gate), " on. ", row.predicted.why, " ");
+  if (predicted != nullptr) {
+    out += PredictionOutcome(row, predicted);
+  } else {
+    Append(&out, "No record judges it where the prediction speaks of it.");
+  }
+  Append(&out, "\n\n**Prior.** ", row.prior.text, ".\n");
+  if (!row.evidence.ptx.empty() || !row.evidence.sass.empty()) {
+    std::vector<std::string> where;
+    if (!row.evidence.ptx.empty()) where.push_back(Cat("PTX lines with ", Code(row.evidence.ptx)));
+    if (!row.evidence.sass.empty()) {
+      where.push_back(Cat("SASS opcodes with ", Code(row.evidence.sass)));
+    }
+    Append(&out, "\n**Evidence** that the codegen tests ask for. ", JoinWords(where), " ",
+           EvidenceWords(row.evidence.change), ".\n");
+  }
+  return out;
+}
+
+std::string VerdictPart(const std::vector<Judgement>& judged) {
+  if (judged.empty()) {
+    return "No record yet: no design that holds this technique has been measured on this GPU.\n";
+  }
+  std::vector<const Verdict*> verdicts;
+  std::set<std::string> designs;
+  for (const Judgement& j : judged) {
+    verdicts.push_back(j.verdict);
+    designs.insert(j.record->summary.design);
+  }
+  const std::string range = RatioRange(verdicts);
+  std::string out = Cat(Count(static_cast<int64_t>(verdicts.size()), "verdict"), " in ",
+                        Count(static_cast<int64_t>(designs.size()), "design"), ": ",
+                        CountVerdicts(verdicts), range.empty() ? "" : Cat("; ", range), ".\n\n");
+  Table table({{"design"},
+               {"shape"},
+               {"without"},
+               {"with"},
+               {"ratio, adjusted interval", Align::kRight},
+               {"gate", Align::kRight},
+               {"verdict"},
+               {"remark"}});
+  for (const auto& [record, verdict] : judged) {
+    std::string remark = Remark(*verdict);
+    if (verdict->verdict == "BROKEN") {
+      for (const std::string& arm : {verdict->base, verdict->candidate}) {
+        const Cell* cell = record->summary.FindCell(arm, verdict->shape);
+        if (cell == nullptr || cell->correct != false) continue;
+        Append(&remark, remark.empty() ? "" : "; ", Code(arm), " correct: ", CorrectCell(*cell));
+      }
+    }
+    table.AddRow({DesignLink(record->summary, "../"), Code(verdict->shape), Code(verdict->base),
+                  Code(verdict->candidate),
+                  HasMeaning(*verdict) ? RatioWithInterval(verdict->ratio) : std::string(kNone),
+                  FormatLimit(verdict->gate), Cat("**", verdict->verdict, "**"),
+                  remark.empty() ? std::string(kNone) : remark});
+  }
+  return out + table.ToMarkdown();
+}
+
+// What a factorial says of it beyond single steps.
+std::string SharePart(const std::vector<ReadRecord>& records, std::string_view toggle) {
+  Table table({{"design"},
+               {"shape"},
+               {"with only what it needs", Align::kRight},
+               {"on average", Align::kRight},
+               {"with all else on", Align::kRight},
+               {"share of the whole gain", Align::kRight}});
+  for (const ReadRecord& record : records) {
+    for (const Attribution& row : record.summary.attribution) {
+      if (row.toggle != toggle) continue;
+      table.AddRow({DesignLink(record.summary, "../"), Code(row.shape),
+                    RatioWithInterval(row.first), RatioWithInterval(row.main_effect),
+                    RatioWithInterval(row.last),
+                    row.shapley_share ? absl::StrFormat("%.1f%%", 100 * *row.shapley_share)
+                                      : std::string(kNone)});
+    }
+  }
+  if (table.empty()) return "";
+  return Cat("\nOver all combinations of a factorial (intervals each by itself):\n\n",
+             table.ToMarkdown());
+}
+
+// "96 → 88", or one figure where nothing changed.
+std::string Change(const std::string& before, const std::string& after) {
+  return before == after ? before : Cat(before, " → ", after);
+}
+std::string Counts(const BeforeAfter& count) {
+  return Change(FormatInteger(count.before), FormatInteger(count.after));
+}
+
+std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement>& judged) {
+  constexpr size_t kMostOpcodes = 5;
+  const std::string evidence =
+      row.evidence.sass.empty() ? "" : Cat("SASS with ", Code(row.evidence.sass));
+  std::vector<Table::Column> columns = {{"design"},
+                                        {"without"},
+                                        {"with"},
+                                        {"registers / thread", Align::kRight},
+                                        {"shared, KiB / CTA", Align::kRight},
+                                        {"spills, B", Align::kRight},
+                                        {"CTAs / SM", Align::kRight},
+                                        {"instructions", Align::kRight}};
+  if (!evidence.empty()) columns.push_back({evidence, Align::kRight});
+  columns.push_back({"opcodes that changed most"});
+  Table table(columns);
+  std::set<std::pair<std::string, std::string>> seen;
+  bool factorial = false;
+  for (const auto& [record, verdict] : judged) {
+    const Summary& summary = record->summary;
+    if (!summary.attribution.empty()) {
+      factorial = true;
+      continue;
+    }
+    const Cell* before = summary.FindCell(verdict->base, verdict->shape);
+    const Cell* after = summary.FindCell(verdict->candidate, verdict->shape);
+    if (before == nullptr || after == nullptr) continue;
+    if (!before->registers && !after->registers) continue;  // no instance for the shape
+    if (!seen.emplace(Cat(before->config, " ", before->code_sha256),
+                      Cat(after->config, " ", after->code_sha256))
+             .second) {
+      continue;
+    }
+    std::vector<std::string> cells = {
+        DesignLink(summary, "../"),
+        Code(verdict->base),
+        Code(verdict->candidate),
+        Change(FormatInteger(before->registers), FormatInteger(after->registers)),
+        Change(FormatKib(before->smem_bytes), FormatKib(after->smem_bytes)),
+        Change(FormatInteger(before->spill_bytes), FormatInteger(after->spill_bytes)),
+        Change(FormatInteger(before->ctas_per_sm), FormatInteger(after->ctas_per_sm))};
+    if (const auto& change = verdict->change; change && change->instructions.before) {
+      cells.push_back(Counts(change->instructions));
+      if (!evidence.empty()) cells.push_back(Counts(change->evidence));
+      std::vector<std::string> opcodes;
+      for (const CodeChange::Opcode& opcode : change->opcodes) {
+        if (opcodes.size() == kMostOpcodes) break;
+        opcodes.push_back(Cat(Code(opcode.name), " ", Counts(opcode.count)));
+      }
+      cells.push_back(opcodes.empty() ? "none" : absl::StrJoin(opcodes, ", "));
+    }
+    table.AddRow(cells);
+  }
+  if (table.empty()) return "";
+  return Cat(
+      "\n## Resources and instructions\n\nPer pair of kernels, for the GPU of the record; "
+      "instructions are counted in the machine code, not as executed.",
+      factorial ? " The pairs of factorials are left out." : "", "\n\n", table.ToMarkdown());
+}
+
+std::string IsolatedPart(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row,
+                         const std::vector<Judgement>& judged) {
+  std::string out = "\n## Alone\n\n";
+  if (row.micro.empty()) return out + "No microbenchmark isolates it.\n";
+  const auto quoting = std::find_if(records.begin(), records.end(), [&](const ReadRecord& r) {
+    return r.summary.FindMicro(row.micro) != nullptr;
+  });
+  const std::string benchmark(row.micro.substr(0, row.micro.find('/')));
+  if (quoting == records.end()) {
+    return Cat(out, "No record yet of its microbenchmark ", Code(row.micro), ".\n");
+  }
+  const Isolated isolated = IsolatedOf(quoting->summary, row);
+  Append(&out, DescribeCases(isolated, row));
+  if (isolated.effect) {
+    Append(&out, ": alone it is worth **", FormatRatio(isolated.effect), "**");
+  } else if (row.micro_off.empty()) {
+    out += ". The case shows what the mechanism costs; nothing stands against it";
+  }
+  std::vector<const Verdict*> verdicts;
+  for (const Judgement& j : judged) verdicts.push_back(j.verdict);
+  const std::string range = RatioRange(verdicts);
+  if (isolated.effect && !range.empty()) Append(&out, ", in the kernel ", range);
+  return Cat(out, ". How it is measured: [", benchmark, "](../micro/", benchmark, ".md) (record ",
+             Code(quoting->summary.micro_run_id), ").\n");
+}
+
+// Where the technique can't be, with reasons.
+std::string NotApplicablePart(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row) {
+  std::vector<std::string> families;
+  for (const Family family : kFamilies) {
+    if (!Includes(row.families, family)) families.push_back(Code(sdpa::FamilyName(family)));
+  }
+  std::string out;
+  if (!families.empty()) {
+    Append(&out, "- In the ", families.size() == 1 ? "family " : "families ", JoinWords(families),
+           ", whose kernels don't branch on it. ", row.elsewhere, row.elsewhere.empty() ? "" : ".",
+           "\n");
+  }
+  if (const std::string others = Ids(row.excludes); !others.empty()) {
+    Append(&out, "- Together with ", others, ".\n");
+  }
+  std::set<std::string> lines;
+  std::vector<std::string> order;
+  const auto add = [&](std::string line) {
+    if (lines.insert(line).second) order.push_back(std::move(line));
+  };
+  for (const sdpa::Exclusion& rule : sdpa::kExclusions) {
+    if (rule.toggle != row.field && rule.other != row.field) continue;
+    const std::string_view other =
+        sdpa::ToggleId(rule.toggle == row.field ? rule.other : rule.toggle);
+    add(Cat("- Together with ", Code(other), ", at least at some levels: ", rule.why, ".\n"));
+  }
+  for (const ReadRecord& record : records) {
+    for (const InfeasibleCell& cell : record.summary.infeasible) {
+      if (cell.toggle != row.id || cell.why.empty()) continue;
+      add(Cat("- As ", Code(cell.variant), " in ", DesignLink(record.summary, "../"), ": ",
+              cell.why, ".\n"));
+    }
+  }
+  for (const std::string& line : order) out += line;
+  return out.empty() ? "" : Cat("\n## `NOT_APPLICABLE`\n\n", out);
+}
+
+}  // namespace
+
+std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
+                                    std::string_view toggle) {
+  std::vector<Judgement> out;
+  for (const ReadRecord& record : records) {
+    for (const Verdict& verdict : record.summary.verdicts) {
+      if (verdict.toggle == toggle) out.push_back({&record, &verdict});
+    }
+  }
+  return out;
+}
+
+std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
+
+std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {
+  std::vector<std::string> parts;
+  for (const std::string_view name : kVerdictNames) {
+    const auto n = std::count_if(verdicts.begin(), verdicts.end(),
+                                 [&](const Verdict* v) { return v->verdict == name; });
+    if (n > 0) parts.push_back(Cat(n, " ", name));
+  }
+  return JoinWords(parts);
+}
+
+std::string RatioRange(const std::vector<const Verdict*>& verdicts) {
+  std::vector<double> ratios;
+  for (const Verdict* verdict : verdicts) {
+    if (HasMeaning(*verdict) && verdict->ratio.value) ratios.push_back(*verdict->ratio.value);
+  }
+  if (ratios.empty()) return "";
+  const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+  if (*low == *high) return FormatRatio(*low);
+  return Cat(FormatRatio(*low), " to ", FormatRatio(*high));
+}
+
+Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row) {
+  const std::vector<Judgement> judged = JudgementsOn(records, row.id);
+  std::string out =
+      Cat("# ", row.label, " (", Code(row.id), ") on ", records[0].summary.provenance.gpu_name,
+          "\n\nWritten from the registry and the newest record of each design by `warpledger "
+          "techniques`; edit those or the renderer, never this page. [All techniques](../",
+          kTechniqueIndexFile, ").\n\n");
+  std::vector<std::string> stale;
+  for (const ReadRecord& record : records) {
+    std::vector<std::string> arms;
+    for (const Judgement& j : judged) {
+      if (j.record == &record) arms.insert(arms.end(), {j.verdict->base, j.verdict->candidate});
+    }
+    if (!arms.empty() && record.staleness.IsStaleFor(arms)) {
+      stale.push_back(Code(record.summary.run_id));
+    }
+  }
+  if (!stale.empty()) {
+    Append(&out, "> **Warning: older than the kernels** ", stale.size() == 1 ? "is " : "are ",
+           JoinWords(stale),
+           ". Figures from there speak of other code than this tree's; [the index](../",
+           kTechniqueIndexFile, "#records) says what changed.\n\n");
+  }
+  Append(
+      &out, RegistryPart(row, judged), "\n## What this GPU says\n\n", VerdictPart(judged),
+      SharePart(records, row.id), ResourcePart(row, judged), IsolatedPart(records, row, judged),
+      "\n## Why\n\n",
+      row.lesson.empty() ? std::string("No lesson is written down yet.\n") : Cat(row.lesson, ".\n"),
+      NotApplicablePart(records, row));
+  return {TechniquePath(row), out};
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the index and the pages of techniques share (techniques.h), and one such page.
+//
+// Contract: as techniques.h; pure functions of the records and the registry.
+
+#ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_
+#define WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "reports/model/records.h"
+#include "reports/model/summary.h"
+
+namespace warpledger::report {
+
+struct Page {
+  std::string path;  // below the folder of the GPU's reports
+  std::string text;  // Markdown
+};
+
+inline constexpr char kTechniqueIndexFile[] = "techniques.md";
+
+// The families in the pages' order; a toggle of several stands with its first.
+inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
+                                             sdpa::Family::kWgmma, sdpa::Family::kResident};
+
+struct Judgement {
+  const ReadRecord* record;
+  const Verdict* verdict;
+};
+
+// Every verdict on a toggle, in the order of the records.
+std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
+                                    std::string_view toggle);
+
+// Below the folder of the GPU's reports.
+std::string TechniquePath(const sdpa::ToggleRow& row);
+// "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
+std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);
+// "1.020× to 1.310×" over the ratios that mean something; "" where none does.
+std::string RatioRange(const std::vector<const Verdict*>& verdicts);
+
+// `records` must not be empty.
+Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/techniques.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry.h"
+#include "reports/model/describe.h"
+#include "reports/model/records.h"
+#include "reports/model/summary.h"
+#include "reports/model/text.h"
+#include "reports/pages/technique_page.h"
+
+namespace warpledger::report {
+namespace {
+
+using sdpa::Family;
+
+// Shapes that one table holds side by side.
+struct ShapeGroup {
+  int64_t head_dim = 0;
+  bool causal = false;
+  std::vector<std::string> names;
+};
+
+std::vector<ShapeGroup> GroupShapes(const std::vector<ReadRecord>& records) {
+  std::vector<ShapeGroup> groups;
+  for (const ReadRecord& record : records) {
+    for (const Shape& shape : record.summary.shapes) {
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const ShapeGroup& g) {
+        return g.head_dim == shape.head_dim && g.causal == shape.causal;
+      });
+      if (group == groups.end()) {
+        groups.push_back({shape.head_dim, shape.causal, {}});
+        group = groups.end() - 1;
+      }
+      if (std::find(group->names.begin(), group->names.end(), shape.name) == group->names.end()) {
+        group->names.push_back(shape.name);
+      }
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const ShapeGroup& a, const ShapeGroup& b) {
+    return std::pair(a.head_dim, a.causal) < std::pair(b.head_dim, b.causal);
+  });
+  return groups;
+}
+
+// What each design says of a toggle at a shape, a line per design.
+std::string IndexCell(const std::vector<ReadRecord>& records, std::string_view toggle,
+                      std::string_view shape) {
+  std::vector<std::string> lines;
+  for (const ReadRecord& record : records) {
+    std::vector<const Verdict*> verdicts;
+    for (const Verdict& verdict : record.summary.verdicts) {
+      if (verdict.toggle == toggle && verdict.shape == shape) verdicts.push_back(&verdict);
+    }
+    if (verdicts.empty()) continue;
+    std::string line = DesignLink(record.summary, "");
+    if (verdicts.size() == 1) {
+      Append(&line, " ", verdicts[0]->verdict);
+    } else {
+      Append(&line, " ", CountVerdicts(verdicts));
+    }
+    const std::string range = RatioRange(verdicts);
+    if (!range.empty()) Append(&line, " ", range);
+    lines.push_back(line);
+  }
+  return lines.empty() ? std::string(kNone) : absl::StrJoin(lines, "<br>");
+}
+
+// The toggles whose first family, in the reports' order, it is.
+std::vector<const sdpa::ToggleRow*> TogglesOf(Family family) {
+  std::vector<const sdpa::ToggleRow*> out;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) continue;
+    const auto first = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                    [&](Family f) { return Includes(row.families, f); });
+    if (first != std::end(kFamilies) && *first == family) out.push_back(&row);
+  }
+  return out;
+}
+
+std::string FamilySection(const std::vector<ReadRecord>& records, Family family,
+                          const std::vector<ShapeGroup>& groups) {
+  std::string out;
+  std::vector<std::string> without_record;
+  for (const ShapeGroup& group : groups) {
+    std::vector<Table::Column> columns = {{"technique"}};
+    for (const std::string& name : group.names) columns.push_back({Code(name)});
+    Table table(columns);
+    for (const sdpa::ToggleRow* row : TogglesOf(family)) {
+      std::vector<std::string> cells = {
+          Cat("[", row->label, "](", TechniquePath(*row), ") ", Code(row->id))};
+      for (const std::string& name : group.names) {
+        cells.push_back(IndexCell(records, row->id, name));
+      }
+      if (std::all_of(cells.begin() + 1, cells.end(),
+                      [](const std::string& cell) { return cell == kNone; })) {
+        continue;
+      }
+      table.AddRow(cells);
+    }
+    if (table.empty()) continue;
+    Append(&out, "\nhead_dim ", group.head_dim, group.causal ? ", causal" : "", ":\n\n",
+           table.ToMarkdown());
+  }
+  for (const sdpa::ToggleRow* row : TogglesOf(family)) {
+    if (JudgementsOn(records, row->id).empty()) {
+      without_record.push_back(Cat("[", row->label, "](", TechniquePath(*row), ")"));
+    }
+  }
+  if (!without_record.empty()) {
+    Append(&out, "\nNo record yet: ", JoinWords(without_record), ".\n");
+  }
+  return out;
+}
+
+Page IndexPage(const std::vector<ReadRecord>& records) {
+  std::string out = Cat(
+      "# Techniques on ", records[0].summary.provenance.gpu_name,
+      "\n\nEvery toggle of the registry, and what each design says of it at each shape. Written "
+      "from the newest record of each design by `warpledger techniques`; edit the registry, the "
+      "records or the renderer, never this page.\n\nA technique links to its page, a design to "
+      "its report. A ratio is time(without) / time(with): above 1 is faster. Where a design "
+      "judges a technique more than once at a shape, verdicts are counted and ratios span from "
+      "the least to the greatest.\n");
+  const std::vector<ShapeGroup> groups = GroupShapes(records);
+  for (const Family family : kFamilies) {
+    Append(&out, "\n## The ", sdpa::FamilyName(family), " family\n",
+           FamilySection(records, family, groups));
+  }
+  Table table({{"record"}, {"design"}, {"shapes"}, {"state"}});
+  for (const ReadRecord& record : records) {
+    std::vector<std::string> shapes;
+    for (const Shape& shape : record.summary.shapes) shapes.push_back(Code(shape.name));
+    table.AddRow({Code(record.summary.run_id), DesignLink(record.summary, ""), JoinWords(shapes),
+                  StateOf(record)});
+  }
+  Append(&out, "\n## Records\n\n", table.ToMarkdown());
+  return {kTechniqueIndexFile, out};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Page>> RenderTechniques(
+    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options) {
+  const absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords(summaries, options);
+  if (!records.ok()) return records.status();
+  std::vector<Page> pages = {IndexPage(*records)};
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.control) pages.push_back(TechniquePage(*records, row));
+  }
+  return pages;
+}
+
+}  // namespace warpledger::report

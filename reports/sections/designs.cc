@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages of the designs beyond the ladder: one_on, leave_one_out, factorial.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "reports/model/derived/code_change.h"
+#include "reports/model/derived/verdict_pictures.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
+#include "reports/sections/sections.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+constexpr size_t kMostOpcodesInRow = 4;  // which has much else to say
+
+bool IsFactorial(const Summary& summary) { return !summary.attribution.empty(); }
+
+// A ratio as the gain in speed that people say: 1.031 is "+3.1%".
+std::string Gain(std::optional<double> ratio) {
+  return ratio ? absl::StrFormat("%+.1f%%", 100 * (*ratio - 1)) : std::string(kNone);
+}
+
+std::string GainWithInterval(const Estimate& ratio) {
+  if (!ratio.value) return std::string(kNone);
+  std::string out = Gain(ratio.value);
+  if (ratio.low && ratio.high) Append(&out, " [", Gain(ratio.low), ", ", Gain(ratio.high), "]");
+  return out;
+}
+
+// "`cell:vector_loads`", or what the empty cell is in words.
+std::string OnTopOf(const std::string& cell) {
+  return cell == "cell:none" ? "the background alone" : Code(cell);
+}
+
+std::vector<const Attribution*> AttributionAt(const Summary& summary, const Shape& shape) {
+  std::vector<const Attribution*> out;
+  for (const Attribution& row : summary.attribution) {
+    if (row.shape == shape.name) out.push_back(&row);
+  }
+  return out;
+}
+
+// Interactions whose interval leaves out 1, strongest first.
+std::vector<const Interaction*> StrongInteractions(const Summary& summary, const Shape& shape) {
+  std::vector<const Interaction*> out;
+  for (const Interaction& row : summary.interactions) {
+    if (row.shape != shape.name || !row.ratio.value || !row.ratio.low || !row.ratio.high) continue;
+    if (*row.ratio.low > 1 || *row.ratio.high < 1) out.push_back(&row);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Interaction* a, const Interaction* b) {
+    return std::fabs(std::log(*a->ratio.value)) > std::fabs(std::log(*b->ratio.value));
+  });
+  return out;
+}
+
+// What a ladder can't show: it meets each toggle in one place.
+std::string HiddenByLadders(const Summary& summary, const Shape& shape) {
+  std::string out;
+  for (const Attribution* row : AttributionAt(summary, shape)) {
+    if (!row->first.value || !row->last.value) continue;
+    Append(&out, "- ", Code(row->toggle), ": ", GainWithInterval(row->first), " on ",
+           OnTopOf(row->first_base), ", ", GainWithInterval(row->last), " once all else is on (",
+           OnTopOf(row->last_base), ").\n");
+  }
+  if (!out.empty()) {
+    out =
+        Cat("\nA ladder meets each toggle in one place. Here each is met alone, with only what it "
+            "needs, and last, with everything else that can be on; time saved is given as gain in "
+            "speed:\n\n",
+            out);
+  }
+  const std::vector<const Interaction*> strong = StrongInteractions(summary, shape);
+  if (strong.empty()) return out;
+  constexpr size_t kMost = 5;
+  Append(&out, "\nThe pairs that change each other most:\n\n");
+  for (size_t i = 0; i < std::min(kMost, strong.size()); ++i) {
+    const Interaction& row = *strong[i];
+    Append(&out, "- ", Code(row.b), ": ", Gain(row.b_without_a), " without ", Code(row.a), ", ",
+           Gain(row.b_with_a), " with it: they ",
+           *row.ratio.value > 1 ? "help each other" : "share a gain", ", by ",
+           RatioWithInterval(row.ratio), ".\n");
+  }
+  return out;
+}
+
+std::string TotalSentence(const Summary& summary, const Shape& shape) {
+  const std::vector<const Attribution*> rows = AttributionAt(summary, shape);
+  if (rows.empty()) return "";
+  if (!rows[0]->total_log) {
+    return Cat("At ", Code(shape.name), " shares can't be given: ", rows[0]->reason, ".");
+  }
+  std::vector<const Attribution*> order = rows;
+  std::stable_sort(order.begin(), order.end(), [](const Attribution* a, const Attribution* b) {
+    return a->shapley_log.value_or(0) > b->shapley_log.value_or(0);
+  });
+  std::vector<std::string> shares;
+  for (const Attribution* row : order) {
+    shares.push_back(Cat(Code(row->toggle), " ",
+                         row->shapley_share ? absl::StrFormat("%.1f%%", 100 * *row->shapley_share)
+                                            : std::string(kNone)));
+  }
+  return Cat("At ", Code(shape.name), " all of them together are worth ",
+             FormatRatio(std::exp(*rows[0]->total_log)),
+             ". Shapley's shares of it, on the logarithm: ", JoinWords(shares), ".");
+}
+
+std::string AttributionTable(const Summary& summary, const Shape& shape) {
+  Table table({{"toggle"},
+               {"alone, with what it needs", Align::kRight},
+               {"main effect", Align::kRight},
+               {"pairs", Align::kRight},
+               {"last, all else on", Align::kRight},
+               {"Shapley factor", Align::kRight},
+               {"share", Align::kRight}});
+  const std::vector<const Attribution*> rows = AttributionAt(summary, shape);
+  for (const Attribution* row : rows) {
+    Estimate factor;
+    if (row->shapley_log) factor.value = std::exp(*row->shapley_log);
+    if (row->shapley_log_low) factor.low = std::exp(*row->shapley_log_low);
+    if (row->shapley_log_high) factor.high = std::exp(*row->shapley_log_high);
+    table.AddRow({Code(row->toggle), RatioWithInterval(row->first),
+                  RatioWithInterval(row->main_effect), Cat(row->n_pairs),
+                  RatioWithInterval(row->last), RatioWithInterval(factor),
+                  row->shapley_share ? absl::StrFormat("%.1f%%", 100 * *row->shapley_share)
+                                     : std::string(kNone)});
+  }
+  std::string out = table.ToMarkdown();
+  if (!rows.empty() && !rows[0]->reason.empty()) Append(&out, "\n", rows[0]->reason, ".\n");
+  return out;
+}
+
+std::string InteractionTable(const Summary& summary, const Shape& shape) {
+  Table table({{"pair"},
+               {"interaction", Align::kRight},
+               {"first without second", Align::kRight},
+               {"first with second", Align::kRight},
+               {"second without first", Align::kRight},
+               {"second with first", Align::kRight},
+               {"remark"}});
+  for (const Interaction& row : summary.interactions) {
+    if (row.shape != shape.name) continue;
+    table.AddRow({Cat(Code(row.a), ", ", Code(row.b)), RatioWithInterval(row.ratio),
+                  FormatRatio(row.a_without_b), FormatRatio(row.a_with_b),
+                  FormatRatio(row.b_without_a), FormatRatio(row.b_with_a),
+                  row.reason.empty() ? std::string(kNone) : row.reason});
+  }
+  return table.ToMarkdown();
+}
+
+// "a+b=2+c" as {"a", "b", "c"}.
+std::vector<std::string> ToggleIds(const std::string& config) {
+  std::vector<std::string> ids = absl::StrSplit(config, '+');
+  for (std::string& id : ids) id = id.substr(0, id.find('='));
+  return ids;
+}
+
+// The toggles that an arm lacks besides the one that a verdict is on, because they need it:
+// "`warp_shuffle` and `vector_loads`"; "" where there is none.
+std::string Dependents(const Verdict& verdict, const Cell& without, const Cell& with) {
+  const std::vector<std::string> there = ToggleIds(without.config);
+  std::vector<std::string> gone;
+  for (const std::string& id : ToggleIds(with.config)) {
+    if (id == verdict.toggle || FindToggle(id) == nullptr) continue;
+    if (std::find(there.begin(), there.end(), id) == there.end()) gone.push_back(Code(id));
+  }
+  return JoinWords(gone);
+}
+
+std::string VerdictTable(const Summary& summary, const Shape& shape) {
+  Table table({{"toggle"},
+               {"without it"},
+               {"p50, µs", Align::kRight},
+               {"with it"},
+               {"p50, µs", Align::kRight},
+               {"ratio", Align::kRight},
+               {"gate", Align::kRight},
+               {"verdict"},
+               {std::string(kResourceColumn)},
+               {std::string(kInstructionColumn)}});
+  for (const Verdict& verdict : summary.verdicts) {
+    if (verdict.shape != shape.name) continue;
+    const Cell* base = summary.FindCell(verdict.base, shape.name);
+    const Cell* candidate = summary.FindCell(verdict.candidate, shape.name);
+    std::string without = Code(verdict.base);
+    if (base != nullptr && candidate != nullptr) {
+      const std::string dependents = Dependents(verdict, *base, *candidate);
+      if (!dependents.empty()) Append(&without, ", also without ", dependents);
+    }
+    table.AddRow({Code(verdict.toggle), without,
+                  base != nullptr ? FormatUs(base->p50_us.value) : std::string(kNone),
+                  Code(verdict.candidate),
+                  candidate != nullptr ? FormatUs(candidate->p50_us.value) : std::string(kNone),
+                  HasMeaning(verdict) ? RatioWithInterval(verdict.ratio) : std::string(kNone),
+                  FormatLimit(verdict.gate), Cat("**", verdict.verdict, "**"),
+                  ResourceChange(verdict), InstructionChange(verdict, kMostOpcodesInRow)});
+  }
+  return table.ToMarkdown();
+}
+
+std::string Explanation(const Summary& summary) {
+  std::string out = Cat(
+      "- A **ratio** is time(without the toggle) / time(with it), so above 1 is faster. Intervals "
+      "of verdicts are adjusted for the family of this page; those of attribution are at ",
+      FormatPercent(summary.statistics.confidence),
+      ", each by itself: they describe and decide nothing.\n- ", kHowToReadChanges, "\n");
+  if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
+                  [](const Verdict& v) { return v.base.ends_with("(+dependents)"); })) {
+    out +=
+        "- A toggle that others need takes them with it: its row says `(+dependents)` and names "
+        "them, and its ratio is theirs too.\n";
+  }
+  if (!IsFactorial(summary)) return out;
+  out +=
+      "- The **main effect** is the mean, on the logarithm, of what the toggle does to every "
+      "combination of the others that is possible with and without it (`pairs`).\n"
+      "- The **interaction** of two toggles is the effect of one with the other on, over the same "
+      "with it off, on the combinations where all four are possible. Above 1 they help each other; "
+      "below 1 they share one gain.\n"
+      "- **Shapley's share** is what the toggle adds when its turn comes, averaged over all orders "
+      "of switching the toggles on; a toggle whose need is not yet on waits and counts with it. "
+      "The shares add up to the whole gain.\n";
+  return out;
+}
+
+}  // namespace
+
+std::string DesignTitle(const Summary& summary) {
+  if (summary.design == "hopper") return "The Hopper kernel, toggle by toggle,";
+  if (summary.design == "hopper_small") return "Small problems on Hopper, toggle by toggle,";
+  if (summary.design == "hopper_plus") return "The Hopper kernel beyond its ladder";
+  // Of records from before it was parted by head dimension.
+  if (summary.design == "hopper_lengths") return "The Hopper kernel over lengths";
+  for (const char* dim : {"64", "128", "256"}) {
+    if (summary.design == Cat("hopper_d", dim)) {
+      return Cat("The Hopper kernel over lengths at head_dim ", dim);
+    }
+  }
+  if (summary.design == "hopper_tiles") return "Tiles of the Hopper kernel";
+  if (summary.design == "hopper_bf16") return "The Hopper kernel in fp16 and in bf16";
+  if (summary.design == "hopper_fp8") return "The Hopper kernel in FP8";
+  if (summary.design == "hopper_decode") return "Decoding with the Hopper kernel";
+  if (summary.design == "hopper_gqa") return "Prompts with grouped heads in the Hopper kernel";
+  if (summary.design == "stage2_plus") return "The wmma kernel beyond the ladder";
+  if (summary.design == "wmma_d128") return "The wmma kernel at head_dim 128";
+  if (summary.design == "one_on") return "Each toggle alone";
+  if (summary.design == "leave_one_out") return "The full kernel without one toggle";
+  if (summary.design == "hopper_leave_one_out") return "The Hopper kernel without one toggle";
+  if (IsFactorial(summary)) return "Factorial of toggles";
+  return Cat("Design ", summary.design);
+}
+
+std::string DesignSummary(const Summary& summary, std::string_view picture_prefix) {
+  const auto picture = [&](std::string_view name) {
+    return PicturePath(summary, picture_prefix, name);
+  };
+  const Shape& main = summary.MainShape();
+  std::string out = "## Summary\n\n";
+  if (IsFactorial(summary)) {
+    Append(&out, TotalSentence(summary, main), " ", ControlSentence(summary), "\n",
+           HiddenByLadders(summary, main));
+  } else if (summary.verdicts.empty()) {
+    Append(&out, "No toggle is judged here: the arms are there to stand beside their peers.\n\n",
+           ControlSentence(summary), "\n");
+  } else {
+    Append(&out, "What each toggle did at ", Code(main.name), ":\n\n",
+           VerdictSentences(summary, main), "\n", ControlSentence(summary), "\n");
+  }
+  Append(&out, "\n## How to read it\n\n", Explanation(summary));
+  // A design of controls alone, made to stand beside peers, has no effect to draw.
+  if (summary.verdicts.empty()) return out;
+  out += "\n## Pictures\n\n";
+  if (IsFactorial(summary)) {
+    for (const Shape* shape : ShapesMainFirst(summary)) {
+      if (!AttributionAt(summary, *shape)[0]->total_log) continue;
+      Append(&out, "![Shapley shares at ", shape->name, "](",
+             picture(Cat("factorial_", shape->name)), ")\n\n");
+      if (std::none_of(summary.interactions.begin(), summary.interactions.end(),
+                       [&](const Interaction& row) {
+                         return row.shape == shape->name && row.ratio.value.has_value();
+                       })) {
+        continue;
+      }
+      Append(&out, "![Interactions at ", shape->name, "](",
+             picture(Cat("factorial_interactions_", shape->name)), ")\n\n");
+    }
+  } else {
+    return out + VerdictPictures(summary, picture_prefix, Cat(summary.design, "_"), "toggle");
+  }
+  out.pop_back();  // one empty line between sections is put by the caller
+  return out;
+}
+
+std::string DesignTables(const Summary& summary) {
+  std::string out;
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    Append(&out, "## ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n");
+    if (IsFactorial(summary)) {
+      Append(&out, TotalSentence(summary, *shape), "\n\n", AttributionTable(summary, *shape),
+             "\nPairs:\n\n", InteractionTable(summary, *shape),
+             "\nEvery combination against the same one without its last toggle:\n\n");
+    }
+    Append(&out, VerdictTable(summary, *shape), "\n");
+  }
+  if (!summary.infeasible.empty()) {
+    out += "## Combinations that are not possible\n\n";
+    for (const InfeasibleCell& cell : summary.infeasible) {
+      Append(&out, "- ", Code(cell.variant), ": ");
+      if (!cell.why.empty()) {
+        Append(&out, "`NOT_APPLICABLE`: ", Code(cell.toggle), " can't go with ", Code(cell.missing),
+               ", for ", cell.why, "\n");
+      } else if (cell.toggle.empty()) {
+        out += "the rules of the registry forbid it\n";
+      } else {
+        Append(&out, Code(cell.toggle), " needs ", Code(cell.missing), "\n");
+      }
+    }
+    out += "\n";
+  }
+  out.pop_back();
+  return out;
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections that hold the measurements: ladder, peers, floors, controls,
+// toggles, and how and where they were made.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "kernels/sdpa/registry.h"
+#include "reports/model/derived/code_change.h"
+#include "reports/model/derived/floors.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
+#include "reports/sections/sections.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+constexpr size_t kMostOpcodes = 6;
+constexpr size_t kMostOpcodesInLadder = 2;  // whose rows have much else to say
+
+double PriorUs(const Cell& cell) {
+  if (cell.variant == sdpa::kBaseline.id) return sdpa::kBaseline.prior.p50_us;
+  const sdpa::ToggleRow* row = FindToggle(cell.toggle);
+  return row != nullptr ? row->prior.p50_us : 0;
+}
+
+// Below the ladder's tables: why a row has no rank.
+std::string NotesOn(const Summary& summary, const Shape& shape) {
+  std::string out;
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    const std::string& reason =
+        verdict != nullptr && !verdict->reason.empty() ? verdict->reason : cell->reason;
+    if (!reason.empty()) Append(&out, "- ", Code(StepId(*cell)), ": ", reason, "\n");
+  }
+  return out.empty() ? "" : Cat("\n", out);
+}
+
+std::string LadderTable(const Summary& summary, const Shape& shape) {
+  // The notes' figures belong to their own mission shape; in another shape's
+  // table they would be a comparison of two problems.
+  bool has_prior = false;
+  if (shape.name == "mission_b") {
+    for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(*cell) > 0;
+  }
+  const std::string ci = FormatPercent(summary.statistics.confidence) + " CI, µs";
+  std::vector<Table::Column> columns = {{"step"},
+                                        {"p50, µs", Align::kRight},
+                                        {ci, Align::kRight},
+                                        {"over the step before", Align::kRight},
+                                        {"over the first", Align::kRight},
+                                        {"TFLOP/s", Align::kRight},
+                                        {"registers / thread", Align::kRight},
+                                        {"shared, KiB / CTA", Align::kRight},
+                                        {"spills, B", Align::kRight},
+                                        {"CTAs / SM", Align::kRight},
+                                        {"instructions, step before → this"},
+                                        {"correct (max error)"},
+                                        {"verdict"}};
+  if (has_prior) columns.push_back({"L4 notes, p50 µs on an L4", Align::kRight});
+  Table table(columns);
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    const bool ranked = summary.IsRanked(*cell);
+    std::vector<std::string> row = {
+        Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
+        FormatUs(cell->p50_us.value),
+        FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
+        StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+        GainOverFirst(summary, *cell),
+        ranked ? FormatTflops(cell->tflops) : std::string(kNone),
+        FormatInteger(cell->registers),
+        FormatKib(cell->smem_bytes),
+        FormatInteger(cell->spill_bytes),
+        FormatInteger(cell->ctas_per_sm),
+        verdict != nullptr ? InstructionChange(*verdict, kMostOpcodesInLadder) : std::string(kNone),
+        CorrectCell(*cell),
+        VerdictCell(*cell, verdict)};
+    if (has_prior) {
+      const double prior = PriorUs(*cell);
+      row.push_back(prior > 0 ? FormatUs(prior) : std::string(kNone));
+    }
+    table.AddRow(row);
+  }
+  std::string out = table.ToMarkdown();
+  if (has_prior) {
+    out +=
+        "\nThe last column is the L4 notes' own (an earlier attempt at this ladder, quoted in "
+        "`reports/decisions/0000-l4-notes.md`): another GPU (an L4), another code and the notes' "
+        "mission shape. It shows which way each step went there, and is not a time to compare with "
+        "ours.\n";
+  }
+  return out;
+}
+
+std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
+  const sdpa::ToggleRow* row = FindToggle(toggle);
+  std::string out = Cat("### ", row != nullptr ? std::string(row->label) : Code(toggle), " (",
+                        Code(toggle), ")\n\n");
+  if (row == nullptr) {
+    out +=
+        "This build's registry has no such toggle, so its claim and prediction are not here.\n\n";
+  } else {
+    const Verdict* predicted = FindToggleVerdict(summary, toggle, row->predicted.shape);
+    const Range range = PredictedRange(*row, predicted);
+    Append(&out, "**Claim.** ", row->claim, "\n\n**Prediction.** ", FormatLimit(range.low), " to ",
+           FormatLimit(range.high), " at ", Code(row->predicted.shape), ". ", row->predicted.why,
+           " ", PredictionOutcome(*row, predicted), "\n\n**Prior.** ", row->prior.text, ".\n\n");
+    if (!row->lesson.empty()) Append(&out, "**Lesson.** ", row->lesson, ".\n\n");
+  }
+  Table table({{"shape"},
+               {"against"},
+               {"ratio", Align::kRight},
+               {"adjusted interval", Align::kRight},
+               {"its confidence", Align::kRight},
+               {"gate", Align::kRight},
+               {"pairs", Align::kRight},
+               {"verdict"},
+               {std::string(kResourceColumn)},
+               {std::string(kInstructionColumn)},
+               {"remark"}});
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
+    if (verdict == nullptr) continue;
+    const std::string remark = Remark(*verdict);
+    table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
+                  FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
+                  verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
+                                               : std::string(kNone),
+                  FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
+                  Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
+                  InstructionChange(*verdict, kMostOpcodes),
+                  remark.empty() ? std::string(kNone) : remark});
+  }
+  return out + table.ToMarkdown();
+}
+
+// Of the controls' intervals that leave out 1: where, by how much, and what hangs on it.
+std::string MissedControls(const Summary& summary) {
+  int64_t missed = 0;
+  double most = 0;
+  std::vector<std::string> shapes;
+  for (const Control& control : summary.controls) {
+    if (control.holds_one || !control.ratio.low || !control.ratio.high) continue;
+    ++missed;
+    most = std::max({most, *control.ratio.low - 1, 1 - *control.ratio.high});
+    const std::string shape = Code(control.shape);
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  }
+  if (missed == 0) return "";
+  const double delta = summary.statistics.neutral_delta;
+  return Cat("\n",
+             missed == 1 ? "The one interval that leaves" : Cat("The ", missed, " that leave"),
+             " out 1, at ", JoinWords(shapes), ", ", missed == 1 ? "misses" : "miss", " it by ",
+             missed == 1 ? "" : "at most ", FormatSignificant(100 * most, 1), "%. ",
+             most < delta / 2
+                 ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
+                       ", so it moves no verdict; but so narrow an interval claims more than it "
+                       "knows there.")
+                 : std::string("That is as large as effects that verdicts are given on."),
+             "\n");
+}
+
+}  // namespace
+
+std::string LadderSection(const Summary& summary) {
+  std::string out = "## The ladder, shape by shape\n";
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    Append(&out, "\n### ", Code(shape->name), "\n\n", DescribeShape(*shape), ".\n\n",
+           LadderTable(summary, *shape), NotesOn(summary, *shape));
+  }
+  return out;
+}
+
+std::string CompactLadder(const Summary& summary, const Shape& shape) {
+  Table table({{"step"},
+               {"p50, µs", Align::kRight},
+               {"over the step before", Align::kRight},
+               {"over the first", Align::kRight},
+               {"verdict"}});
+  for (const Cell* cell : summary.Ladder(shape.name)) {
+    const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
+    table.AddRow({StepLabel(*cell), FormatUs(cell->p50_us.value),
+                  StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+                  GainOverFirst(summary, *cell), VerdictCell(*cell, verdict)});
+  }
+  return table.ToMarkdown();
+}
+
+std::string PeerSection(const Summary& summary) {
+  std::string out = "## Peers\n\n";
+  if (summary.peers.empty()) return out + "The record holds no peer.\n";
+  out +=
+      "Peers run in a process of their own between ours, so their samples are not paired with "
+      "ours: "
+      "the ratio is one of medians, and its bounds are the worst that the two intervals allow. "
+      "Above "
+      "1× our last step is the faster one.";
+  const bool has_flash = std::any_of(summary.peers.begin(), summary.peers.end(),
+                                     [](const Peer& p) { return PeerName(p.name) == "flash"; });
+  if (has_flash) {
+    out += " `flash` is the FlashAttention-2 that PyTorch carries, not FlashAttention-3.";
+  }
+  out += "\n";
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    Table table({{"peer"},
+                 {"version"},
+                 {"p50, µs", Align::kRight},
+                 {FormatPercent(summary.statistics.confidence) + " CI, µs", Align::kRight},
+                 {"ours over the peer", Align::kRight},
+                 {"correct"},
+                 {"remark"}});
+    const Cell* ours = summary.LastStep(shape->name);
+    for (const Peer& peer : summary.peers) {
+      if (peer.shape != shape->name) continue;
+      std::string ratio(kNone);
+      const bool comparable = ours != nullptr && peer.available && peer.correct == true;
+      if (comparable && peer.p50_us.value) {
+        ratio = FormatRatio(*peer.p50_us.value / *ours->p50_us.value);
+        if (peer.p50_us.low && peer.p50_us.high && ours->p50_us.low && ours->p50_us.high) {
+          Append(&ratio, " ",
+                 FormatRatioInterval(*peer.p50_us.low / *ours->p50_us.high,
+                                     *peer.p50_us.high / *ours->p50_us.low));
+        }
+      }
+      table.AddRow({PeerName(peer.name), peer.version.empty() ? std::string(kNone) : peer.version,
+                    FormatUs(peer.p50_us.value),
+                    FormatUsInterval(peer.p50_us.low, peer.p50_us.high), ratio,
+                    !peer.correct   ? "not checked"
+                    : *peer.correct ? "yes"
+                                    : "**no**",
+                    !peer.available && peer.reason.empty() ? "not available"
+                    : peer.reason.empty()                  ? std::string(kNone)
+                                                           : peer.reason});
+    }
+    if (table.empty()) continue;
+    Append(&out, "\n### Peers at ", Code(shape->name), "\n\n");
+    if (ours != nullptr) {
+      Append(&out, "Ours: ", Code(StepId(*ours)), ", ", FormatUs(ours->p50_us.value), " µs ",
+             FormatUsInterval(ours->p50_us.low, ours->p50_us.high), ".\n\n");
+    } else {
+      out += "No step of ours is ranked here.\n\n";
+    }
+    out += table.ToMarkdown();
+  }
+  return out;
+}
+
+std::string FloorSection(const Summary& summary) {
+  const std::optional<Rates> rates = ArithmeticRates(summary.gpu_slug, summary.provenance.sm_count,
+                                                     summary.provenance.max_sm_clock_mhz);
+  std::vector<Table::Column> columns = {{"shape"}, {"empty kernel, p50 µs", Align::kRight}};
+  if (rates) {
+    for (const char* title : {"tensor cores, µs", "DRAM, µs", "exponentials, µs",
+                              "largest of the three, µs", "last step / largest"}) {
+      columns.push_back({title, Align::kRight});
+    }
+  }
+  Table table(columns);
+  for (const Shape* shape : ShapesMainFirst(summary)) {
+    const Floor* empty = summary.FindFloor(shape->name);
+    std::vector<std::string> row = {Code(shape->name), std::string(kNone)};
+    if (empty != nullptr) {
+      row[1] = FormatUs(empty->p50_us.value);
+      if (empty->p50_us.low && empty->p50_us.high) {
+        Append(&row[1], " ", FormatUsInterval(empty->p50_us.low, empty->p50_us.high));
+      }
+    }
+    if (rates) {
+      const ArithmeticFloor floor = FloorOf(*shape, *rates);
+      const Cell* last = summary.LastStep(shape->name);
+      for (double us : {floor.tensor_us, floor.dram_us, floor.exp_us, floor.largest_us}) {
+        row.push_back(FormatSignificant(us, 2));
+      }
+      row.push_back(last == nullptr || floor.largest_us <= 0
+                        ? std::string(kNone)
+                        : FormatSignificant(*last->p50_us.value / floor.largest_us, 2) + "×");
+    }
+    table.AddRow(row);
+  }
+  std::string out = Cat(
+      "## Floors\n\nAn empty kernel timed the same way is what a launch alone costs. ",
+      rates ? "The other columns are arithmetic: operations, bytes and exponentials of the shape "
+              "over the GPU's rates. The DRAM time supposes that no input is in L2 yet"
+            : Cat("Arithmetic floors are left out: this build knows no rates for ",
+                  Code(summary.gpu_slug), ", or the record holds no clock"),
+      rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".", "\n\n",
+      table.ToMarkdown());
+  if (rates) Append(&out, "\n", rates->source, "\n");
+  return out;
+}
+
+std::string ControlSection(const Summary& summary) {
+  std::string out = "## Controls\n\n";
+  out +=
+      "The `aa` control times the base against itself under another name. A control whose samples "
+      "say anything but `NEUTRAL` or `INCONCLUSIVE` is a false verdict.";
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) Append(&out, " ", Code(row.id), ": ", row.claim);
+  }
+  Append(&out, "\n\n**", ControlSentence(summary), "**\n");
+  if (summary.controls.empty()) return out;
+  Table table({{"control"},
+               {"shape"},
+               {"ratio", Align::kRight},
+               {FormatPercent(summary.statistics.confidence) + " interval", Align::kRight},
+               {"holds 1"},
+               {"what the samples say"},
+               {"verdict"},
+               {"false"}});
+  for (const Control& control : summary.controls) {
+    table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
+                  FormatRatioInterval(control.ratio.low, control.ratio.high),
+                  control.holds_one ? "yes" : "**no**", control.timing_verdict,
+                  Cat("**", control.verdict, "**"), control.false_verdict ? "**yes**" : "no"});
+  }
+  return Cat(out, "\n", table.ToMarkdown(), MissedControls(summary));
+}
+
+std::string ToggleSection(const Summary& summary) {
+  std::string out =
+      "## Toggle by toggle\n\nClaims and predictions stand in the registry "
+      "(`kernels/sdpa/toggles.def`); predictions were written down before the first run.\n";
+  for (const std::string& toggle : StepToggles(summary)) {
+    Append(&out, "\n", ToggleParagraph(summary, toggle));
+  }
+  return out;
+}
+
+std::string StatisticsSection(const Summary& summary) {
+  const Statistics& s = summary.statistics;
+  const Provenance& p = summary.provenance;
+  std::string out = Cat(
+      "## How the statistics were made\n\nEvery block times each arm once in random order; samples "
+      "of one process, shape and block are paired, and a verdict rests on the log-ratios of these "
+      "pairs. ",
+      p.blocks_missing > 0 ? "Planned were " : "The run had ", Processes(p.processes), " of ",
+      Count(p.blocks_per_process, "block"), " per shape",
+      p.blocks_missing > 0 ? Cat("; ", p.blocks_planned - p.blocks_missing, " of ",
+                                 Count(p.blocks_planned, "block"), " are there")
+                           : "",
+      ". Intervals are ",
+      s.interval.empty() ? "a cluster bootstrap over processes and blocks" : s.interval, ", from ",
+      s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
+      FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
+      " verdicts of the family ", Code(summary.family), " are adjusted by the method ",
+      Code(s.correction),
+      ", which bounds how often a ratio of exactly 1 is called different anywhere in the family; "
+      "how "
+      "often a ratio of exactly its gate is called `ADOPT` anywhere, it does not bound as tightly "
+      "(`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that two one-sided tests "
+      "put the effect within ±",
+      FormatPercent(s.neutral_delta), ".");
+  if (p.n_samples && p.throttled_samples) {
+    const int64_t readable = *p.n_samples - p.unknown_throttle_samples;
+    Append(&out, " Of ", readable, " samples",
+           p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "", ", ",
+           *p.throttled_samples,
+           " were taken while the GPU was throttled; they are kept and flagged.");
+    if (p.unknown_throttle_samples > 0) {
+      Append(&out, " Of ", p.unknown_throttle_samples, " more they were not readable.");
+    }
+  } else if (p.unknown_throttle_samples > 0) {
+    out +=
+        " Throttle reasons were not readable on this machine, so nothing is known of throttling.";
+  }
+  if (p.sm_mhz_p50) {
+    Append(&out, " Clocks can't be locked here: the median SM clock was ",
+           FormatSignificant(*p.sm_mhz_p50, 4), " MHz");
+    if (p.max_sm_clock_mhz) {
+      Append(&out, " of at most ", FormatSignificant(*p.max_sm_clock_mhz, 4), " MHz");
+    }
+    out += ".";
+  }
+  return out + "\n";
+}
+
+namespace {
+
+// A command line without the folders of the machine that it was called on.
+std::string WithoutFolders(const std::string& argv) {
+  std::vector<std::string> words = absl::StrSplit(argv, ' ');
+  for (std::string& word : words) {
+    const size_t value = word.rfind("--", 0) == 0 ? word.find('=') + 1 : 0;
+    if (value < word.size() && word[value] == '/') {
+      word = word.substr(0, value) + word.substr(word.rfind('/') + 1);
+    }
+  }
+  return absl::StrJoin(words, " ");
+}
+
+}  // namespace
+
+std::string ProvenanceSection(const Summary& summary) {
+  Table table({{"field"}, {"value"}});
+  for (const auto& [key, value] : summary.provenance.rows) {
+    const std::string shown = key == "argv" ? WithoutFolders(value) : value;
+    table.AddRow({Code(key), shown.empty() ? std::string(kNone) : Code(shown)});
+  }
+  return Cat("## Provenance\n\n", table.ToMarkdown());
+}
+
+}  // namespace warpledger::report

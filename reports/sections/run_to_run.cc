@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/sections/run_to_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
+
+namespace warpledger::report {
+namespace {
+
+using Align = Table::Align;
+
+std::string Percent(double fraction) { return absl::StrFormat("%.2f%%", 100 * fraction); }
+
+// "0.08% (2.01%)": the median and, where there are several, the largest.
+std::string MedianAndLargest(std::vector<double> values) {
+  if (values.empty()) return std::string(kNone);
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  const double median = 0.5 * (values[(n - 1) / 2] + values[n / 2]);
+  return n == 1 ? Percent(median) : Cat(Percent(median), " (", Percent(values.back()), ")");
+}
+
+// Pairs of one kind: how they scatter and what they can show.
+struct Noise {
+  std::vector<double> within;
+  std::vector<double> between;
+  std::vector<double> detectable;
+  size_t pairs = 0;
+
+  void Add(const Spread& spread, std::optional<double> mde_ratio) {
+    ++pairs;
+    if (spread.within) within.push_back(*spread.within);
+    if (spread.between) between.push_back(*spread.between);
+    if (mde_ratio) detectable.push_back(*mde_ratio - 1);
+  }
+};
+
+std::string NoiseTable(const CalibratedNoise& calibrated, const std::vector<Summary>& runs) {
+  Table table({{"record"},
+               {"pairs of arms"},
+               {"number", Align::kRight},
+               {"spread of a pair within a process", Align::kRight},
+               {"of processes beyond that", Align::kRight},
+               {"detectable with 80% power", Align::kRight}});
+  table.AddRow({"this calibration", "identical", Cat(calibrated.trials),
+                Percent(calibrated.within_percent / 100), Percent(calibrated.between_percent / 100),
+                Percent(calibrated.mde_percent / 100)});
+  for (const Summary& run : runs) {
+    Noise controls;
+    for (const Control& control : run.controls) {
+      if (control.shape == calibrated.shape) controls.Add(control.spread, control.mde_ratio);
+    }
+    Noise with_it;
+    Noise others;
+    for (const Verdict& verdict : run.verdicts) {
+      if (verdict.shape != calibrated.shape || !HasMeaning(verdict)) continue;
+      bool is_of_it = false;
+      for (const std::string& arm : {verdict.base, verdict.candidate}) {
+        const Cell* cell = run.FindCell(arm, verdict.shape);
+        is_of_it = is_of_it || (cell != nullptr && cell->config == calibrated.config);
+      }
+      (is_of_it ? with_it : others).Add(verdict.spread, verdict.mde_ratio);
+    }
+    for (const auto& [kind, noise] : {std::pair{"identical (controls)", &controls},
+                                      {"judged, this kernel one of the two", &with_it},
+                                      {"judged, other kernels", &others}}) {
+      if (noise->within.empty()) continue;
+      table.AddRow({Code(run.run_id), kind, Cat(noise->pairs), MedianAndLargest(noise->within),
+                    MedianAndLargest(noise->between), MedianAndLargest(noise->detectable)});
+    }
+  }
+  return table.ToMarkdown();
+}
+
+// Of one record: what each machine code took on a shape, controls left out.
+std::map<std::pair<std::string, std::string>, const Cell*> ByCode(const Summary& run) {
+  std::map<std::pair<std::string, std::string>, const Cell*> out;
+  for (const Cell& cell : run.cells) {
+    const bool timed = cell.p50_us.value && cell.p50_us.low && cell.p50_us.high;
+    if (cell.role == "aa" || cell.role == "null" || cell.code_sha256.empty() || !timed) continue;
+    out.emplace(std::pair(cell.code_sha256, cell.shape), &cell);
+  }
+  return out;
+}
+
+// The same machine code on the same shapes in two records.
+struct Repeats {
+  std::vector<double> differences;  // of p50, as fractions
+  int64_t apart = 0;                // intervals that don't overlap
+
+  void Add(const Cell& a, const Cell& b) {
+    differences.push_back(std::fabs(*a.p50_us.value / *b.p50_us.value - 1));
+    apart += *a.p50_us.high < *b.p50_us.low || *b.p50_us.high < *a.p50_us.low;
+  }
+  void Add(const Repeats& other) {
+    differences.insert(differences.end(), other.differences.begin(), other.differences.end());
+    apart += other.apart;
+  }
+  int64_t Beyond(double tolerance) const {
+    return std::count_if(differences.begin(), differences.end(),
+                         [&](double difference) { return difference > tolerance; });
+  }
+};
+
+// The board's identifier among the flattened fields of provenance.
+std::string Board(const Summary& run) {
+  for (const auto& [key, value] : run.provenance.rows) {
+    if (key == "gpu.uuid") return value;
+  }
+  return "";
+}
+
+std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& others) {
+  const std::vector<Summary>& runs = others.summaries;
+  const std::string tolerance = FormatPercent(others.gate_tolerance);
+  Table table({{"records"},
+               {"board"},
+               {"cells of the same code", Align::kRight},
+               {"intervals that don't overlap", Align::kRight},
+               {"p50s differ by: median (largest)", Align::kRight},
+               {Cat("by more than ", tolerance), Align::kRight}});
+  Repeats all;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto a = ByCode(runs[i]);
+    for (size_t j = i + 1; j < runs.size(); ++j) {
+      Repeats repeats;
+      for (const auto& [key, cell] : ByCode(runs[j])) {
+        if (const auto found = a.find(key); found != a.end()) repeats.Add(*found->second, *cell);
+      }
+      if (repeats.differences.empty()) continue;
+      table.AddRow({Cat(Code(runs[i].run_id), ", ", Code(runs[j].run_id)),
+                    Board(runs[i]) == Board(runs[j]) ? "the same" : "another",
+                    Cat(repeats.differences.size()), Cat(repeats.apart),
+                    MedianAndLargest(repeats.differences),
+                    Cat(repeats.Beyond(others.gate_tolerance))});
+      all.Add(repeats);
+    }
+  }
+  if (table.empty()) {
+    return "No machine code was timed in two of the records, so nothing is known of how one run "
+           "differs from the next.\n";
+  }
+  std::vector<std::string> times;
+  for (const Summary& run : runs) {
+    for (const auto& [key, cell] : ByCode(run)) {
+      if (key.second != calibrated.shape || cell->config != calibrated.config) continue;
+      times.push_back(Cat(FormatUs(cell->p50_us.value), " µs ",
+                          FormatUsInterval(cell->p50_us.low, cell->p50_us.high), " in ",
+                          Code(run.run_id)));
+    }
+  }
+  return Cat(
+      table.ToMarkdown(), "\nOf ", all.differences.size(), " such repeats, ", all.apart,
+      " have intervals of p50 that don't overlap: **an interval of p50 speaks of its own run, not "
+      "of the next one.** ",
+      times.empty() ? ""
+                    : Cat("The calibrated kernel took ", JoinWords(times), " at ",
+                          Code(calibrated.shape), ". "),
+      "Verdicts do not rest on it, since both arms of a pair are of one block. What compares two "
+      "records does: `warpledger gate` and `compare` see two runs, so a tolerance of ",
+      tolerance, " is not calibrated by this page; identical code differed by more in ",
+      all.Beyond(others.gate_tolerance), " of the ", all.differences.size(), " repeats.\n");
+}
+
+}  // namespace
+
+std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& runs) {
+  std::string out = Cat(
+      "## What it does not cover\n\nA block here holds ", calibrated.arms,
+      " arms, nearly all of them one kernel. The rates above are those of such quiet blocks. In a "
+      "run, other kernels stand between the two arms of a pair, and the kernels that are compared "
+      "differ.");
+  if (runs.summaries.empty())
+    return out + " No other record lies beside this one to show how much.\n";
+  Append(&out, " How much that adds at ", Code(calibrated.shape),
+         " (medians, in brackets the largest; detectable at the level of each verdict):\n\n",
+         NoiseTable(calibrated, runs.summaries),
+         "\nNor does it say how one run differs from the next. The same machine code on the same "
+         "shapes, all shapes of both records:\n\n",
+         RepeatSection(calibrated, runs));
+  return out;
+}
+
+}  // namespace warpledger::report

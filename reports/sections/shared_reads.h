@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model of bank conflicts beside the profiler's counter.
+//
+// Contract: as RenderProfileReport (profile.h). Holds the variants whose reads of shared memory
+// the model can count (kernels/sdpa/mma/conflicts.h) and whose profile has the counter.
+
+#ifndef WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_
+#define WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_
+
+#include <string>
+
+#include "reports/model/derived/counters.h"
+
+namespace warpledger::report {
+
+// A section of the page, "## …" to its last table; "" where no variant is in it.
+//   summary: of a profile record
+std::string SharedReadsSection(const ProfileJson& summary);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_

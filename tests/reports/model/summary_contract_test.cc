@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report reads what the judge writes: a record made in memory goes through
+// Summarize() into the renderer, so that the two can't drift apart.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "ablations/judge/summarize.h"
+#include "reports/pages/render.h"
+#include "tests/ablations/record/record_fixture.h"
+
+namespace warpledger::report {
+namespace {
+
+using ::testing::HasSubstr;
+
+ablations::Record ExampleRecord() {
+  ablations::Record record;
+  record.run = ablations::ExampleRun();
+  for (const ablations::ShapeInfo& shape : record.run.shapes) {
+    for (const ablations::Arm& arm : record.run.arms) {
+      if (arm.role == ablations::kRoleFloor || arm.role == ablations::kRolePeer) continue;
+      record.checks.push_back(ablations::ExampleCheck(arm.name, shape.name));
+    }
+    for (int process = 0; process < record.run.processes; ++process) {
+      for (int block = 0; block < record.run.blocks_per_process; ++block) {
+        for (const ablations::Sample& sample :
+             ablations::ExampleBlock(process, shape.name, block)) {
+          record.samples.push_back(sample);
+        }
+      }
+    }
+  }
+  return record;
+}
+
+TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
+  const absl::StatusOr<nlohmann::ordered_json> summary = ablations::Summarize(ExampleRecord());
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const absl::StatusOr<std::string> report = RenderReport(*summary, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(*report, HasSubstr("### `mission_b`"));
+  EXPECT_THAT(*report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
+  EXPECT_TRUE(RenderReadmeSection(*summary, {}).ok());
+}
+
+// The fixture of the other tests must have the judge's fields, or they would
+// test a schema of their own.
+TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
+  const absl::StatusOr<nlohmann::ordered_json> judged = ablations::Summarize(ExampleRecord());
+  ASSERT_TRUE(judged.ok()) << judged.status();
+  std::ifstream file("tests/reports/testdata/summary.json");
+  const nlohmann::ordered_json synthetic = nlohmann::ordered_json::parse(file);
+  for (const auto& [key, value] : judged->items()) {
+    ASSERT_TRUE(synthetic.contains(key)) << key;
+    if (!value.is_array() || value.empty()) continue;
+    ASSERT_FALSE(synthetic[key].empty()) << key;
+    for (const auto& [field, ignored] : value[0].items()) {
+      EXPECT_TRUE(synthetic[key][0].contains(field)) << key << "[]." << field;
+    }
+  }
+  for (const char* key : {"provenance", "statistics", "controls_summary"}) {
+    for (const auto& [field, ignored] : (*judged)[key].items()) {
+      EXPECT_TRUE(synthetic[key].contains(field)) << key << "." << field;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpledger::report

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/dtypes.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace warpledger::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+// One scheme at two lengths, one mistake that begins at 512 keys and one that is always there.
+Json DtypesRecord() {
+  return Json::parse(R"({
+    "schema_version": 1, "kind": "dtypes", "run_id": "dtypes-x", "seed": 7,
+    "created_utc": "2026-01-02T03:04:05Z", "head_dim": 64, "heads": 4, "rows_per_head": 32,
+    "block_keys": 64, "schemes": [{"name": "a", "label": "A | b", "kv_bits": 8, "products": "fp16"}],
+    "cells": [
+      {"inputs": "normal", "seq": 64, "scheme": "a", "finite": true, "max_err": 0.5,
+       "mean_err": 0.1, "relative_rms": 0.0312},
+      {"inputs": "normal", "seq": 128, "scheme": "a", "finite": true, "max_err": 0.25,
+       "mean_err": 0.1, "relative_rms": 0.1}],
+    "mistakes": [
+      {"name": "late", "what": "Late.", "inputs": "normal", "leaves_fp8_range": false,
+       "cells": [{"seq": 256, "non_finite_rows": 1, "rows": 16},
+                 {"seq": 512, "non_finite_rows": 16, "rows": 16}]},
+      {"name": "always", "what": "Always.", "inputs": "normal", "leaves_fp8_range": true,
+       "cells": [{"seq": 256, "non_finite_rows": 16, "rows": 16},
+                 {"seq": 512, "non_finite_rows": 16, "rows": 16}]}]})");
+}
+
+std::string DtypesPage(const Json& record) {
+  const absl::StatusOr<std::string> page = RenderDtypes(record);
+  EXPECT_TRUE(page.ok()) << page.status();
+  return page.ok() ? *page : "";
+}
+
+TEST(RenderDtypes, ShowsErrorsByLengthAndTheLargestOfTheLast) {
+  EXPECT_THAT(DtypesPage(DtypesRecord()),
+              HasSubstr("| A \\| b | fp16 | 3.12% | 10.0% | 2.5e-01 |"));
+}
+
+TEST(RenderDtypes, SaysWhatMixedIsAndWhichKernelIsNot) {
+  const std::string page = DtypesPage(DtypesRecord());
+  EXPECT_THAT(page, HasSubstr("**Mixed** is"));
+  EXPECT_THAT(page, HasSubstr("mixed (`mma_kv_dtype`"));
+  EXPECT_THAT(page, HasSubstr("`wgmma_fp8` alone isn't"));
+}
+
+TEST(RenderDtypes, LeavesProductsOpenThatAnOlderRecordDoesNotName) {
+  Json record = DtypesRecord();
+  record["schemes"][0].erase("products");
+  EXPECT_THAT(DtypesPage(record), HasSubstr("| A \\| b | – | 3.12% |"));
+}
+
+TEST(RenderDtypes, NamesTheMistakesThatBeginAt512KeysAndNoOthers) {
+  const std::string page = DtypesPage(DtypesRecord());
+  EXPECT_THAT(page, HasSubstr("broken at 512: `late` on `normal` inputs. "));
+  EXPECT_THAT(page, HasSubstr("| Late. | `normal` | **1** of 16 | **16** of 16 | no |"));
+  Json none = DtypesRecord();
+  none["mistakes"][0]["cells"][1]["non_finite_rows"] = 0;
+  EXPECT_THAT(DtypesPage(none), HasSubstr("None of them begins at 512 keys."));
+}
+
+TEST(RenderDtypes, SaysSoWhereASchemeGivesNan) {
+  EXPECT_THAT(DtypesPage(DtypesRecord()), HasSubstr("No scheme above has one"));
+  Json record = DtypesRecord();
+  record["cells"][1] = {{"inputs", "normal"}, {"seq", 128}, {"scheme", "a"}, {"finite", false}};
+  const std::string page = DtypesPage(record);
+  EXPECT_THAT(page, HasSubstr("| A \\| b | fp16 | 3.12% | NaN |"));
+  EXPECT_THAT(page, Not(HasSubstr("No scheme above has one")));
+}
+
+TEST(RenderDtypes, RefusesARecordThatLacksSomething) {
+  for (const char* key : {"cells", "schemes", "mistakes", "seed"}) {
+    Json record = DtypesRecord();
+    record.erase(key);
+    const absl::StatusOr<std::string> page = RenderDtypes(record);
+    EXPECT_EQ(page.status().code(), absl::StatusCode::kInvalidArgument) << key;
+    EXPECT_THAT(std::string(page.status().message()), HasSubstr(key));
+  }
+}
+
+}  // namespace
+}  // namespace warpledger::report

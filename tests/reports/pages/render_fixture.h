@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rendered report, and how tests look into it.
+
+#ifndef WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_
+#define WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "reports/pages/render.h"
+
+namespace warpledger::report {
+
+inline std::string Render(const nlohmann::ordered_json& summary,
+                          const RenderOptions& options = {}) {
+  const absl::StatusOr<std::string> report = RenderReport(summary, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.value_or("");
+}
+
+// The part of the report from a heading to the next heading of its level.
+inline std::string Section(const std::string& report, const std::string& heading) {
+  const size_t begin = report.find(heading + "\n");
+  if (begin == std::string::npos) {
+    ADD_FAILURE() << "no heading " << heading;
+    return "";
+  }
+  const std::string level = heading.substr(0, heading.find(' ') + 1);
+  const size_t end = report.find("\n" + level, begin + 1);
+  return report.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+// The table row whose first cell contains `first`.
+inline std::string Row(const std::string& section, const std::string& first) {
+  size_t begin = 0;
+  while (begin < section.size()) {
+    size_t end = section.find('\n', begin);
+    if (end == std::string::npos) end = section.size();
+    const std::string line = section.substr(begin, end - begin);
+    if (line.starts_with("| ") && line.substr(0, line.find(" |", 2)).find(first) != line.npos) {
+      return line;
+    }
+    begin = end + 1;
+  }
+  ADD_FAILURE() << "no row " << first << " in\n" << section;
+  return "";
+}
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_

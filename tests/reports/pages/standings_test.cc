@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/standings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/reports/synthetic_summary.h"
+
+namespace warpledger::report {
+namespace {
+
+using ::nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A record of a design, whose peers were timed alone.
+ordered_json GridRecord(const std::string& design, const std::vector<double>& ratios) {
+  ordered_json json = Grid(ratios);
+  json["design"] = design;
+  json["run_id"] = design + "-run";
+  json["provenance"]["created_utc"] = "2026-11-22T00:00:00Z";
+  return json;
+}
+
+void ScaleTimes(ordered_json& json, double factor) {
+  for (const char* list : {"cells", "peers"}) {
+    for (ordered_json& entry : json[list]) {
+      if (entry["p50_us"].is_number()) entry["p50_us"] = factor * entry["p50_us"].get<double>();
+    }
+  }
+}
+
+void SetHeadDim(ordered_json& json, int head_dim) {
+  for (ordered_json& shape : json["shapes"]) shape["head_dim"] = head_dim;
+}
+
+// So that no two shapes are of one series.
+void PartShapes(ordered_json& json) {
+  int heads = 8;
+  for (ordered_json& shape : json["shapes"]) shape["heads_q"] = heads++;
+}
+
+Standings Render(const std::vector<ordered_json>& records, const RenderOptions& options = {}) {
+  absl::StatusOr<Standings> standings = RenderStandings(records, options);
+  EXPECT_TRUE(standings.ok()) << standings.status();
+  return standings.ok() ? *std::move(standings) : Standings();
+}
+
+TEST(StandingsTest, TheMeanIsGeometricAndOverTheBestPeerOfEachCell) {
+  ordered_json json = GridRecord("a", {0.5, 1, 2, 4, 8});
+  for (ordered_json peer : ordered_json(json["peers"])) {
+    peer["name"] = "peer:flash";
+    // The best peer of the first cell alone: 0.25 there, twice cudnn's time elsewhere.
+    const double us = peer["p50_us"].get<double>();
+    peer["p50_us"] = peer["shape"] == json["shapes"][0]["name"] ? us / 2 : 2 * us;
+    json["peers"].push_back(peer);
+  }
+  // (0.25 x 1 x 2 x 4 x 8)^(1/5) = 16^(1/5).
+  const std::string page = Render({json}).page;
+  EXPECT_THAT(page, HasSubstr("| fp16, head_dim 64 | 5 | **1.741×** | 0.250× | 8.00× | 2.00× | "
+                              "3.03× | [a](a.md) | this tree's |"));
+  EXPECT_THAT(page, HasSubstr("| head_dim 64, full | 100 (0.250× flash) | 100 (1.000× cudnn) |"));
+  EXPECT_THAT(page, Not(HasSubstr("all of fp16")));
+}
+
+TEST(StandingsTest, HeadDimensionsOfOneTypeArePooledAndTypesAreNot) {
+  ordered_json wide = GridRecord("wide", {2, 2, 2, 2, 2});
+  SetHeadDim(wide, 128);
+  ordered_json bf16 = GridRecord("brain", {4, 4, 4, 4, 4});
+  for (ordered_json& shape : bf16["shapes"]) {
+    shape["dtype"] = "bf16";
+    shape["name"] = shape["name"].get<std::string>() + "_bf16";
+  }
+  for (const char* list : {"cells", "peers"}) {
+    for (ordered_json& entry : bf16[list]) {
+      entry["shape"] = entry["shape"].get<std::string>() + "_bf16";
+    }
+  }
+  bf16["verdicts"] = bf16["floors"] = bf16["controls"] = ordered_json::array();
+  const Standings standings = Render({bf16, wide, GridRecord("narrow", {8, 8, 8, 8, 8})});
+  EXPECT_THAT(standings.page, HasSubstr("| fp16, head_dim 64 | 5 | **8.00×** |"));
+  EXPECT_THAT(standings.page, HasSubstr("| fp16, head_dim 128 | 5 | **2.00×** |"));
+  EXPECT_THAT(standings.page, HasSubstr("| all of fp16 | 10 | **4.00×** | 2.00× | 8.00× | 4.00× | "
+                                        "[narrow](narrow.md) and [wide](wide.md) |"));
+  EXPECT_THAT(standings.page, HasSubstr("| bf16, head_dim 64 | 5 | **4.00×** |"));
+  EXPECT_THAT(standings.page, HasSubstr("| head_dim 64, full, bf16 |"));
+  EXPECT_THAT(standings.pictured, ElementsAre(1, 2));
+}
+
+TEST(StandingsTest, OfOneSeriesTheRecordWithMostLengthsCountsAndThenTheFastest) {
+  const ordered_json slow = GridRecord("slow", {2, 2, 2, 2, 2});
+  ordered_json fast = GridRecord("fast", {3, 3, 3, 3, 3});
+  ScaleTimes(fast, 0.5);
+  ordered_json few = GridRecord("few", {9, 9, 9, 9, 9});
+  ScaleTimes(few, 0.1);
+  few["peers"].erase(0);
+  const Standings standings = Render({slow, few, fast});
+  EXPECT_THAT(standings.page, HasSubstr("| fp16, head_dim 64 | 5 | **3.00×** |"));
+  EXPECT_THAT(standings.page, Not(HasSubstr("few")));
+  EXPECT_THAT(standings.page, Not(HasSubstr("slow")));
+  EXPECT_THAT(standings.pictured, ElementsAre(2));
+}
+
+TEST(StandingsTest, ProblemsOutsideOfSeriesHaveARowInTheRecordWhereOursIsFastest) {
+  ordered_json slow = GridRecord("slow", {2, 2, 2, 2, 2});
+  ordered_json fast = GridRecord("fast", {3, 3, 3, 3, 3});
+  PartShapes(slow);
+  PartShapes(fast);
+  ScaleTimes(fast, 0.5);
+  const Standings standings = Render({slow, fast});
+  EXPECT_THAT(standings.pictured, IsEmpty());
+  EXPECT_THAT(standings.page, Not(HasSubstr("By length")));
+  EXPECT_THAT(standings.page, Not(HasSubstr(".svg")));
+  EXPECT_THAT(standings.page,
+              HasSubstr("| 50.00 | 150.0 (cudnn) | 3.00× | – | [fast](fast.md) | this tree's |"));
+  EXPECT_THAT(standings.page, Not(HasSubstr("slow")));
+}
+
+TEST(StandingsTest, SaysWhatIsFastestWithoutADependentLaunchToo) {
+  ordered_json json = GridRecord("a", {3, 3, 3, 3, 3});
+  PartShapes(json);
+  const std::string shape = json["shapes"][0]["name"];
+  ordered_json plain;
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["shape"] != shape || cell["variant"] != "ladder:wmma_pv") continue;
+    plain = cell;
+    cell["config"] = "wgmma+resident_kv+dependent_launch";
+  }
+  const auto row = [&] {
+    const std::string page = Render({json}).page;
+    const size_t at = page.find("| `" + shape + "` (");
+    return page.substr(at, page.find('\n', at) - at);
+  };
+  // The other arms of the record are steps before it, and take twice as long.
+  EXPECT_THAT(row(), HasSubstr("| 3.00× | 200.0 (1.500×) | [a](a.md) |"));
+  plain["variant"] = "ladder:plain";
+  plain["p50_us"] = 1.5 * plain["p50_us"].get<double>();
+  json["cells"].push_back(plain);
+  EXPECT_THAT(row(), HasSubstr("| 3.00× | 150.0 (2.00×) | [a](a.md) |"));
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["shape"] == shape) cell["config"] = "wgmma+wgmma_dependent_launch";
+  }
+  EXPECT_THAT(row(), HasSubstr("| not timed | [a](a.md) |"));
+}
+
+TEST(StandingsTest, RecordsWhosePeersTookTurnsOrWithEightBitsDontCount) {
+  ordered_json turns = GridRecord("turns", {2, 2, 2, 2, 2});
+  turns["provenance"]["created_utc"] = "2026-11-21T20:00:00Z";
+  ordered_json bits = GridRecord("bits", {2, 2, 2, 2, 2});
+  bits["cells"][0]["kv_bits"] = 8;
+  const Standings none = Render({turns, bits});
+  EXPECT_THAT(none.page, HasSubstr("No record holds an arm of ours beside a peer"));
+  EXPECT_THAT(none.readme, HasSubstr("No record holds an arm of ours beside a peer"));
+  EXPECT_THAT(none.page, Not(HasSubstr("|")));
+  const std::string page = Render({turns, bits, GridRecord("good", {4, 4, 4, 4, 4})}).page;
+  EXPECT_THAT(page, HasSubstr("| [good](good.md) | this tree's |"));
+  EXPECT_THAT(page, Not(HasSubstr("turns.md")));
+  EXPECT_THAT(page, Not(HasSubstr("bits.md")));
+}
+
+TEST(StandingsTest, WrongArmsAndPeersCountNowhere) {
+  ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
+  const std::string shape = json["shapes"][1]["name"];
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["shape"] == shape && cell["variant"] == "ladder:wmma_pv") cell["correct"] = false;
+  }
+  json["peers"][2]["correct"] = false;
+  const std::string page = Render({json}).page;
+  EXPECT_THAT(page, HasSubstr("| fp16, head_dim 64 | 4 |"));
+  EXPECT_THAT(page, HasSubstr("| 50.0 (1.000× cudnn) | – |"));
+}
+
+TEST(StandingsTest, SaysWhereTheKernelsAreOlder) {
+  const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
+  EXPECT_THAT(Render({json}, {.kernel_source_sha256 = "another"}).page,
+              HasSubstr("| [a](a.md) | **older** |"));
+}
+
+TEST(StandingsTest, TheReadmesLinksBeginWhereThePagesLie) {
+  const std::string readme =
+      Render({GridRecord("a", {2, 2, 2, 2, 2})}, {.picture_prefix = "reports/h200/"}).readme;
+  EXPECT_THAT(readme, HasSubstr("](reports/h200/throughput.svg)"));
+  EXPECT_THAT(readme, HasSubstr("[a](reports/h200/a.md)"));
+  EXPECT_THAT(readme, HasSubstr("](reports/h200/standings.md)"));
+}
+
+TEST(StandingsTest, RefusesWhatSeveralRecordsOfOneDesignAre) {
+  const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
+  EXPECT_EQ(RenderStandings({json, json}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RenderStandings({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace warpledger::report
