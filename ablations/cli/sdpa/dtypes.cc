@@ -29,13 +29,13 @@ absl::StatusOr<int> Dtypes(const DtypesFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--max_seq=", options.max_seq, ": it is 64 to 262144"));
   }
+  RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const absl::Time now = absl::Now();
   nlohmann::ordered_json record = ablations::StudyDtypes(
       options, [](std::string_view line) { absl::FPrintF(stderr, "%s\n", line); });
   record["run_id"] = absl::FormatTime("dtypes-%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
   record["created_utc"] = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   record["argv"] = CommandLine();
-  RETURN_IF_ERROR(ablations::CreateDirectories(out));
   const std::string file = absl::StrCat(out, "/", ablations::kDtypesFile);
   RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(record)));
   absl::PrintF("Record: %s\nNext: warpledger report --record=%s --out=%s\n", file, out, out);

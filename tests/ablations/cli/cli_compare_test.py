@@ -9,32 +9,26 @@ import random
 import re
 import xml.etree.ElementTree
 
-import cli_fixture  # the invented run, of which these tests make two
+import cli_fixture
 from cli_fixture import USAGE
 from fixture import ROOT
+from invented_record import ARMS, MEDIAN_US, run_json, sample_lines
 
 PASS, REGRESSION, CANNOT_TELL, NOT_COMPARED = 0, 1, 2, 3
 CELLS = 2  # minimal_scalar and ladder:kv_tiling on `small`
 
 
 class CompareTest(cli_fixture.CliTest):
-    def make(self, name, seed, processes=5, scale=None, run=None):
+    def make(self, name, seed, processes=5, scale=None, **run):
         """A record with 0.4% of scatter; `scale` holds {arm: factor}."""
         source = random.Random(seed)
-        arms = [(arm, us * (scale or {}).get(arm, 1)) for arm, *_, us in cli_fixture.ARMS]
-        lines = []
-        for process in range(processes):
-            for block in range(8):
-                for order, (arm, us) in enumerate(arms):
-                    lines.append(json.dumps({
-                        "seq": len(lines), "process": process, "shape": "small", "block": block,
-                        "order": order, "of": len(arms), "arm": arm, "launches": 64,
-                        "us": us * (1 + 0.004 * (source.random() - 0.5)), "sm_mhz": 1980,
-                        "temp_c": 41, "power_w": 310.5, "throttle": 0, "cache": "warm"}))
-        self.write_record(
-            cli_fixture.run_json() | {"run_id": f"run-{name}", "processes": processes,
-                                      "blocks_per_process": 8} | (run or {}),
-            lines, cli_fixture.check_lines(), name)
+
+        def us_of(arm, *_):
+            us = MEDIAN_US[arm["name"]] * (scale or {}).get(arm["name"], 1)
+            return us * (1 + 0.004 * (source.random() - 0.5))
+
+        run = run_json(run_id=f"run-{name}", processes=processes, blocks_per_process=8) | run
+        self.write_record(run, sample_lines(run, us_of), name=name)
 
     def gate(self, code, *flags):
         result = self.run_program("gate", "--record=new", "--baseline=old", *flags)
@@ -63,14 +57,13 @@ class Gate(CompareTest):
         self.assertIn("1 process only", self.gate(CANNOT_TELL).stdout)
 
     def test_refuses_a_record_with_a_missing_cell(self):
-        run = cli_fixture.run_json()
-        self.make("new", 2, run={"arms": [
+        self.make("new", 2, arms=[
             dict(arm, config="warp_shuffle") if arm["name"] == "ladder:kv_tiling" else arm
-            for arm in run["arms"]]})
+            for arm in ARMS])
         self.assertRegex(self.gate(NOT_COMPARED).stdout, "ladder:kv_tiling +small .* MISSING")
 
     def test_refuses_another_gpu_unless_it_is_allowed(self):
-        self.make("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="GPU-2")})
+        self.make("new", 2, gpu=run_json()["gpu"] | {"uuid": "GPU-2"})
         self.assertIn("--allow_other_gpu", self.gate(NOT_COMPARED).stdout)
         self.gate(PASS, "--allow_other_gpu")
 
@@ -100,7 +93,7 @@ class Gate(CompareTest):
         self.assertEqual((properties["baseline"], properties["record"]), ("run-old", "run-new"))
 
     def test_writes_junit_xml_that_parses_whatever_a_record_is_called(self):
-        self.make("new", 2, run={"gpu": dict(cli_fixture.run_json()["gpu"], uuid="<&\"'\u0001\u00b5>")})
+        self.make("new", 2, gpu=run_json()["gpu"] | {"uuid": "<&\"'\u0001\u00b5>"})
         self.gate(NOT_COMPARED, "--junit=gate.xml")
         root = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot()
         self.assertIn("<&\"' \u00b5>", root.find(".//error").get("message"))

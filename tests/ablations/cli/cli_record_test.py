@@ -9,10 +9,9 @@ import pathlib
 
 import cli_fixture
 import record_files
-from cli_fixture import (
-    ARMS, BLOCKS, DAMAGED, MISSING, OK, PROCESSES, USAGE, RecordTest, check_lines, run_json,
-    sample_lines)
+from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
 from fixture import ROOT
+from invented_record import ARMS, BLOCKS, PROCESSES, check_lines, run_json, sample_lines
 
 SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
 
@@ -66,7 +65,7 @@ class Judge(RecordTest):
         self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
 
     def test_of_a_record_that_lost_its_samples_or_has_none_is_refused_as_damage(self):
-        self.write_record(run_json(), [], check_lines())
+        self.write_record(run_json(), samples=[])
         self.assertIn("samples.jsonl: holds no sample", self.damaged())
         (self.record / "samples.jsonl").unlink()
         self.assertIn("no samples.jsonl", self.damaged())
@@ -74,54 +73,40 @@ class Judge(RecordTest):
     def test_of_an_unfinished_record_says_so_on_stderr(self):
         whole = self.run_program("judge", "--record=record")
         self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
-        lines = sample_lines()[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
-        self.write_record(run_json(), lines, check_lines())
+        lines = sample_lines(run_json())[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
+        self.write_record(run_json(), lines)
         part = self.run_program("judge", "--record=record")
         self.assertEqual(part.returncode, OK)
         self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
         provenance = json.loads((self.record / "summary.json").read_text())["provenance"]
         self.assertEqual((provenance["processes_found"], provenance["blocks_missing"]), (2, 10))
 
-    def test_names_file_and_line_of_a_line_that_is_no_json(self):
-        samples = sample_lines()
-        samples[4] = samples[4][:20]
-        self.write_record(run_json(), samples, check_lines())
-        self.assertIn("samples.jsonl:5: ", self.damaged())
-
-    def test_names_file_and_line_of_a_sample_that_lacks_a_field(self):
-        samples = sample_lines()
-        sample = json.loads(samples[7])
-        del sample["us"]
-        samples[7] = json.dumps(sample)
-        self.write_record(run_json(), samples, check_lines())
-        self.assertRegex(self.damaged(), r"samples\.jsonl:8: us: missing")
-
-    def test_finds_a_deleted_line(self):
-        samples = sample_lines()
-        del samples[3:6]
-        self.write_record(run_json(), samples, check_lines())
-        self.assertIn("samples.jsonl:4: ", self.damaged())
+    def test_names_file_and_place_of_what_is_damaged(self):
+        run = run_json()
+        samples, checks = sample_lines(run), check_lines(run)
+        no_us = {key: value for key, value in json.loads(samples[7]).items() if key != "us"}
+        no_arms = {key: value for key, value in run.items() if key != "arms"}
+        for why, told, files in (
+                ("no JSON", "samples.jsonl:5: ",
+                 (run, [*samples[:4], samples[4][:20], *samples[5:]], checks)),
+                ("a sample without a field", "samples.jsonl:8: us: missing",
+                 (run, [*samples[:7], json.dumps(no_us), *samples[8:]], checks)),
+                ("deleted lines", "samples.jsonl:4: ", (run, samples[:3] + samples[6:], checks)),
+                ("an empty check", "correctness.jsonl:2: ",
+                 (run, samples, [checks[0], "{}", *checks[2:]])),
+                ("a run without arms", "run.json: arms: missing", (no_arms, samples, checks))):
+            with self.subTest(why):
+                self.write_record(*files)
+                self.assertIn(told, self.damaged())
+        self.write("record/run.json", '{"schema_version": 1,')
+        self.assertIn("run.json: ", self.damaged())
 
     def test_finds_a_last_line_that_is_cut_off_and_says_how_to_go_on(self):
         text = (self.record / "samples.jsonl").read_text()
         (self.record / "samples.jsonl").write_text(text[:-9])
         error = self.damaged()
-        self.assertIn(f"samples.jsonl:{len(sample_lines())}: ", error)
+        self.assertIn(f"samples.jsonl:{len(sample_lines(run_json()))}: ", error)
         self.assertIn("`warpledger run` on the same directory", error)
-
-    def test_names_file_and_line_of_a_damaged_check(self):
-        checks = check_lines()
-        checks[1] = "{}"
-        self.write_record(run_json(), sample_lines(), checks)
-        self.assertIn("correctness.jsonl:2: ", self.damaged())
-
-    def test_finds_damage_in_the_descriptions_too(self):
-        (self.record / "run.json").write_text('{"schema_version": 1,')
-        self.assertIn("run.json: ", self.damaged())
-        run = run_json()
-        del run["arms"]
-        self.write_record(run, sample_lines(), check_lines())
-        self.assertIn("run.json: arms: missing", self.damaged())
 
     def test_leaves_an_older_summary_alone_when_the_record_is_damaged(self):
         self.judge()
@@ -195,13 +180,14 @@ class Techniques(RecordTest):
         self.assertIn("](techniques/mma_sync.md)", index)
         self.assertTrue((self.path / "out/techniques/mma_sync.md").exists())
 
-    def test_wants_judged_records_and_a_place(self):
-        self.assertIn("--out=DIR is missing",
-                      self.refused(USAGE, "techniques", "--record=record"))
-        self.assertIn("--record=DIR[,DIR..] is missing",
-                      self.refused(USAGE, "techniques", "--out=out"))
-        self.assertIn("`warpledger judge --record=record`",
-                      self.refused(USAGE, "techniques", "--record=record", "--out=out"))
+    def test_and_standings_want_judged_records_and_a_place(self):
+        for command in "techniques", "standings":
+            for flags, told in ((["--record=record"], "--out=DIR is missing"),
+                                (["--out=out"], "--record=DIR[,DIR..] is missing"),
+                                (["--record=record", "--out=out"],
+                                 "`warpledger judge --record=record`")):
+                with self.subTest(command=command, flags=flags):
+                    self.assertIn(told, self.refused(USAGE, command, *flags))
 
     def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
         self.said("judge", "--record=record")
@@ -219,14 +205,6 @@ class StandingsCommand(RecordTest):
         self.said("standings", "--record=record", "--out=out")
         self.assertIn("No record holds an arm of ours beside a peer",
                       (self.path / "out/standings.md").read_text(encoding="utf-8"))
-
-    def test_wants_judged_records_and_a_place(self):
-        self.assertIn("--out=DIR is missing",
-                      self.refused(USAGE, "standings", "--record=record"))
-        self.assertIn("--record=DIR[,DIR..] is missing",
-                      self.refused(USAGE, "standings", "--out=out"))
-        self.assertIn("`warpledger judge --record=record`",
-                      self.refused(USAGE, "standings", "--record=record", "--out=out"))
 
     def test_writes_the_page_and_renews_the_readme(self):
         """Of a summary with peers; those of a run are timed by PyTorch."""

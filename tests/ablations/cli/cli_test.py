@@ -201,6 +201,11 @@ class WrongUse(CliTest):
                      "--replay_us=inf", "--silence_limit_s=0", "--max_launches=1"):
             self.assertIn("must be positive", self.refused(USAGE, "run", "--out=o", flag))
 
+    def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(self):
+        self.write("file", "")
+        error = self.run_program("dtypes", "--out=file").stderr
+        self.assertRegex(error, r"\Awarpledger: file: [^\n]+\n\Z")
+
     def test_a_run_without_a_place_for_its_record_is_refused(self):
         self.needs_kernels()
         self.assertIn("--out=DIR is missing", self.refused(USAGE, "run"))

@@ -20,7 +20,8 @@ import zstandard
 import cli_fixture
 import pack_fixture
 import record_files
-from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest, run_json, sample_lines
+from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
+from invented_record import run_json, sample_lines
 
 FILES = ("correctness.jsonl", "run.json", "samples.jsonl")
 
@@ -144,7 +145,7 @@ class Pack(PackTest):
 
     def test_an_unfinished_record_is_packed_only_when_asked_to(self):
         (self.record / "samples.jsonl").write_text(
-            "".join(line + "\n" for line in sample_lines()[:-3]))
+            "".join(line + "\n" for line in sample_lines(run_json())[:-3]))
         self.assertIn("1 blocks are missing", self.refused(USAGE, "pack", "record"))
         self.said("pack", "record", "--unfinished")
         self.assertTrue(self.pack.exists())
