@@ -95,7 +95,8 @@ endfunction()
 #                            LABELS <...> [TIMEOUT <seconds>])
 #
 # A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the
-# repository's root, with the root, tests/ and reports/ on PYTHONPATH. Exit code 77 means skipped.
+# repository's root, with the folders of _warpledger_python_folders on PYTHONPATH. Exit code 77
+# means skipped.
 function(warpledger_add_python_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
   _warpledger_require(warpledger_add_python_test SCRIPT LABELS)
@@ -114,12 +115,17 @@ function(warpledger_add_python_test)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
   set_property(TEST ${arg_NAME} PROPERTY ENVIRONMENT
-               "PYTHONPATH=${PROJECT_SOURCE_DIR}:${PROJECT_SOURCE_DIR}/tests:${PROJECT_SOURCE_DIR}/reports"
+               "PYTHONPATH=${_warpledger_python_path}"
                "MPLBACKEND=Agg"
                "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
 endfunction()
 
 # --- Private -----------------------------------------------------------------
+
+set(_warpledger_python_folders . cmake micro reports tests tests/house tests/reports/testdata)
+list(TRANSFORM _warpledger_python_folders PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE
+     _warpledger_python_path)
+list(JOIN _warpledger_python_path ":" _warpledger_python_path)
 
 # For libraries that write text: -O3 takes half as long again to compile, and gains nothing.
 set(_warpledger_prints_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)

@@ -2,13 +2,10 @@
 """The checks on generated code find what they are there to find."""
 
 import pathlib
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import codegen_checks as checks  # pylint: disable=wrong-import-position
+import codegen_checks as checks
 
 
 def instance(variant="base", **changes):

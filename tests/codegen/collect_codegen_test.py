@@ -13,9 +13,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
-
-import collect_codegen as collect  # pylint: disable=wrong-import-position
+import collect_codegen as collect
+from fixture import FolderTest
 
 PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
 
@@ -205,20 +204,18 @@ class PtxAndSassTest(unittest.TestCase):
                 collect.parse_disassembly(text, sizes)
 
 
-class CollectTest(unittest.TestCase):
+class CollectTest(FolderTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+        super().setUp()
         self.instances = []
         self.add("minimal_scalar", "x")
         self.add("kv_tiling", "y", code=b"\x33" * 16)
-        self.nvdisasm = self.folder / "nvdisasm"
+        self.nvdisasm = self.path / "nvdisasm"
         self.nvdisasm.write_text(FAKE_NVDISASM, encoding="utf-8")
         self.nvdisasm.chmod(0o755)
 
     def add(self, variant, symbol, archs=("sm_80", "sm_90"), **cubin):
-        keep = self.folder / "build" / "objects" / f"{symbol}.fatbin.keep"
+        keep = self.path / "build" / "objects" / f"{symbol}.fatbin.keep"
         keep.mkdir(parents=True)
         (keep / "ptxas.log").write_text(make_log(symbol, archs), encoding="utf-8")
         for arch in archs:
@@ -230,23 +227,23 @@ class CollectTest(unittest.TestCase):
         return keep
 
     def run_main(self, *extra):
-        listed = self.folder / "instances.json"
+        listed = self.path / "instances.json"
         listed.write_text(json.dumps({"instances": self.instances}), encoding="utf-8")
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             status = collect.main(["--instances", str(listed), "--keep-root",
-                                   str(self.folder / "build"), "--out-dir",
-                                   str(self.folder / "out"), *extra])
+                                   str(self.path / "build"), "--out-dir",
+                                   str(self.path / "out"), *extra])
         return status, errors.getvalue()
 
     def out(self, name):
-        return json.loads((self.folder / "out" / name).read_text(encoding="utf-8"))
+        return json.loads((self.path / "out" / name).read_text(encoding="utf-8"))
 
     def fails(self, pattern):
         status, errors = self.run_main("--nvdisasm", str(self.nvdisasm))
         self.assertEqual(status, 1)
         self.assertRegex(errors, pattern)
-        self.assertFalse((self.folder / "out").exists())
+        self.assertFalse((self.path / "out").exists())
 
     def test_both_files_hold_each_instance_on_each_architecture(self):
         self.assertEqual(self.run_main("--nvdisasm", str(self.nvdisasm)), (0, ""))
@@ -274,16 +271,16 @@ class CollectTest(unittest.TestCase):
 
     def test_a_failure_leaves_no_facts_of_an_older_build(self):
         self.run_main("--nvdisasm", "")
-        self.assertEqual(len(list((self.folder / "out").iterdir())), 2)
-        next((self.folder / "build").rglob("x.compute_90.cubin")).unlink()
+        self.assertEqual(len(list((self.path / "out").iterdir())), 2)
+        next((self.path / "build").rglob("x.compute_90.cubin")).unlink()
         self.assertEqual(self.run_main("--nvdisasm", "")[0], 1)
-        self.assertEqual(list((self.folder / "out").iterdir()), [])
+        self.assertEqual(list((self.path / "out").iterdir()), [])
 
     def test_the_same_input_gives_the_same_bytes(self):
         self.run_main("--nvdisasm", str(self.nvdisasm))
-        before = [path.read_bytes() for path in sorted((self.folder / "out").iterdir())]
+        before = [path.read_bytes() for path in sorted((self.path / "out").iterdir())]
         self.run_main("--nvdisasm", str(self.nvdisasm))
-        self.assertEqual([path.read_bytes() for path in sorted((self.folder / "out").iterdir())],
+        self.assertEqual([path.read_bytes() for path in sorted((self.path / "out").iterdir())],
                          before)
         self.assertEqual(len(before), 2)
 
@@ -311,7 +308,7 @@ class CollectTest(unittest.TestCase):
         self.fails("expected one lost.fatbin.keep, found none")
 
     def test_two_keep_folders_for_one_source_are_an_error(self):
-        (self.folder / "build" / "stale" / "x.fatbin.keep").mkdir(parents=True)
+        (self.path / "build" / "stale" / "x.fatbin.keep").mkdir(parents=True)
         self.fails("expected one x.fatbin.keep")
 
     def test_an_empty_list_of_instances_is_an_error(self):
@@ -323,20 +320,20 @@ class CollectTest(unittest.TestCase):
         self.fails("variant minimal_scalar twice")
 
     def test_an_architecture_without_a_cubin_is_an_error(self):
-        next((self.folder / "build").rglob("x.compute_90.cubin")).unlink()
+        next((self.path / "build").rglob("x.compute_90.cubin")).unlink()
         self.fails("no cubin for sm_90")
 
     def test_a_cubin_of_another_architecture_is_an_error(self):
-        next((self.folder / "build").rglob("x.compute_90.cubin")).write_bytes(
+        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(
             make_cubin("x", sm=89))
         self.fails("is for SM 89, but ptxas compiled sm_80, sm_90")
 
     def test_a_cubin_of_another_kernel_is_an_error(self):
-        next((self.folder / "build").rglob("x.compute_90.cubin")).write_bytes(make_cubin("z"))
+        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(make_cubin("z"))
         self.fails(r"holds the kernels \['z'\], but ptxas reported x")
 
     def test_a_second_kernel_in_the_cubin_is_an_error(self):
-        next((self.folder / "build").rglob("x.compute_90.cubin")).write_bytes(
+        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(
             make_cubin("x", kernels=["x", "z"]))
         self.fails("an instance is one kernel")
 

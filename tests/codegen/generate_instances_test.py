@@ -8,18 +8,14 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from fixture import FolderTest
 
 PROGRAM = ""
 
 
-class GenerateInstances(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-
+class GenerateInstances(FolderTest):
     def call(self, *designs, code=0, only=None):
         selection = [] if only is None else [f"--only={only}"]
         done = subprocess.run([PROGRAM, *selection, self.path, *designs], capture_output=True,

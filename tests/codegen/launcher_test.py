@@ -6,9 +6,10 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
+
+from fixture import FolderTest
 
 LAUNCHER = pathlib.Path(__file__).resolve().parents[2] / "cmake" / "instance_launcher.sh"
 
@@ -43,11 +44,10 @@ def report(spills="0 bytes spill stores, 0 bytes spill loads", extra=""):
             "ptxas info    : Compile time = 3.013 ms\n")
 
 
-class LauncherTest(unittest.TestCase):
+class LauncherTest(FolderTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name) / "a folder"
+        super().setUp()
+        self.folder = self.path / "a folder"
         self.folder.mkdir()
         self.object = self.folder / "x.cu.o"
         self.keep = self.folder / "x.cu.o.keep"
@@ -183,11 +183,10 @@ class LauncherTest(unittest.TestCase):
 
 
 @unittest.skipUnless(shutil.which("nvcc"), "no nvcc on PATH")
-class NvccTest(unittest.TestCase):
+class NvccTest(FolderTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name) / "a folder"
+        super().setUp()
+        self.folder = self.path / "a folder"
         self.folder.mkdir()
         self.object = self.folder / "x.cu.o"
 

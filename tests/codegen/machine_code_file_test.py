@@ -5,31 +5,25 @@ import contextlib
 import io
 import json
 import os
-import pathlib
-import sys
-import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
-
-import machine_code_file  # pylint: disable=wrong-import-position
+import machine_code_file
+from fixture import FolderTest
 
 INSTANCES = {("minimal_scalar", "sm_80"): "80", ("minimal_scalar", "sm_90"): "s",
              ("kv_tiling", "sm_90"): "t", ("wgmma", "sm_90a"): "w"}
 
 
-class MachineCodeFileTest(unittest.TestCase):
+class MachineCodeFileTest(FolderTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        self.file = self.folder / "machine_code.json"
+        super().setUp()
+        self.file = self.path / "machine_code.json"
 
     def build(self, instances=None, nvcc="13.0.88", build_type="Release", archs="80-real;90-real",
               extra="", listed=None):
         """Makes a build folder of {(instance, architecture): hash}."""
         instances = INSTANCES if instances is None else instances
-        build = self.folder / "build"
+        build = self.path / "build"
         files = {
             "CMakeCache.txt": f"CMAKE_BUILD_TYPE:STRING={build_type}\n"
                               f"WARPLEDGER_CUDA_ARCHITECTURES:STRING={archs}\n"
@@ -52,7 +46,7 @@ class MachineCodeFileTest(unittest.TestCase):
         """Exit code and what was printed."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = machine_code_file.main(["--build", str(self.folder / "build"), "--file",
+            code = machine_code_file.main(["--build", str(self.path / "build"), "--file",
                                            str(self.file), *arguments])
         return code, out.getvalue()
 
@@ -133,7 +127,7 @@ class MachineCodeFileTest(unittest.TestCase):
         self.written()
         codegen = self.build() / "codegen" / "codegen.json"
         os.utime(codegen, (0, 0))
-        os.utime(self.folder / "build/generated/instances/x.fatbin.keep/ptxas.log", (1, 1))
+        os.utime(self.path / "build/generated/instances/x.fatbin.keep/ptxas.log", (1, 1))
         code, said = self.call()
         self.assertEqual(code, 2)
         self.assertIn("finish the build", said)

@@ -5,14 +5,11 @@
 """
 
 import argparse
-import pathlib
 import re
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import wait_order  # pylint: disable=wrong-import-position
+import wait_order
 
 SCORES = ["WARPGROUP.ARRIVE", "HGMMA.64x112x16.F32", "UIADD3", "HGMMA.64x112x16.F32"]
 OUTPUT = ["WARPGROUP.ARRIVE", "QGMMA.64x128x32.F32.E4M3.E4M3"]

@@ -7,15 +7,11 @@ which refuses names and arguments that it doesn't know.
 
 import argparse
 import json
-import pathlib
 import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "micro")]
-
-import answers  # noqa: E402
+import answers
 
 
 def is_unknown(name, cases):

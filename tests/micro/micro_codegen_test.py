@@ -7,16 +7,13 @@
 import argparse
 import dataclasses
 import json
-import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import micro_codegen  # pylint: disable=wrong-import-position
-from micro_codegen import collect_codegen  # pylint: disable=wrong-import-position
+import micro_codegen
+from micro_codegen import collect_codegen
 
 DISASSEMBLY = """\
 \t.section\t.text._Z1k,"ax",@progbits

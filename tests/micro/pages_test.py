@@ -3,19 +3,16 @@
 
 import contextlib
 import json
-import pathlib
 import re
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "micro"), str(ROOT / "reports")]
+import answers
+import pages
+import record
+import record_files
+from fixture import ROOT
 
-import answers  # noqa: E402
-import pages  # noqa: E402
-import record  # noqa: E402
-import record_files  # noqa: E402
-from plots import micro_data, micro_render  # noqa: E402
+from plots import micro_data, micro_render
 
 FOLDER = contextlib.ExitStack()
 unittest.addModuleCleanup(FOLDER.close)

@@ -4,14 +4,13 @@
 import gzip
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fixture import ROOT, FolderTest
+
 # Behaves as warpledger_micro does, with one case; FAKE_STOP=N kills process N half-way.
 PROGRAM = '''\
 #!/usr/bin/env -S "{python}"
@@ -54,21 +53,19 @@ sys.exit(int(os.environ.get("FAKE_STATUS", "0")))
 '''
 
 
-class RecordShTest(unittest.TestCase):
+class RecordShTest(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        self.out = self.root / "out"
-        self.log = self.root / "processes.txt"
-        program = self.root / "prefix" / "bin" / "warpledger_micro"
+        super().setUp()
+        self.out = self.path / "out"
+        self.log = self.path / "processes.txt"
+        program = self.path / "prefix" / "bin" / "warpledger_micro"
         program.parent.mkdir(parents=True)
         program.write_text(textwrap.dedent(PROGRAM).format(python=sys.executable, log=self.log))
         program.chmod(0o755)
 
     def call(self, *arguments, prefix=None, **environment):
         return subprocess.run(
-            [ROOT / "micro" / "record.sh", self.out, "--prefix", prefix or self.root / "prefix",
+            [ROOT / "micro" / "record.sh", self.out, "--prefix", prefix or self.path / "prefix",
              "--noplots",
              "--python", sys.executable, *arguments],
             env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False)
@@ -115,7 +112,7 @@ class RecordShTest(unittest.TestCase):
 
     def test_refuses_a_folder_of_another_build_of_the_program(self):
         self.call(FAKE_STOP="1")
-        program = self.root / "prefix" / "bin" / "warpledger_micro"
+        program = self.path / "prefix" / "bin" / "warpledger_micro"
         program.write_text(program.read_text() + "# built again\n")
         done = self.call()
         self.assertEqual(done.returncode, 2)

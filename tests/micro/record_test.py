@@ -4,14 +4,10 @@
 import contextlib
 import io
 import json
-import pathlib
-import sys
-import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "micro"))
-
-import record  # pylint: disable=wrong-import-position
+import record
+from fixture import FolderTest
 
 SLOW = 0x004  # NVML's sw_power_cap
 
@@ -22,15 +18,10 @@ def make_case(name, **changes):
             "parameters": {}, "limits": {}} | changes
 
 
-class RecordTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.run_dir = pathlib.Path(folder.name)
-
+class RecordTest(FolderTest):
     def write_run(self, cases, values, context=None, **sample):
         """values: {case: {process: [median of each repetition]}}, of three samples each."""
-        (self.run_dir / "cases.json").write_text(json.dumps({"cases": cases}))
+        (self.path / "cases.json").write_text(json.dumps({"cases": cases}))
         lines, rows = [], {}
         for name, processes in values.items():
             for process, repetitions in processes.items():
@@ -42,12 +33,12 @@ class RecordTest(unittest.TestCase):
                     rows.setdefault(process, []).append(
                         {"run_type": "iteration", "value": median,
                          "run_name": f"{name}/iterations:12/repeats:3/manual_time"})
-        (self.run_dir / "micro_raw.jsonl").write_text("\n".join(lines) + "\n")
+        (self.path / "micro_raw.jsonl").write_text("\n".join(lines) + "\n")
         for process, found in rows.items():
             self.write_process(process, found, context)
 
     def write_process(self, process, rows, context=None):
-        (self.run_dir / f"micro_process{process}.json").write_text(json.dumps({
+        (self.path / f"micro_process{process}.json").write_text(json.dumps({
             "context": {"gpu": "NVIDIA H200", "gpu_slug": "h200", "gpu_uuid": "GPU-1",
                         "compute_capability": "90", "sm_count": "132", "nvcc": "13.0",
                         "max_sm_clock_mhz": "1980", "dram_gb_per_s": "4900",
@@ -56,7 +47,7 @@ class RecordTest(unittest.TestCase):
             "benchmarks": rows + [{"run_type": "aggregate", "run_name": "x", "value": 0}]}))
 
     def only(self):
-        micro = record.collect(self.run_dir)["micro"]
+        micro = record.collect(self.path)["micro"]
         self.assertEqual(len(micro), 1)
         return micro[0]
 
@@ -77,7 +68,7 @@ class RecordTest(unittest.TestCase):
     def test_percentages_come_from_the_limit_and_from_the_measured_peak(self):
         self.write_run([make_case("a/b/rate", peak_case="a/c/rate"), make_case("a/c/rate")],
                        {"a/b/rate": {0: [12.0]}, "a/c/rate": {0: [15.0]}}, limit=16.0)
-        first, second = record.collect(self.run_dir)["micro"]
+        first, second = record.collect(self.path)["micro"]
         self.assertEqual(first["percent_of_limit"], 75)
         self.assertEqual(first["percent_of_peak"], 80)
         self.assertIsNone(second["percent_of_peak"])
@@ -105,7 +96,7 @@ class RecordTest(unittest.TestCase):
             {"run_type": "iteration", "run_name": "a/d/latency/manual_time",
              "error_occurred": True, "error_message": "too big"}])
         reasons = {row["name"]: row["reason"]
-                   for row in record.collect(self.run_dir)["not_run"]}
+                   for row in record.collect(self.path)["not_run"]}
         self.assertEqual(set(reasons), {"a/c/latency", "a/d/latency", "a/e/latency"})
         self.assertIn("8.0 to 8.9", reasons["a/c/latency"])
         self.assertEqual(reasons["a/d/latency"], "too big")
@@ -117,18 +108,18 @@ class RecordTest(unittest.TestCase):
         self.write_process(0, [
             {"run_type": "iteration", "value": 21, "run_name": "a/b/latency/iterations:12"}])
         with self.assertRaisesRegex(record.RecordError, "Google Benchmark says"):
-            record.collect(self.run_dir)
+            record.collect(self.path)
         self.write_run([make_case("a/x/latency")], values)
         with self.assertRaisesRegex(record.RecordError, "doesn't list"):
-            record.collect(self.run_dir)
+            record.collect(self.path)
         self.write_run(case, values)
         self.write_process(1, [], {"gpu_uuid": "GPU-2"})
         with self.assertRaisesRegex(record.RecordError, "different GPUs"):
-            record.collect(self.run_dir)
+            record.collect(self.path)
 
     def test_drops_a_sample_that_a_kill_cut_off(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}})
-        with open(self.run_dir / "micro_raw.jsonl", "a", encoding="utf-8") as raw:
+        with open(self.path / "micro_raw.jsonl", "a", encoding="utf-8") as raw:
             raw.write('{"case":"a/b/la')
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(self.only()["n_samples"], 3)
@@ -136,7 +127,7 @@ class RecordTest(unittest.TestCase):
 
     def test_leaves_out_a_process_that_was_stopped(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20], 1: [90]}})
-        (self.run_dir / "micro_process1.json").write_text('{"context": {')
+        (self.path / "micro_process1.json").write_text('{"context": {')
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(self.only()["value"], 20)
         self.assertIn("micro_process1.json", said.getvalue())
@@ -149,8 +140,8 @@ class RecordTest(unittest.TestCase):
 
     def test_the_program_writes_pages_and_names_what_is_missing(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20], 1: [22]}})
-        micro, out = self.run_dir / "micro.json", self.run_dir / "h200"
-        self.assertEqual(record.main(["collect", "--run", str(self.run_dir)]), 0)
+        micro, out = self.path / "micro.json", self.path / "h200"
+        self.assertEqual(record.main(["collect", "--run", str(self.path)]), 0)
         (out / "micro").mkdir(parents=True)
         (out / "micro" / "gone.md").write_text("of a benchmark that is no more")
         self.assertEqual(record.main(["report", "--micro", str(micro), "--out", str(out),
@@ -160,15 +151,15 @@ class RecordTest(unittest.TestCase):
                       (out / "micro" / "a.md").read_text(encoding="utf-8"))
         self.assertIn("[a](micro/a.md)", (out / "micro.md").read_text(encoding="utf-8"))
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(record.main(["collect", "--run", str(self.run_dir / "no")]), 1)
+            self.assertEqual(record.main(["collect", "--run", str(self.path / "no")]), 1)
         self.assertIn("cases.json", said.getvalue())
 
     def test_figures_that_cant_be_drawn_are_an_error_that_says_so(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}})
-        self.assertEqual(record.main(["collect", "--run", str(self.run_dir)]), 0)
+        self.assertEqual(record.main(["collect", "--run", str(self.path)]), 0)
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(record.main(["report", "--micro", str(self.run_dir / "micro.json"),
-                                          "--out", str(self.run_dir), "--python", "false"]), 1)
+            self.assertEqual(record.main(["report", "--micro", str(self.path / "micro.json"),
+                                          "--out", str(self.path), "--python", "false"]), 1)
         self.assertIn("--noplots", said.getvalue())
 
 

@@ -5,17 +5,13 @@ import contextlib
 import io
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+import matplotlib.pyplot as plt
 
-from plots import calibration, render  # noqa: E402
-from plots.summary import SummaryError  # noqa: E402
-
-import matplotlib.pyplot as plt  # noqa: E402
+from plots import calibration, render
+from plots.summary import SummaryError
 
 
 def rate(count, of):

@@ -4,14 +4,10 @@
 import gzip
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from plots import micro_data  # noqa: E402
+from plots import micro_data
 
 
 class FormulaTest(unittest.TestCase):

@@ -11,13 +11,11 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "reports")]
+import matplotlib.pyplot as plt
+import record_files
+from fixture import ROOT
 
-import record_files  # noqa: E402 (the path comes first)
-from plots import micro_data, micro_render, render, style  # noqa: E402
-
-import matplotlib.pyplot as plt  # noqa: E402
+from plots import micro_data, micro_render, render, style
 
 FOLDER = contextlib.ExitStack()
 unittest.addModuleCleanup(FOLDER.close)

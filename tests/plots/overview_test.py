@@ -10,15 +10,13 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+import make_summary
+from figure_test_case import FigureTest
+from fixture import ROOT
 
-import make_summary  # noqa: E402
-from plots import interactions, matrix, profile, render, roofline, stalls, style  # noqa: E402
-from plots.profile import ProfileSummary  # noqa: E402
-from plots.summary import Summary, SummaryError  # noqa: E402
-from figure_test_case import FigureTest  # noqa: E402
+from plots import interactions, matrix, profile, render, roofline, stalls, style
+from plots.profile import ProfileSummary
+from plots.summary import Summary, SummaryError
 
 TOGGLES = ["warp_shuffle", "vector_loads", "wmma_qk", "cp_async_stages"]
 

@@ -2,15 +2,12 @@
 """Which verdicts stand in one picture: the same cases as reports/model/derived/verdict_pictures.cc has."""
 
 import json
-import pathlib
-import sys
 import types
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from fixture import ROOT
 
-from plots import parts  # noqa: E402
+from plots import parts
 
 CASES = json.loads((ROOT / "tests/reports/testdata/picture_parts.json").read_text())
 

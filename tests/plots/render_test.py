@@ -7,23 +7,17 @@ import io
 import itertools
 import json
 import math
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "house"))
-sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+import make_summary
+import matplotlib.pyplot as plt
+from fixture import ROOT, FolderTest
+from sizes_test import MAX_HEIGHT_OF_WIDTH
 
-import make_summary  # noqa: E402
-from sizes_test import MAX_HEIGHT_OF_WIDTH  # noqa: E402
-from plots import effects, ladder, matrix, render, speedup, style  # noqa: E402
-from plots.summary import Summary, SummaryError, significant, spoken_times, times  # noqa: E402
-
-import matplotlib.pyplot as plt  # noqa: E402
+from plots import effects, ladder, matrix, render, speedup, style
+from plots.summary import Summary, SummaryError, significant, spoken_times, times
 
 SUMMARY = ROOT / "tests" / "reports" / "testdata" / "summary.json"
 
@@ -380,31 +374,29 @@ class FindingTest(unittest.TestCase):
                              [row == 4 for row in range(8)])
 
 
-class CommandTest(unittest.TestCase):
+class CommandTest(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        super().setUp()
         self.addCleanup(plt.close, "all")
-        self.folder = pathlib.Path(folder.name)
 
     def run_on(self, content, *arguments):
-        path = self.folder / "summary.json"
+        path = self.path / "summary.json"
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         stdout, stderr = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-            code = render.main(["--summary", str(path), "--out", str(self.folder / "out"),
+            code = render.main(["--summary", str(path), "--out", str(self.path / "out"),
                                 *arguments])
         return code, stderr.getvalue()
 
     def written(self):
-        return {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
+        return {path.name: path.read_bytes() for path in (self.path / "out").iterdir()}
 
     def assert_fails(self, content, message, *arguments):
         code, stderr = self.run_on(content, *arguments)
         self.assertEqual(code, 2)
         self.assertEqual(stderr.count("\n"), 1, stderr)
         self.assertIn(message, stderr)
-        self.assertFalse((self.folder / "out").exists(), "a failed run leaves files behind")
+        self.assertFalse((self.path / "out").exists(), "a failed run leaves files behind")
 
     def test_every_figure_is_written_as_svg_with_the_same_bytes_in_another_process(self):
         code, stderr = self.run_on(synthetic())
@@ -415,9 +407,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(set(first), {f"{name}.svg" for name in names})
         for name, content in first.items():
             self.assertTrue(content.startswith(b"<svg "), name)
-        again = self.folder / "again"
+        again = self.path / "again"
         subprocess.run([sys.executable, "-B", ROOT / "plots" / "render.py", "--summary", SUMMARY,
-                        "--out", again], check=True, capture_output=True, cwd=self.folder)
+                        "--out", again], check=True, capture_output=True, cwd=self.path)
         for name, content in first.items():
             self.assertEqual((again / name).read_bytes(), content, name)
 
@@ -442,7 +434,7 @@ class CommandTest(unittest.TestCase):
     def test_a_missing_file_is_refused(self):
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
-            code = render.main(["--summary", str(self.folder / "none.json"), "--out", "out"])
+            code = render.main(["--summary", str(self.path / "none.json"), "--out", "out"])
         self.assertEqual(code, 2)
         self.assertIn("none.json: No such file or directory", stderr.getvalue())
 

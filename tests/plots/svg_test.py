@@ -5,19 +5,14 @@ import contextlib
 import io
 import pathlib
 import re
-import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+import make_summary
+import matplotlib.pyplot as plt
 
-import make_summary  # noqa: E402
-from plots import compare_svg, effects, render, svg  # noqa: E402
-from plots.summary import Summary  # noqa: E402
-
-import matplotlib.pyplot as plt  # noqa: E402
+from plots import compare_svg, effects, render, svg
+from plots.summary import Summary
 
 
 def by_matplotlib(figure):

@@ -8,14 +8,12 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+from figure_test_case import FigureTest
+from fixture import ROOT
+from make_summary import GRID_LENGTHS, make_grid, make_summary
 
-from make_summary import GRID_LENGTHS, make_grid, make_summary  # noqa: E402
-from plots import render, throughput  # noqa: E402
-from plots.summary import Summary, SummaryError  # noqa: E402
-from figure_test_case import FigureTest  # noqa: E402
+from plots import render, throughput
+from plots.summary import Summary, SummaryError
 
 
 def line(axes, label):

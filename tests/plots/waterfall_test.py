@@ -3,19 +3,13 @@
 
 import itertools
 import math
-import pathlib
-import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "reports" / "testdata"))
+import make_summary
+import matplotlib.pyplot as plt
 
-import make_summary  # noqa: E402
-from plots import render, waterfall  # noqa: E402
-from plots.summary import Summary, SummaryError  # noqa: E402
-
-import matplotlib.pyplot as plt  # noqa: E402
+from plots import render, waterfall
+from plots.summary import Summary, SummaryError
 
 
 def factorial(logs, shape="mission_b", half=0.02):

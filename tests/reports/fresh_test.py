@@ -11,12 +11,12 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "reports"))
-import record_files  # noqa: E402 (the path comes first)
-import regenerate  # noqa: E402
-import summaries  # noqa: E402
-from plots import compare_svg  # noqa: E402 (regenerate adds the root to the path)
+import record_files
+import regenerate
+import summaries
+from fixture import ROOT
+
+from plots import compare_svg
 
 PROGRAM = ""
 

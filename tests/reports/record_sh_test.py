@@ -10,11 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from fixture import ROOT, FolderTest
+
 SCRIPT = ROOT / "reports" / "record.sh"
 PREFIX = ""
 
@@ -28,11 +28,10 @@ def sets():
     return [line.split()[0] for line in call("--list").stdout.splitlines()]
 
 
-class RecordShTest(unittest.TestCase):
+class RecordShTest(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = pathlib.Path(folder.name) / "out"
+        super().setUp()
+        self.out = self.path / "out"
 
     def test_every_set_is_a_run_that_this_program_can_make(self):
         self.assertGreater(len(sets()), 10)

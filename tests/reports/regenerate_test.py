@@ -7,15 +7,13 @@ Runs in a tree of its own with a stand-in for the program, which notes its calls
 import contextlib
 import io
 import json
-import pathlib
 import shutil
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-import regenerate  # noqa: E402 (the path comes first)
+import regenerate
+from fixture import FolderTest
 
 # A page is called after what it is made of.
 PROGRAM = """#!/bin/bash
@@ -36,17 +34,15 @@ esac
 """
 
 
-class Regenerate(unittest.TestCase):
+class Regenerate(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        self.data = self.root / "reports/data"
-        (self.root / "README.md").write_text("")
-        self.program = self.root / "program"
+        super().setUp()
+        self.data = self.path / "reports/data"
+        (self.path / "README.md").write_text("")
+        self.program = self.path / "program"
         self.program.write_text(PROGRAM)
         self.program.chmod(0o755)
-        patch = mock.patch.multiple(regenerate, ROOT=self.root, DATA=self.data, draw=self.draw)
+        patch = mock.patch.multiple(regenerate, ROOT=self.path, DATA=self.data, draw=self.draw)
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -62,9 +58,9 @@ class Regenerate(unittest.TestCase):
 
     def made(self):
         """The pages' names, and {command: the records it was called with, one text per call}."""
-        made = regenerate.regenerate(self.program, self.root, self.root / "kept")
+        made = regenerate.regenerate(self.program, self.path, self.path / "kept")
         calls = {}
-        for line in (self.root / "calls.log").read_text().splitlines():
+        for line in (self.path / "calls.log").read_text().splitlines():
             command, *arguments = line.split("\t")
             if any(argument.startswith("--readme=") for argument in arguments):
                 command = f"readme of {command}"
@@ -115,7 +111,7 @@ class Regenerate(unittest.TestCase):
             folder.mkdir(parents=True)
             (folder / "profile.json").write_text(json.dumps(
                 {"shapes": [{"name": shape} for shape in shapes]}))
-        made = regenerate.regenerate(self.program, self.root, self.root / "kept")
+        made = regenerate.regenerate(self.program, self.path, self.path / "kept")
         self.assertEqual({str(path) for path in made},
                          {"reports/h200/profile-3.md",
                           "reports/h200/profile_decode_b1/profile-4.md",

@@ -6,14 +6,12 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "reports"))
-import step_samples  # noqa: E402 (the path comes first)
+import step_samples
+from fixture import FolderTest
 
 # A prologue, a loop of ten passes of one warp, in it a branch taken once, and an end. An
 # instruction of the loop that is issued in one cycle of ten passes has ten samples.
@@ -64,11 +62,10 @@ class Source(unittest.TestCase):
             step_samples.parse_source(text([("EXIT", "many", 1, 1, 1, 0)]))
 
 
-class Page(unittest.TestCase):
+class Page(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = pathlib.Path(folder.name) / "step_samples-1"
+        super().setUp()
+        self.out = self.path / "step_samples-1"
         self.out.mkdir()
 
     def record(self, code="0" * 64, instance="it@d128", lines=tuple(LINES)):
@@ -162,46 +159,44 @@ class Page(unittest.TestCase):
         self.assertIn("no sample of the loop is of an issued instruction", self.refused(record))
 
 
-class Take(unittest.TestCase):
+class Take(FolderTest):
     """With stand-ins for ncu and nvidia-smi, and a program that nobody calls."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        (self.root / "source.csv").write_text(text(LINES), encoding="utf-8")
+        super().setUp()
+        (self.path / "source.csv").write_text(text(LINES), encoding="utf-8")
         self.tool("ncu", f"""
-echo "$*" >>"{self.root}/calls"
+echo "$*" >>"{self.path}/calls"
 case $1 in
-  --import) cat "{self.root}/source.csv" ;;
+  --import) cat "{self.path}/source.csv" ;;
   --version) echo ncu 9 ;;
 esac""")
         self.tool("nvidia-smi", "echo A GPU")
         self.tool("warpledger", "exit 1")
-        codegen = self.root / "share/warpledger/codegen"
+        codegen = self.path / "share/warpledger/codegen"
         codegen.mkdir(parents=True)
         (codegen / "codegen.json").write_text(json.dumps({"instances": [
             {"variant": "wgmma@d128_causal", "arch": "sm_90a", "code_sha256": "c0de"}]}))
-        patch = mock.patch.dict("os.environ", {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+        patch = mock.patch.dict("os.environ", {"PATH": f"{self.path}/bin:{os.environ['PATH']}"})
         patch.start()
         self.addCleanup(patch.stop)
 
     def tool(self, name, script):
-        path = self.root / "bin" / name
+        path = self.path / "bin" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/bash\n{script}\n")
         path.chmod(0o755)
 
     def take(self, *arguments):
         said = io.StringIO()
-        sys.argv = ["step_samples.py", "take", *arguments, f"--out={self.root}/out",
-                    f"--program={self.root}/bin/warpledger"]
+        sys.argv = ["step_samples.py", "take", *arguments, f"--out={self.path}/out",
+                    f"--program={self.path}/bin/warpledger"]
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             return step_samples.main(), said.getvalue()
 
     def test_a_record_holds_the_loop_and_the_machine_code_of_each_variant(self):
         self.assertEqual(self.take("wgmma", "--problem=1,2,64,128,causal")[0], 0)
-        record = json.loads((self.root / "out" / step_samples.RECORD).read_text())
+        record = json.loads((self.path / "out" / step_samples.RECORD).read_text())
         self.assertEqual(record["gpu"], "A GPU")
         self.assertEqual(record["ncu"], "ncu 9")
         self.assertEqual(record["problem"], {"batch": 1, "heads": 2, "seq": 64, "head_dim": 128,
@@ -210,7 +205,7 @@ esac""")
         self.assertEqual((kernel["instance"], kernel["code_sha256"]),
                          ("wgmma@d128_causal", "c0de"))
         self.assertEqual(len(kernel["loop"]), 7)
-        call = (self.root / "calls").read_text().splitlines()[0]
+        call = (self.path / "calls").read_text().splitlines()[0]
         for argument in ("--clock-control none", "exec --variant=wgmma ", " --causal"):
             self.assertIn(argument, call)
 
@@ -218,11 +213,11 @@ esac""")
         status, said = self.take("wgmma+tma_store", "--problem=1,2,64,128,causal")
         self.assertEqual(status, 2)
         self.assertIn("wgmma+tma_store@d128_causal", said)
-        self.assertFalse((self.root / "calls").exists())
+        self.assertFalse((self.path / "calls").exists())
 
     def test_without_ncu_nothing_is_taken(self):
-        (self.root / "bin" / "ncu").unlink()
-        with mock.patch.dict("os.environ", {"PATH": f"{self.root}/bin"}):
+        (self.path / "bin" / "ncu").unlink()
+        with mock.patch.dict("os.environ", {"PATH": f"{self.path}/bin"}):
             self.assertEqual(self.take("wgmma", "--problem=1,2,64,128,causal")[0], 3)
 
     def test_without_numpy_or_a_gpu_nothing_is_taken_and_one_line_says_so(self):
@@ -234,7 +229,7 @@ esac""")
         status, said = self.take("wgmma", "--problem=1,2,64,128,causal")
         self.assertEqual((status, said.count("\n")), (3, 1))
         self.assertIn("no GPU", said)
-        self.assertFalse((self.root / "calls").exists())
+        self.assertFalse((self.path / "calls").exists())
 
     def test_samples_that_cant_be_told_as_cycles_are_not_kept(self):
         none_issued = [(sass, samples, executed, 0, wait, barrier)
@@ -242,11 +237,11 @@ esac""")
         for source, what in ((text(none_issued), "wgmma: no sample of its loop"),
                              (text(LINES).replace("stall_selected", "stall_issued"),
                               "no column \"stall_selected\"")):
-            (self.root / "source.csv").write_text(source, encoding="utf-8")
+            (self.path / "source.csv").write_text(source, encoding="utf-8")
             status, said = self.take("wgmma", "--problem=1,2,64,128,causal")
             self.assertEqual(status, 1)
             self.assertIn(what, said)
-            self.assertFalse((self.root / "out").exists())
+            self.assertFalse((self.path / "out").exists())
 
 
 class Arguments(unittest.TestCase):
