@@ -40,13 +40,6 @@ using Json = nlohmann::ordered_json;
 // The fewest resamples: whether a record can be judged does not hang on them.
 constexpr SummarizeOptions kQuick = {.bootstrap_resamples = 100};
 
-absl::Status LoadsAsJson(const RecordFiles& files, const char* name) {
-  ASSIGN_OR_RETURN(const std::string text, files.Read(name));
-  const absl::StatusOr<Json> json = ParseJson(text);
-  if (json.ok() && json->is_object()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(files.PathOf(name), ": is no JSON object"));
-}
-
 // Blocks that a judged run lacks, the peers' included.
 int64_t BlocksMissing(const Json& summary) {
   const Json& provenance = summary["provenance"];
@@ -55,27 +48,28 @@ int64_t BlocksMissing(const Json& summary) {
 }
 
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
-  const absl::StatusOr<Record> record = LoadRecord(files.path());
-  ASSIGN_OR_RETURN(const Json summary, record.ok() ? Summarize(*record, kQuick) : record.status());
+  ASSIGN_OR_RETURN(const Record record, LoadRecord(files.path()));
+  ASSIGN_OR_RETURN(const Json summary, Summarize(record, kQuick));
   return BlocksMissing(summary);
 }
 
 absl::StatusOr<int64_t> CheckCalibration(const RecordFiles& files) {
-  const absl::StatusOr<CalibrationRecord> record = LoadCalibration(files.path());
-  ASSIGN_OR_RETURN(const Json summary,
-                   record.ok() ? SummarizeCalibration(*record, kQuick) : record.status());
+  ASSIGN_OR_RETURN(const CalibrationRecord record, LoadCalibration(files.path()));
+  ASSIGN_OR_RETURN(const Json summary, SummarizeCalibration(record, kQuick));
   return BlocksMissing(summary);
 }
 
 absl::StatusOr<int64_t> CheckProfiles(const RecordFiles& files) {
-  ASSIGN_OR_RETURN(const ProfileRecord record, LoadProfiles(files.path()));
+  RETURN_IF_ERROR(LoadProfiles(files.path()).status());
   return 0;
 }
 
 template <const char* kFile>
 absl::StatusOr<int64_t> CheckJson(const RecordFiles& files) {
-  RETURN_IF_ERROR(LoadsAsJson(files, kFile));
-  return 0;
+  ASSIGN_OR_RETURN(const std::string text, files.Read(kFile));
+  const absl::StatusOr<Json> json = ParseJson(text);
+  if (json.ok() && json->is_object()) return 0;
+  return absl::DataLossError(absl::StrCat(files.PathOf(kFile), ": is no JSON object"));
 }
 
 // The first is computed, and tar leaves the other in a folder that it unpacks.
