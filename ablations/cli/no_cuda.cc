@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that launch kernels, in a build without CUDA.
+// What needs kernels of attention, in a build without CUDA.
 
-#include "ablations/cli/measure/calibrate.h"
-#include "ablations/cli/measure/dry_run.h"
-#include "ablations/cli/measure/run.h"
+#include "ablations/cli/measure/run_request.h"
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
+#include "ablations/cli/subjects.h"
 
 namespace warpledger::cli {
 namespace {
@@ -20,12 +19,8 @@ absl::Status NoCuda() {
 }  // namespace
 
 absl::StatusOr<int> Check(const CheckFlags& /*flags*/) { return NoCuda(); }
-absl::StatusOr<int> Run(const RunFlags& flags) {
-  if (*flags.dry_run) return DryRun(flags, nullptr);
-  return NoCuda();
-}
-absl::StatusOr<int> Calibrate(const CalibrateFlags& /*flags*/) { return NoCuda(); }
 absl::StatusOr<int> Exec(const ExecFlags& /*flags*/) { return NoCuda(); }
-absl::StatusOr<int> Work(const FlagSet& /*flags*/) { return NoCuda(); }
+absl::StatusOr<Device> OpenGpu() { return NoCuda(); }
+HoldsKernel KernelsOfThisBuild() { return nullptr; }
 
 }  // namespace warpledger::cli

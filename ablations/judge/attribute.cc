@@ -8,12 +8,9 @@
 
 #include "ablations/base/rounded.h"
 #include "ablations/stats/verdict.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
-#include "ablations/subjects/sdpa/designs/own_designs.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
-#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -93,14 +90,14 @@ std::string UnusableCells(const Factorial& factorial, const std::vector<CellData
 
 }  // namespace
 
-absl::StatusOr<Factorial> FindFactorial(const RunInfo& run) {
-  // Bits follow the registry's order, whatever the order of the arms.
+absl::StatusOr<Factorial> FindFactorial(const Subject& subject, const RunInfo& run) {
+  // Bits follow the order of claims, whatever the order of the arms.
   std::vector<std::string> toggles;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+  for (const Claim& claim : subject.claims()) {
     if (std::any_of(run.arms.begin(), run.arms.end(), [&](const Arm& arm) {
-          return arm.role == kRoleStep && arm.toggle == row.id;
+          return arm.role == kRoleStep && arm.toggle == claim.id;
         })) {
-      toggles.emplace_back(row.id);
+      toggles.emplace_back(claim.id);
     }
   }
   std::map<std::string, uint32_t> masks;
@@ -195,20 +192,17 @@ void AddAttribution(Factorial factorial, const std::string& design, const std::s
   }
 }
 
-Json InfeasibleCells(const Factorial& factorial, const std::string& design_name) {
-  // A record can be older than a rule or a name of today's registry: what it timed is
-  // not listed, and what it lacks without a rule of today has no reason.
-  OwnDesign design = ParseOwnDesign(design_name);
-  if (design_name == "factorial") {
-    design.design = DeclaredFactorialDesign();
-    design.error.clear();
-  }
+Json InfeasibleCells(const Subject& subject, const Factorial& factorial,
+                     const std::string& design) {
+  // A record can be older than a rule or a name of today: what it timed is not listed, and what
+  // it lacks without a rule of today has no reason.
+  const std::optional<std::vector<InfeasibleCell>> ruled_out = subject.Infeasible(design);
   const auto timed = [&](const std::string& cell) {
     return std::any_of(factorial.arms.begin(), factorial.arms.end(),
                        [&](const Arm* arm) { return arm->name == cell; });
   };
   Json infeasible = Json::array();
-  for (const InfeasibleCell& cell : design.design.infeasible) {
+  for (const InfeasibleCell& cell : ruled_out.value_or(std::vector<InfeasibleCell>())) {
     if (timed(cell.name)) continue;
     infeasible.push_back(
         {{"variant", cell.name}, {"toggle", cell.toggle}, {"missing", cell.missing}});
@@ -216,7 +210,7 @@ Json InfeasibleCells(const Factorial& factorial, const std::string& design_name)
     infeasible.back()["why"] = cell.why;
     infeasible.back()["verdict"] = VerdictName(analysis::Verdict::kNotApplicable);
   }
-  if (design.ok() && !infeasible.empty()) return infeasible;
+  if (!infeasible.empty()) return infeasible;
   for (uint32_t mask = 0; mask < 1u << factorial.toggles.size(); ++mask) {
     const std::string cell = CellName(factorial, mask);
     if (timed(cell)) continue;

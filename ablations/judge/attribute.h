@@ -9,7 +9,7 @@
 //
 // Errors: InvalidArgument for a record whose arms make no factorial.
 //
-//   absl::StatusOr<Factorial> factorial = FindFactorial(run);
+//   absl::StatusOr<Factorial> factorial = FindFactorial(subject, run);
 //   AddAttribution(*factorial, shape, cells, options, &summary);
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "ablations/plan/subject.h"
 #include "ablations/record/record.h"
 #include "ablations/stats/attribution.h"
 #include "ablations/stats/paired.h"
@@ -33,7 +34,7 @@ struct Factorial {
 };
 
 // The factorial that a run's arms span; `run` must outlive it.
-absl::StatusOr<Factorial> FindFactorial(const RunInfo& run);
+absl::StatusOr<Factorial> FindFactorial(const Subject& subject, const RunInfo& run);
 
 // What is known of one cell on one shape.
 struct CellData {
@@ -54,7 +55,8 @@ void AddAttribution(Factorial factorial, const std::string& design, const std::s
 
 // The combinations that the design spans and the record lacks, each with the rule that
 // forbids it.
-nlohmann::ordered_json InfeasibleCells(const Factorial& factorial, const std::string& design_name);
+nlohmann::ordered_json InfeasibleCells(const Subject& subject, const Factorial& factorial,
+                                       const std::string& design);
 
 }  // namespace warpledger::ablations
 

@@ -21,7 +21,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "kernels/common/nvml.h"
-#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -195,7 +194,7 @@ class CalibrationSummarizer {
             .invalid = invalid,
             .log_ratio = &log_ratio,
             .alpha = alpha,
-            .gate = sdpa::ToggleRow{}.gate,
+            .gate = Claim{}.gate,
             .neutral_delta = options_.neutral_delta};
   }
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/sdpa/registry.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -55,7 +54,7 @@ std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<C
 
 }  // namespace
 
-Fraction FindFraction(const std::vector<Arm>& arms) {
+Fraction FindFraction(const Subject& subject, const std::vector<Arm>& arms) {
   Fraction fraction;
   std::set<std::string> named;
   for (const Arm& arm : arms) {
@@ -63,8 +62,8 @@ Fraction FindFraction(const std::vector<Arm>& arms) {
     fraction.arms.push_back(arm.name);
     for (const std::string& toggle : TogglesOf(arm.name)) named.insert(toggle);
   }
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (named.contains(std::string(row.id))) fraction.toggles.emplace_back(row.id);
+  for (const Claim& claim : subject.claims()) {
+    if (named.contains(std::string(claim.id))) fraction.toggles.emplace_back(claim.id);
   }
   for (const std::string& arm : fraction.arms) {
     uint32_t mask = 0;

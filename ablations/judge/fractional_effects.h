@@ -7,7 +7,7 @@
 // is left out of the least squares, which changes what is aliased: the rows say
 // with what. A figure that can't be had is null and its row says why.
 //
-//   Fraction fraction = FindFraction(run.arms);
+//   Fraction fraction = FindFraction(subject, run.arms);
 //   for (const std::string& line : AliasWarnings(fraction)) …
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_FRACTIONAL_EFFECTS_H_
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ablations/judge/attribute.h"
+#include "ablations/plan/subject.h"
 #include "ablations/record/record.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
@@ -25,13 +26,13 @@
 namespace warpledger::ablations {
 
 struct Fraction {
-  std::vector<std::string> toggles;  // bit i of a cell is toggles[i]; registry order
+  std::vector<std::string> toggles;  // bit i of a cell is toggles[i]; the order of claims
   std::vector<std::string> arms;     // one per cell
   std::vector<uint32_t> cells;
 };
 
 // Of the arms whose role is `cell`; the toggles are those that any of them names.
-Fraction FindFraction(const std::vector<Arm>& arms);
+Fraction FindFraction(const Subject& subject, const std::vector<Arm>& arms);
 
 // One line per toggle whose main effect is aliased with interactions of two among
 // the cells that exist; empty when all are clear. InvalidArgument where the cells

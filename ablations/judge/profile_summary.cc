@@ -21,13 +21,9 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/device_facts.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -35,28 +31,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr char kWgmmaRoof[] = "wgmma";
-constexpr char kWgmmaFp8Roof[] = "wgmma, FP8";
-constexpr char kMmaRoof[] = "mma.sync";
-constexpr char kFmaRoof[] = "fp32 FMA";
-
-// The arithmetic roof that a kernel stands under, by its ceiling's name: what its products are made
-// of, for no other unit's peak can be come near, however good it is.
-const char* RoofOf(const sdpa::Config& config) {
-  if (config.wgmma_fp8) return kWgmmaFp8Roof;
-  switch (sdpa::FamilyOf(config)) {
-    case sdpa::Family::kWgmma:
-    case sdpa::Family::kResident:
-      return kWgmmaRoof;
-    case sdpa::Family::kMma:
-      return kMmaRoof;
-    case sdpa::Family::kSmem:
-      break;
-  }
-  return config.wmma_qk || config.wmma_pv ? kMmaRoof : kFmaRoof;
-}
-
-// A ceiling and the microbenchmark that measures it.
+// A ceiling and the microbenchmark that measures it. Of arithmetic ceilings, a subject says which
+// its variants stand under (Subject::RoofOf).
 struct CeilingSource {
   const char* name;
   const char* micro;
@@ -65,10 +41,10 @@ struct CeilingSource {
   bool per_clock_per_sm;  // else per second
 };
 constexpr CeilingSource kCeilings[] = {
-    {kWgmmaRoof, "wgmma/m64n256k16_f16_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
-    {kWgmmaFp8Roof, "wgmma/m64n256k32_e4m3_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
-    {kMmaRoof, "tensor_core/mma_m16n8k16_f16_f32/throughput", "FLOP/clk/SM", 1, true},
-    {kFmaRoof, "fma_shfl/ffma/throughput", "fma/clk/SM", 2, true},
+    {"wgmma", "wgmma/m64n256k16_f16_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
+    {"wgmma, FP8", "wgmma/m64n256k32_e4m3_rs/throughput/warpgroups_2", "FLOP/clk/SM", 1, true},
+    {"mma.sync", "tensor_core/mma_m16n8k16_f16_f32/throughput", "FLOP/clk/SM", 1, true},
+    {"fp32 FMA", "fma_shfl/ffma/throughput", "fma/clk/SM", 2, true},
     {"L2", "global_memory/l2_16B_cta_per_chunk/bandwidth", "GB/s", 1e9, false},
     {"DRAM", "global_memory/dram_16B/bandwidth", "GB/s", 1e9, false},
 };
@@ -85,24 +61,12 @@ struct Timed {
   std::string run_id;
   Json p50_us, low_us, high_us;
 };
-using TimedKey = std::array<std::string, 3>;  // code_sha256, LaunchPart(), shape
+using TimedKey = std::array<std::string, 3>;  // code_sha256, Subject::LaunchPart(), shape
 // Times of the same code in several records, by their run_ids.
 using Times = std::map<TimedKey, std::map<std::string, Timed>>;
 
-// What of a printed configuration reaches its launch and no machine code.
-std::string LaunchPart(const std::string& config_name) {
-  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(config_name);
-  if (!config) return "";
-  const sdpa::Config compiled = sdpa::CompiledPart(*config);
-  sdpa::Config launch;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (compiled.*row.field != (*config).*row.field) launch.*row.field = (*config).*row.field;
-  }
-  return sdpa::ConfigName(launch);
-}
-
 // Cells of one summary.json that may stand for this GPU's times.
-void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
+void TakeTimes(const Json& summary, const Subject& subject, const std::string& gpu, Times& times) {
   const auto provenance = summary.find("provenance");
   const auto cells = summary.find("cells");
   if (provenance == summary.end() || cells == summary.end() || !cells->is_array()) return;
@@ -113,7 +77,7 @@ void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
   // The counters beside them are of a warm L2.
   if (TextOf(*provenance, "cache") == kCacheCold) return;
   const std::string created = TextOf(*provenance, "created_utc");
-  const bool cumulative = IsCumulative(TextOf(summary, "design"));
+  const bool cumulative = subject.KindOf(TextOf(summary, "design")) == DesignKind::kCumulative;
   for (const Json& cell : *cells) {
     const std::string code = TextOf(cell, "code_sha256");
     const Json p50 = NumberAt(cell, "p50_us");
@@ -122,15 +86,20 @@ void TakeTimes(const Json& summary, const std::string& gpu, Times& times) {
     if (correct == cell.end() || *correct != true) continue;
     const std::string run_id = TextOf(summary, "run_id");
     // The first of its cells of this code counts.
-    times[{code, LaunchPart(TextOf(cell, "config")), TextOf(cell, "shape")}].try_emplace(
+    times[{code, subject.LaunchPart(TextOf(cell, "config")), TextOf(cell, "shape")}].try_emplace(
         run_id, Timed{cumulative, created, run_id, p50, NumberAt(cell, "ci_low_us"),
                       NumberAt(cell, "ci_high_us")});
   }
 }
 
+absl::StatusOr<Json> SummaryOfRun(const std::string& path, const Subject& subject) {
+  const absl::StatusOr<Record> record = LoadRecord(path);
+  return record.ok() ? Summarize(*record, subject) : record.status();
+}
+
 // The times of a record of runs: of its summary, or of what `judge` makes of a pack that may hold
 // times of the profiled code. False where it can't be read; other records have no times.
-bool TakeTimesOf(const std::string& path, const std::string& gpu,
+bool TakeTimesOf(const std::string& path, const Subject& subject, const std::string& gpu,
                  const std::vector<Profile>& profiles, const SummaryOf& summary_of, Times& times) {
   const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   if (!files.ok()) return false;
@@ -138,7 +107,7 @@ bool TakeTimesOf(const std::string& path, const std::string& gpu,
     const absl::StatusOr<std::string> text = files->Read(kSummaryFile);
     const absl::StatusOr<Json> json = text.ok() ? ParseJson(*text) : text.status();
     if (!json.ok() || !json->is_object()) return false;
-    TakeTimes(*json, gpu, times);
+    TakeTimes(*json, subject, gpu, times);
     return true;
   }
   if (!files->packed() || !files->Has(kSamplesFile) || !files->Has(kCodegenFile)) return true;
@@ -148,9 +117,9 @@ bool TakeTimesOf(const std::string& path, const std::string& gpu,
         return !profile.code_sha256.empty() && absl::StrContains(*code, profile.code_sha256);
       });
   if (!has_code) return true;
-  const absl::StatusOr<Json> summary = summary_of(path);
+  const absl::StatusOr<Json> summary = summary_of ? summary_of(path) : SummaryOfRun(path, subject);
   if (!summary.ok()) return false;
-  TakeTimes(*summary, gpu, times);
+  TakeTimes(*summary, subject, gpu, times);
   return true;
 }
 
@@ -158,11 +127,13 @@ bool TakeTimesOf(const std::string& path, const std::string& gpu,
 // which timed most of them. Records have boards and clocks of their own, so that times of two say
 // little of which kernel is faster. Then a ladder's, so that this page and the ladder's show one
 // figure; then the newest.
-std::vector<const Timed*> ChooseTimes(const std::vector<Profile>& profiles, const Times& times) {
+std::vector<const Timed*> ChooseTimes(const std::vector<Profile>& profiles, const Subject& subject,
+                                      const Times& times) {
   std::vector<const std::map<std::string, Timed>*> found;
   std::map<std::pair<std::string, std::string>, int> timed;  // of a shape, by a run
   for (const Profile& profile : profiles) {
-    const auto at = times.find({profile.code_sha256, LaunchPart(profile.config), profile.shape});
+    const auto at =
+        times.find({profile.code_sha256, subject.LaunchPart(profile.config), profile.shape});
     const bool has_time = at != times.end() && !profile.code_sha256.empty();
     found.push_back(has_time ? &at->second : nullptr);
     if (!has_time) continue;
@@ -208,13 +179,13 @@ Json Ceilings(const Json& micro, const std::set<std::string>& roofs, const std::
 
 // Which profiled configurations are one step apart: by the first design that adds the
 // toggle to them, which is the ladder where it has it.
-Json Steps(const std::map<std::string, std::string>& variant_of_config) {
+Json Steps(const Subject& subject, const std::map<std::string, std::string>& variant_of_config) {
   Json out = Json::array();
   std::set<std::string> seen;
-  for (const Design& design : AllDesigns()) {
+  for (const PlannedDesign& design : subject.Designs()) {
     std::map<std::string, std::string> config_of;
-    for (const DesignArm& arm : design.arms) config_of[arm.name] = sdpa::ConfigName(arm.config);
-    for (const DesignArm& arm : design.arms) {
+    for (const PlannedArm& arm : design.arms) config_of[arm.name] = arm.config;
+    for (const PlannedArm& arm : design.arms) {
       if (arm.role != kRoleStep || seen.contains(arm.toggle)) continue;
       const auto base = variant_of_config.find(config_of[arm.base]);
       const auto candidate = variant_of_config.find(config_of[arm.name]);
@@ -234,12 +205,8 @@ double MetricOr(const Profile& profile, const char* name, double otherwise) {
 
 }  // namespace
 
-absl::StatusOr<Json> SummaryOfRun(const std::string& path) {
-  const absl::StatusOr<Record> record = LoadRecord(path);
-  return record.ok() ? Summarize(*record) : record.status();
-}
-
-absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf& summary_of) {
+absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const Subject& subject,
+                                       const SummaryOf& summary_of) {
   const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   if (!files.ok()) return files.status();
   const absl::StatusOr<ProfileRecord> record = LoadProfiles(path);
@@ -259,7 +226,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf&
   std::error_code error;
   const std::string beside = fs::weakly_canonical(files->path(), error).parent_path().string();
   for (const std::string& sibling : RecordsIn(beside)) {
-    if (!TakeTimesOf(sibling, gpu, record->profiles, summary_of, times)) {
+    if (!TakeTimesOf(sibling, subject, gpu, record->profiles, summary_of, times)) {
       skipped.push_back(fs::path(sibling).filename().string());
     }
   }
@@ -267,7 +234,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf&
   Json profiles = Json::array();
   std::map<std::string, std::string> variant_of_config;
   std::set<std::string> roofs;
-  const std::vector<const Timed*> timed = ChooseTimes(record->profiles, times);
+  const std::vector<const Timed*> timed = ChooseTimes(record->profiles, subject, times);
   for (size_t i = 0; i < timed.size(); ++i) {
     const Profile& profile = record->profiles[i];
     Json json = ToJson(profile);
@@ -276,9 +243,9 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf&
     json["ci_low_us"] = timed[i] == nullptr ? Json(nullptr) : timed[i]->low_us;
     json["ci_high_us"] = timed[i] == nullptr ? Json(nullptr) : timed[i]->high_us;
     json["timed_in"] = timed[i] == nullptr ? Json(nullptr) : Json(timed[i]->run_id);
-    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(profile.config);
-    json["roof"] = config ? Json(RoofOf(*config)) : Json(nullptr);
-    if (config && profile.reason.empty()) roofs.insert(RoofOf(*config));
+    const std::string roof = subject.RoofOf(profile.config);
+    json["roof"] = roof.empty() ? Json(nullptr) : Json(roof);
+    if (!roof.empty() && profile.reason.empty()) roofs.insert(roof);
     profiles.push_back(std::move(json));
   }
   Json ceilings = Json::array();
@@ -302,7 +269,7 @@ absl::StatusOr<Json> SummarizeProfiles(const std::string& path, const SummaryOf&
   out["provenance"]["run_id"] = files->name();
   out["shapes"] = out["provenance"]["shapes"];
   out["profiles"] = profiles;
-  out["steps"] = Steps(variant_of_config);
+  out["steps"] = Steps(subject, variant_of_config);
   out["ceilings"] = ceilings;
   out["skipped"] = skipped;
   return out;

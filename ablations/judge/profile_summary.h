@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "ablations/plan/subject.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
@@ -17,11 +18,11 @@ namespace warpledger::ablations {
 // the same kind of GPU, the newest microbenchmarks of it there as ceilings, and which
 // profiles are one step apart. Records beside it that can't be read are skipped
 // and named in `skipped`.
-//   summary_of: the summary of the run at a path; judges it, unless a caller has it already
+//   summary_of: the summary of the run at a path; null: judges it
 using SummaryOf = std::function<absl::StatusOr<nlohmann::ordered_json>(const std::string& path)>;
-absl::StatusOr<nlohmann::ordered_json> SummaryOfRun(const std::string& path);
-absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(
-    const std::string& path, const SummaryOf& summary_of = SummaryOfRun);
+absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& path,
+                                                         const Subject& subject,
+                                                         const SummaryOf& summary_of = nullptr);
 
 }  // namespace warpledger::ablations
 

@@ -12,10 +12,7 @@
 #include "ablations/stats/verdict.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "kernels/common/nvml.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -35,24 +32,7 @@ std::string FailureText(const Check& check) {
   return absl::StrCat("failed on inputs '", check.inputs, "', seed ", check.seed, ": ", why);
 }
 
-// Whether an arm's printed configuration has the toggle on, at any level.
-bool IsOnIn(const Arm& arm, const sdpa::ToggleRow& row) {
-  for (const absl::string_view part : absl::StrSplit(arm.config, '+')) {
-    if (part.substr(0, part.find('=')) == absl::string_view(row.id.data(), row.id.size())) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
-
-const sdpa::ToggleRow* RowOf(const std::string& toggle) {
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.id == toggle) return &row;
-  }
-  return nullptr;
-}
 
 double ShareOfLimit(double error, double limit) {
   const double share = error / limit;
@@ -85,9 +65,11 @@ std::string CheckFacts::WhyBroken() const {
   return count == 0 ? "no correctness check on this shape" : first_failure;
 }
 
-absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const SummarizeOptions& options) {
-  RecordIndex index(record, options);
-  absl::Status status = index.AddArms();
+absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const Subject& subject,
+                                            const SummarizeOptions& options) {
+  RecordIndex index(record, subject, options);
+  absl::Status status = index.CheckSubject();
+  if (status.ok()) status = index.AddArms();
   if (status.ok()) status = index.AddSamples();
   if (!status.ok()) return status;
   index.AddChecks();
@@ -99,13 +81,28 @@ absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const Summariz
   return index;
 }
 
-// What adds or leaves out a toggle must have its row in the registry.
+absl::Status RecordIndex::CheckSubject() const {
+  if (run().subject != subject_->name()) {
+    return absl::InvalidArgumentError(absl::StrCat("run.json: a record of subject '", run().subject,
+                                                   "' can't be judged as one of '",
+                                                   std::string(subject_->name()), "'"));
+  }
+  for (const ShapeInfo& shape : run().shapes) {
+    if (absl::Status status = subject_->CheckProblem(shape); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run.json: shape '", shape.name, "': ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What adds or leaves out a technique must have its claim.
 absl::Status RecordIndex::AddArms() {
   for (const Arm& arm : run().arms) {
     arms_[arm.name] = &arm;
     if (first_ == nullptr && arm.role == kRoleBase) first_ = &arm;
     if (arm.toggle.empty() && arm.role != kRoleStep && arm.role != kRoleWithout) continue;
-    if (RowOf(arm) == nullptr) {
+    if (ClaimOf(arm) == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
           "run.json: arm '", arm.name, "' is one of toggle '", arm.toggle,
           "', which this program's registry does not know, so its gate and prediction are "
@@ -219,16 +216,15 @@ std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string&
   return pairs;
 }
 
-// What the record holds of the instance that `config` ran on for a shape. Records
-// that are older than instances per mask name it by the configuration alone.
+// What the record holds of the code that `config` ran on for a shape.
 template <typename Find>
-auto RecordIndex::ForShape(const std::string& printed, const ShapeInfo& shape,
+auto RecordIndex::ForShape(const std::string& config, const ShapeInfo& shape,
                            const Find& find) const {
-  const sdpa::Problem& problem = shape.problem;
-  const auto [own, of_both_masks] = sdpa::InstanceNames(printed, problem.head_dim, problem.causal,
-                                                        problem.dtype, problem.embed_dim > 0);
-  const auto* found = find(own);
-  return found != nullptr ? found : find(of_both_masks);
+  decltype(find(config)) found = nullptr;
+  for (const std::string& name : subject_->CodeNames(config, shape)) {
+    if (found == nullptr) found = find(name);
+  }
+  return found;
 }
 
 const InstanceLaunch* RecordIndex::Launch(const Arm& arm, const ShapeInfo& shape) const {
@@ -269,17 +265,18 @@ std::vector<std::vector<std::string>> RecordIndex::Calls(const Arm& arm,
 
 std::string RecordIndex::WhyToggleInvalid(const Arm& base, const Arm& candidate,
                                           const ShapeInfo& shape, const std::string& toggle) const {
-  const sdpa::ToggleRow* row = RowOf(toggle);
-  if (row != nullptr && !row->evidence.launched.empty()) {
+  const Claim* claim = subject_->FindClaim(toggle);
+  if (claim != nullptr && !claim->evidence.launched.empty()) {
+    const bool on_in_base = subject_->IsOn(base.config, *claim);
     std::string why = analysis::WhyLaunchInvalid(
         {.base = Calls(base, shape),
          .candidate = Calls(candidate, shape),
-         .pattern = IsOnIn(base, *row) ? "" : std::string(row->evidence.launched),
-         .vanishes = row->evidence.launched_vanishes});
+         .pattern = on_in_base ? "" : std::string(claim->evidence.launched),
+         .vanishes = claim->evidence.launched_vanishes});
     if (!why.empty()) return why;
-    const bool one_instance =
-        sdpa::CompiledName(base.config) == sdpa::CompiledName(candidate.config);
-    if (row->launch_side && one_instance) return "";
+    const bool one_code =
+        subject_->CodeNames(base.config, shape) == subject_->CodeNames(candidate.config, shape);
+    if (claim->launch_side && one_code) return "";
   }
   return WhyCodeInvalid(base, candidate, shape, toggle);
 }
@@ -288,27 +285,20 @@ std::string RecordIndex::WhyCodeInvalid(const Arm& base, const Arm& candidate,
                                         const ShapeInfo& shape, const std::string& toggle) const {
   const InstanceCodegen* base_code = Code(base, shape);
   const InstanceCodegen* candidate_code = Code(candidate, shape);
-  const sdpa::ToggleRow* row = RowOf(toggle);
+  const Claim* claim = subject_->FindClaim(toggle);
+  const bool by_opcodes = claim != nullptr && !subject_->IsOn(base.config, *claim);
   return analysis::WhyCodeInvalid(
       {.base = CodeHash(base, shape),
        .candidate = CodeHash(candidate, shape),
        .base_opcodes = base_code ? &base_code->opcodes : nullptr,
        .candidate_opcodes = candidate_code ? &candidate_code->opcodes : nullptr,
        // What tells on from off need not tell one level from another.
-       .sass = row == nullptr || IsOnIn(base, *row) ? "" : std::string(row->evidence.sass),
-       .fewer = row != nullptr && (row->evidence.change == sdpa::EvidenceChange::kShrinks ||
-                                   row->evidence.change == sdpa::EvidenceChange::kVanishes)});
+       .sass = by_opcodes ? std::string(claim->evidence.opcodes) : "",
+       .fewer = claim != nullptr && claim->evidence.fewer_opcodes});
 }
 
 std::string RecordIndex::WhyNotApplicable(const Arm& arm, const ShapeInfo& shape) const {
-  if (sdpa::EveryDesignRuns(shape.problem)) return "";
-  if (Launch(arm, shape) != nullptr) return "";
-  std::string reason =
-      absl::StrCat("no kernel of this design is compiled for head_dim ", shape.problem.head_dim);
-  if (shape.problem.dtype != sdpa::Dtype::kFp16) {
-    absl::StrAppend(&reason, " in ", std::string(sdpa::DtypeName(shape.problem.dtype)));
-  }
-  return reason;
+  return Launch(arm, shape) != nullptr ? "" : subject_->WhyNoVariant(shape);
 }
 
 std::string RecordIndex::WhyBroken(std::initializer_list<std::string> arms,

@@ -2,11 +2,11 @@
 // A record looked up by arm and shape: times, checks, code and resources, and why
 // a verdict on them would be worth nothing.
 //
-// Contract: keeps references to the record, which must outlive it. Samples of arms
-// or shapes that run.json does not name, and toggles that the registry does not
-// know, are errors of Of(), never skipped.
+// Contract: keeps references to the record and its subject, which must outlive it. Samples of
+// arms or shapes that run.json does not name, and claims that the subject does not know, are
+// errors of Of(), never skipped.
 //
-//   absl::StatusOr<RecordIndex> index = RecordIndex::Of(record, options);
+//   absl::StatusOr<RecordIndex> index = RecordIndex::Of(record, subject, options);
 //   for (const analysis::Pair& pair : index->Pairs("base", "wmma_pv", "small")) …
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_RECORD_INDEX_H_
@@ -21,11 +21,11 @@
 
 #include "ablations/judge/options.h"
 #include "ablations/plan/stopping.h"
+#include "ablations/plan/subject.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/paired.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/registry.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
@@ -34,10 +34,6 @@ inline bool IsMeasuredHere(const Arm& arm) {
   return arm.role != kRolePeer && arm.role != kRoleFloor;
 }
 inline bool IsControl(const Arm& arm) { return arm.role == kRoleAa || arm.role == kRoleNull; }
-
-// The toggle's row in the registry; null when there is none.
-const sdpa::ToggleRow* RowOf(const std::string& toggle);
-inline const sdpa::ToggleRow* RowOf(const Arm& arm) { return RowOf(arm.toggle); }
 
 // What the statistics need of a sample.
 analysis::Timing TimingOf(const Sample& sample);
@@ -62,10 +58,14 @@ struct CheckFacts {
 
 class RecordIndex {
  public:
-  static absl::StatusOr<RecordIndex> Of(const Record& record, const SummarizeOptions& options);
+  static absl::StatusOr<RecordIndex> Of(const Record& record, const Subject& subject,
+                                        const SummarizeOptions& options);
 
   const Record& record() const { return *record_; }
   const RunInfo& run() const { return record_->run; }
+  const Subject& subject() const { return *subject_; }
+  // What the arm adds or leaves out; null when there is none.
+  const Claim* ClaimOf(const Arm& arm) const { return subject_->FindClaim(arm.toggle); }
   const SummarizeOptions& options() const { return options_; }
   const Arm* first() const { return first_; }  // the first base; null when there is none
   const Arm& ArmNamed(const std::string& name) const { return *arms_.at(name); }
@@ -111,8 +111,9 @@ class RecordIndex {
   std::string WhyUnusable(const Arm& arm, const ShapeInfo& shape) const;
 
  private:
-  RecordIndex(const Record& record, const SummarizeOptions& options)
-      : record_(&record), options_(options), arch_(ArchOf(record.run.gpu)) {}
+  RecordIndex(const Record& record, const Subject& subject, const SummarizeOptions& options)
+      : record_(&record), subject_(&subject), options_(options), arch_(ArchOf(record.run.gpu)) {}
+  absl::Status CheckSubject() const;
   absl::Status AddArms();
   absl::Status AddSamples();
   void AddChecks();
@@ -120,9 +121,10 @@ class RecordIndex {
   // The lines of each of the arm's calls.
   std::vector<std::vector<std::string>> Calls(const Arm& arm, const ShapeInfo& shape) const;
   template <typename Find>
-  auto ForShape(const std::string& printed, const ShapeInfo& shape, const Find& find) const;
+  auto ForShape(const std::string& config, const ShapeInfo& shape, const Find& find) const;
 
   const Record* record_;
+  const Subject* subject_;
   SummarizeOptions options_;
   std::string arch_;
   const Arm* first_ = nullptr;

@@ -10,8 +10,6 @@
 #include "ablations/judge/record_index.h"
 #include "ablations/judge/summarize_parts.h"
 #include "ablations/stats/verdict.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
-#include "ablations/subjects/sdpa/designs/fractional.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -20,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void AddFraction(const RecordIndex& index, Json* summary) {
-  const Fraction fraction = FindFraction(index.run().arms);
+  const Fraction fraction = FindFraction(index.subject(), index.run().arms);
   (*summary)["effects"] = Json::array();
   for (const ShapeInfo& shape : index.run().shapes) {
     std::vector<CellData> cells;
@@ -35,24 +33,24 @@ void AddFraction(const RecordIndex& index, Json* summary) {
   }
 }
 
-// The arms that the design would have if a rule of the kernels did not forbid them.
+// The arms that the design would have if a rule did not forbid them.
 void AddNotApplicable(const RecordIndex& index, Json* summary) {
-  for (const Design& design : AllDesigns()) {
-    if (design.name != index.run().design || design.infeasible.empty()) continue;
-    Json cells = Json::array();
-    for (const InfeasibleCell& cell : design.infeasible) {
-      cells.push_back({{"variant", cell.name},
-                       {"toggle", cell.toggle},
-                       {"missing", cell.missing},
-                       {"why", cell.why},
-                       {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
-    }
-    (*summary)["infeasible"] = std::move(cells);
+  const std::optional<std::vector<InfeasibleCell>> ruled_out =
+      index.subject().Infeasible(index.run().design);
+  if (!ruled_out || ruled_out->empty()) return;
+  Json cells = Json::array();
+  for (const InfeasibleCell& cell : *ruled_out) {
+    cells.push_back({{"variant", cell.name},
+                     {"toggle", cell.toggle},
+                     {"missing", cell.missing},
+                     {"why", cell.why},
+                     {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
   }
+  (*summary)["infeasible"] = std::move(cells);
 }
 
 absl::Status AddFactorial(const RecordIndex& index, Json* summary) {
-  const absl::StatusOr<Factorial> factorial = FindFactorial(index.run());
+  const absl::StatusOr<Factorial> factorial = FindFactorial(index.subject(), index.run());
   if (!factorial.ok()) return factorial.status();
   (*summary)["attribution"] = Json::array();
   (*summary)["interactions"] = Json::array();
@@ -67,13 +65,14 @@ absl::Status AddFactorial(const RecordIndex& index, Json* summary) {
                     .bootstrap = index.Bootstrap("attribution", index.run().design, shape.name)},
                    summary);
   }
-  (*summary)["infeasible"] = InfeasibleCells(*factorial, index.run().design);
+  (*summary)["infeasible"] = InfeasibleCells(index.subject(), *factorial, index.run().design);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& options) {
+absl::StatusOr<Json> Summarize(const Record& record, const Subject& subject,
+                               const SummarizeOptions& options) {
   if (!(options.confidence > 0.5 && options.confidence < 1) || options.bootstrap_resamples < 100 ||
       !(options.neutral_delta > 0) || !(options.error_ratio > 1)) {
     return absl::InvalidArgumentError(
@@ -86,7 +85,7 @@ absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& opt
                      ": holds no sample, so there is nothing to judge. `warpledger run` on the "
                      "record's folder measures what is missing."));
   }
-  const absl::StatusOr<RecordIndex> indexed = RecordIndex::Of(record, options);
+  const absl::StatusOr<RecordIndex> indexed = RecordIndex::Of(record, subject, options);
   if (!indexed.ok()) return indexed.status();
   const RecordIndex& index = *indexed;
   const RunInfo& run = record.run;
@@ -140,9 +139,11 @@ absl::StatusOr<Json> Summarize(const Record& record, const SummarizeOptions& opt
   summary["controls"] = std::move(controls);
   summary["micro"] = options.micro ? options.micro->entries : Json::array();
   if (options.micro) summary["provenance"]["micro"] = options.micro->provenance;
-  if (IsFractional(run.design)) AddFraction(index, &summary);
-  if (IsFactorial(run.design)) {
+  const DesignKind kind = subject.KindOf(run.design);
+  if (kind == DesignKind::kFactorial) {
     if (absl::Status status = AddFactorial(index, &summary); !status.ok()) return status;
+  } else if (kind == DesignKind::kFractional) {
+    AddFraction(index, &summary);
   } else {
     AddNotApplicable(index, &summary);
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // summary.json: what a record says, in figures and verdicts.
 //
-// Contract: a pure function of the record, of the registry (kernels/sdpa) and
-// of the options, the quoted microbenchmarks among them; the same input gives the same bytes.
-// Derived figures carry six significant digits; arms and shapes stand in run.json's order. The
-// schema is reports/RECORD.md's. Samples of arms or shapes that run.json does not name are an
-// error, never skipped.
+// Contract: a pure function of the record, of its subject and of the options, the quoted
+// microbenchmarks among them; the same input gives the same bytes. Derived figures carry six
+// significant digits; arms and shapes stand in run.json's order. The schema is reports/RECORD.md's.
+// Samples of arms or shapes that run.json does not name are an error, never skipped.
 //
-//   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir));
+//   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir), subject);
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
 #define WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
@@ -17,6 +16,7 @@
 #include <string>
 
 #include "ablations/judge/options.h"
+#include "ablations/plan/subject.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/store.h"
 #include "absl/status/statusor.h"
@@ -24,7 +24,7 @@
 
 namespace warpledger::ablations {
 
-absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record,
+absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record, const Subject& subject,
                                                  const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations

@@ -8,9 +8,6 @@
 #include "ablations/base/rounded.h"
 #include "ablations/judge/summarize_parts.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/kv_storage.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/variant.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -23,18 +20,13 @@ using analysis::Timing;
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-std::string Label(const Arm& arm) {
+std::string Label(const RecordIndex& index, const Arm& arm) {
   if (arm.role == kRoleAa) return "Same kernel again (A/A control)";
-  if (arm.role == kRoleWithout) return absl::StrCat("Without: ", std::string(RowOf(arm)->label));
-  if (const sdpa::ToggleRow* row = RowOf(arm)) return std::string(row->label);
-  if (arm.config == sdpa::kBaseline.id) return std::string(sdpa::kBaseline.label);
-  return arm.name;
-}
-
-// Of K and V, in an arm that this program knows.
-bool StoresEightBits(const Arm& arm) {
-  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
-  return config && sdpa::KvStorageOf(*config).quantised;
+  if (const Claim* claim = index.ClaimOf(arm)) {
+    return absl::StrCat(arm.role == kRoleWithout ? "Without: " : "", std::string(claim->label));
+  }
+  const std::string label = index.subject().LabelOf(arm.config);
+  return label.empty() ? arm.name : label;
 }
 
 Json SpeedupOverFirst(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
@@ -63,10 +55,10 @@ Json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
   Json cell;
   cell["variant"] = arm.name;
   cell["config"] = arm.config;
-  if (StoresEightBits(arm)) cell["kv_bits"] = 8;
+  index.subject().DescribeVariant(arm.config, &cell);
   cell["role"] = arm.role;
   cell["toggle"] = arm.toggle;
-  cell["label"] = Label(arm);
+  cell["label"] = Label(index, arm);
   cell["shape"] = shape.name;
   cell["correct"] = checks.correct() ? Json(*checks.correct()) : Json(nullptr);
   cell["max_err"] = checks.worst ? Rounded(checks.worst->max_err) : Json(nullptr);
@@ -74,7 +66,7 @@ Json CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
   cell["n_checks"] = checks.count;
   index.AddTimes(arm.name, shape.name, /*with_processes=*/true, &cell);
   const double us = cell["p50_us"].is_null() ? 0 : cell["p50_us"].get<double>();
-  cell["tflops"] = us > 0 ? Rounded(sdpa::Flops(shape.problem) / us * 1e-6) : Json(nullptr);
+  cell["tflops"] = us > 0 ? Rounded(shape.flops() / us * 1e-6) : Json(nullptr);
   cell["speedup_over_first"] = SpeedupOverFirst(index, arm, shape);
   cell.update(ResourcesOf(index, arm, shape));
   cell["code_sha256"] = TextOrNull(index.CodeHash(arm, shape));

@@ -49,7 +49,7 @@ Json ResourcesOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shap
 }
 
 Json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
-                  const ShapeInfo& shape, const sdpa::ToggleRow& row) {
+                  const ShapeInfo& shape, const Claim& claim) {
   const Json before = ResourcesOf(index, base, shape);
   const Json after = ResourcesOf(index, candidate, shape);
   const auto both = [](const Json& of_base, const Json& of_candidate) {
@@ -67,7 +67,7 @@ Json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidat
     return change;
   }
   change["instructions"] = both(analysis::CountAll(*off), analysis::CountAll(*on));
-  const std::string sass(row.evidence.sass);
+  const std::string sass(claim.evidence.opcodes);
   change["evidence"] =
       sass.empty() ? Json(nullptr)
                    : both(analysis::CountMatching(*off, sass), analysis::CountMatching(*on, sass));

@@ -10,7 +10,6 @@
 
 #include "ablations/base/rounded.h"
 #include "ablations/judge/summarize_parts.h"
-#include "kernels/sdpa/inputs.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -52,9 +51,9 @@ Json ErrorsOf(const RecordIndex& index, const std::string& base, const std::stri
   bool listed = false;
   Json errors = Json::array();
   // What the timed graph left is compared with no reference, and its kind is not in this list.
-  for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) {
-    const KindFacts without = FactsOf(index, base, shape, kind.name);
-    const KindFacts with = FactsOf(index, candidate, shape, kind.name);
+  for (const std::string& kind : index.subject().InputKinds()) {
+    const KindFacts without = FactsOf(index, base, shape, kind);
+    const KindFacts with = FactsOf(index, candidate, shape, kind);
     double sum_without = 0;
     double sum_with = 0;
     int pairs = 0;
@@ -73,7 +72,7 @@ Json ErrorsOf(const RecordIndex& index, const std::string& base, const std::stri
     const auto both = [](Json of_base, Json of_candidate) {
       return Json::array({std::move(of_base), std::move(of_candidate)});
     };
-    errors.push_back({{"inputs", kind.name},
+    errors.push_back({{"inputs", kind},
                       {"mean_err", both(Rounded(sum_without / pairs), Rounded(sum_with / pairs))},
                       {"mean_share", both(Rounded(without.mean_share), Rounded(with.mean_share))},
                       {"max_share", both(Rounded(without.max_share), Rounded(with.max_share))},

@@ -19,7 +19,7 @@ nlohmann::ordered_json ResourcesOf(const RecordIndex& index, const Arm& arm,
                                    const ShapeInfo& shape);
 // verdicts[].change: what those and the instructions of two arms differ by.
 nlohmann::ordered_json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
-                                    const ShapeInfo& shape, const sdpa::ToggleRow& row);
+                                    const ShapeInfo& shape, const Claim& claim);
 // verdicts[].errors: the errors of two arms by kind of inputs; empty unless a check of one of them
 // failed or their mean errors lie further apart than options().error_ratio.
 nlohmann::ordered_json ErrorsOf(const RecordIndex& index, const std::string& base,

@@ -12,7 +12,6 @@
 #include "ablations/stats/holm.h"
 #include "ablations/stats/variance_split.h"
 #include "ablations/stats/verdict.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -27,8 +26,8 @@ Json Bound(const std::optional<Interval>& interval, double Interval::*bound) {
   return interval ? Rounded((*interval).*bound) : Json(nullptr);
 }
 
-// What a verdict is about: `arm` names the toggle, base and candidate the times.
-struct Claim {
+// What a verdict is about: `arm` names the claim, base and candidate the times.
+struct Comparison {
   const Arm* arm = nullptr;
   std::string base;
   std::string candidate;
@@ -38,41 +37,41 @@ struct Claim {
   std::string not_applicable;
 };
 
-Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
-  const Arm& arm = *claim.arm;
-  const sdpa::ToggleRow& row = *RowOf(arm);
-  const bool in_family = claim.not_applicable.empty();
-  const Arm& base = index.ArmNamed(claim.base);
-  const Arm& candidate = index.ArmNamed(claim.candidate);
-  std::string invalid = index.WhyToggleInvalid(base, candidate, *claim.shape, arm.toggle);
-  if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(claim.pairs);
-  const analysis::Judgement judgement =
-      analysis::Judge({.not_applicable = claim.not_applicable,
-                       .broken = index.WhyBroken({claim.base, claim.candidate}, *claim.shape),
-                       .invalid = invalid,
-                       .log_ratio = in_family ? claim.log_ratio.get() : nullptr,
-                       .alpha = alpha,
-                       .gate = row.gate,
-                       .neutral_delta = index.options().neutral_delta});
+Json VerdictOf(const RecordIndex& index, const Comparison& compared, double alpha) {
+  const Arm& arm = *compared.arm;
+  const Claim& claim = *index.ClaimOf(arm);
+  const bool in_family = compared.not_applicable.empty();
+  const Arm& base = index.ArmNamed(compared.base);
+  const Arm& candidate = index.ArmNamed(compared.candidate);
+  std::string invalid = index.WhyToggleInvalid(base, candidate, *compared.shape, arm.toggle);
+  if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(compared.pairs);
+  const analysis::Judgement judgement = analysis::Judge(
+      {.not_applicable = compared.not_applicable,
+       .broken = index.WhyBroken({compared.base, compared.candidate}, *compared.shape),
+       .invalid = invalid,
+       .log_ratio = in_family ? compared.log_ratio.get() : nullptr,
+       .alpha = alpha,
+       .gate = claim.gate,
+       .neutral_delta = index.options().neutral_delta});
   std::set<int> processes;
-  for (const Pair& pair : claim.pairs) processes.insert(pair.base.process);
+  for (const Pair& pair : compared.pairs) processes.insert(pair.base.process);
   const std::optional<analysis::VarianceSplit> split =
-      analysis::SplitVariance(analysis::LogRatiosByProcess(claim.pairs));
+      analysis::SplitVariance(analysis::LogRatiosByProcess(compared.pairs));
 
   // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a
   // technique alone beyond the ladder, and only sound evidence can test it.
   const bool predicted_here =
-      row.predicted.shape == claim.shape->name && index.run().cache == kCacheWarm &&
-      (IsCumulative(index.run().design) || IsPredictedBeyondLadder(row, claim.candidate));
+      claim.predicted.problem == compared.shape->name && index.run().cache == kCacheWarm &&
+      index.subject().IsPredictedFor(claim, index.run().design, compared.candidate);
   const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                      judgement.verdict != analysis::Verdict::kInvalid &&
                      static_cast<int>(processes.size()) >= analysis::kMinProcesses;
   Json held = nullptr;
   if (predicted_here && sound) {
-    held = judgement.interval->low <= row.predicted.high &&
-           judgement.interval->high >= row.predicted.low;
+    held = judgement.interval->low <= claim.predicted.high &&
+           judgement.interval->high >= claim.predicted.low;
   }
-  const analysis::PowerCap cap = analysis::FindPowerCap(claim.pairs);
+  const analysis::PowerCap cap = analysis::FindPowerCap(compared.pairs);
   std::string reason = judgement.reason;
   const std::string conditions = cap.Any()            ? cap.Text()
                                  : cap.ClocksDiffer() ? cap.ClocksText()
@@ -80,25 +79,25 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
   if (!conditions.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", conditions);
   Json verdict = {{"toggle", arm.toggle},
                   {"design", index.run().design},
-                  {"base", claim.base},
-                  {"candidate", claim.candidate},
-                  {"shape", claim.shape->name},
-                  {"n_pairs", claim.pairs.size()},
+                  {"base", compared.base},
+                  {"candidate", compared.candidate},
+                  {"shape", compared.shape->name},
+                  {"n_pairs", compared.pairs.size()},
                   {"n_processes", processes.size()},
                   {"ratio", Rounded(judgement.ratio)},
                   {"ci_low", Bound(judgement.interval, &Interval::low)},
                   {"ci_high", Bound(judgement.interval, &Interval::high)},
                   {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
-                  {"gate", row.gate},
+                  {"gate", claim.gate},
                   {"verdict", VerdictName(judgement.verdict)},
                   {"reason", reason},
                   {"mde_ratio", Rounded(judgement.mde_ratio)},
                   {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
                   {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
-                  {"predicted_low", predicted_here ? Json(row.predicted.low) : Json(nullptr)},
-                  {"predicted_high", predicted_here ? Json(row.predicted.high) : Json(nullptr)},
+                  {"predicted_low", predicted_here ? Json(claim.predicted.low) : Json(nullptr)},
+                  {"predicted_high", predicted_here ? Json(claim.predicted.high) : Json(nullptr)},
                   {"prediction_held", std::move(held)},
-                  {"change", CodeChangeOf(index, base, candidate, *claim.shape, row)}};
+                  {"change", CodeChangeOf(index, base, candidate, *compared.shape, claim)}};
   // Only where it is so: summaries of other records keep their bytes.
   if (cap.Any()) {
     verdict["power_capped"] = {{"base_pairs", cap.base},
@@ -106,8 +105,9 @@ Json VerdictOf(const RecordIndex& index, const Claim& claim, double alpha) {
                                {"base_sm_mhz", Rounded(cap.base_mhz)},
                                {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
   }
-  if (Json errors = in_family ? ErrorsOf(index, claim.base, claim.candidate, claim.shape->name)
-                              : Json::array();
+  if (Json errors = in_family
+                        ? ErrorsOf(index, compared.base, compared.candidate, compared.shape->name)
+                        : Json::array();
       !errors.empty()) {
     verdict["errors"] = std::move(errors);
   }
@@ -123,13 +123,14 @@ void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape
   if (pairs.empty()) return;
   const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
                                 index.Bootstrap("control", arm.name, shape.name));
-  analysis::Evidence evidence = {.not_applicable = "",
-                                 .broken = "",
-                                 .invalid = "",
-                                 .log_ratio = &log_ratio,
-                                 .alpha = 1 - index.Confidence(shape.name),
-                                 .gate = RowOf(arm) ? RowOf(arm)->gate : sdpa::ToggleRow{}.gate,
-                                 .neutral_delta = index.options().neutral_delta};
+  analysis::Evidence evidence = {
+      .not_applicable = "",
+      .broken = "",
+      .invalid = "",
+      .log_ratio = &log_ratio,
+      .alpha = 1 - index.Confidence(shape.name),
+      .gate = index.ClaimOf(arm) ? index.ClaimOf(arm)->gate : Claim{}.gate,
+      .neutral_delta = index.options().neutral_delta};
   const analysis::Judgement timing = Judge(evidence);
   if (arm.role == kRoleNull) {
     evidence.invalid = index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, shape, arm.toggle);
@@ -157,7 +158,7 @@ void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape
 // or not its samples turn out to be usable: what is counted must not depend on
 // the outcome.
 Json VerdictsOf(const RecordIndex& index, int* family_size) {
-  std::vector<Claim> claims;
+  std::vector<Comparison> comparisons;
   std::vector<double> p_values;
   for (const Arm& arm : index.run().arms) {
     if (arm.role != kRoleStep && arm.role != kRoleWithout) continue;
@@ -166,30 +167,30 @@ Json VerdictsOf(const RecordIndex& index, int* family_size) {
     const std::string& base = adds ? arm.base : arm.name;
     const std::string& candidate = adds ? arm.name : arm.base;
     for (const ShapeInfo& shape : index.run().shapes) {
-      Claim claim = {.arm = &arm,
-                     .base = base,
-                     .candidate = candidate,
-                     .shape = &shape,
-                     .pairs = index.Pairs(base, candidate, shape.name),
-                     .log_ratio = nullptr,
-                     .not_applicable = index.WhyNotApplicable(arm, shape)};
-      if (claim.not_applicable.empty() && !arm.base.empty()) {
-        claim.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
+      Comparison compared = {.arm = &arm,
+                             .base = base,
+                             .candidate = candidate,
+                             .shape = &shape,
+                             .pairs = index.Pairs(base, candidate, shape.name),
+                             .log_ratio = nullptr,
+                             .not_applicable = index.WhyNotApplicable(arm, shape)};
+      if (compared.not_applicable.empty() && !arm.base.empty()) {
+        compared.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
       }
-      if (!claim.pairs.empty()) {
-        claim.log_ratio = std::make_unique<ClusterMedian>(
-            analysis::LogRatiosByProcess(claim.pairs),
+      if (!compared.pairs.empty()) {
+        compared.log_ratio = std::make_unique<ClusterMedian>(
+            analysis::LogRatiosByProcess(compared.pairs),
             index.Bootstrap("verdict", absl::StrCat(arm.toggle, ":", base), shape.name));
       }
-      if (claim.not_applicable.empty()) {
-        const bool testable =
-            claim.log_ratio != nullptr && claim.log_ratio->n_clusters() >= analysis::kMinProcesses;
+      if (compared.not_applicable.empty()) {
+        const bool testable = compared.log_ratio != nullptr &&
+                              compared.log_ratio->n_clusters() >= analysis::kMinProcesses;
         // Over its share of alpha, the p-value of any look is one of the whole run.
         p_values.push_back(
-            testable ? std::min(1.0, claim.log_ratio->PValue(0) / index.AlphaShare(shape.name))
+            testable ? std::min(1.0, compared.log_ratio->PValue(0) / index.AlphaShare(shape.name))
                      : 1);
       }
-      claims.push_back(std::move(claim));
+      comparisons.push_back(std::move(compared));
     }
   }
   const std::vector<analysis::HolmLevel> levels =
@@ -197,10 +198,10 @@ Json VerdictsOf(const RecordIndex& index, int* family_size) {
   *family_size = static_cast<int>(levels.size());
   Json verdicts = Json::array();
   size_t member = 0;
-  for (const Claim& claim : claims) {
-    const double level = claim.not_applicable.empty() ? levels[member++].alpha : 0;
-    const double alpha = level * index.AlphaShare(claim.shape->name);
-    verdicts.push_back(VerdictOf(index, claim, alpha));
+  for (const Comparison& compared : comparisons) {
+    const double level = compared.not_applicable.empty() ? levels[member++].alpha : 0;
+    const double alpha = level * index.AlphaShare(compared.shape->name);
+    verdicts.push_back(VerdictOf(index, compared, alpha));
   }
   return verdicts;
 }

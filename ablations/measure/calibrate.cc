@@ -6,87 +6,75 @@
 #include <map>
 #include <utility>
 
-#include "ablations/base/paths.h"
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/measure/describe_run.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration_record.h"
+#include "ablations/plan/job.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/quantile.h"
-#include "ablations/subjects/sdpa/plan.h"
-#include "ablations/subjects/sdpa/sdpa_runner.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "kernels/common/cuda_status.h"
-#include "kernels/common/device.h"
 #include "kernels/common/random.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/launch.h"
-#include "micro/harness/graph_timer.h"
-#include "micro/harness/spin_kernel.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
 
-constexpr absl::Duration kPilotWarmUp = absl::Milliseconds(300);
 constexpr int kPilotRounds = 40;
 // The two delays that the line through the pilot's replays is drawn from.
 constexpr int64_t kPilotCycles[] = {4000, 40000};
 constexpr int64_t kLeastCycles = 100;
 
-// Replays of the kernel without a delay and with two, interleaved.
-absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options) {
-  std::vector<sdpa::Inputs> sets;
-  for (int i = 0; i < kInputSets; ++i) {
-    sets.push_back(sdpa::MakeInputs(options.shape.problem, sdpa::InputKind::kNormal,
-                                    MixSeed(options.seed, i)));
+// Replays of the variant without a delay and with two, interleaved.
+absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options, const std::string& inputs_kind,
+                                    Rig& rig, Machine& machine) {
+  BenchInputs inputs = {.kind = inputs_kind};
+  for (int i = 0; i < kInputSets; ++i) inputs.seeds.push_back(MixSeed(options.seed, i));
+  const absl::StatusOr<std::unique_ptr<Bench>> bench = rig.Open(options.shape, inputs);
+  if (!bench.ok()) return bench.status();
+  const absl::StatusOr<std::unique_ptr<BenchVariant>> variant =
+      (*bench)->Bind({.name = "pilot", .config = options.plan.variant, .role = kRoleBase}, "");
+  if (!variant.ok()) return variant.status();
+  if (*variant == nullptr) {
+    return absl::InternalError("this build holds no kernel to calibrate on");
   }
-  absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(options.shape.problem, sets);
-  if (!runner.ok()) return runner.status();
-  const sdpa::KernelInstance* instance =
-      sdpa::FindInstance(options.variant.config, options.shape.problem);
-  if (instance == nullptr) return absl::InternalError("this build holds no kernel to calibrate on");
-  // Loads the kernel and raises its limits; the workers check its results.
-  const sdpa::Config* arm = &options.variant.config;
-  if (absl::StatusOr<RunOutput> output = runner->Run(*instance, 0, arm); !output.ok()) {
-    return output.status();
-  }
-  absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
-  if (!timer.ok()) return timer.status();
-  const auto launch = [&](int i, cudaStream_t stream) {
-    return runner->Launch(*instance, i % kInputSets, stream, arm);
-  };
-  absl::StatusOr<harness::TimedGraph> plain =
-      timer->CaptureForPlan({.target_us = options.replay_us,
-                             .min_launches = kInputSets,
-                             .max_launches = options.max_launches,
-                             .multiple_of = kInputSets},
-                            launch);
+  RETURN_IF_ERROR((*variant)->Prepare());
+  RETURN_IF_ERROR((*bench)->BeforeVariant(variant->get()));
+  // Loads it and raises its limits; the workers judge its results.
+  RETURN_IF_ERROR((*variant)->CheckCall().status());
+  const auto call = [&](int i, Stream stream) { return (*variant)->Call(i % kInputSets, stream); };
+  std::vector<std::unique_ptr<TimedCalls>> replays;
+  absl::StatusOr<std::unique_ptr<TimedCalls>> plain =
+      machine.Capture({.target_us = options.replay_us,
+                       .min_launches = kInputSets,
+                       .max_launches = options.max_launches,
+                       .multiple_of = kInputSets},
+                      call, {});
   if (!plain.ok()) return plain.status();
   DelayPilot pilot;
-  pilot.launches = plain->launches();
-  std::vector<harness::TimedGraph> graphs;
-  graphs.push_back(*std::move(plain));
+  pilot.launches = (*plain)->launches();
+  replays.push_back(*std::move(plain));
   for (const int64_t cycles : kPilotCycles) {
-    absl::StatusOr<harness::TimedGraph> graph =
-        timer->Capture(pilot.launches, [&](int i, cudaStream_t stream) {
-          absl::Status status = launch(i, stream);
+    absl::StatusOr<std::unique_ptr<TimedCalls>> delayed =
+        machine.CaptureExactly(pilot.launches, [&](int i, Stream stream) {
+          absl::Status status = call(i, stream);
           if (!status.ok() || i + 1 < pilot.launches) return status;
-          return CudaStatus(harness::LaunchSpin(cycles, stream), "launching a delay");
+          return machine.CallDelay(cycles, stream);
         });
-    if (!graph.ok()) return graph.status();
-    graphs.push_back(*std::move(graph));
+    if (!delayed.ok()) return delayed.status();
+    replays.push_back(*std::move(delayed));
   }
-  std::vector<std::vector<double>> replay_us(graphs.size());
-  const absl::Time warm = absl::Now() + kPilotWarmUp;
+  std::vector<std::vector<double>> replay_us(replays.size());
+  const absl::Time warm = absl::Now() + machine.WarmUp();
   for (int round = 0; round < kPilotRounds;) {
     const bool timed = absl::Now() >= warm;
-    for (size_t i = 0; i < graphs.size(); ++i) {
-      const absl::StatusOr<double> us = timer->ReplayUs(graphs[i]);
-      if (!us.ok()) return us.status();
-      if (timed) replay_us[i].push_back(*us * pilot.launches);
+    for (size_t i = 0; i < replays.size(); ++i) {
+      const absl::StatusOr<harness::ReplaySample> sample = machine.Replay(*replays[i], {});
+      if (!sample.ok()) return sample.status();
+      if (timed) replay_us[i].push_back(sample->us * pilot.launches);
     }
     if (timed) ++round;
   }
@@ -116,25 +104,24 @@ absl::Status SetCycles(const DelayPilot& pilot, CalibrationPlan* plan) {
 
 class Calibrator {
  public:
-  explicit Calibrator(const CalibrateOptions& options) : options_(options) {}
+  Calibrator(const CalibrateOptions& options, const Subject& subject, Rig& rig, Machine& machine)
+      : options_(options), subject_(subject), rig_(rig), machine_(machine) {}
 
   absl::Status Run() {
-    absl::StatusOr<DeviceFacts> device = QueryDevice();
-    if (!device.ok()) return device.status();
+    absl::StatusOr<GpuInfo> gpu = machine_.Describe();
+    if (!gpu.ok()) return gpu.status();
     CalibrationHeader header;
     header.plan = options_.plan;
-    header.plan.variant = sdpa::ConfigName(options_.variant.config);
     if (HasRecord(options_.out_dir)) {
       RETURN_IF_ERROR(TakeCyclesOfRecord(&header));
     } else {
-      absl::StatusOr<DelayPilot> pilot = RunPilot(options_);
+      absl::StatusOr<DelayPilot> pilot =
+          RunPilot(options_, subject_.InputKinds().front(), rig_, machine_);
       if (!pilot.ok()) return pilot.status();
       header.pilot = *pilot;
       RETURN_IF_ERROR(SetCycles(*pilot, &header.plan));
     }
-    absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
-    if (!design.ok()) return design.status();
-    DescribeRun(*device, *design, &header.run);
+    DescribeRun(*std::move(gpu), header.plan, &header.run);
     absl::StatusOr<std::unique_ptr<CalibrationWriter>> writer =
         CalibrationWriter::Open(options_.out_dir, header);
     if (!writer.ok()) return writer.status();
@@ -162,11 +149,9 @@ class Calibrator {
     return absl::OkStatus();
   }
 
-  void DescribeRun(const DeviceFacts& device, const Design& design, RunInfo* run) const {
-    const absl::Time now = absl::Now();
-    run->created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
-    run->run_id = absl::StrCat(kCalibrateDesign, "-",
-                               absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
+  void DescribeRun(GpuInfo gpu, const CalibrationPlan& plan, RunInfo* run) const {
+    DescribeNow(kCalibrateDesign, run);
+    run->subject = std::string(subject_.name());
     run->design = kCalibrateDesign;
     run->family = kCalibrateDesign;
     run->argv = options_.argv;
@@ -176,19 +161,17 @@ class Calibrator {
     run->cache = kCacheWarm;
     run->replay_us = options_.replay_us;
     run->max_launches = options_.max_launches;
-    run->shapes = {{std::string(options_.shape.name), options_.shape.problem}};
-    for (const DesignArm& arm : design.arms) {
-      run->arms.push_back({arm.name, arm.spin_alone ? "" : sdpa::ConfigName(arm.config), arm.role,
-                           arm.toggle, arm.base});
-    }
+    run->shapes = {options_.shape};
+    for (const PlannedArm& arm : ArmsOf(plan)) run->arms.push_back(arm.Recorded());
     run->arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
-    run->gpu = DescribeGpu(device);
+    run->gpu = std::move(gpu);
     DescribeBuild(run);
   }
 
   absl::Status RunProcess(int process) {
     const CalibrationHeader& header = writer_->header();
     WorkerJob job;
+    job.subject = header.run.subject;
     job.design = PlanText(header.plan);
     job.shapes = {header.run.shapes[0].name};
     job.process = process;
@@ -202,7 +185,7 @@ class Calibrator {
     }
     if (job.done.size() == static_cast<size_t>(job.blocks)) return absl::OkStatus();
     checks_ = 0;
-    RETURN_IF_ERROR(RunLines({ExecutablePath(), "worker"}, DumpLine(ToJson(job)),
+    RETURN_IF_ERROR(RunLines(options_.worker, DumpLine(ToJson(job)),
                              absl::Seconds(options_.silence_limit_s),
                              [this](std::string_view line) { return TakeLine(line); }));
     return writer_->Append(CalibrationChecks{process, checks_});
@@ -264,6 +247,9 @@ class Calibrator {
   }
 
   const CalibrateOptions& options_;
+  const Subject& subject_;
+  Rig& rig_;
+  Machine& machine_;
   std::unique_ptr<CalibrationWriter> writer_;
   std::map<std::string, size_t> arm_index_;
   Progress* progress_ = nullptr;
@@ -272,6 +258,9 @@ class Calibrator {
 
 }  // namespace
 
-absl::Status Calibrate(const CalibrateOptions& options) { return Calibrator(options).Run(); }
+absl::Status Calibrate(const CalibrateOptions& options, const Subject& subject, Rig& rig,
+                       Machine& machine) {
+  return Calibrator(options, subject, rig, machine).Run();
+}
 
 }  // namespace warpledger::ablations

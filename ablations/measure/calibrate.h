@@ -13,16 +13,15 @@
 #include <vector>
 
 #include "ablations/plan/calibration_plan.h"
-#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/plan/machine.h"
+#include "ablations/plan/rig.h"
 #include "absl/status/status.h"
-#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 
 struct CalibrateOptions {
-  NamedVariant variant;
-  sdpa::NamedShape shape;
-  CalibrationPlan plan;  // variant and cycles are filled in
+  ShapeInfo shape;
+  CalibrationPlan plan;  // cycles are filled in
   int groups = 1;        // of plan.trial_processes processes each
   std::string out_dir;
   int blocks = 24;
@@ -31,9 +30,11 @@ struct CalibrateOptions {
   int max_launches = 256;
   int silence_limit_s = 300;
   std::vector<std::string> argv;
+  std::vector<std::string> worker;  // program and arguments; speaks as worker.h says
 };
 
-absl::Status Calibrate(const CalibrateOptions& options);
+absl::Status Calibrate(const CalibrateOptions& options, const Subject& subject, Rig& rig,
+                       Machine& machine);
 
 }  // namespace warpledger::ablations
 

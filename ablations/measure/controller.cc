@@ -42,7 +42,7 @@ class Controller {
         RecordWriter::Open(plan_.out_dir, plan_.run);
     if (!writer.ok()) return writer.status();
     writer_ = *std::move(writer);
-    absl::StatusOr<PeerFindings> peers = LoadPeerFindings(plan_.out_dir);
+    absl::StatusOr<PeerFindings> peers = LoadPeerFindings(plan_.out_dir, plan_.known_peers);
     if (!peers.ok()) return peers.status();
     peers_ = *std::move(peers);
     if (plan_.write_build_facts) RETURN_IF_ERROR(plan_.write_build_facts(plan_.out_dir));
@@ -118,6 +118,7 @@ class Controller {
   // The job of what the record lacks of a process; nullopt when that is nothing.
   std::optional<WorkerJob> JobFor(int process) const {
     WorkerJob job;
+    job.subject = run().subject;
     job.design = run().design;
     job.process = process;
     job.seed = run().seed;
@@ -283,16 +284,14 @@ class Controller {
     nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
     for (const ShapeInfo& shape : run().shapes) {
       if (stopped_.contains(shape.name)) continue;
-      if (shape.problem.embed_dim > 0) continue;  // theirs begin with Q, K and V
       bool missing = false;
       for (int block = 0; block < run().blocks_per_process; ++block) {
         missing = missing || !Done(process, shape.name, block, true);
       }
       if (!missing) continue;
       nlohmann::ordered_json json = ablations::ToJson(shape);
-      for (const char* derived : {"flops", "min_bytes", "exponentials"}) json.erase(derived);
       const absl::StatusOr<int> rotation =
-          RotationSets(sdpa::MinBytes(shape.problem), run().cache, run().gpu.l2_bytes);
+          RotationSets(shape.min_bytes(), run().cache, run().gpu.l2_bytes);
       if (!rotation.ok()) return rotation.status();
       json["rotation"] = *rotation;
       shapes.push_back(std::move(json));

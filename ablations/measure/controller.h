@@ -39,6 +39,7 @@ struct ControlledRun {
   // asked for and can't be started.
   std::vector<std::string> peers;
   std::string why_no_peers;
+  std::vector<std::string> known_peers;  // whom peers.json speaks of, in this order
   double replay_us = 1000;
   int max_launches = 256;
   int silence_limit_s = 300;  // of a process that runs no arm, and of the peers

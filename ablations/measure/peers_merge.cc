@@ -3,6 +3,7 @@
 
 #include "ablations/base/files.h"
 #include "ablations/record/store.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -11,15 +12,6 @@ namespace {
 
 constexpr char kNotMeasured[] = "not measured: ";
 
-std::string FullName(const char* peer) { return absl::StrCat(kPeerPrefix, peer); }
-
-bool IsBackend(const std::string& name) {
-  for (const char* peer : kPeers) {
-    if (name == FullName(peer)) return true;
-  }
-  return false;
-}
-
 void AddReason(const std::string& reason, PeerInfo* info) {
   if (reason.empty() || absl::StrContains(info->reason, reason)) return;
   absl::StrAppend(&info->reason, info->reason.empty() ? "" : "; ", reason);
@@ -27,12 +19,14 @@ void AddReason(const std::string& reason, PeerInfo* info) {
 
 }  // namespace
 
-PeerFindings::PeerFindings(const std::vector<PeerInfo>& known) {
-  for (const PeerInfo& info : known) peers_[info.name] = info;
+PeerFindings::PeerFindings(std::vector<std::string> peers, const std::vector<PeerInfo>& findings)
+    : names_(std::move(peers)) {
+  for (std::string& name : names_) name.insert(0, kPeerPrefix);
+  for (const PeerInfo& info : findings) peers_[info.name] = info;
 }
 
 void PeerFindings::Take(const PeerInfo& line) {
-  if (!IsBackend(line.name)) {
+  if (!absl::c_linear_search(names_, line.name)) {
     NotMeasured(line.reason);
     return;
   }
@@ -47,33 +41,34 @@ void PeerFindings::Take(const PeerInfo& line) {
 }
 
 void PeerFindings::NotMeasured(std::string_view why) {
-  for (const char* peer : kPeers) {
-    PeerInfo& info = peers_[FullName(peer)];
-    info.name = FullName(peer);
+  for (const std::string& name : names_) {
+    PeerInfo& info = peers_[name];
+    info.name = name;
     if (!info.available) info.reason = absl::StrCat(kNotMeasured, std::string(why));
   }
 }
 
 std::vector<PeerInfo> PeerFindings::All() const {
   std::vector<PeerInfo> all;
-  for (const char* peer : kPeers) {
-    const auto found = peers_.find(FullName(peer));
+  for (const std::string& name : names_) {
+    const auto found = peers_.find(name);
     if (found != peers_.end()) all.push_back(found->second);
   }
   return all;
 }
 
-absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir) {
+absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir,
+                                              std::vector<std::string> peers) {
   const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(dir, "/", kPeersFile));
-  if (absl::IsNotFound(text.status())) return PeerFindings();
+  if (absl::IsNotFound(text.status())) return PeerFindings(std::move(peers));
   if (!text.ok()) return text.status();
-  const absl::StatusOr<PeersFile> peers = FromText<PeersFile>(*text);
-  if (!peers.ok()) {
+  const absl::StatusOr<PeersFile> findings = FromText<PeersFile>(*text);
+  if (!findings.ok()) {
     return absl::DataLossError(absl::StrCat(
-        dir, "/", kPeersFile, ": ", std::string(peers.status().message()),
+        dir, "/", kPeersFile, ": ", std::string(findings.status().message()),
         ". It holds the checks of peers that are timed already; copy it again, or start anew."));
   }
-  return PeerFindings(peers->peers);
+  return PeerFindings(std::move(peers), findings->peers);
 }
 
 }  // namespace warpledger::ablations

@@ -3,12 +3,12 @@
 //
 // Contract: a run starts peers.py once per process, and a run that was stopped
 // starts it again later. Each line speaks of one backend on one shape; this
-// merges them into one entry per backend, in the order of kPeers, and starts
+// merges them into one entry per backend, in the order of the names, and starts
 // from what an earlier call of the run left in peers.json, so that no check of
 // a timed peer is lost. A line about PyTorch itself (`peer:torch`, when it can't
 // be imported) gives its reason to every backend.
 //
-//   PeerFindings findings(*known);
+//   PeerFindings findings(subject.Peers());
 //   findings.Take(line);
 //   RETURN_IF_ERROR(WriteFileAtomically(path, DumpFile(ToJson(PeersFile{findings.All()}))));
 
@@ -25,13 +25,11 @@
 
 namespace warpledger::ablations {
 
-// The backends that peers.py is asked for; `peers.py --list` answers the same.
-inline constexpr const char* kPeers[] = {"flash", "cudnn", "efficient", "math"};
-
 class PeerFindings {
  public:
   PeerFindings() = default;
-  explicit PeerFindings(const std::vector<PeerInfo>& known);
+  // `peers`: the names that are asked for (Subject::Peers()); `findings`: what is known of them.
+  explicit PeerFindings(std::vector<std::string> peers, const std::vector<PeerInfo>& findings = {});
 
   // Checks are appended, `available` is true where any line says so, reasons are
   // joined, each once.
@@ -43,12 +41,14 @@ class PeerFindings {
   std::vector<PeerInfo> All() const;
 
  private:
-  std::map<std::string, PeerInfo> peers_;  // by name, "peer:cudnn"
+  std::vector<std::string> names_;         // "peer:cudnn", in order
+  std::map<std::string, PeerInfo> peers_;  // by name
 };
 
 // The peers.json of a record that is resumed; nothing where there is none.
 // DataLoss when it is damaged.
-absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir);
+absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir,
+                                              std::vector<std::string> peers);
 
 }  // namespace warpledger::ablations
 

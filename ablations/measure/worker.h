@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that owns the GPU: checks and times the arms of a design.
+// The process that owns the device: checks and times the arms of a design.
 //
 // It reads a job from its standard input and prints one JSON object per line:
 //   {"running": {arm, shape, doing}}  before anything of that arm is launched
@@ -19,14 +19,17 @@
 #define WARPLEDGER_ABLATIONS_MEASURE_WORKER_H_
 
 #include "ablations/plan/job.h"
+#include "ablations/plan/machine.h"
+#include "ablations/plan/rig.h"
+#include "ablations/plan/subject.h"
 #include "absl/status/status.h"
 
 namespace warpledger::ablations {
 
-// Does the job, printing lines to standard output. Needs a GPU. A fault of an arm
-// ends the process from within, with kWorkerFaultExit.
+// Does the job, printing lines to standard output. A fault of an arm ends the process from
+// within, with kWorkerFaultExit.
 inline constexpr int kWorkerFaultExit = 10;
-absl::Status RunWorker(const WorkerJob& job);
+absl::Status RunWorker(const WorkerJob& job, const Subject& subject, Rig& rig, Machine& machine);
 
 }  // namespace warpledger::ablations
 

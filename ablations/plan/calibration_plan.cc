@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "ablations/plan/job.h"
 #include "ablations/record/record.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -111,6 +112,7 @@ std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan) {
   for (int i = 0; i < plan.null_arms; ++i) {
     const bool partner = i % 2 == 1;
     arms.push_back({.name = Numbered("null", i),
+                    .config = plan.variant,
                     .role = partner ? "aa" : "base",
                     .base = partner ? Numbered("null", i - 1) : ""});
   }
@@ -119,6 +121,7 @@ std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan) {
     const std::string size = SizeText(plant);
     for (int i = 0; i < plant.arms; ++i) {
       arms.push_back({.name = Numbered(absl::StrCat("planted_", size), i),
+                      .config = plan.variant,
                       .role = kRolePlanted,
                       .base = Numbered("null", next_null),
                       .spin_cycles = plant.cycles});
@@ -126,11 +129,21 @@ std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan) {
     }
     arms.push_back({.name = absl::StrCat("delay_", size),
                     .role = kRoleDelay,
-                    .base = "",
                     .spin_cycles = plant.cycles,
                     .spin_alone = true});
   }
   return arms;
+}
+
+absl::StatusOr<PlannedDesign> CalibrationDesign(std::string_view text) {
+  const absl::StatusOr<CalibrationPlan> plan = ParsePlan(text);
+  if (!plan.ok()) return plan.status();
+  return PlannedDesign{
+      .name = std::string(text),
+      .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan->variant),
+      .arms = ArmsOf(*plan),
+      .floors = {kFloorArm},
+      .peers = false};
 }
 
 }  // namespace warpledger::ablations

@@ -27,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ablations/plan/subject.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -70,17 +71,11 @@ absl::Status CheckPlan(const CalibrationPlan& plan);
 std::string PlanText(const CalibrationPlan& plan);
 absl::StatusOr<CalibrationPlan> ParsePlan(std::string_view text);
 
-// One arm of a plan, all of which are the plan's variant; reports/RECORD.md has the roles.
-struct PlannedArm {
-  std::string name;
-  std::string role;
-  std::string base = {};    // the arm that it is judged against
-  int64_t spin_cycles = 0;  // of the delay at the end of each replay
-  bool spin_alone = false;  // replays of nothing but the delay
-};
-
-// The arms of a plan; the empty kernel is none of them.
+// The arms of a plan, each of the plan's variant; the empty kernel is none of them.
 std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan);
+
+// What a worker of a calibration measures.
+absl::StatusOr<PlannedDesign> CalibrationDesign(std::string_view text);
 
 }  // namespace warpledger::ablations
 

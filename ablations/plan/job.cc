@@ -21,4 +21,11 @@ absl::StatusOr<int> RotationSets(double bytes, std::string_view cache, int64_t l
   return std::max(kInputSets, (sets + kInputSets - 1) / kInputSets * kInputSets);
 }
 
+absl::Status CheckRotation(const ShapeInfo& problem, std::string_view cache, int64_t l2_bytes) {
+  const absl::StatusOr<int> rotation = RotationSets(problem.min_bytes(), cache, l2_bytes);
+  if (rotation.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(problem.name, ": ", std::string(rotation.status().message())));
+}
+
 }  // namespace warpledger::ablations

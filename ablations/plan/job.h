@@ -42,8 +42,12 @@ inline constexpr int kMaxRotation = 2048;
 // `bytes`: what one launch touches at least.
 absl::StatusOr<int> RotationSets(double bytes, std::string_view cache, int64_t l2_bytes);
 
+// InvalidArgument that names the problem, where RotationSets() refuses it.
+absl::Status CheckRotation(const ShapeInfo& problem, std::string_view cache, int64_t l2_bytes);
+
 // A line of JSON on the worker's standard input.
 struct WorkerJob {
+  std::string subject = kFirstSubject;
   std::string design;
   std::vector<std::string> shapes;
   int process = 0;
@@ -58,6 +62,7 @@ struct WorkerJob {
 
   template <typename F>
   void Visit(F& f) {
+    f("subject", subject);
     f("design", design);
     f("shapes", shapes);
     f("process", process, AtLeast{0});

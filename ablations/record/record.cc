@@ -7,8 +7,37 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
+
+nlohmann::ordered_json ToJson(const ShapeInfo& shape) {
+  nlohmann::ordered_json json = {{"name", shape.name}};
+  json.update(shape.fields);
+  return json;
+}
+
+// Whether the parameters make a problem, its subject says.
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
+                      ShapeInfo& shape) {
+  constexpr double kMostWork = 1e30;
+  FieldReader fields(json, path);
+  fields("name", shape.name);
+  for (const char* work : {"flops", "min_bytes"}) {
+    double value = 0;
+    fields(work, value, Must{"an amount of work", [](double each) {
+                               return each >= 0 && each <= kMostWork;
+                             }});
+  }
+  RETURN_IF_ERROR(fields.status());
+  for (const auto& [key, value] : json.items()) {
+    if (key == "name") continue;
+    fields.Require(value.is_number() || value.is_boolean() || value.is_string(), key.c_str(),
+                   "a number, a word, true or false");
+    shape.fields[key] = value;
+  }
+  return fields.status();
+}
 
 std::string StoppingRule::WhyInvalid() const {
   bool valid = !looks.empty() && looks.size() == alpha_shares.size();

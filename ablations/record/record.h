@@ -27,7 +27,6 @@
 #include "ablations/base/json_fields.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/problem.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
@@ -56,6 +55,9 @@ inline constexpr char kRoleFloor[] = "floor";
 inline constexpr char kRoleCell[] = "cell";        // of a fractional factorial
 inline constexpr char kRolePlanted[] = "planted";  // of a calibration
 inline constexpr char kRoleDelay[] = "delay";      // likewise
+
+// The subject (plan/subject.h) of records that name none.
+inline constexpr char kFirstSubject[] = "sdpa";
 
 inline constexpr char kPeerPrefix[] = "peer:";  // of the arms that are peers
 
@@ -128,11 +130,15 @@ struct GitInfo {
   friend bool operator==(const GitInfo&, const GitInfo&) = default;
 };
 
-// Operations, bytes and exponentials are derived from `problem` when written.
+// A problem as its subject describes it: parameters (whole numbers, yes or no, words) and the
+// work that it declares, in the order in which a record keeps them. Every subject declares
+// `flops` and `min_bytes`: the operations of a call, and the bytes that it moves at least.
 struct ShapeInfo {
   std::string name;
-  sdpa::Problem problem;
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();  // all but the name
 
+  double flops() const { return fields.at("flops").get<double>(); }
+  double min_bytes() const { return fields.at("min_bytes").get<double>(); }
   friend bool operator==(const ShapeInfo&, const ShapeInfo&) = default;
 };
 nlohmann::ordered_json ToJson(const ShapeInfo& shape);
@@ -200,6 +206,7 @@ struct RunInfo {
   int schema_version = kSchemaVersion;
   std::string run_id;
   std::string created_utc;
+  std::string subject = kFirstSubject;
   std::string design;
   std::string family;
   std::vector<std::string> argv;
@@ -225,6 +232,7 @@ struct RunInfo {
     f("schema_version", schema_version, SchemaUpTo{kSchemaVersion});
     f("run_id", run_id);
     f("created_utc", created_utc);
+    f("subject", subject, kOnlyWhereSet, "what was measured; where it is absent, sdpa");
     f("design", design);
     f("family", family, "what Holm's correction runs over");
     f("argv", argv);

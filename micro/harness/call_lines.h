@@ -16,19 +16,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "micro/harness/replay.h"
 
 namespace warpledger::harness {
-
-// What else there is to say of a kernel, from its first parameter as the node holds it; nothing
-// where it is empty.
-using DescribeParameter =
-    std::function<std::string(std::string_view symbol, const void* parameter)>;
 
 // The lines of the second of `calls` calls (of the first where there is one): the first
 // has nothing in front of it. FailedPrecondition where the graph is no chain, or its

@@ -22,14 +22,6 @@ void Report(cudaError_t error, const char* doing) {
 
 }  // namespace
 
-int PlanLaunches(const ReplayPlan& plan, double kernel_us) {
-  const double wanted = kernel_us > 0 ? plan.target_us / kernel_us : plan.max_launches;
-  int launches =
-      static_cast<int>(std::clamp<double>(std::ceil(wanted), plan.min_launches, plan.max_launches));
-  launches = (launches + plan.multiple_of - 1) / plan.multiple_of * plan.multiple_of;
-  return launches;
-}
-
 TimedGraph::TimedGraph(TimedGraph&& other) noexcept
     : exec_(std::exchange(other.exec_, nullptr)),
       launches_(other.launches_),

@@ -33,29 +33,12 @@
 #include "absl/status/statusor.h"
 #include "micro/harness/call_lines.h"
 #include "micro/harness/clock_probe.h"
+#include "micro/harness/replay.h"  // IWYU pragma: export
 
 namespace warpledger::harness {
 
 // Launches number `index` on `stream`; called while the stream is captured.
 using LaunchFunction = std::function<absl::Status(int index, cudaStream_t stream)>;
-
-// How many launches one replay holds.
-struct ReplayPlan {
-  double target_us = 1000;  // wanted length of a replay
-  int min_launches = 4;
-  int max_launches = 256;
-  int multiple_of = 4;  // the number of input sets: each is used equally often
-};
-
-enum class LaunchedBy { kGraph, kStream };
-
-struct ReplaySample {
-  double us = 0;      // per launch
-  double sm_mhz = 0;  // over both replays; 0: not read
-};
-
-// Launches for a kernel that takes about `kernel_us`, within the plan's limits.
-int PlanLaunches(const ReplayPlan& plan, double kernel_us);
 
 class TimedGraph {
  public:

@@ -19,6 +19,7 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -217,7 +218,10 @@ Seed Placed(SeedKind kind, const std::string& name, const std::string& scratch, 
 
 Seed RunSeed(const std::string& design, const std::string& path, const std::string& scratch) {
   Seed seed = Placed(SeedKind::kRun, design, scratch, CutDown(ReadRecord(path)));
-  seed.judged = Must(ablations::LoadJudged(seed.dir, kQuick), design);
+  seed.judged = Must(
+      ablations::LoadJudged(
+          seed.dir, [](const ablations::RunInfo&) { return &ablations::SdpaSubject(); }, kQuick),
+      design);
   Must(report::RenderReport(seed.judged.summary, {}), design);
   seed.files[ablations::kSummaryFile] = ablations::DumpFile(seed.judged.summary);
   return seed;
@@ -278,7 +282,8 @@ Seed ProfileSeed(const std::string& data, const std::string& scratch) {
   std::string& lines = files.at(ablations::kProfilesFile);
   lines.resize(lines.find('\n') + 1);
   Seed seed = Placed(SeedKind::kProfile, "profile", scratch, std::move(files), "/profile-1");
-  const Json summary = Must(ablations::SummarizeProfiles(seed.dir), "the profiles");
+  const Json summary =
+      Must(ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject()), "the profiles");
   Must(report::RenderProfileReport(summary, {}), "the profiles' page");
   seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
   const auto record = Must(ablations::LoadProfiles(seed.dir), "the profiles");

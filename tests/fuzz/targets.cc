@@ -23,6 +23,7 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
@@ -91,7 +92,7 @@ void UseRun(const Seed& seed, const Files& damaged) {
     if (Count("summary", json)) UseSummary(*json);
     if (damaged.size() == 1) return;  // nothing else reads it
   }
-  Count("peers", ablations::LoadPeerFindings(seed.dir));
+  Count("peers", ablations::LoadPeerFindings(seed.dir, ablations::SdpaSubject().Peers()));
   const absl::StatusOr<ablations::BuildFacts> facts = ablations::LoadBaselineFacts(seed.dir);
   if (Count("facts", facts)) {
     const ablations::Ratchet ratchet = ablations::RunRatchet(*facts, *facts, {});
@@ -100,7 +101,8 @@ void UseRun(const Seed& seed, const Files& damaged) {
   }
   const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(seed.dir);
   if (Count("load", record)) {
-    const absl::StatusOr<Json> summary = ablations::Summarize(*record, kQuick);
+    const absl::StatusOr<Json> summary =
+        ablations::Summarize(*record, ablations::SdpaSubject(), kQuick);
     if (Count("summarize", summary)) {
       UseSummary(*summary);
       const JudgedRecord judged = {*record, *summary};
@@ -152,7 +154,8 @@ void UseProfile(const Seed& seed, const Files& damaged) {
       Count("profile page, damaged", report::RenderProfileReport(*json, {}));
     }
   }
-  const absl::StatusOr<Json> summary = ablations::SummarizeProfiles(seed.dir);
+  const absl::StatusOr<Json> summary =
+      ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject());
   if (Count("profiles", summary)) {
     Count("profile page", report::RenderProfileReport(*summary, {}));
   }

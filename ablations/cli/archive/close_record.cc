@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ablations/base/files.h"
+#include "ablations/cli/subjects.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/plan/calibration_record.h"
@@ -49,7 +50,8 @@ int64_t BlocksMissing(const Json& summary) {
 
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const Record record, LoadRecord(files.path()));
-  ASSIGN_OR_RETURN(const Json summary, Summarize(record, kQuick));
+  ASSIGN_OR_RETURN(const Subject* subject, cli::SubjectOf(record.run));
+  ASSIGN_OR_RETURN(const Json summary, Summarize(record, *subject, kQuick));
   return BlocksMissing(summary);
 }
 

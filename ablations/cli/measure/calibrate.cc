@@ -4,15 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ablations/base/paths.h"
 #include "ablations/cli/measure/run_request.h"
+#include "ablations/cli/subjects.h"
 #include "ablations/measure/calibrate.h"
-#include "ablations/measure/worker.h"
+#include "ablations/plan/job.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/subject.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/launch.h"
+#include "kernels/sdpa/variant.h"
 
 namespace warpledger::cli {
 namespace {
@@ -36,19 +41,17 @@ absl::StatusOr<std::vector<ablations::Plant>> ParsePlants(const std::string& tex
 }
 
 // What `run` without flags corrects for: every step of the ladder on every shape of it.
-int DefaultFamilySize() {
-  int steps = 0;
-  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms)
-    steps += arm.role == "step";
-  int shapes = 0;
-  for (const sdpa::NamedShape& shape : sdpa::kShapes) shapes += shape.ladder;
-  return steps * shapes;
+int DefaultFamilySize(const ablations::PlannedDesign& ladder, size_t shapes) {
+  return static_cast<int>(shapes) *
+         static_cast<int>(absl::c_count_if(ladder.arms, [](const ablations::PlannedArm& arm) {
+           return arm.role == ablations::kRoleStep;
+         }));
 }
 
-std::string LastLadderStep() {
+std::string LastStep(const ablations::PlannedDesign& ladder) {
   std::string last;
-  for (const ablations::DesignArm& arm : ablations::LadderDesign().arms) {
-    if (arm.role == "step") last = arm.name;
+  for (const ablations::PlannedArm& arm : ladder.arms) {
+    if (arm.role == ablations::kRoleStep) last = arm.name;
   }
   return last;
 }
@@ -58,19 +61,21 @@ std::string LastLadderStep() {
 absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   RETURN_IF_ERROR(CheckReleaseBuild());
   ablations::CalibrateOptions options;
-  const std::string variant = flags.variant.given ? *flags.variant : LastLadderStep();
-  ASSIGN_OR_RETURN(auto found, ablations::FindVariant(variant));
-  options.variant = std::move(found);
-  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shape));
+  const ablations::Subject& subject = ablations::SdpaSubject();
+  ASSIGN_OR_RETURN(const ablations::PlannedDesign ladder, subject.FindDesign("ladder"));
+  ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> of_ladder,
+                   subject.ParseProblems("ladder"));
+  const std::string variant = flags.variant.given ? *flags.variant : LastStep(ladder);
+  ASSIGN_OR_RETURN(const ablations::NamedVariant found, ablations::FindVariant(variant));
+  options.plan.variant = sdpa::ConfigName(found.config);
+  ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> shapes,
+                   subject.ParseProblems(*flags.shape));
   if (shapes.size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
-  options.shape = shapes[0];
-  if (sdpa::FindInstance(options.variant.config, options.shape.problem) == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("this build holds no kernel of ", variant));
-  }
+  options.shape = shapes.front();
   ASSIGN_OR_RETURN(auto plants, ParsePlants(*flags.plants));
   options.plan.plants = std::move(plants);
   options.plan.trial_processes = *flags.sampling.processes;
-  options.plan.family_size = DefaultFamilySize();
+  options.plan.family_size = DefaultFamilySize(ladder, of_ladder.size());
   // What is beyond the limit is refused below; its double may be no int.
   options.plan.null_arms = 2 * std::clamp(*flags.aa_pairs, 0, ablations::kMostCalibrationArms);
   options.plan.aa_family = *flags.aa_family;
@@ -100,7 +105,9 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   options.out_dir = *flags.out;
   options.argv = CommandLine();
-  RETURN_IF_ERROR(ablations::Calibrate(options));
+  options.worker = {ablations::ExecutablePath(), "worker"};
+  ASSIGN_OR_RETURN(const Device device, OpenDevice(subject));
+  RETURN_IF_ERROR(ablations::Calibrate(options, subject, *device.rig, *device.machine));
   absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir,
                options.out_dir);
   return kExitOk;

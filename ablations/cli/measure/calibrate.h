@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `warpledger calibrate`. Calibrate() is in calibrate.cc, or in no_cuda.cc in a build without
-// kernels.
+// `warpledger calibrate`.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_
 #define WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_

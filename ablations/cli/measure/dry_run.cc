@@ -2,16 +2,17 @@
 #include "ablations/cli/measure/dry_run.h"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "ablations/judge/fractional_effects.h"
-#include "ablations/measure/worker.h"
+#include "ablations/plan/estimate.h"
+#include "ablations/plan/job.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/designs/fractional.h"
-#include "ablations/subjects/sdpa/estimate.h"
+#include "ablations/subjects/sdpa/measurable.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -69,8 +70,8 @@ absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options, const std:
 
 // What a run refuses. A kernel of the design that this build lacks counts as there, because
 // the dry run's last lines say how to build it.
-absl::Status CheckAsARunWould(const ablations::Design& design, const ablations::RunOptions& options,
-                              int64_t l2_bytes, const HoldsKernel& holds) {
+absl::Status CheckAsARunWould(const RunRequest& request, const ablations::Design& design,
+                              const HoldsKernel& holds) {
   std::vector<sdpa::Config> of_design;
   for (const ablations::DesignArm& arm : design.arms) {
     for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
@@ -79,39 +80,42 @@ absl::Status CheckAsARunWould(const ablations::Design& design, const ablations::
   }
   const std::vector<sdpa::Config> of_others =
       holds ? std::vector<sdpa::Config>() : ablations::AllInstanceConfigs();
-  return ablations::CheckShapes(
-      design, options.shapes, options.cache, l2_bytes,
-      [&](const sdpa::Config& config, const sdpa::Problem& problem) {
-        const sdpa::Config wanted = sdpa::Specialise(config, problem.head_dim, problem.causal,
-                                                     problem.dtype, problem.embed_dim > 0);
-        return absl::c_linear_search(of_design, wanted) ||
-               (holds ? holds(wanted) : absl::c_linear_search(of_others, wanted));
-      });
+  for (const ablations::ShapeInfo& shape : request.options.shapes) {
+    RETURN_IF_ERROR(ablations::CheckSdpaMeasurable(
+        request.design, shape, [&](const sdpa::Config& config, const sdpa::Problem& problem) {
+          const sdpa::Config wanted = sdpa::Specialise(config, problem.head_dim, problem.causal,
+                                                       problem.dtype, problem.embed_dim > 0);
+          return absl::c_linear_search(of_design, wanted) ||
+                 (holds ? holds(wanted) : absl::c_linear_search(of_others, wanted));
+        }));
+  }
+  return absl::OkStatus();
 }
 
-void PrintCells(const ablations::Design& design) {
-  if (ablations::IsFactorial(design.name) || ablations::IsFractional(design.name)) {
+void PrintCells(const RunRequest& request) {
+  const std::vector<ablations::InfeasibleCell> infeasible =
+      request.subject->Infeasible(request.design.name)
+          .value_or(std::vector<ablations::InfeasibleCell>());
+  const ablations::DesignKind kind = request.subject->KindOf(request.design.name);
+  if (kind == ablations::DesignKind::kFactorial || kind == ablations::DesignKind::kFractional) {
     int cells = 0;
-    for (const ablations::DesignArm& arm : design.arms) {
+    for (const ablations::PlannedArm& arm : request.design.arms) {
       cells += arm.role != ablations::kRoleAa && arm.role != ablations::kRoleNull ? 1 : 0;
     }
-    absl::PrintF("Cells: %d of %d that it spans\n", cells, cells + design.infeasible.size());
+    absl::PrintF("Cells: %d of %d that it spans\n", cells, cells + infeasible.size());
   }
-  if (design.infeasible.empty()) return;
-  absl::PrintF("Combinations that the rules forbid, so never timed: %d\n",
-               design.infeasible.size());
-  for (const ablations::InfeasibleCell& cell : design.infeasible) {
+  if (infeasible.empty()) return;
+  absl::PrintF("Combinations that the rules forbid, so never timed: %d\n", infeasible.size());
+  for (const ablations::InfeasibleCell& cell : infeasible) {
     absl::PrintF("  %s (%s)\n", cell.name, cell.Reason());
   }
 }
 
-void PrintAliases(const ablations::Design& design) {
-  if (!ablations::IsFractional(design.name)) return;
+void PrintAliases(const RunRequest& request) {
+  if (request.subject->KindOf(request.design.name) != ablations::DesignKind::kFractional) return;
   std::vector<ablations::Arm> arms;
-  for (const ablations::DesignArm& arm : design.arms) {
-    arms.push_back({arm.name, "", arm.role, "", ""});
-  }
-  const auto aliases = ablations::AliasWarnings(ablations::FindFraction(arms));
+  for (const ablations::PlannedArm& arm : request.design.arms) arms.push_back(arm.Recorded());
+  const auto aliases = ablations::AliasWarnings(ablations::FindFraction(*request.subject, arms));
   if (!aliases.ok()) {
     absl::PrintF("Main effects: none, %s; toggles that others need leave more cells behind '@'\n",
                  aliases.status().message());
@@ -139,8 +143,7 @@ void PrintConditions(const ablations::RunOptions& options, int64_t l2_bytes) {
 
 }  // namespace
 
-absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
-  ASSIGN_OR_RETURN(const RunRequest request, RunRequestOf(flags));
+absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier) {
   const ablations::RunOptions& options = request.options;
   const ablations::RunPlan plan = {.design = request.design,
                                    .shapes = options.shapes,
@@ -149,18 +152,26 @@ absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
                                    .replay_us = options.replay_us,
                                    .max_launches = options.max_launches,
                                    .cpu_cores = UsableCores()};
-  ASSIGN_OR_RETURN(const Known known, LoadKnown(options, *flags.record));
+  ASSIGN_OR_RETURN(const Known known, LoadKnown(options, earlier));
   const int64_t l2_bytes = known.l2_bytes > 0 ? known.l2_bytes : kSupposedL2Bytes;
-  RETURN_IF_ERROR(CheckAsARunWould(plan.design, options, l2_bytes, holds));
+  for (const ablations::ShapeInfo& shape : options.shapes) {
+    RETURN_IF_ERROR(ablations::CheckRotation(shape, options.cache, l2_bytes));
+  }
+  const HoldsKernel holds = KernelsOfThisBuild();
+  std::optional<ablations::Design> of_kernels;  // where kernels of a build are measured
+  if (request.subject == &ablations::SdpaSubject()) {
+    ASSIGN_OR_RETURN(of_kernels, ablations::FindDesign(options.design));
+    RETURN_IF_ERROR(CheckAsARunWould(request, *of_kernels, holds));
+  }
   const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known.done, known.times);
 
   absl::PrintF("Design %s: %s\n", plan.design.name, plan.design.label);
-  PrintCells(plan.design);
+  PrintCells(request);
   absl::PrintF("Arms: %d, of %d distinct kernels; the empty kernel is one of the arms\n",
                estimate.arms, estimate.kernels);
-  PrintAliases(plan.design);
+  PrintAliases(request);
   std::vector<std::string> names;
-  for (const sdpa::NamedShape& shape : plan.shapes) names.emplace_back(shape.name);
+  for (const ablations::ShapeInfo& shape : plan.shapes) names.push_back(shape.name);
   absl::PrintF("Shapes: %s\n", absl::StrJoin(names, ", "));
   absl::PrintF("Samples: %d = %d processes x %d shapes x %d blocks x %d arms\n", estimate.samples,
                plan.processes, plan.shapes.size(), plan.blocks, estimate.arms);
@@ -180,18 +191,19 @@ absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds) {
           ? ""
           : "; the others count as --replay_us a sample, which slow kernels exceed");
 
+  if (!of_kernels) return kExitOk;
   if (!holds) {
     absl::PrintF("Kernels: none, this is a build without CUDA\n");
     return kExitOk;
   }
-  const std::set<std::string> missing = MissingKernels(plan.design, holds);
+  const std::set<std::string> missing = MissingKernels(*of_kernels, holds);
   if (missing.empty()) {
     absl::PrintF("Kernels: this build holds all of them\n");
     return kExitOk;
   }
   absl::PrintF("Kernels: this build lacks %d of them\n", missing.size());
   for (const std::string& name : missing) absl::PrintF("  %s\n", name);
-  absl::PrintF("To build them: %s\n", ablations::HowToBuild(plan.design));
+  absl::PrintF("To build them: %s\n", ablations::HowToBuild(*of_kernels));
   return kExitFinding;
 }
 

@@ -9,11 +9,10 @@
 
 namespace warpledger::cli {
 
-// Prints it from the flags of `run`, refused where a run would refuse them; needs no
-// GPU and writes nothing. `holds` says whether this build has a kernel; empty: it is
-// one without CUDA. Returns the exit code: kExitFinding when a build with CUDA lacks
-// a kernel.
-absl::StatusOr<int> DryRun(const RunFlags& flags, const HoldsKernel& holds);
+// Prints it, refused where a run would be; needs no GPU and writes nothing. `earlier`: a record
+// whose times the estimate goes by; may be empty. Returns the exit code: kExitFinding when a
+// build with CUDA lacks a kernel.
+absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier);
 
 }  // namespace warpledger::cli
 

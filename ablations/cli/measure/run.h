@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `warpledger run`, and the worker that it starts. Run() and Work() are in run.cc and worker.cc, or
-// in no_cuda.cc in a build without kernels.
+// `warpledger run`, and the worker that it starts.
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
 #define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
@@ -14,6 +13,10 @@
 namespace warpledger::cli {
 
 struct RunFlags : FlagSet {
+  Flag<std::string> subject{
+      this, "subject", "sdpa",
+      "what is measured: sdpa, attention on a GPU; or stand_in, which needs none and whose times "
+      "are drawn from a known model"};
   Flag<std::string> design{
       this, "design", "ladder",
       "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and "

@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/measure/peers_merge.h"
-#include "ablations/measure/worker.h"
+#include "ablations/cli/subjects.h"
+#include "ablations/plan/job.h"
 #include "ablations/plan/stopping.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/planted_faults.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,11 +28,10 @@ namespace warpledger::cli {
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
   ablations::RunOptions& options = request.options;
+  ASSIGN_OR_RETURN(request.subject, FindSubject(*flags.subject));
   options.design = *flags.design;
-  ASSIGN_OR_RETURN(ablations::Design design, ablations::FindDesign(options.design));
-  request.design = std::move(design);
-  ASSIGN_OR_RETURN(auto shapes, ablations::ParseShapes(*flags.shapes));
-  options.shapes = std::move(shapes);
+  ASSIGN_OR_RETURN(request.design, request.subject->FindDesign(options.design));
+  ASSIGN_OR_RETURN(options.shapes, request.subject->ParseProblems(*flags.shapes));
   options.out_dir = *flags.out;
   options.processes = *flags.sampling.processes;
   options.blocks = *flags.sampling.blocks;
@@ -62,13 +62,13 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   ASSIGN_OR_RETURN(auto stopping, ablations::ParseStopping(*flags.stop, options.processes));
   options.stopping = std::move(stopping);
   std::vector<std::string> arms;
-  for (const ablations::DesignArm& arm : request.design.arms) arms.push_back(arm.name);
+  for (const ablations::PlannedArm& arm : request.design.arms) arms.push_back(arm.name);
   std::vector<std::string> shape_names;
-  for (const sdpa::NamedShape& shape : options.shapes) shape_names.emplace_back(shape.name);
+  for (const ablations::ShapeInfo& shape : options.shapes) shape_names.push_back(shape.name);
   ASSIGN_OR_RETURN(auto planted, ablations::ParsePlants(*flags.plant, arms, shape_names));
   options.planted = std::move(planted);
   const std::string& peers = *flags.peers;
-  const std::vector<std::string> all(std::begin(ablations::kPeers), std::end(ablations::kPeers));
+  const std::vector<std::string> all = request.subject->Peers();
   if (peers == "auto") {
     options.peers = all;
   } else if (peers != "off") {
@@ -106,6 +106,18 @@ std::set<std::string> MissingKernels(const ablations::Design& design, const Hold
     }
   }
   return missing;
+}
+
+absl::Status CheckCompiled(const RunRequest& request) {
+  const HoldsKernel holds = KernelsOfThisBuild();
+  if (!holds || request.subject != &ablations::SdpaSubject()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ablations::Design design, ablations::FindDesign(request.design.name));
+  const std::set<std::string> missing = MissingKernels(design, holds);
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "design '", design.name, "': this build lacks ", missing.size(), " of its kernels, ",
+      *missing.begin(), " among them; `warpledger run --dry_run` names all. To build them: ",
+      ablations::HowToBuild(design)));
 }
 
 }  // namespace warpledger::cli

@@ -11,6 +11,7 @@
 
 #include "ablations/cli/measure/run.h"
 #include "ablations/measure/run.h"
+#include "ablations/plan/subject.h"
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,7 +20,8 @@
 namespace warpledger::cli {
 
 struct RunRequest {
-  ablations::Design design;
+  const ablations::Subject* subject = nullptr;
+  ablations::PlannedDesign design;
   ablations::RunOptions options;  // out_dir may be empty: a dry run needs none
 };
 
@@ -29,11 +31,14 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags);
 // Times are taken from Release builds only.
 absl::Status CheckReleaseBuild();
 
-// Whether this build has a kernel of a specialised configuration.
+// Whether a build has a kernel of a specialised configuration of attention.
 using HoldsKernel = std::function<bool(const sdpa::Config&)>;
+HoldsKernel KernelsOfThisBuild();  // null in a build without CUDA
 
 // The distinct kernels of the design that the build lacks, by name.
 std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds);
+// InvalidArgument where this build lacks kernels that the request needs: how to build them.
+absl::Status CheckCompiled(const RunRequest& request);
 
 }  // namespace warpledger::cli
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ablations/cli/measure/run.h"
+#include "ablations/cli/subjects.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -15,7 +16,9 @@ namespace warpledger::cli {
 absl::StatusOr<int> Work(const FlagSet& /*flags*/) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::FromText<ablations::WorkerJob>(text));
-  RETURN_IF_ERROR(ablations::RunWorker(job));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, FindSubject(job.subject));
+  ASSIGN_OR_RETURN(const Device device, OpenDevice(*subject));
+  RETURN_IF_ERROR(ablations::RunWorker(job, *subject, *device.rig, *device.machine));
   return kExitOk;
 }
 

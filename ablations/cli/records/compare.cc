@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "ablations/cli/flags.h"
+#include "ablations/cli/subjects.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -22,8 +23,8 @@ absl::StatusOr<int> Compare(const CompareFlags& flags) {
   ASSIGN_OR_RETURN(const bool json, flags.format.WantsJson());
   RETURN_IF_ERROR(flags.a.Needed(kRecordMissing));
   RETURN_IF_ERROR(flags.b.Needed(kRecordMissing));
-  ASSIGN_OR_RETURN(const ablations::JudgedRecord a, ablations::LoadJudged(*flags.a, {}));
-  ASSIGN_OR_RETURN(const ablations::JudgedRecord b, ablations::LoadJudged(*flags.b, {}));
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord a, ablations::LoadJudged(*flags.a, SubjectOf, {}));
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord b, ablations::LoadJudged(*flags.b, SubjectOf, {}));
   const nlohmann::ordered_json comparison = ablations::Compare(a, b);
   RETURN_IF_ERROR(WriteIfAsked(flags.out, ablations::ComparisonMarkdown(comparison)));
   const std::string text =

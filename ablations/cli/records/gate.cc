@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "ablations/cli/flags.h"
+#include "ablations/cli/subjects.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -35,8 +36,10 @@ absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
   RETURN_IF_ERROR(flags.record.Needed(kRecordMissing));
   // The gate uses a summary's facts alone; its intervals are its own.
   const ablations::SummarizeOptions facts_only = {.bootstrap_resamples = 100};
-  ASSIGN_OR_RETURN(const JudgedRecord baseline, ablations::LoadJudged(*flags.baseline, facts_only));
-  ASSIGN_OR_RETURN(const JudgedRecord record, ablations::LoadJudged(*flags.record, facts_only));
+  ASSIGN_OR_RETURN(const JudgedRecord baseline,
+                   ablations::LoadJudged(*flags.baseline, SubjectOf, facts_only));
+  ASSIGN_OR_RETURN(const JudgedRecord record,
+                   ablations::LoadJudged(*flags.record, SubjectOf, facts_only));
   return ablations::Gate(baseline, record, options);
 }
 

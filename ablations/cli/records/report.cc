@@ -16,6 +16,7 @@
 #include "ablations/record/store.h"
 #include "ablations/stats/proportion.h"
 #include "ablations/subjects/sdpa/dtypes/dtype_study.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
@@ -104,7 +105,7 @@ struct Rendered {
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
   ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
-                   ablations::SummarizeProfiles(record, SummarizeRecord));
+                   ablations::SummarizeProfiles(record, ablations::SdpaSubject(), SummarizeRecord));
   return Rendered{summary, report::kProfileReportFile,
                   report::RenderProfileReport(summary, options), "a record of profiles"};
 }

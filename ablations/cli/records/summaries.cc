@@ -9,6 +9,7 @@
 #include "ablations/base/files.h"
 #include "ablations/base/json_text.h"
 #include "ablations/base/paths.h"
+#include "ablations/cli/subjects.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/record/record_files.h"
@@ -32,7 +33,8 @@ absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   ASSIGN_OR_RETURN(ablations::Record record, ablations::LoadRecord(path));
   ASSIGN_OR_RETURN(std::optional<ablations::MicroRecord> micro,
                    FindMicroRecord(path, record.run.gpu.slug));
-  return ablations::Summarize(record, {.micro = std::move(micro)});
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, SubjectOf(record.run));
+  return ablations::Summarize(record, *subject, {.micro = std::move(micro)});
 }
 
 // Which file it is, without reading it.

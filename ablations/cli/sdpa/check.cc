@@ -10,8 +10,8 @@
 
 #include "ablations/base/progress.h"
 #include "ablations/cli/sdpa/compiled_instance.h"
-#include "ablations/measure/built_code.h"
 #include "ablations/record/record.h"
+#include "ablations/subjects/sdpa/built_code.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/references.h"
 #include "ablations/subjects/sdpa/sdpa_runner.h"

@@ -12,6 +12,7 @@
 #include "ablations/record/record.h"
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -146,8 +147,7 @@ Json RegistryJson() {
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-    shapes.push_back(
-        ablations::ToJson(ablations::ShapeInfo{std::string(shape.name), shape.problem}));
+    shapes.push_back(ablations::ToJson(ablations::ShapeInfoOf(shape)));
   }
   Json inputs = Json::array();
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);

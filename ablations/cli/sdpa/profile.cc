@@ -15,10 +15,11 @@
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
-#include "ablations/measure/built_code.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/built_code.h"
 #include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -192,7 +193,7 @@ ablations::ProfileInfo DescribeProfiles(const std::string& dir, const Ncu& ncu, 
   info.ncu = ncu.version;
   info.seed = seed;
   for (const sdpa::NamedShape& shape : shapes) {
-    info.shapes.push_back({std::string(shape.name), shape.problem});
+    info.shapes.push_back(ablations::ShapeInfoOf(shape));
   }
   info.metrics = ncu.metrics;
   info.registry_sha256 = kRegistrySha256;

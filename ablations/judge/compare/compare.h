@@ -21,8 +21,8 @@
 // Errors: those of LoadRecord and Summarize; a toggle that this program's
 // registry does not know is FailedPrecondition.
 //
-//   absl::StatusOr<JudgedRecord> a = LoadJudged("out/before", {});
-//   absl::StatusOr<JudgedRecord> b = LoadJudged("out/after", {});
+//   absl::StatusOr<JudgedRecord> a = LoadJudged("out/before", subject_of, {});
+//   absl::StatusOr<JudgedRecord> b = LoadJudged("out/after", subject_of, {});
 //   nlohmann::ordered_json comparison = Compare(*a, *b);
 //   std::cout << ComparisonText(comparison);
 
@@ -30,6 +30,7 @@
 #define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,11 @@ struct JudgedRecord {
   nlohmann::ordered_json summary;
 };
 
-absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const SummarizeOptions& options);
+// The subject of a record that was loaded.
+using FindSubjectOf = std::function<absl::StatusOr<const Subject*>(const RunInfo& run)>;
+
+absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const FindSubjectOf& subject_of,
+                                        const SummarizeOptions& options);
 
 // One side of a cell. Empty figures do not exist in that record.
 struct CellFacts {

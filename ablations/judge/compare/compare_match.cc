@@ -102,7 +102,7 @@ const ShapeInfo* FindShape(const RunInfo& run, const std::string& name) {
 std::string WhyMissing(const MatchedCell& cell, const RunInfo& a, const RunInfo& b) {
   if (!cell.a) return "only B has this cell";
   if (!cell.b) return "B has no such configuration on this shape";
-  if (!(FindShape(a, cell.shape)->problem == FindShape(b, cell.shape)->problem)) {
+  if (!(FindShape(a, cell.shape)->fields == FindShape(b, cell.shape)->fields)) {
     return "the two records mean different problems by this shape";
   }
   for (const auto& [side, facts, run] :
@@ -159,10 +159,13 @@ std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model, bool same_
 
 }  // namespace
 
-absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const SummarizeOptions& options) {
+absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const FindSubjectOf& subject_of,
+                                        const SummarizeOptions& options) {
   absl::StatusOr<Record> record = LoadRecord(dir);
   if (!record.ok()) return record.status();
-  absl::StatusOr<Json> summary = Summarize(*record, options);
+  const absl::StatusOr<const Subject*> subject = subject_of(record->run);
+  if (!subject.ok()) return subject.status();
+  absl::StatusOr<Json> summary = Summarize(*record, **subject, options);
   if (!summary.ok()) {
     return absl::Status(summary.status().code(),
                         absl::StrCat(dir, ": ", std::string(summary.status().message())));
@@ -279,7 +282,7 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
     const ShapeInfo* shape_a = FindShape(a.record.run, shape);
     const ShapeInfo* shape_b = FindShape(b.record.run, shape);
     if (!names.contains(arm) || other == timings_b.end() || shape_b == nullptr ||
-        !(shape_a->problem == shape_b->problem)) {
+        !(shape_a->fields == shape_b->fields)) {
       continue;
     }
     const UnpairedLogRatio log_ratio(

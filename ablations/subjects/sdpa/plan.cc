@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ablations/base/nearest.h"
-#include "ablations/plan/calibration_plan.h"
 #include "ablations/subjects/sdpa/designs/own_designs.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -97,7 +96,6 @@ std::vector<std::string> ExtraDesignNames() {
 
 absl::StatusOr<Design> FindDesign(std::string_view name) {
   if (IsOwnDesign(name)) return FindOwnDesign(name);
-  if (IsCalibration(name)) return CalibrationDesign(name);
   std::vector<std::string> known;
   for (Design& design : AllDesigns()) {
     if (design.name == name) return std::move(design);
@@ -202,27 +200,6 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
 
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {
   return ParseRows("input", list, sdpa::kInputKinds);
-}
-
-absl::StatusOr<Design> CalibrationDesign(std::string_view text) {
-  const absl::StatusOr<CalibrationPlan> plan = ParsePlan(text);
-  if (!plan.ok()) return plan.status();
-  const absl::StatusOr<NamedVariant> variant = FindVariant(plan->variant);
-  if (!variant.ok()) return variant.status();
-  Design design = {
-      .name = std::string(text),
-      .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan->variant),
-      .arms = {}};
-  for (PlannedArm& arm : ArmsOf(*plan)) {
-    design.arms.push_back({.name = std::move(arm.name),
-                           .config = variant->config,
-                           .role = std::move(arm.role),
-                           .toggle = "",
-                           .base = std::move(arm.base),
-                           .spin_cycles = arm.spin_cycles,
-                           .spin_alone = arm.spin_alone});
-  }
-  return design;
 }
 
 }  // namespace warpledger::ablations

@@ -22,8 +22,8 @@ struct NamedVariant {
   sdpa::Config config;
 };
 
-// A design of AllDesigns() by its name, one of one's own (own_designs.h), or a
-// calibration's. InvalidArgument for anything else.
+// A design of AllDesigns() by its name, or one of one's own (own_designs.h). InvalidArgument
+// for anything else.
 absl::StatusOr<Design> FindDesign(std::string_view name);
 
 // The designs whose kernels a build with nvcc holds: AllDesigns(), and those of one's
@@ -50,9 +50,6 @@ absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list);
 absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list);
 // "all" or comma-separated names.
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list);
-
-// The arms of the calibration plan that `text` prints (plan/calibration_plan.h).
-absl::StatusOr<Design> CalibrationDesign(std::string_view text);
 
 }  // namespace warpledger::ablations
 

@@ -9,6 +9,7 @@
 
 #include "ablations/stats/random.h"
 #include "reports/pages/calibration.h"
+#include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -39,7 +40,7 @@ CalibrationRecord Example() {
   run.processes = 5 * kGroups;
   run.blocks_per_process = kBlocks;
   run.cache = kCacheWarm;
-  run.shapes = {{"mission_b", {}}};
+  run.shapes = {ExampleShape("mission_b", 8, 512)};
   for (const PlannedArm& arm : ArmsOf(header.plan)) {
     run.arms.push_back({arm.name, "minimal_scalar", arm.role, "", arm.base});
   }

@@ -11,6 +11,7 @@
 
 #include "ablations/judge/summarize.h"
 #include "ablations/stats/random.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/ablations/record/record_fixture.h"
@@ -64,7 +65,7 @@ inline Record ExampleRecord() {
 }
 
 inline Json SummaryOf(const Record& record) {
-  absl::StatusOr<Json> summary = Summarize(record);
+  absl::StatusOr<Json> summary = Summarize(record, SdpaSubject());
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? *summary : Json::object();
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tests/ablations/judge/summarize_fixture.h"
@@ -27,7 +28,7 @@ TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
       .provenance = {{"run_id", "micro-1"}},
       .entries = {
           {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
-  const absl::StatusOr<Json> summary = Summarize(ExampleRecord(), options);
+  const absl::StatusOr<Json> summary = Summarize(ExampleRecord(), SdpaSubject(), options);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ((*summary)["micro"], options.micro->entries);
   EXPECT_EQ((*summary)["provenance"]["micro"]["run_id"], "micro-1");
@@ -290,7 +291,7 @@ TEST(SummarizeTest, DerivedFiguresCarrySixSignificantDigits) {
 TEST(SummarizeTest, AToggleThatTheRegistryDoesNotKnowIsAnErrorThatNamesIt) {
   Record record = ExampleRecord();
   record.run.arms[1].toggle = "removed_toggle";
-  const absl::Status status = Summarize(record).status();
+  const absl::Status status = Summarize(record, SdpaSubject()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'removed_toggle'"));
 }
@@ -300,7 +301,7 @@ TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
     Record record = ExampleRecord();
     record.run.arms[1].role = role;
     record.run.arms[1].toggle = "";
-    const absl::Status status = Summarize(record).status();
+    const absl::Status status = Summarize(record, SdpaSubject()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), HasSubstr("'ladder:kv_tiling' is one of toggle ''"));
   }
@@ -309,13 +310,14 @@ TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
 TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {
   Record record = ExampleRecord();
   record.samples[0].arm = "ladder:unheard_of";
-  EXPECT_THAT(std::string(Summarize(record).status().message()), HasSubstr("ladder:unheard_of"));
+  EXPECT_THAT(std::string(Summarize(record, SdpaSubject()).status().message()),
+              HasSubstr("ladder:unheard_of"));
 }
 
 TEST(SummarizeTest, ARecordWithoutSamplesIsNotJudged) {
   Record record;
   record.run = ExampleRun();
-  const absl::Status status = Summarize(record).status();
+  const absl::Status status = Summarize(record, SdpaSubject()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("holds no sample"));
 }

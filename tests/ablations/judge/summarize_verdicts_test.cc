@@ -256,7 +256,7 @@ TEST(SummarizeTest, AStepWithoutSamplesIsInconclusive) {
 
 TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
   Record record = ExampleRecord();
-  record.run.shapes[1].problem.head_dim = 128;
+  record.run.shapes[1].fields["head_dim"] = 128;
   const Json summary = SummaryOf(record);
   EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "NOT_APPLICABLE");
   EXPECT_EQ(summary["statistics"]["family_size"], 2);
@@ -264,7 +264,7 @@ TEST(SummarizeTest, AShapeThatTheKernelsAreNotBuiltForIsNotApplicable) {
 
 TEST(SummarizeTest, AShapeOfADtypeThatTheKernelsAreNotBuiltForIsNotApplicable) {
   Record record = ExampleRecord();
-  record.run.shapes[1].problem.dtype = sdpa::Dtype::kBf16;
+  record.run.shapes[1].fields["dtype"] = "bf16";
   const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
   EXPECT_EQ(verdict["verdict"], "NOT_APPLICABLE");
   EXPECT_EQ(verdict["reason"], "no kernel of this design is compiled for head_dim 64 in bf16");

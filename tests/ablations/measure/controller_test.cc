@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller against a worker that crashes, hangs and is killed, without a GPU.
+// The controller against the stand-in's worker, which crashes, hangs and is killed.
 
 #include "ablations/measure/controller.h"
 
@@ -19,7 +19,7 @@
 #include "ablations/measure/worker.h"
 #include "ablations/plan/stopping.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/stand_in/stand_in.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -35,27 +35,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Four arms, its two controls among them.
-constexpr char kDesign[] = "factorial:kv_tiling";
-constexpr char kStep[] = "cell:kv_tiling";
-constexpr char kAa[] = "factorial:aa";
+constexpr char kStep[] = "cell:four_accumulators";
+constexpr char kAa[] = "control:aa";
 
 ControlledRun ExamplePlan(const std::string& dir, std::vector<std::string> worker_flags = {}) {
   ControlledRun plan;
+  const PlannedDesign design = *StandInSubject().FindDesign("factorial");
   plan.run = ExampleRun();
-  plan.run.design = kDesign;
-  plan.run.family = kDesign;
+  plan.run.subject = std::string(StandInSubject().name());
+  plan.run.design = plan.run.family = design.name;
   plan.run.processes = 2;
   plan.run.blocks_per_process = 4;
+  plan.run.shapes = *StandInSubject().ParseProblems("all");
   plan.run.arms.clear();
-  const Design design = *FindDesign(kDesign);
-  for (const DesignArm& arm : design.arms) {
-    plan.run.arms.push_back(
-        {arm.name, sdpa::ConfigName(arm.config), arm.role, arm.toggle, arm.base});
-  }
+  for (const PlannedArm& arm : design.arms) plan.run.arms.push_back(arm.Recorded());
   plan.run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
   plan.out_dir = dir;
-  plan.worker = {WARPLEDGER_FAKE_WORKER};
+  plan.worker = {WARPLEDGER_STAND_IN_WORKER};
   for (std::string& flag : worker_flags) plan.worker.push_back(std::move(flag));
   plan.arm_limit_s = 1;
   plan.silence_limit_s = 30;
@@ -87,8 +83,8 @@ TEST(Controller, MeasuresEveryBlockOfEveryProcess) {
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
   const Record record = Load(dir.path());
   for (const Arm& arm : record.run.arms) {
-    EXPECT_EQ(BlocksOf(record, arm.name, "small"), kAllBlocks) << arm.name;
-    EXPECT_EQ(BlocksOf(record, arm.name, "mission_b"), kAllBlocks) << arm.name;
+    EXPECT_EQ(BlocksOf(record, arm.name, "sum_1k"), kAllBlocks) << arm.name;
+    EXPECT_EQ(BlocksOf(record, arm.name, "sum_64k"), kAllBlocks) << arm.name;
   }
   EXPECT_THAT(record.broken, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(dir.path() + "/" + kBrokenFile));
@@ -105,23 +101,23 @@ class ArmThatEndsItsWorker : public ::testing::TestWithParam<Death> {};
 TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
   for (const int block : {-1, 0, 2}) {
     const TemporaryDirectory dir;
-    const absl::Status status = RunControlled(
-        ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", block)}));
+    const absl::Status status =
+        RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", block)}));
     ASSERT_TRUE(status.ok()) << status;
     const Record record = Load(dir.path());
     // Once: the second process was not asked to try again.
     ASSERT_THAT(record.broken, SizeIs(1));
     EXPECT_EQ(record.broken[0].process, 0);
     EXPECT_EQ(record.broken[0].arm, kStep);
-    EXPECT_EQ(record.broken[0].shape, "mission_b");
+    EXPECT_EQ(record.broken[0].shape, "sum_64k");
     EXPECT_EQ(record.broken[0].kind, GetParam().kind);
-    EXPECT_EQ(record.broken[0].doing, block < 0 ? "checking it" : "timing it");
+    EXPECT_EQ(record.broken[0].doing, block < 0 ? "checking it on inputs 'normal'" : "timing it");
     EXPECT_THAT(record.broken[0].reason, HasSubstr(GetParam().reason));
     // What it gave before stays; everybody else has every block.
-    EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), std::max(0, block));
-    EXPECT_EQ(BlocksOf(record, kStep, "small"), kAllBlocks);
+    EXPECT_EQ(BlocksOf(record, kStep, "sum_64k"), std::max(0, block));
+    EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), kAllBlocks);
     for (const char* other : {"cell:none", kAa, kFloorArm}) {
-      EXPECT_EQ(BlocksOf(record, other, "mission_b"), kAllBlocks) << other;
+      EXPECT_EQ(BlocksOf(record, other, "sum_64k"), kAllBlocks) << other;
     }
   }
 }
@@ -129,14 +125,13 @@ TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
 TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(
-      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", 2)}))
-          .ok());
+      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 2)})).ok());
   const absl::StatusOr<nlohmann::ordered_json> summary =
-      Summarize(Load(dir.path()), {.bootstrap_resamples = 200});
+      Summarize(Load(dir.path()), StandInSubject(), {.bootstrap_resamples = 200});
   ASSERT_TRUE(summary.ok()) << summary.status();
   int judged = 0;
   for (const auto& verdict : (*summary)["verdicts"]) {
-    if (verdict["shape"] != "mission_b") {
+    if (verdict["shape"] != "sum_64k") {
       EXPECT_NE(verdict["verdict"], "BROKEN");
       continue;
     }
@@ -146,7 +141,7 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
   }
   EXPECT_EQ(judged, 1);
   for (const auto& cell : (*summary)["cells"]) {
-    if (cell["variant"] != kStep || cell["shape"] != "mission_b") continue;
+    if (cell["variant"] != kStep || cell["shape"] != "sum_64k") continue;
     EXPECT_EQ(cell["correct"], false);
     EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr(GetParam().reason));
     EXPECT_TRUE(cell["speedup_over_first"].is_null()) << "what is broken is never ranked";
@@ -164,28 +159,28 @@ INSTANTIATE_TEST_SUITE_P(Deaths, ArmThatEndsItsWorker,
 TEST(Controller, LeavesOutOneArmAfterAnother) {
   const TemporaryDirectory dir;
   const absl::Status status = RunControlled(ExamplePlan(
-      dir.path(), {Fault("trap", "cell:none", "small", 1), Fault("segv", kStep, "small", -1),
-                   Fault("trap", kAa, "small", 3), Fault("trap", kStep, "mission_b", 0)}));
+      dir.path(), {Fault("trap", "cell:none", "sum_1k", 1), Fault("segv", kStep, "sum_1k", -1),
+                   Fault("trap", kAa, "sum_1k", 3), Fault("trap", kStep, "sum_64k", 0)}));
   ASSERT_TRUE(status.ok()) << status;
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, SizeIs(4));
-  EXPECT_EQ(BlocksOf(record, "cell:none", "small"), 1);
-  EXPECT_EQ(BlocksOf(record, kStep, "small"), 0);
-  EXPECT_EQ(BlocksOf(record, kAa, "small"), 3);
-  EXPECT_EQ(BlocksOf(record, kFloorArm, "small"), kAllBlocks);
-  EXPECT_EQ(BlocksOf(record, kFloorArm, "mission_b"), kAllBlocks);
+  EXPECT_EQ(BlocksOf(record, "cell:none", "sum_1k"), 1);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 0);
+  EXPECT_EQ(BlocksOf(record, kAa, "sum_1k"), 3);
+  EXPECT_EQ(BlocksOf(record, kFloorArm, "sum_1k"), kAllBlocks);
+  EXPECT_EQ(BlocksOf(record, kFloorArm, "sum_64k"), kAllBlocks);
 }
 
 TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
   const TemporaryDirectory dir;
-  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), {Fault("wrong", kStep, "small", -1)})).ok());
+  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), {Fault("wrong", kStep, "sum_1k", -1)})).ok());
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, IsEmpty());
-  EXPECT_EQ(BlocksOf(record, kStep, "small"), kAllBlocks);
-  const auto summary = Summarize(record, {.bootstrap_resamples = 200});
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), kAllBlocks);
+  const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200});
   ASSERT_TRUE(summary.ok()) << summary.status();
   for (const auto& verdict : (*summary)["verdicts"]) {
-    if (verdict["shape"] != "small") continue;
+    if (verdict["shape"] != "sum_1k") continue;
     EXPECT_EQ(verdict["verdict"], "BROKEN");
     EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("the planted results are wrong"));
   }
@@ -194,16 +189,16 @@ TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
 TEST(Controller, AResumedRunLeavesOutWhatBrokeInTheCallBefore) {
   const TemporaryDirectory dir;
   // Ends with an error in the second shape, after an arm broke on the first.
-  EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("trap", kStep, "small", 1),
-                                                      Fault("exit", kAa, "mission_b", 1)}))
+  EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("trap", kStep, "sum_1k", 1),
+                                                      Fault("exit", kAa, "sum_64k", 1)}))
                    .ok());
   ASSERT_THAT(Load(dir.path()).broken, SizeIs(1));
   const absl::Status resumed = RunControlled(ExamplePlan(dir.path()));
   ASSERT_TRUE(resumed.ok()) << resumed;
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, SizeIs(1));
-  EXPECT_EQ(BlocksOf(record, kStep, "small"), 1);
-  EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), kAllBlocks);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 1);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_64k"), kAllBlocks);
 }
 
 struct Stranger {
@@ -216,12 +211,12 @@ class EndThatIsNoArmsDoing : public ::testing::TestWithParam<Stranger> {};
 TEST_P(EndThatIsNoArmsDoing, EndsTheRunBlamesNobodyAndIsResumed) {
   const TemporaryDirectory dir;
   const absl::Status status =
-      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "mission_b", 1)}));
+      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 1)}));
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
   EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
-  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "mission_b"), kAllBlocks);
+  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "sum_64k"), kAllBlocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -233,7 +228,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Controller, BlamesNoArmWhenTheFloorDies) {
   const TemporaryDirectory dir;
-  EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("segv", kFloorArm, "small", 0)})).ok());
+  EXPECT_FALSE(
+      RunControlled(ExamplePlan(dir.path(), {Fault("segv", kFloorArm, "sum_1k", 0)})).ok());
   EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
 }
 
@@ -247,7 +243,7 @@ TEST(Controller, RefusesToGoOnWithOtherFaultsPlantedThanTheRecordDeclares) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("planted"));
 }
 
-// The fake times differ by 3% of their mean: some goals are met at once, some never.
+// The invented times differ by 0.3%: some goals are met at once, some never.
 ControlledRun StoppingPlan(const std::string& dir, const std::string& goal) {
   ControlledRun plan = ExamplePlan(dir);
   plan.run.processes = 5;
@@ -257,24 +253,24 @@ ControlledRun StoppingPlan(const std::string& dir, const std::string& goal) {
 
 TEST(Controller, EndsAtTheFirstLookWhereTheGoalIsMet) {
   const TemporaryDirectory dir;
-  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   const Record record = Load(dir.path());
-  EXPECT_EQ(BlocksOf(record, kStep, "small"), 3 * 4);
-  EXPECT_EQ(BlocksOf(record, kStep, "mission_b"), 3 * 4);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 3 * 4);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_64k"), 3 * 4);
   // The same call adds nothing: the decision is made from the record alone.
-  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   EXPECT_EQ(Load(dir.path()).samples.size(), record.samples.size());
 }
 
 TEST(Controller, RunsAllProcessesWhereTheGoalIsNeverMet) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")).ok());
-  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "small"), 5 * 4);
+  EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "sum_1k"), 5 * 4);
 }
 
 TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
   const TemporaryDirectory dir;
-  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:60%")).ok());
+  ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   const absl::Status status = RunControlled(StoppingPlan(dir.path(), "ci:0.01%"));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("stopping"));
@@ -295,7 +291,7 @@ Files FilesOf(const std::string& dir) {
 
 // What arms do in the runs that are killed: one breaks in the midst of them.
 std::vector<std::string> FlagsOfKilledRuns(int slow_us) {
-  return {absl::StrCat("--slow_us=", slow_us), Fault("trap", kStep, "mission_b", 2)};
+  return {absl::StrCat("--slow_us=", slow_us), Fault("trap", kStep, "sum_64k", 2)};
 }
 
 // Runs the controller in a process of its own and kills it after `delay`. True
@@ -365,7 +361,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
   // The first block without the arm that broke: only behind it can both files have
   // been cut by one power cut.
   const std::string& whole = expected.at(kSamplesFile);
-  const size_t broke = whole.find("\"block\":2,\"order\":0,\"of\":4");
+  const size_t broke = whole.find("\"block\":2,\"order\":0,\"of\":6");
   ASSERT_NE(broke, std::string::npos);
   const size_t broke_line = whole.rfind('\n', broke) + 1;
   SplitMix64 random(7);

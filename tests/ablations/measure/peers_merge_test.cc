@@ -8,6 +8,7 @@
 #include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/time/time.h"
 #include "tests/ablations/record/record_fixture.h"
 
@@ -17,6 +18,8 @@ namespace {
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
+const std::vector<std::string> kPeers = {"flash", "cudnn", "efficient", "math"};
+
 PeerInfo Line(const std::string& name, const std::string& shape, bool available,
               const std::string& reason = "") {
   PeerInfo info = {name, "torch 2", available, reason, {}};
@@ -25,7 +28,7 @@ PeerInfo Line(const std::string& name, const std::string& shape, bool available,
 }
 
 TEST(PeerFindingsTest, LinesOfOneBackendMergeIntoOneEntryInTheListsOrder) {
-  PeerFindings findings;
+  PeerFindings findings(kPeers);
   EXPECT_TRUE(findings.empty());
   findings.Take(Line("peer:math", "small", true));
   findings.Take(Line("peer:flash", "small", false, "small: no kernel"));
@@ -43,7 +46,7 @@ TEST(PeerFindingsTest, LinesOfOneBackendMergeIntoOneEntryInTheListsOrder) {
 
 TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
   const TemporaryDirectory dir;
-  const absl::StatusOr<PeerFindings> none = LoadPeerFindings(dir.path());
+  const absl::StatusOr<PeerFindings> none = LoadPeerFindings(dir.path(), kPeers);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(none->empty());
 
@@ -53,7 +56,7 @@ TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
       WriteFileAtomically(dir.path() + "/" + kPeersFile, DumpFile(ToJson(PeersFile{before.All()})))
           .ok());
 
-  absl::StatusOr<PeerFindings> after = LoadPeerFindings(dir.path());
+  absl::StatusOr<PeerFindings> after = LoadPeerFindings(dir.path(), kPeers);
   ASSERT_TRUE(after.ok()) << after.status();
   after->Take(Line("peer:cudnn", "long", true));
   const std::vector<PeerInfo> all = after->All();
@@ -66,16 +69,16 @@ TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
 TEST(PeerFindingsTest, ADamagedFileIsAnErrorAndNotOverwritten) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + kPeersFile, "{").ok());
-  const absl::Status status = LoadPeerFindings(dir.path()).status();
+  const absl::Status status = LoadPeerFindings(dir.path(), kPeers).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr(kPeersFile));
 }
 
 TEST(PeerFindingsTest, AMissingPyTorchIsTheReasonOfEveryBackend) {
-  PeerFindings findings;
+  PeerFindings findings(kPeers);
   findings.Take({"peer:torch", "", false, "PyTorch can't be imported", {}});
   const std::vector<PeerInfo> all = findings.All();
-  ASSERT_EQ(all.size(), std::size(kPeers));
+  ASSERT_EQ(all.size(), kPeers.size());
   for (const PeerInfo& info : all) {
     EXPECT_FALSE(info.available);
     EXPECT_EQ(info.reason, "not measured: PyTorch can't be imported");
@@ -83,7 +86,7 @@ TEST(PeerFindingsTest, AMissingPyTorchIsTheReasonOfEveryBackend) {
 }
 
 TEST(PeerFindingsTest, AReasonForNotAskingGoesOnceTheBackendAnswersAndComesForNoneThatDid) {
-  PeerFindings findings;
+  PeerFindings findings(kPeers);
   findings.NotMeasured("no python3");
   findings.Take(Line("peer:flash", "small", true));
   EXPECT_EQ(findings.All()[0].reason, "");
@@ -106,7 +109,7 @@ TEST(PeerListTest, PeersPyKnowsTheSameBackends) {
         return absl::OkStatus();
       });
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(listed, ElementsAreArray(kPeers));
+  EXPECT_THAT(listed, ElementsAreArray(SdpaSubject().Peers()));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "ablations/measure/run.h"
 #include "ablations/record/record.h"
-#include "ablations/subjects/sdpa/plan.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -78,13 +77,13 @@ TEST(CalibrationPlanTest, TwoPlantsOfOneSizeWouldShareTheirNames) {
 }
 
 TEST(CalibrationPlanTest, TrialsOfOneKindShareNoArm) {
-  const auto design = FindDesign(PlanText(Plan()));
+  const auto design = CalibrationDesign(PlanText(Plan()));
   ASSERT_TRUE(design.ok()) << design.status();
   std::map<std::string, std::set<std::string>> used;  // kind: arms of its trials
   int aa = 0;
   int planted = 0;
   int delays = 0;
-  for (const DesignArm& arm : design->arms) {
+  for (const PlannedArm& arm : design->arms) {
     delays += arm.spin_alone;
     EXPECT_EQ(arm.spin_cycles > 0, arm.role == kRolePlanted || arm.role == kRoleDelay);
     if (arm.role != kRoleAa && arm.role != kRolePlanted) continue;
@@ -102,8 +101,8 @@ TEST(CalibrationPlanTest, TrialsOfOneKindShareNoArm) {
 TEST(CalibrationPlanTest, AllArmsButDelaysAreOneKernel) {
   const auto design = CalibrationDesign(PlanText(Plan()));
   ASSERT_TRUE(design.ok());
-  for (const DesignArm& arm : design->arms) EXPECT_EQ(arm.config, design->arms[0].config);
-  EXPECT_FALSE(CalibrationDesign("calibrate:no_such;processes=5;family=1;nulls=2;plants=").ok());
+  for (const PlannedArm& arm : design->arms) EXPECT_EQ(arm.config, design->arms[0].config);
+  EXPECT_FALSE(CalibrationDesign("calibrate:no_such;processes=5;family=1;plants=").ok());
 }
 
 // A trial must be what `run` spends on a verdict.

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/plan.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -32,9 +31,8 @@ CalibrationHeader Header() {
   run.replay_us = 1000;
   run.max_launches = 256;
   run.gpu.power_limit_w = 700;
-  run.shapes = {{"mission_b", {}}};
-  const absl::StatusOr<Design> design = CalibrationDesign(PlanText(header.plan));
-  for (const DesignArm& arm : design->arms) {
+  run.shapes = {ExampleShape("mission_b", 8, 512)};
+  for (const PlannedArm& arm : ArmsOf(header.plan)) {
     run.arms.push_back({arm.name, "minimal_scalar", arm.role, "", arm.base});
   }
   run.arms.push_back({"floor:empty_kernel", "", kRoleFloor, "", ""});

@@ -11,6 +11,7 @@
 #include "ablations/judge/summarize.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/verdict.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/common/random.h"
@@ -148,7 +149,8 @@ TEST(StateOf, WithoutARuleCountsEveryProcessAtTheWholeLevel) {
 }
 
 TEST(Summary, OfAStoppedRunPaysForTheLooksAndMissesNoBlock) {
-  const auto summary = Summarize(RecordWith({0, 0, 0}), {.bootstrap_resamples = 1000});
+  const auto summary =
+      Summarize(RecordWith({0, 0, 0}), SdpaSubject(), {.bootstrap_resamples = 1000});
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ((*summary)["provenance"]["blocks_planned"], 3 * kBlocksOfRun);
   EXPECT_EQ((*summary)["provenance"]["blocks_missing"], 0);
@@ -165,7 +167,7 @@ TEST(Summary, OfAStoppedRunPaysForTheLooksAndMissesNoBlock) {
 
 TEST(Summary, OfAnUnfinishedRunUsesNothingBehindTheLastLook) {
   const Record record = RecordWith({-0.05, 0, 0.05, 0.4});
-  const auto summary = Summarize(record, {.bootstrap_resamples = 1000});
+  const auto summary = Summarize(record, SdpaSubject(), {.bootstrap_resamples = 1000});
   ASSERT_TRUE(summary.ok()) << summary.status();
   for (const auto& verdict : (*summary)["verdicts"]) EXPECT_EQ(verdict["n_processes"], 3);
   EXPECT_EQ((*summary)["provenance"]["blocks_missing"], 4 * kBlocksOfRun);

@@ -10,6 +10,7 @@
 #include "ablations/base/files.h"
 #include "ablations/judge/profile_summary.h"
 #include "ablations/record/store.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/ablations/record/record_fixture.h"
@@ -114,7 +115,7 @@ class ProfileRecordTest : public ::testing::Test {
   ProfileRecordTest() {
     info_.run_id = "as-it-was-told";
     info_.created_utc = "2026-01-02T03:04:05Z";
-    info_.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}}};
+    info_.shapes = {ExampleShape("small", 1, 32)};
     info_.metrics = {"smsp__inst_executed.sum"};
     std::filesystem::create_directories(dir_);
     Write(kProfileFile, DumpFile(ToJson(info_)));
@@ -207,7 +208,7 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
   }
   std::filesystem::create_directories(parent_.path() + "/broken");
   std::ofstream(parent_.path() + "/broken/summary.json") << "{";
-  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["profiles"][0]["p50_us"], 2.0);
   EXPECT_EQ((*json)["profiles"][0]["timed_in"], "new");
@@ -244,7 +245,7 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
   write("ladder", "2026-01-02T00:00:00Z", "ladder", {cell("minimal_scalar", "aa", 1.0)});
   write("newest", "2026-01-03T00:00:00Z", "one_on", {cell("kv_tiling", "bb", 2.0)});
   const auto times = [&] {
-    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
     EXPECT_TRUE(json.ok()) << json.status();
     return std::pair((*json)["profiles"][0]["p50_us"].get<double>(),
                      (*json)["profiles"][1]["p50_us"].get<double>());
@@ -256,7 +257,7 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
 
 TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
-  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["provenance"]["run_id"], "profile-test");
 }
@@ -270,7 +271,7 @@ TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
     Profile profile = Example(config, "aa");
     profile.config = config;
     ASSERT_TRUE(AppendProfile(dir_, profile).ok());
-    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
     ASSERT_TRUE(json.ok()) << json.status();
     EXPECT_EQ((*json)["profiles"].back()["roof"], roof) << config;
   }
@@ -293,20 +294,21 @@ TEST_F(ProfileRecordTest, CeilingsAreOfTheNewestMicrobenchmarksOfTheSameKindOfGp
   write("micro-20260101T000000Z", "h200", 4000);
   write("micro-20260202T000000Z", "h200", 4100);
   write("micro-20260303T000000Z", "l4", 300);
-  absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_);
+  absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
   ASSERT_TRUE(json.ok()) << json.status();
   ASSERT_EQ((*json)["ceilings"].size(), 1u);
   EXPECT_EQ((*json)["ceilings"][0]["per_s"], 4.1e12);
   EXPECT_EQ((*json)["ceilings"][0]["run"], "micro-20260202T000000Z");
   std::ofstream(parent_.path() + "/micro-20260303T000000Z/micro.json") << "{";
-  json = SummarizeProfiles(dir_);
+  json = SummarizeProfiles(dir_, SdpaSubject());
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_TRUE((*json)["ceilings"].empty());
   EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"micro.json"}));
 }
 
 TEST_F(ProfileRecordTest, ARecordWithoutAWorkingProfileHasNoPage) {
-  EXPECT_EQ(SummarizeProfiles(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(SummarizeProfiles(dir_, SdpaSubject()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -32,6 +32,22 @@ class TemporaryDirectory {
   std::string path_;
 };
 
+// One batch of square self-attention at head_dim 64.
+inline ShapeInfo ExampleShape(const std::string& name, int heads, int seq) {
+  const double pairs = static_cast<double>(heads) * seq * seq;
+  return {name,
+          {{"batch", 1},
+           {"heads_q", heads},
+           {"heads_kv", heads},
+           {"seq_q", seq},
+           {"seq_kv", seq},
+           {"head_dim", 64},
+           {"causal", false},
+           {"flops", 256 * pairs},
+           {"min_bytes", 512.0 * heads * seq},
+           {"exponentials", pairs}}};
+}
+
 inline RunInfo ExampleRun() {
   RunInfo run;
   run.run_id = "2026-01-02-example";
@@ -45,8 +61,7 @@ inline RunInfo ExampleRun() {
   run.cache = "warm";
   run.replay_us = 1000;
   run.max_launches = 256;
-  run.shapes = {{"small", {1, 1, 1, 32, 32, 64, false}},
-                {"mission_b", {1, 8, 8, 512, 512, 64, false}}};
+  run.shapes = {ExampleShape("small", 1, 32), ExampleShape("mission_b", 8, 512)};
   run.arms = {
       {"minimal_scalar", "minimal_scalar", "base", "", ""},
       {"ladder:kv_tiling", "kv_tiling", "step", "kv_tiling", "minimal_scalar"},

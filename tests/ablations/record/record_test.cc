@@ -87,20 +87,6 @@ TEST(RecordTest, AScheduleOfLooksThatSpendsMoreThanAlphaOrHasNoOrderIsRefused) {
   EXPECT_FALSE(why({}, {}).ok());
 }
 
-// fp16 shapes stay as records before there was a choice have them.
-TEST(RecordTest, AShapesDtypeSurvivesAndIsAbsentWhereItIsFp16) {
-  RunInfo run = ExampleRun();
-  EXPECT_FALSE(ToJson(run)["shapes"][0].contains("dtype"));
-  run.shapes[0].problem.dtype = sdpa::Dtype::kBf16;
-  Json json = ToJson(run);
-  EXPECT_EQ(json["shapes"][0]["dtype"], "bf16");
-  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(json);
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(*again, run);
-  json["shapes"][0]["dtype"] = "fp8";
-  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("shapes[0].dtype"));
-}
-
 TEST(RecordTest, ACacheModeIsWarmOrCold) {
   RunInfo run = ExampleRun();
   run.cache = kCacheCold;
@@ -192,10 +178,9 @@ TEST(RecordTest, AMissingFieldIsNamedWithItsPath) {
 
 TEST(RecordTest, AFieldOfTheWrongTypeIsNamedWithWhatWasFound) {
   Json json = ToJson(ExampleRun());
-  json["shapes"][1]["seq_q"] = "many";
-  EXPECT_THAT(
-      Message(FromJson<RunInfo>(json).status()),
-      AllOf(HasSubstr("shapes[1].seq_q: expected an integer"), HasSubstr("found \"many\"")));
+  json["shapes"][1]["flops"] = "many";
+  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()),
+              AllOf(HasSubstr("shapes[1].flops: expected a number"), HasSubstr("found \"many\"")));
   json = ToJson(ExampleRun());
   json["argv"][1] = 7;
   EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("argv[1]: expected a string"));
@@ -421,29 +406,37 @@ TEST(RecordTest, SizesThatNoMachineHasAreRefused) {
   }
 }
 
-TEST(RecordTest, AShapeThatBeginsInFrontOfSdpaSaysSoAndOthersDoNot) {
+// What a problem's parameters are, its subject says; what they may be made of, the record.
+TEST(RecordTest, AProblemsParametersAreNumbersWordsAndTruths) {
   RunInfo run = ExampleRun();
-  EXPECT_FALSE(ToJson(run)["shapes"][0].contains("embed_dim"));
-  run.shapes[0].problem.embed_dim = 512;
-  Json json = ToJson(run);
-  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(json);
+  run.shapes[0].fields["layout"] = "rows";
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(ToJson(run));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, run);
-  json["shapes"][0]["embed_dim"] = 0;
-  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("shapes[0].embed_dim"));
+  for (const Json& damaged : {Json::array(), Json::object(), Json(nullptr)}) {
+    run.shapes[1].fields["seq_q"] = damaged;
+    EXPECT_THAT(Message(FromJson<RunInfo>(ToJson(run)).status()), HasSubstr("shapes[1].seq_q"));
+  }
 }
 
-TEST(RecordTest, ShapesThatNoGpuHoldsAreRefused) {
-  Json json = ToJson(ExampleRun());
-  for (const int64_t size : {int64_t{0}, int64_t{-5}, int64_t{2147483647}}) {
-    Json damaged = json;
-    damaged["shapes"][1]["seq_q"] = size;
-    EXPECT_THAT(Message(FromJson<RunInfo>(damaged).status()), HasSubstr("shapes[1].seq_q"));
+TEST(RecordTest, EveryProblemDeclaresItsWork) {
+  for (const char* work : {"flops", "min_bytes"}) {
+    for (const Json& damaged : {Json("many"), Json(-1), Json(1e300)}) {
+      RunInfo run = ExampleRun();
+      run.shapes[1].fields[work] = damaged;
+      EXPECT_THAT(Message(FromJson<RunInfo>(ToJson(run)).status()),
+                  HasSubstr(absl::StrCat("shapes[1].", work)));
+    }
   }
-  for (const char* name : {"batch", "heads_q", "seq_q", "seq_kv"}) {
-    json["shapes"][0][name] = 1 << 20;
-  }
-  EXPECT_THAT(Message(FromJson<RunInfo>(json).status()), HasSubstr("fits into a GPU"));
+}
+
+TEST(RecordTest, ARecordThatNamesNoSubjectIsOfTheFirst) {
+  RunInfo run = ExampleRun();
+  EXPECT_FALSE(ToJson(run).contains("subject"));
+  run.subject = "stand_in";
+  const absl::StatusOr<RunInfo> again = FromJson<RunInfo>(ToJson(run));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->subject, "stand_in");
 }
 
 }  // namespace

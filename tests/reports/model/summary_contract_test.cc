@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "ablations/judge/summarize.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "reports/pages/render.h"
 #include "tests/ablations/record/record_fixture.h"
 
@@ -37,7 +38,8 @@ ablations::Record ExampleRecord() {
 }
 
 TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
-  const absl::StatusOr<nlohmann::ordered_json> summary = ablations::Summarize(ExampleRecord());
+  const absl::StatusOr<nlohmann::ordered_json> summary =
+      ablations::Summarize(ExampleRecord(), ablations::SdpaSubject());
   ASSERT_TRUE(summary.ok()) << summary.status();
   const absl::StatusOr<std::string> report = RenderReport(*summary, {});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -49,7 +51,8 @@ TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
 // The fixture of the other tests must have the judge's fields, or they would
 // test a schema of their own.
 TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
-  const absl::StatusOr<nlohmann::ordered_json> judged = ablations::Summarize(ExampleRecord());
+  const absl::StatusOr<nlohmann::ordered_json> judged =
+      ablations::Summarize(ExampleRecord(), ablations::SdpaSubject());
   ASSERT_TRUE(judged.ok()) << judged.status();
   std::ifstream file("tests/reports/testdata/summary.json");
   const nlohmann::ordered_json synthetic = nlohmann::ordered_json::parse(file);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ablations/plan/infeasible_cell.h"
 #include "kernels/sdpa/config.h"
 #include "kernels/sdpa/registry.h"
 #include "kernels/sdpa/rules.h"
@@ -28,20 +29,6 @@ struct DesignArm {
   // A delay of so many SM clock cycles at the end of each replay; 0: none.
   long long spin_cycles = 0;
   bool spin_alone = false;  // replays of nothing but the delay
-};
-
-// A combination that a design spans and the kernels can't have.
-struct InfeasibleCell {
-  std::string name;
-  std::string toggle;    // on there
-  std::string missing;   // which it needs, and which is off there; or, with `why`, what excludes it
-  std::string why = {};  // the rule that excludes it; empty: it lacks a need
-
-  // "cp_async_stages needs vector_loads", "xor_swizzle can't go with wmma_qk: …".
-  std::string Reason() const {
-    return why.empty() ? toggle + " needs " + missing
-                       : toggle + " can't go with " + missing + ": " + why;
-  }
 };
 
 // `reason` is WhyInvalid() of the cell's configuration.

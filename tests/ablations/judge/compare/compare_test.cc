@@ -154,7 +154,7 @@ TEST(CompareTest, AnArmOfAnotherConfigurationIsNotTheSameCellThoughItsNameIs) {
 
 TEST(CompareTest, AShapeOfAnotherSizeIsNotTheSameCellThoughItsNameIs) {
   Record b = ExampleRecord(2);
-  b.run.shapes[0].problem.seq_kv = 64;
+  b.run.shapes[0].fields["seq_kv"] = 64;
   const Json comparison = ComparisonOf(ExampleRecord(1), b);
   const Json cell = CellOf(comparison, kTiling, "small");
   EXPECT_EQ(cell["outcome"], "NOT_COMPARED");

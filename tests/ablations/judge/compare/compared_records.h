@@ -14,6 +14,7 @@
 
 #include "ablations/judge/compare/compare.h"
 #include "ablations/stats/random.h"
+#include "ablations/subjects/sdpa/subject.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -88,7 +89,7 @@ inline void DropArm(Record& record, const std::string& name) {
 
 inline JudgedRecord Judged(Record record, int resamples = 500) {
   absl::StatusOr<nlohmann::ordered_json> summary =
-      Summarize(record, {.bootstrap_resamples = resamples});
+      Summarize(record, SdpaSubject(), {.bootstrap_resamples = resamples});
   EXPECT_TRUE(summary.ok()) << summary.status();
   return {std::move(record), summary.ok() ? *std::move(summary) : nlohmann::ordered_json()};
 }

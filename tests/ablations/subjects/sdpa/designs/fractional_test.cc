@@ -12,6 +12,7 @@
 #include "ablations/judge/fractional_effects.h"
 #include "ablations/stats/main_effects.h"
 #include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/subject.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -74,7 +75,7 @@ TEST(FractionalDesignTest, SaysWhatIsAliasedWhereCellsAreMissing) {
   ASSERT_TRUE(clear.ok()) << clear.status();
   std::vector<Arm> arms;
   for (const DesignArm& arm : clear->arms) arms.push_back({arm.name, "", arm.role, "", ""});
-  const Fraction fraction = FindFraction(arms);
+  const Fraction fraction = FindFraction(SdpaSubject(), arms);
   EXPECT_EQ(fraction.toggles.size(), 4u);
   EXPECT_EQ(fraction.cells.size() + clear->infeasible.size(), 8u);
   const auto aliases = AliasWarnings(fraction);
@@ -100,7 +101,7 @@ TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
   ASSERT_TRUE(design.ok());
   std::vector<Arm> arms;
   for (const DesignArm& arm : design->arms) arms.push_back({arm.name, "", arm.role, "", ""});
-  const Fraction fraction = FindFraction(arms);
+  const Fraction fraction = FindFraction(SdpaSubject(), arms);
   const double factor[] = {1.5, 1.25, 0.9, 2};  // time off over time on
   std::vector<std::vector<analysis::Timing>> timings(fraction.cells.size());
   for (size_t cell = 0; cell < fraction.cells.size(); ++cell) {

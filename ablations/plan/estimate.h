@@ -11,8 +11,8 @@
 //   RunEstimate estimate = EstimateRun(plan, CompletedOurs(record), TimesIn(record));
 //   double minutes = estimate.seconds_left / 60;
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_ESTIMATE_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_ESTIMATE_H_
+#ifndef WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_
+#define WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_
 
 #include <cstdint>
 #include <map>
@@ -21,15 +21,14 @@
 #include <utility>
 #include <vector>
 
+#include "ablations/plan/subject.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
-#include "kernels/sdpa/shapes.h"
 
 namespace warpledger::ablations {
 
 struct RunPlan {
-  Design design;
-  std::vector<sdpa::NamedShape> shapes;
+  PlannedDesign design;
+  std::vector<ShapeInfo> shapes;
   int processes = 0;
   int blocks = 0;  // per process and shape
   double replay_us = 0;
@@ -64,4 +63,4 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_ESTIMATE_H_
+#endif  // WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_

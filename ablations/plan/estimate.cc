@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/subjects/sdpa/estimate.h"
+#include "ablations/plan/estimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,7 @@
 
 #include "ablations/plan/job.h"
 #include "ablations/stats/quantile.h"
-#include "ablations/subjects/sdpa/correctness.h"
-#include "kernels/sdpa/variant.h"
+#include "micro/harness/replay.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -22,13 +21,19 @@ constexpr double kWarmUpSeconds = 0.3;
 // share a cache (4.1 CPU seconds before, 2.5 after on another core).
 constexpr double kReferenceFlopsPerCore = 1.2e9;
 
-// One replay of a kernel that takes `us`, as the timer plans it (PlanLaunches() in
-// micro/harness/graph_timer.h).
+// Operations of a reference: of larger problems a sample of the rows is checked.
+constexpr double kMaxReferenceFlops = 1e10;
+
+// One replay of a kernel that takes `us`, as the timer plans it.
 double ReplayUs(const RunPlan& plan, double us) {
-  const double rotations = std::ceil(plan.replay_us / us / kInputSets);
-  const double most = std::max(1, plan.max_launches / kInputSets);
-  return std::clamp(rotations, 1.0, most) * kInputSets * us;
+  return us * harness::PlanLaunches({.target_us = plan.replay_us,
+                                     .min_launches = kInputSets,
+                                     .max_launches = plan.max_launches / kInputSets * kInputSets,
+                                     .multiple_of = kInputSets},
+                                    us);
 }
+
+std::string ConfigOfFloor(const std::string& floor) { return floor == kFloorArm ? "" : floor; }
 
 }  // namespace
 
@@ -45,7 +50,8 @@ std::set<BlockKey> CompletedOurs(const Record& record) {
 KnownTimes TimesIn(const Record& record) {
   std::map<std::string, std::string> configs;
   for (const Arm& arm : record.run.arms) {
-    if (arm.role != kRolePeer) configs[arm.name] = arm.name == kReadArm ? arm.name : arm.config;
+    if (arm.role == kRolePeer) continue;
+    configs[arm.name] = arm.role == kRoleFloor ? ConfigOfFloor(arm.name) : arm.config;
   }
   std::map<std::pair<std::string, std::string>, std::vector<double>> samples;
   for (const Sample& sample : record.samples) {
@@ -60,23 +66,20 @@ KnownTimes TimesIn(const Record& record) {
 RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
                         const KnownTimes& known) {
   RunEstimate estimate;
-  estimate.arms = static_cast<int>(plan.design.arms.size()) + (plan.design.reads_kv ? 2 : 1);
-  std::vector<sdpa::Config> configs;
-  for (const DesignArm& arm : plan.design.arms) {
-    if (std::find(configs.begin(), configs.end(), arm.config) == configs.end()) {
-      configs.push_back(arm.config);
-    }
-  }
+  estimate.arms =
+      static_cast<int>(plan.design.arms.size()) + static_cast<int>(plan.design.floors.size());
+  std::set<std::string> configs;
+  for (const PlannedArm& arm : plan.design.arms) configs.insert(arm.config);
   estimate.kernels = static_cast<int>(configs.size());
   std::map<std::string, double> block_us;  // replays of all arms on a shape
-  for (const sdpa::NamedShape& shape : plan.shapes) {
-    std::vector<std::string> names = {""};
-    if (plan.design.reads_kv) names.push_back(kReadArm);
-    for (const DesignArm& arm : plan.design.arms) names.push_back(sdpa::ConfigName(arm.config));
+  for (const ShapeInfo& shape : plan.shapes) {
+    std::vector<std::string> names;
+    for (const std::string& floor : plan.design.floors) names.push_back(ConfigOfFloor(floor));
+    for (const PlannedArm& arm : plan.design.arms) names.push_back(arm.config);
     for (const std::string& name : names) {
-      const auto us = known.find({name, std::string(shape.name)});
+      const auto us = known.find({name, shape.name});
       const bool found = us != known.end() && us->second > 0;
-      block_us[std::string(shape.name)] += found ? ReplayUs(plan, us->second) : plan.replay_us;
+      block_us[shape.name] += found ? ReplayUs(plan, us->second) : plan.replay_us;
       ++estimate.times;
       estimate.times_known += found ? 1 : 0;
     }
@@ -86,17 +89,17 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
     if (!key.peers && key.block < plan.blocks) ++done_of[{key.process, key.shape}];
   }
   for (int process = 0; process < plan.processes; ++process) {
-    for (const sdpa::NamedShape& shape : plan.shapes) {
-      const auto found = done_of.find({process, std::string(shape.name)});
+    for (const ShapeInfo& shape : plan.shapes) {
+      const auto found = done_of.find({process, shape.name});
       const int left = plan.blocks - (found == done_of.end() ? 0 : found->second);
       estimate.blocks += plan.blocks;
       estimate.blocks_done += plan.blocks - left;
       estimate.samples_left += static_cast<int64_t>(left) * estimate.arms;
       if (left == 0) continue;
-      const double reference = std::min(sdpa::Flops(shape.problem), kMaxReferenceFlops) /
+      const double reference = std::min(shape.flops(), kMaxReferenceFlops) /
                                (kReferenceFlopsPerCore * std::max(1, plan.cpu_cores));
-      estimate.seconds_left += kStartSeconds + kWarmUpSeconds + reference +
-                               2e-6 * left * block_us[std::string(shape.name)];
+      estimate.seconds_left +=
+          kStartSeconds + kWarmUpSeconds + reference + 2e-6 * left * block_us[shape.name];
     }
   }
   estimate.samples = estimate.blocks * estimate.arms;

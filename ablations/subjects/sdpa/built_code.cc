@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/measure/built_code.h"
+#include "ablations/subjects/sdpa/built_code.h"
 
 #include <utility>
 

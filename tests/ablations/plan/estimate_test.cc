@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/subjects/sdpa/estimate.h"
+#include "ablations/plan/estimate.h"
 
 #include <string>
 #include <string_view>
 
+#include "ablations/subjects/sdpa/subject.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/variant.h"
 #include "tests/ablations/record/record_fixture.h"
@@ -13,10 +14,8 @@ namespace {
 
 RunPlan SmallPlan() {
   RunPlan plan;
-  plan.design = DeclaredFactorialDesign();
-  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-    if (shape.name == "small" || shape.name == "long") plan.shapes.push_back(shape);
-  }
+  plan.design = *SdpaSubject().FindDesign("factorial");
+  plan.shapes = *SdpaSubject().ParseProblems("small,long");
   plan.processes = 3;
   plan.blocks = 4;
   plan.replay_us = 1000;
@@ -50,11 +49,7 @@ TEST(EstimateRunTest, LongerReplaysAndFewerCoresTakeLonger) {
 TEST(EstimateRunTest, LargeProblemsAreCheckedByASampleOfTheirRows) {
   const auto seconds = [](std::string_view name) {
     RunPlan plan = SmallPlan();
-    plan.shapes.clear();
-    for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-      if (shape.name == name) plan.shapes.push_back(shape);
-    }
-    EXPECT_EQ(plan.shapes.size(), 1u) << name;
+    plan.shapes = *SdpaSubject().ParseProblems(name);
     return EstimateRun(plan, {}).seconds_left;
   };
   EXPECT_GT(seconds("fa3_d64_s2048_full"), seconds("long"));
@@ -104,7 +99,7 @@ TEST(EstimateRunTest, AKnownTimeCountsWhatTheTimerWouldPlanForIt) {
   plan.design.arms.resize(1);
   plan.shapes.resize(1);
   plan.processes = plan.blocks = 1;
-  const std::string name = sdpa::ConfigName(plan.design.arms[0].config);
+  const std::string name = plan.design.arms[0].config;
   const std::string shape(plan.shapes[0].name);
   const auto more = [&](double us) {
     const RunEstimate blind = EstimateRun(plan, {});

@@ -7,8 +7,8 @@
 //   absl::StatusOr<BuiltCode> code = BuiltCode::Load();
 //   const std::string hash = code->HashOf("wgmma@causal", "9.0");
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_BUILT_CODE_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_BUILT_CODE_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -39,4 +39,4 @@ class BuiltCode {
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_BUILT_CODE_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_

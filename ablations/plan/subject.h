@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine knows of what it measures.
+//
+// A subject lists problems, variants and designs, states the claims that its designs
+// compare, and says what a record of it means. Everything here works without a GPU;
+// rig.h is the subject on a device. Whoever judges or measures gets a Subject and
+// knows no more: attention is one (subjects/sdpa), a stand-in on the CPU another.
+//
+// Contract: const, thread-safe, and the same answers in every process of a run.
+// Names that a subject does not know give InvalidArgument with the nearest known ones.
+//
+//   const absl::StatusOr<PlannedDesign> design = subject.FindDesign("ladder");
+//   const Claim* claim = subject.FindClaim(design->arms[1].toggle);
+
+#ifndef WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_
+#define WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/plan/infeasible_cell.h"
+#include "ablations/record/record.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::ablations {
+
+// What a technique must do to the machine code or to the launch, on against off.
+struct ClaimEvidence {
+  std::string_view opcodes = {};   // regex over opcodes; empty: only that the code differs
+  bool fewer_opcodes = false;      // fewer of them with the technique, else more
+  std::string_view launched = {};  // regex over the lines of calls.jsonl; empty: not looked at
+  bool launched_vanishes = false;
+};
+
+// The effect that was foreseen before the first run: a range of time(off) / time(on).
+struct ClaimPrediction {
+  std::string_view problem = {};
+  double low = 0;
+  double high = 0;
+};
+
+// What a record can show to be true of a technique, or false.
+struct Claim {
+  std::string_view id;
+  std::string_view label;
+  double gate = 1.10;  // time ratio needed to adopt it
+  ClaimPrediction predicted = {};
+  ClaimEvidence evidence = {};
+  // It says which kernels are launched, or how: the machine code of both sides may be one.
+  bool launch_side = false;
+};
+
+// One thing that is timed. reports/RECORD.md says what each role is.
+struct PlannedArm {
+  std::string name;
+  std::string config = {};  // printed
+  std::string role;
+  std::string toggle = {};
+  std::string base = {};
+  int64_t spin_cycles = 0;  // a delay of so many clock cycles at the end of each replay; 0: none
+  bool spin_alone = false;  // replays of nothing but the delay
+
+  Arm Recorded() const { return {name, spin_alone ? "" : config, role, toggle, base}; }
+};
+
+// How the arms of a design span their techniques.
+enum class DesignKind {
+  kOther,
+  kCumulative,  // each technique on top of all before it, as predictions speak of them
+  kFactorial,   // every combination: attribution and interactions
+  kFractional,  // a part of them: main effects
+};
+
+struct PlannedDesign {
+  std::string name;
+  std::string label;
+  std::vector<PlannedArm> arms;
+  std::vector<std::string> floors;  // timed beside the arms, by name, kFloorArm among them
+  bool peers = true;                // the subject's peers can stand beside them
+};
+
+class Subject {
+ public:
+  virtual ~Subject() = default;
+
+  // As run.json says it.
+  virtual std::string_view name() const = 0;
+
+  // --- Claims: each technique once, in the order of bits in a factorial.
+  virtual absl::Span<const Claim> claims() const = 0;
+  const Claim* FindClaim(std::string_view id) const {  // null: there is none
+    for (const Claim& claim : claims()) {
+      if (claim.id == id) return &claim;
+    }
+    return nullptr;
+  }
+  // Whether the claim's prediction speaks of the arm `candidate` of a design.
+  virtual bool IsPredictedFor(const Claim& claim, std::string_view design,
+                              std::string_view candidate) const = 0;
+
+  // --- Designs
+  virtual std::vector<PlannedDesign> Designs() const = 0;
+  // One of Designs(), or one that its name describes.
+  virtual absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const = 0;
+  virtual DesignKind KindOf(std::string_view design) const = 0;
+  // What a design would have if no rule forbade it; nullopt where its name means nothing today.
+  virtual std::optional<std::vector<InfeasibleCell>> Infeasible(std::string_view design) const = 0;
+
+  // --- Problems
+  // "all", comma-separated names, or a group that the subject names.
+  virtual absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const = 0;
+  // Whether a record's problem is one: InvalidArgument names the parameter.
+  virtual absl::Status CheckProblem(const ShapeInfo& problem) const = 0;
+  // The kinds of inputs that variants are checked on; the first is also what is timed.
+  virtual std::vector<std::string> InputKinds() const = 0;
+
+  // --- Peers: other implementations, which a program of their own times
+  virtual std::vector<std::string> Peers() const { return {}; }
+  virtual std::string PeersProgram() const { return ""; }  // for FindProgramFile()
+
+  // --- Variants, by the printed configurations that arms hold
+  // What a person calls it, where it is no step of a design; empty: by its name.
+  virtual std::string LabelOf(std::string_view config) const = 0;
+  // What the machine code may be called that runs it on a problem; the first that exists is it.
+  virtual std::vector<std::string> CodeNames(const std::string& config,
+                                             const ShapeInfo& problem) const = 0;
+  // Whether the variant has the technique on, at any level.
+  virtual bool IsOn(std::string_view config, const Claim& claim) const = 0;
+  // Where a design need not have a variant for a problem: why one without has none. Empty where
+  // every design has.
+  virtual std::string WhyNoVariant(const ShapeInfo& problem) const = 0;
+  // Adds to a cell of summary.json what only this subject says of a variant.
+  virtual void DescribeVariant(const std::string& /*config*/,
+                               nlohmann::ordered_json* /*cell*/) const {}
+  // The name of the arithmetic ceiling that it stands under (profile_summary.h); empty: unknown.
+  virtual std::string RoofOf(const std::string& /*config*/) const { return ""; }
+  // What of it reaches its launch and no machine code, printed.
+  virtual std::string LaunchPart(const std::string& /*config*/) const { return ""; }
+};
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/sdpa/subject.h"
+
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/json_fields.h"
+#include "ablations/plan/job.h"
+#include "ablations/subjects/sdpa/designs/own_designs.h"
+#include "ablations/subjects/sdpa/plan.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
+#include "kernels/sdpa/dtype_name.h"
+#include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/kv_storage.h"
+#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/variant.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Claim> ClaimsOfRegistry() {
+  std::vector<Claim> claims;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    const sdpa::Evidence& evidence = row.evidence;
+    claims.push_back(
+        {.id = row.id,
+         .label = row.label,
+         .gate = row.gate,
+         .predicted = {row.predicted.shape, row.predicted.low, row.predicted.high},
+         .evidence = {.opcodes = evidence.sass,
+                      .fewer_opcodes = evidence.change == sdpa::EvidenceChange::kShrinks ||
+                                       evidence.change == sdpa::EvidenceChange::kVanishes,
+                      .launched = evidence.launched,
+                      .launched_vanishes = evidence.launched_vanishes},
+         .launch_side = row.launch_side});
+  }
+  return claims;
+}
+
+// Of what a kernel's products are made: no other unit's peak can be come near, however good it is.
+std::string RoofOfConfig(const sdpa::Config& config) {
+  if (config.wgmma_fp8) return "wgmma, FP8";
+  switch (sdpa::FamilyOf(config)) {
+    case sdpa::Family::kWgmma:
+    case sdpa::Family::kResident:
+      return "wgmma";
+    case sdpa::Family::kMma:
+      return "mma.sync";
+    case sdpa::Family::kSmem:
+      break;
+  }
+  return config.wmma_qk || config.wmma_pv ? "mma.sync" : "fp32 FMA";
+}
+
+class Sdpa final : public Subject {
+ public:
+  std::string_view name() const override { return kFirstSubject; }
+
+  absl::Span<const Claim> claims() const override { return claims_; }
+
+  bool IsPredictedFor(const Claim& claim, std::string_view design,
+                      std::string_view candidate) const override {
+    return IsCumulative(design) || absl::c_any_of(sdpa::kToggles, [&](const sdpa::ToggleRow& row) {
+             return row.id == claim.id && IsPredictedBeyondLadder(row, candidate);
+           });
+  }
+
+  std::vector<PlannedDesign> Designs() const override {
+    std::vector<PlannedDesign> designs;
+    for (const Design& design : AllDesigns()) designs.push_back(Planned(design));
+    return designs;
+  }
+
+  absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const override {
+    const absl::StatusOr<Design> design = ablations::FindDesign(name);
+    if (!design.ok()) return design.status();
+    return Planned(*design);
+  }
+
+  DesignKind KindOf(std::string_view design) const override {
+    if (IsCumulative(design)) return DesignKind::kCumulative;
+    if (IsFactorial(design)) return DesignKind::kFactorial;
+    return IsFractional(design) ? DesignKind::kFractional : DesignKind::kOther;
+  }
+
+  std::optional<std::vector<InfeasibleCell>> Infeasible(std::string_view name) const override {
+    if (IsOwnDesign(name)) {
+      OwnDesign own = ParseOwnDesign(name);
+      if (!own.ok()) return std::nullopt;
+      return std::move(own.design.infeasible);
+    }
+    for (Design& design : AllDesigns()) {
+      if (design.name == name) return std::move(design.infeasible);
+    }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const override {
+    const absl::StatusOr<std::vector<sdpa::NamedShape>> shapes = ParseShapes(list);
+    if (!shapes.ok()) return shapes.status();
+    std::vector<ShapeInfo> problems;
+    for (const sdpa::NamedShape& shape : *shapes) problems.push_back(ShapeInfoOf(shape));
+    return problems;
+  }
+
+  absl::Status CheckProblem(const ShapeInfo& problem) const override {
+    return ProblemOf(problem).status();
+  }
+
+  std::vector<std::string> InputKinds() const override {
+    std::vector<std::string> kinds;
+    for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) kinds.emplace_back(kind.name);
+    return kinds;
+  }
+
+  // `peers.py --list` answers the same.
+  std::vector<std::string> Peers() const override {
+    return {"flash", "cudnn", "efficient", "math"};
+  }
+  std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers.py"; }
+
+  std::string LabelOf(std::string_view config) const override {
+    return config == sdpa::kBaseline.id ? std::string(sdpa::kBaseline.label) : "";
+  }
+
+  // Records that are older than instances per mask name one by the configuration alone.
+  std::vector<std::string> CodeNames(const std::string& config,
+                                     const ShapeInfo& shape) const override {
+    const absl::StatusOr<sdpa::Problem> p = ProblemOf(shape);
+    if (!p.ok()) return {};
+    const auto names =
+        sdpa::InstanceNames(config, p->head_dim, p->causal, p->dtype, p->embed_dim > 0);
+    return {names.begin(), names.end()};
+  }
+
+  bool IsOn(std::string_view config, const Claim& claim) const override {
+    while (!config.empty()) {
+      const std::string_view part = config.substr(0, config.find('+'));
+      if (part.substr(0, part.find('=')) == claim.id) return true;
+      config.remove_prefix(std::min(part.size() + 1, config.size()));
+    }
+    return false;
+  }
+
+  std::string WhyNoVariant(const ShapeInfo& shape) const override {
+    const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
+    if (!problem.ok() || sdpa::EveryDesignRuns(*problem)) return "";
+    std::string reason =
+        absl::StrCat("no kernel of this design is compiled for head_dim ", problem->head_dim);
+    if (problem->dtype != sdpa::Dtype::kFp16) {
+      absl::StrAppend(&reason, " in ", std::string(sdpa::DtypeName(problem->dtype)));
+    }
+    return reason;
+  }
+
+  void DescribeVariant(const std::string& name, Json* cell) const override {
+    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(name);
+    if (config && sdpa::KvStorageOf(*config).quantised) (*cell)["kv_bits"] = 8;
+  }
+
+  std::string RoofOf(const std::string& name) const override {
+    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(name);
+    return config ? RoofOfConfig(*config) : "";
+  }
+
+  std::string LaunchPart(const std::string& name) const override {
+    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(name);
+    if (!config) return "";
+    const sdpa::Config compiled = sdpa::CompiledPart(*config);
+    sdpa::Config launch;
+    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+      if (compiled.*row.field != (*config).*row.field) launch.*row.field = (*config).*row.field;
+    }
+    return sdpa::ConfigName(launch);
+  }
+
+ private:
+  const std::vector<Claim> claims_ = ClaimsOfRegistry();
+};
+
+}  // namespace
+
+const Subject& SdpaSubject() {
+  static const Sdpa kSubject;
+  return kSubject;
+}
+
+PlannedDesign Planned(const Design& design) {
+  PlannedDesign planned = {.name = design.name,
+                           .label = design.label,
+                           .arms = {},
+                           .floors = {kFloorArm},
+                           // None of them begins with x.
+                           .peers = !design.projected};
+  if (design.reads_kv) planned.floors.emplace_back(kReadArm);
+  for (const DesignArm& arm : design.arms) {
+    planned.arms.push_back({.name = arm.name,
+                            .config = sdpa::ConfigName(arm.config),
+                            .role = arm.role,
+                            .toggle = arm.toggle,
+                            .base = arm.base,
+                            .spin_cycles = arm.spin_cycles,
+                            .spin_alone = arm.spin_alone});
+  }
+  return planned;
+}
+
+ShapeInfo ShapeInfoOf(const sdpa::NamedShape& shape) {
+  const sdpa::Problem& p = shape.problem;
+  Json fields = {{"batch", p.batch},  {"heads_q", p.heads_q}, {"heads_kv", p.heads_kv},
+                 {"seq_q", p.seq_q},  {"seq_kv", p.seq_kv},   {"head_dim", p.head_dim},
+                 {"causal", p.causal}};
+  if (p.embed_dim > 0) fields["embed_dim"] = p.embed_dim;
+  fields["flops"] = sdpa::Flops(p);
+  fields["min_bytes"] = sdpa::MinBytes(p);
+  fields["exponentials"] = sdpa::Exponentials(p);
+  // Where there is none it is fp16, as in records that are older than the choice.
+  if (p.dtype != sdpa::Dtype::kFp16) fields["dtype"] = sdpa::DtypeName(p.dtype);
+  return {std::string(shape.name), std::move(fields)};
+}
+
+absl::StatusOr<sdpa::Problem> ProblemOf(const ShapeInfo& shape) {
+  sdpa::Problem p;
+  const FieldPath path;
+  FieldReader fields(shape.fields, path);
+  std::string dtype(sdpa::DtypeName(p.dtype));
+  fields("causal", p.causal);
+  fields("dtype", dtype, kOlderRecordsLack);
+  const auto* known = absl::c_find_if(
+      sdpa::kDtypes, [&](sdpa::Dtype each) { return sdpa::DtypeName(each) == dtype; });
+  fields.Require(known != std::end(sdpa::kDtypes), "dtype", "fp16 or bf16");
+  if (fields.status().ok()) p.dtype = *known;
+  // Larger ones overflow what is computed from them, or take for ever.
+  constexpr int kMostOfOne = 1 << 20;
+  constexpr double kMostElements = 0x1p60;
+  double elements = 1;
+  for (const auto& [name, size] : {std::pair{"batch", &p.batch},
+                                   {"heads_q", &p.heads_q},
+                                   {"heads_kv", &p.heads_kv},
+                                   {"seq_q", &p.seq_q},
+                                   {"seq_kv", &p.seq_kv},
+                                   {"head_dim", &p.head_dim}}) {
+    fields(name, *size, Within{1, kMostOfOne});
+    elements *= *size;
+  }
+  fields.Require(elements <= kMostElements, "batch", "a problem that fits into a GPU");
+  if (shape.fields.contains("embed_dim")) {
+    fields("embed_dim", p.embed_dim, Within{1, kMostOfOne});
+  }
+  RETURN_IF_ERROR(fields.status());
+  return p;
+}
+
+}  // namespace warpledger::ablations
