@@ -14,6 +14,10 @@
 namespace warpledger::ablations {
 namespace {
 
+// ablations/subjects/sdpa/peers.py does the same (WARM_UP_S, CAPPED_WARM_UP_S).
+constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
+constexpr absl::Duration kCappedWarmUp = absl::Milliseconds(1000);
+
 std::string CudaVersion(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
@@ -94,9 +98,8 @@ class CudaMachine final : public Machine {
     return {now->temperature_c, now->power_w, now->throttle_reasons};
   }
 
-  // ablations/subjects/sdpa/peers.py does the same (WARM_UP_S, CAPPED_WARM_UP_S).
-  absl::Duration WarmUp() const override { return absl::Milliseconds(300); }
-  absl::Duration CappedWarmUp() const override { return absl::Milliseconds(1000); }
+  absl::Duration WarmUp() const override { return kWarmUp; }
+  absl::Duration CappedWarmUp() const override { return kCappedWarmUp; }
 
   std::string FaultKind() override {
     switch (cudaDeviceSynchronize()) {

@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "ablations/measure/worker.h"
+#include "ablations/plan/job.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "micro/harness/graph_timer.h"
@@ -18,7 +18,7 @@
 namespace warpledger::ablations {
 namespace {
 
-constexpr sdpa::Problem kMissionB = {1, 8, 8, 512, 512, 64, false};
+constexpr size_t kBytes = size_t{2} << 20;  // of mission_b's Q, K, V and O
 constexpr int kThreads = 256;
 
 // Every byte of the set once, as 16-byte loads.
@@ -35,17 +35,16 @@ __global__ void ReadSet(const uint4* set, size_t count, unsigned* sink) {
 TEST(ColdRotation, ReadsTakeAsLongAsFromDramAndLongerThanFromTheL2) {
   const absl::StatusOr<DeviceFacts> device = QueryDevice();
   ASSERT_TRUE(device.ok()) << device.status();
-  const auto bytes = static_cast<size_t>(sdpa::MinBytes(kMissionB));
   const auto sets_of = [&](double multiple) {
-    return std::max(kInputSets, static_cast<int>(multiple * device->l2_bytes / bytes));
+    return std::max(kInputSets, static_cast<int>(multiple * device->l2_bytes / kBytes));
   };
   const std::vector<double> multiples = {0, 0.25, 0.5, 1, 1.5, kColdL2Multiple, 3, 4, 6, 10};
   absl::StatusOr<DeviceBuffer> memory =
-      DeviceBuffer::Allocate(bytes * sets_of(multiples.back()) + sizeof(unsigned));
+      DeviceBuffer::Allocate(kBytes * sets_of(multiples.back()) + sizeof(unsigned));
   ASSERT_TRUE(memory.ok()) << memory.status();
   ASSERT_TRUE(memory->Fill(1).ok());
   auto* base = static_cast<std::byte*>(memory->data());
-  auto* sink = reinterpret_cast<unsigned*>(base + bytes * sets_of(multiples.back()));
+  auto* sink = reinterpret_cast<unsigned*>(base + kBytes * sets_of(multiples.back()));
   absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
   ASSERT_TRUE(timer.ok()) << timer.status();
 
@@ -55,8 +54,8 @@ TEST(ColdRotation, ReadsTakeAsLongAsFromDramAndLongerThanFromTheL2) {
     const int launches = (600 / sets + 1) * sets;
     absl::StatusOr<harness::TimedGraph> graph =
         timer->Capture(launches, [&](int i, cudaStream_t stream) {
-          const auto* set = reinterpret_cast<const uint4*>(base + bytes * (i % sets));
-          ReadSet<<<2 * device->sm_count, kThreads, 0, stream>>>(set, bytes / sizeof(uint4), sink);
+          const auto* set = reinterpret_cast<const uint4*>(base + kBytes * (i % sets));
+          ReadSet<<<2 * device->sm_count, kThreads, 0, stream>>>(set, kBytes / sizeof(uint4), sink);
           return CudaStatus(cudaGetLastError(), "launching a read");
         });
     ASSERT_TRUE(graph.ok()) << graph.status();
@@ -65,7 +64,7 @@ TEST(ColdRotation, ReadsTakeAsLongAsFromDramAndLongerThanFromTheL2) {
     std::nth_element(us.begin(), us.begin() + 7, us.end());
     median_us[multiple] = us[7];
     std::printf("%4d sets, %5.2f times the L2: %.3f us per launch\n", sets,
-                static_cast<double>(sets) * static_cast<double>(bytes) /
+                static_cast<double>(sets) * static_cast<double>(kBytes) /
                     static_cast<double>(device->l2_bytes),
                 us[7]);
   }

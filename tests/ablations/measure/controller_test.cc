@@ -131,7 +131,8 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   int judged = 0;
   for (const auto& verdict : (*summary)["verdicts"]) {
-    if (verdict["shape"] != "sum_64k") {
+    const bool of_step = verdict["candidate"] == kStep || verdict["base"] == kStep;
+    if (verdict["shape"] != "sum_64k" || !of_step) {
       EXPECT_NE(verdict["verdict"], "BROKEN");
       continue;
     }
@@ -139,7 +140,7 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
     EXPECT_EQ(verdict["verdict"], "BROKEN");
     EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr(GetParam().reason));
   }
-  EXPECT_EQ(judged, 1);
+  EXPECT_EQ(judged, 2);  // against its base, and as the base of another
   for (const auto& cell : (*summary)["cells"]) {
     if (cell["variant"] != kStep || cell["shape"] != "sum_64k") continue;
     EXPECT_EQ(cell["correct"], false);
@@ -180,7 +181,7 @@ TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
   const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200});
   ASSERT_TRUE(summary.ok()) << summary.status();
   for (const auto& verdict : (*summary)["verdicts"]) {
-    if (verdict["shape"] != "sum_1k") continue;
+    if (verdict["shape"] != "sum_1k" || verdict["candidate"] != kStep) continue;
     EXPECT_EQ(verdict["verdict"], "BROKEN");
     EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("the planted results are wrong"));
   }

@@ -87,7 +87,7 @@ int Main(int argc, char** argv) {
     faults.push_back(std::move(fault));
   }
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  const absl::StatusOr<WorkerJob> job = WorkerJob::FromJson(text);
+  const absl::StatusOr<WorkerJob> job = FromText<WorkerJob>(text);
   if (!job.ok()) return 2;
   StandInRig rig([&](const StandInStep& step) {
     absl::SleepFor(absl::Microseconds(slow_us));

@@ -56,10 +56,10 @@ class ProtocolTest(unittest.TestCase):
                           for order, name in enumerate((first, second))])
 
     def test_an_arm_warms_up_for_as_long_as_ours(self):
-        worker = (Path(peers.__file__).parents[2] / "measure/worker.cc").read_text(encoding="utf-8")
+        machine = (Path(peers.__file__).parents[2] / "measure/cuda_machine.cc").read_text(encoding="utf-8")
         for name, seconds in (("kWarmUp", peers.WARM_UP_S),
                               ("kCappedWarmUp", peers.CAPPED_WARM_UP_S)):
-            self.assertIn(f"{name} = absl::Milliseconds({round(1000 * seconds)})", worker)
+            self.assertIn(f"{name} = absl::Milliseconds({round(1000 * seconds)})", machine)
 
     def test_at_the_power_limit_the_warm_up_is_longer(self):
         self.time_blocks(1, throttle=peers.POWER_CAP | 64)
