@@ -37,10 +37,10 @@ absl::StatusOr<const ablations::Subject*> FindSubject(std::string_view name) {
 }
 
 absl::StatusOr<const ablations::Subject*> SubjectOf(const ablations::RunInfo& run) {
-  absl::StatusOr<const ablations::Subject*> subject = FindSubject(run.subject);
+  absl::StatusOr<const ablations::Subject*> subject = FindSubject(run.SubjectName());
   if (subject.ok()) return subject;
   return absl::FailedPreconditionError(
-      absl::StrCat("run.json: a record of subject '", run.subject,
+      absl::StrCat("run.json: a record of subject '", std::string(run.SubjectName()),
                    "', which this program does not know; judge it with the version that wrote it"));
 }
 

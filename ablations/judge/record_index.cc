@@ -82,10 +82,10 @@ absl::StatusOr<RecordIndex> RecordIndex::Of(const Record& record, const Subject&
 }
 
 absl::Status RecordIndex::CheckSubject() const {
-  if (run().subject != subject_->name()) {
-    return absl::InvalidArgumentError(absl::StrCat("run.json: a record of subject '", run().subject,
-                                                   "' can't be judged as one of '",
-                                                   std::string(subject_->name()), "'"));
+  if (run().SubjectName() != subject_->name()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run.json: a record of subject '", std::string(run().SubjectName()),
+                     "' can't be judged as one of '", std::string(subject_->name()), "'"));
   }
   for (const ShapeInfo& shape : run().shapes) {
     if (absl::Status status = subject_->CheckProblem(shape); !status.ok()) {

@@ -151,7 +151,7 @@ class Calibrator {
 
   void DescribeRun(GpuInfo gpu, const CalibrationPlan& plan, RunInfo* run) const {
     DescribeNow(kCalibrateDesign, run);
-    run->subject = std::string(subject_.name());
+    run->subject = subject_.name() == kFirstSubject ? "" : std::string(subject_.name());
     run->design = kCalibrateDesign;
     run->family = kCalibrateDesign;
     run->argv = options_.argv;
@@ -171,7 +171,7 @@ class Calibrator {
   absl::Status RunProcess(int process) {
     const CalibrationHeader& header = writer_->header();
     WorkerJob job;
-    job.subject = header.run.subject;
+    job.subject = std::string(header.run.SubjectName());
     job.design = PlanText(header.plan);
     job.shapes = {header.run.shapes[0].name};
     job.process = process;

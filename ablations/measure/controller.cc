@@ -118,7 +118,7 @@ class Controller {
   // The job of what the record lacks of a process; nullopt when that is nothing.
   std::optional<WorkerJob> JobFor(int process) const {
     WorkerJob job;
-    job.subject = run().subject;
+    job.subject = std::string(run().SubjectName());
     job.design = run().design;
     job.process = process;
     job.seed = run().seed;

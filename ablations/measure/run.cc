@@ -17,7 +17,7 @@ namespace {
 RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const PlannedDesign& design,
                     GpuInfo gpu) {
   RunInfo run;
-  run.subject = std::string(subject.name());
+  run.subject = subject.name() == kFirstSubject ? "" : std::string(subject.name());
   DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", options.design), &run);
   run.gpu = std::move(gpu);
   run.design = options.design;

@@ -56,7 +56,7 @@ inline constexpr char kRoleCell[] = "cell";        // of a fractional factorial
 inline constexpr char kRolePlanted[] = "planted";  // of a calibration
 inline constexpr char kRoleDelay[] = "delay";      // likewise
 
-// The subject (plan/subject.h) of records that name none.
+// The subject of records that name none.
 inline constexpr char kFirstSubject[] = "sdpa";
 
 inline constexpr char kPeerPrefix[] = "peer:";  // of the arms that are peers
@@ -206,7 +206,7 @@ struct RunInfo {
   int schema_version = kSchemaVersion;
   std::string run_id;
   std::string created_utc;
-  std::string subject = kFirstSubject;
+  std::string subject;  // what was measured (plan/subject.h); empty: kFirstSubject
   std::string design;
   std::string family;
   std::vector<std::string> argv;
@@ -226,6 +226,8 @@ struct RunInfo {
   std::string protocol_sha256;  // of what times the samples; empty in older records
   Toolchain toolchain;
   GpuInfo gpu;
+
+  std::string_view SubjectName() const { return subject.empty() ? kFirstSubject : subject; }
 
   template <typename F>
   void Visit(F& f) {
