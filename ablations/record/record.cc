@@ -18,16 +18,14 @@ nlohmann::ordered_json ToJson(const ShapeInfo& shape) {
 }
 
 // Whether the parameters make a problem, its subject says.
-absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
-                      ShapeInfo& shape) {
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, ShapeInfo& shape) {
   constexpr double kMostWork = 1e30;
   FieldReader fields(json, path);
   fields("name", shape.name);
   for (const char* work : {"flops", "min_bytes"}) {
     double value = 0;
-    fields(work, value, Must{"an amount of work", [](double each) {
-                               return each >= 0 && each <= kMostWork;
-                             }});
+    fields(work, value,
+           Must{"an amount of work", [](double each) { return each >= 0 && each <= kMostWork; }});
   }
   RETURN_IF_ERROR(fields.status());
   for (const auto& [key, value] : json.items()) {

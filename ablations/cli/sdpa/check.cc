@@ -14,7 +14,7 @@
 #include "ablations/subjects/sdpa/built_code.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/references.h"
-#include "ablations/subjects/sdpa/sdpa_runner.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -10,7 +10,7 @@
 #include "ablations/base/npy.h"
 #include "ablations/cli/sdpa/compiled_instance.h"
 #include "ablations/subjects/sdpa/plan.h"
-#include "ablations/subjects/sdpa/sdpa_runner.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

@@ -20,7 +20,7 @@ def run_json(design="ladder", arms=ARMS, shapes=("small",), **changed):
         "processes": PROCESSES, "blocks_per_process": BLOCKS, "cache": "warm",
         "shapes": [{"name": name, "batch": 1, "heads_q": 8, "heads_kv": 8, "seq_q": 512,
                     "seq_kv": 512, "head_dim": 64, "causal": False, "flops": 536870912.0,
-                    "min_bytes": 2097152.0} for name in shapes],
+                    "min_bytes": 2097152.0, "exponentials": 2097152.0} for name in shapes],
         "arms": arms, "git": {"sha": "0123abcd", "dirty": False}, "registry_sha256": "aa",
         "kernel_source_sha256": "bb",
         "toolchain": {"nvcc": "13.0", "host_compiler": "g++ 12", "build_type": "Release",

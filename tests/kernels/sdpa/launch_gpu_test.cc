@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/subjects/sdpa/compare_kernels.h"
+#include "ablations/subjects/sdpa/gpu/compare_kernels.h"
 #include "ablations/subjects/sdpa/correctness.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"

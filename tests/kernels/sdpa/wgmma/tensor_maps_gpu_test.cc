@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "ablations/subjects/sdpa/sdpa_runner.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/inputs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/subjects/sdpa/compare_kernels.h"
+#include "ablations/subjects/sdpa/gpu/compare_kernels.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/subjects/sdpa/sdpa_runner.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "ablations/subjects/sdpa/compare_kernels.h"
-#include "ablations/subjects/sdpa/planted_fault_kernels.h"
-#include "ablations/subjects/sdpa/read_kernel.h"
+#include "ablations/subjects/sdpa/gpu/compare_kernels.h"
+#include "ablations/subjects/sdpa/gpu/planted_fault_kernels.h"
+#include "ablations/subjects/sdpa/gpu/read_kernel.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/sdpa/cublaslt.h"

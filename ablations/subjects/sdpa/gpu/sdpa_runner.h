@@ -6,8 +6,8 @@
 // kernel does not write fails, and so does a write outside. The inputs' bands are
 // NaN throughout: a value read outside of them poisons what is computed from it.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RUNNER_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RUNNER_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_
 
 #include <cuda_runtime_api.h>
 
@@ -147,4 +147,4 @@ class SdpaRunner {
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RUNNER_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_

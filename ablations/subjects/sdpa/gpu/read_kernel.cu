@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ablations/subjects/sdpa/read_kernel.h"
+#include "ablations/subjects/sdpa/gpu/read_kernel.h"
 
 namespace warpledger::ablations {
 namespace {

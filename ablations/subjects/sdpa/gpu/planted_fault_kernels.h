@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that commit the faults of planted_faults.h.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULT_KERNELS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULT_KERNELS_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_
 
 #include <cuda_runtime_api.h>
 
@@ -18,4 +18,4 @@ cudaError_t LaunchPlantedFault(Fault fault, void* behind_output, cudaStream_t st
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULT_KERNELS_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_

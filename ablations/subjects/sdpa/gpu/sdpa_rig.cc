@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/subjects/sdpa/sdpa_rig.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_rig.h"
 
 #include <optional>
 #include <set>
@@ -10,10 +10,10 @@
 #include "ablations/plan/job.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/built_code.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "ablations/subjects/sdpa/measurable.h"
 #include "ablations/subjects/sdpa/planted_faults.h"
 #include "ablations/subjects/sdpa/references.h"
-#include "ablations/subjects/sdpa/sdpa_runner.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -251,7 +251,8 @@ class SdpaRig final : public Rig {
       }
     }
     RETURN_IF_ERROR(WriteInstanceFacts(seen, dir));
-    return WriteFileAtomically(absl::StrCat(dir, "/", kLaunchFile), DumpFile(ToJson(LaunchFile{launches})));
+    return WriteFileAtomically(absl::StrCat(dir, "/", kLaunchFile),
+                               DumpFile(ToJson(LaunchFile{launches})));
   }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: this build's kernels, on SdpaRunner's inputs and checks.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RIG_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RIG_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_
 
 #include <memory>
 
@@ -16,4 +16,4 @@ absl::StatusOr<std::unique_ptr<Rig>> OpenSdpaRig();
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SDPA_RIG_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_

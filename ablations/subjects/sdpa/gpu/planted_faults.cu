@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
-#include "ablations/subjects/sdpa/planted_fault_kernels.h"
+#include "ablations/subjects/sdpa/gpu/planted_fault_kernels.h"
 
 namespace warpledger::ablations {
 namespace {

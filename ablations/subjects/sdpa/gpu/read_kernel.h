@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plain read: what a kernel takes that does nothing but read these bytes from DRAM or L2.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_READ_KERNEL_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_READ_KERNEL_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_
 
 #include <cuda_runtime_api.h>
 
@@ -20,4 +20,4 @@ cudaError_t LaunchRead(const void* data, size_t bytes, int sm_count, unsigned* u
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_READ_KERNEL_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_

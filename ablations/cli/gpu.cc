@@ -4,7 +4,7 @@
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/cli/subjects.h"
 #include "ablations/measure/cuda_machine.h"
-#include "ablations/subjects/sdpa/sdpa_rig.h"
+#include "ablations/subjects/sdpa/gpu/sdpa_rig.h"
 #include "absl/algorithm/container.h"
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/launch.h"

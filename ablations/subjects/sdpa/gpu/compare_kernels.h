@@ -2,8 +2,8 @@
 // Buffers compared where they lie: a replay's outputs of large problems would take
 // longer to copy to the host than to compute.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_COMPARE_KERNELS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_COMPARE_KERNELS_H_
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_
 
 #include <cuda_runtime_api.h>
 
@@ -23,4 +23,4 @@ cudaError_t LaunchCountOthers(const void* data, size_t bytes, unsigned char valu
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_COMPARE_KERNELS_H_
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_
