@@ -9,8 +9,8 @@
 
 #include "ablations/base/npy.h"
 #include "ablations/cli/sdpa/compiled_instance.h"
-#include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
+#include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/tensor_npy.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

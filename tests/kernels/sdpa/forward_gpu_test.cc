@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/references.h"
-#include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"

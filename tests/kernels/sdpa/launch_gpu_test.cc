@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/subjects/sdpa/gpu/compare_kernels.h"
 #include "ablations/subjects/sdpa/correctness.h"
+#include "ablations/subjects/sdpa/gpu/compare_kernels.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/common/device.h"
