@@ -13,6 +13,7 @@
 #include "ablations/base/files.h"
 #include "ablations/base/json_fields.h"
 #include "ablations/record/record_files.h"
+#include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,10 +33,6 @@ double SixDecimals(double value) {
   return rounded;
 }
 
-absl::Status Damaged(size_t line, std::string_view why) {
-  return absl::DataLossError(absl::StrCat(kBlocksFile, ":", line, ": ", std::string(why)));
-}
-
 // The whole lines of blocks.jsonl, and how many bytes they are.
 struct Lines {
   std::vector<CalibrationBlock> blocks;
@@ -47,29 +44,24 @@ absl::StatusOr<Lines> ParseLines(const std::string& text, const CalibrationHeade
   Lines lines;
   std::set<std::pair<int, int>> seen;
   const RunInfo& run = header.run;
-  for (size_t number = 1; lines.bytes < text.size(); ++number) {
-    const size_t end = text.find('\n', lines.bytes);
-    if (end == std::string::npos) break;
-    const absl::StatusOr<Json> json =
-        ParseJson(std::string_view(text).substr(lines.bytes, end - lines.bytes));
-    if (!json.ok()) return Damaged(number, std::string(json.status().message()));
-    lines.bytes = end + 1;
-    if (json->is_object() && json->contains("checks")) {
-      const absl::StatusOr<CalibrationChecks> checks = FromJson<CalibrationChecks>(*json);
-      if (!checks.ok()) return Damaged(number, std::string(checks.status().message()));
-      lines.checks += checks->checks;
-      continue;
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    ASSIGN_OR_RETURN(const Json json, ParseJson(line));
+    if (json.is_object() && json.contains("checks")) {
+      ASSIGN_OR_RETURN(const CalibrationChecks checks, FromJson<CalibrationChecks>(json));
+      lines.checks += checks.checks;
+      return absl::OkStatus();
     }
-    absl::StatusOr<CalibrationBlock> block = CalibrationBlockFromJson(*json, run.arms.size());
-    if (!block.ok()) return Damaged(number, std::string(block.status().message()));
-    if (block->process >= run.processes || block->block >= run.blocks_per_process) {
-      return Damaged(number, "a block that run.json does not plan");
+    ASSIGN_OR_RETURN(CalibrationBlock block, CalibrationBlockFromJson(json, run.arms.size()));
+    if (block.process >= run.processes || block.block >= run.blocks_per_process) {
+      return absl::DataLossError("a block that run.json does not plan");
     }
-    if (!seen.insert({block->process, block->block}).second) {
-      return Damaged(number, "a block that was there before");
+    if (!seen.insert({block.process, block.block}).second) {
+      return absl::DataLossError("a block that was there before");
     }
-    lines.blocks.push_back(*std::move(block));
-  }
+    lines.blocks.push_back(std::move(block));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(lines.bytes, ForEachLine(text, kBlocksFile, Tail::kRepair, visit));
   return lines;
 }
 
@@ -149,25 +141,21 @@ bool IsCalibrationRecord(const std::string& record) {
 }
 
 absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record) {
-  const absl::StatusOr<std::string> text = ReadRecordFile(record, kRunFile);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<CalibrationHeader> header = FromText<CalibrationHeader>(*text);
+  ASSIGN_OR_RETURN(const std::string text, ReadRecordFile(record, kRunFile));
+  absl::StatusOr<CalibrationHeader> header = FromText<CalibrationHeader>(text);
   if (header.ok()) return header;
   return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
 }
 
 absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record) {
-  absl::StatusOr<CalibrationHeader> header = LoadCalibrationHeader(record);
-  if (!header.ok()) return header.status();
-  const absl::StatusOr<std::string> text = ReadRecordFile(record, kBlocksFile);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Lines> lines = ParseLines(*text, *header);
-  if (!lines.ok()) return lines.status();
-  if (lines->bytes != text->size()) {
+  ASSIGN_OR_RETURN(CalibrationHeader header, LoadCalibrationHeader(record));
+  ASSIGN_OR_RETURN(const std::string text, ReadRecordFile(record, kBlocksFile));
+  ASSIGN_OR_RETURN(Lines lines, ParseLines(text, header));
+  if (lines.bytes != text.size()) {
     return absl::DataLossError(absl::StrCat(
         kBlocksFile, ": its last line is cut off; the same `warpledger calibrate` repairs it"));
   }
-  return CalibrationRecord{*std::move(header), std::move(lines->blocks), lines->checks};
+  return CalibrationRecord{std::move(header), std::move(lines.blocks), lines.checks};
 }
 
 absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
@@ -190,25 +178,21 @@ absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
     }
     RETURN_IF_ERROR(WriteFileAtomically(InDir(dir, kRunFile), DumpFile(ToJson(header))));
   } else {
-    absl::StatusOr<CalibrationHeader> found = LoadCalibrationHeader(dir);
-    if (!found.ok()) return found.status();
-    std::string difference = FirstDifference(found->run, header.run);
-    if (!(found->plan == header.plan)) difference = "its plan";
+    ASSIGN_OR_RETURN(CalibrationHeader found, LoadCalibrationHeader(dir));
+    std::string difference = FirstDifference(found.run, header.run);
+    if (!(found.plan == header.plan)) difference = "its plan";
     if (!difference.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
           dir, " holds another calibration: ", difference, " differs; name another --out"));
     }
-    writer->header_ = *std::move(found);
+    writer->header_ = std::move(found);
   }
-  absl::StatusOr<std::string> text = ReadFile(InDir(dir, kBlocksFile));
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Lines> lines = ParseLines(*text, writer->header_);
-  if (!lines.ok()) return lines.status();
-  if (lines->bytes != text->size() &&
-      ftruncate(writer->fd_, static_cast<off_t>(lines->bytes)) != 0) {
+  ASSIGN_OR_RETURN(std::string text, ReadFile(InDir(dir, kBlocksFile)));
+  ASSIGN_OR_RETURN(Lines lines, ParseLines(text, writer->header_));
+  if (lines.bytes != text.size() && ftruncate(writer->fd_, static_cast<off_t>(lines.bytes)) != 0) {
     return OsError(InDir(dir, kBlocksFile), "cut off an unfinished line");
   }
-  for (const CalibrationBlock& block : lines->blocks) {
+  for (const CalibrationBlock& block : lines.blocks) {
     writer->completed_.insert({block.process, block.block});
   }
   return writer;

@@ -65,11 +65,8 @@ struct CalibrationHeader {
   template <typename F>
   void Visit(F& f) {
     run.Visit(f);
-    f("plan", plan,
-      "variant, processes per trial, size of the family that plants are judged in, null arms, A/A "
-      "trials per family where they are not two, and each planted slow-down as "
-      "PERCENT%xARMS@CYCLES");
-    f("pilot", pilot, "what the cycles were computed from");
+    f("plan", plan);
+    f("pilot", pilot);
   }
 };
 

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "ablations/base/json_text.h"
 #include "ablations/base/rounded.h"
 #include "ablations/record/record_files.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -47,18 +49,19 @@ absl::StatusOr<std::optional<MicroRecord>> NewestMicroRecord(const std::string& 
   std::reverse(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     if (!std::filesystem::path(path).filename().string().starts_with(kNamePrefix)) continue;
-    const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
-    if (!files.ok()) return files.status();
-    if (!files->Has(kMicroFile)) continue;
-    const absl::StatusOr<std::string> text = files->Read(kMicroFile);
-    if (!text.ok()) return text.status();
-    try {
-      const Json json = Json::parse(*text);
-      if (json.at("gpu").at("slug") != gpu_slug) continue;
-      return Quote(*files, json);
-    } catch (const Json::exception& error) {
-      return absl::DataLossError(absl::StrCat(files->PathOf(kMicroFile), ": ", error.what(),
+    ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
+    if (!files.Has(kMicroFile)) continue;
+    ASSIGN_OR_RETURN(const std::string text, files.Read(kMicroFile));
+    const auto damaged = [&](absl::string_view why) {
+      return absl::DataLossError(absl::StrCat(files.PathOf(kMicroFile), ": ", why,
                                               "; write it again with micro/record.py collect"));
+    };
+    const absl::StatusOr<Json> json = ParseJson(text);
+    if (!json.ok()) return damaged(json.status().message());
+    try {
+      if (json->at("gpu").at("slug") == gpu_slug) return Quote(files, *json);
+    } catch (const Json::exception& error) {
+      return damaged(error.what());
     }
   }
   return std::nullopt;

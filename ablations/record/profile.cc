@@ -9,6 +9,7 @@
 
 #include "ablations/base/files.h"
 #include "ablations/record/record_files.h"
+#include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -16,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 
 namespace warpledger::ablations {
@@ -206,22 +208,19 @@ absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
       messages.push_back(line);
       continue;
     }
-    const absl::StatusOr<std::vector<std::string>> fields = CsvFields({line.data(), line.size()});
-    if (!fields.ok()) return fields.status();
+    ASSIGN_OR_RETURN(const std::vector<std::string> fields, CsvFields({line.data(), line.size()}));
     if (columns == 0) {
-      const auto found = ColumnPlaces(*fields);
+      const auto found = ColumnPlaces(fields);
       if (!found.ok()) return found.status();
       places = *found;
-      columns = fields->size();
+      columns = fields.size();
       continue;
     }
-    if (fields->size() != columns) {
-      return absl::InvalidArgumentError(absl::StrCat("ncu's CSV has a line of ", fields->size(),
+    if (fields.size() != columns) {
+      return absl::InvalidArgumentError(absl::StrCat("ncu's CSV has a line of ", fields.size(),
                                                      " columns under a header of ", columns));
     }
-    const auto field = [&](Column column) -> const std::string& {
-      return (*fields)[places[column]];
-    };
+    const auto field = [&](Column column) -> const std::string& { return fields[places[column]]; };
     if (id.empty()) {
       id = field(kId);
       profile.kernel = field(kKernel);
@@ -259,43 +258,36 @@ bool HasProfiles(const std::string& path) { return HasRecordFile(path, kProfileF
 
 absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
   ProfileRecord record;
-  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
-  if (!files.ok()) return files.status();
-  const absl::StatusOr<std::string> info_text = files->Read(kProfileFile);
-  if (!info_text.ok()) return info_text.status();
-  absl::StatusOr<ProfileInfo> info = FromText<ProfileInfo>(*info_text);
+  ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
+  ASSIGN_OR_RETURN(const std::string info_text, files.Read(kProfileFile));
+  absl::StatusOr<ProfileInfo> info = FromText<ProfileInfo>(info_text);
   if (absl::IsFailedPrecondition(info.status())) return info.status();
   if (!info.ok()) {
     return absl::DataLossError(
-        absl::StrCat(files->PathOf(kProfileFile), ": ", std::string(info.status().message())));
+        absl::StrCat(files.PathOf(kProfileFile), ": ", std::string(info.status().message())));
   }
   record.info = *std::move(info);
 
-  const absl::StatusOr<std::string> text = files->Read(kProfilesFile);
+  const absl::StatusOr<std::string> text = files.Read(kProfilesFile);
   if (absl::IsNotFound(text.status())) return record;
   if (!text.ok()) return text.status();
-  int64_t number = 0;
-  for (size_t begin = 0; begin < text->size();) {
-    ++number;
-    const size_t end = text->find('\n', begin);
-    const auto damage = [&](absl::string_view what) {
-      return absl::DataLossError(
-          absl::StrCat(files->PathOf(kProfilesFile), ":", number, ": ", what));
-    };
-    if (end == std::string::npos) return damage("the line does not end");
-    absl::StatusOr<Profile> profile =
-        FromText<Profile>(std::string_view(*text).substr(begin, end - begin));
-    if (!profile.ok()) return damage(profile.status().message());
+  const std::string lines = files.PathOf(kProfilesFile);
+  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
+    ASSIGN_OR_RETURN(Profile profile, FromText<Profile>(line));
     const bool shape_known =
         std::any_of(record.info.shapes.begin(), record.info.shapes.end(),
-                    [&](const ShapeInfo& shape) { return shape.name == profile->shape; });
-    if (!shape_known) return damage("a shape that profile.json does not name");
+                    [&](const ShapeInfo& shape) { return shape.name == profile.shape; });
+    if (!shape_known) return absl::DataLossError("a shape that profile.json does not name");
     // A later line is a later try.
     std::erase_if(record.profiles, [&](const Profile& p) {
-      return p.variant == profile->variant && p.shape == profile->shape;
+      return p.variant == profile.variant && p.shape == profile.shape;
     });
-    record.profiles.push_back(*std::move(profile));
-    begin = end + 1;
+    record.profiles.push_back(std::move(profile));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const size_t whole, ForEachLine(*text, lines, Tail::kRepair, visit));
+  if (whole != text->size()) {
+    return absl::DataLossError(absl::StrCat(lines, ": its last line does not end"));
   }
   return record;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -50,11 +51,9 @@ absl::StatusOr<std::shared_ptr<const RecordPack>> OpenPack(const std::string& pa
   const Stamp stamp = {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
                        info.st_mtim.tv_nsec};
   if (last != nullptr && stamp == last_stamp && path == last_path) return last;
-  const absl::StatusOr<std::string> bytes = ReadFile(path);
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<RecordPack> pack = DecodePack(*bytes, path);
-  if (!pack.ok()) return pack.status();
-  last = std::make_shared<const RecordPack>(*std::move(pack));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  ASSIGN_OR_RETURN(RecordPack pack, DecodePack(bytes, path));
+  last = std::make_shared<const RecordPack>(std::move(pack));
   last_stamp = stamp;
   last_path = path;
   return last;
@@ -77,9 +76,8 @@ absl::StatusOr<RecordFiles> RecordFiles::Open(const std::string& path) {
         absl::StrCat(path, ": is no record; name a folder or a ", kPackSuffix, " file"));
   }
   if (Exists(pack)) {
-    absl::StatusOr<std::shared_ptr<const RecordPack>> opened = OpenPack(pack);
-    if (!opened.ok()) return opened.status();
-    return RecordFiles(pack, *std::move(opened));
+    ASSIGN_OR_RETURN(std::shared_ptr<const RecordPack> opened, OpenPack(pack));
+    return RecordFiles(pack, std::move(opened));
   }
   if (IsFolder(folder)) return RecordFiles(folder, nullptr);
   return absl::NotFoundError(absl::StrCat(path, ": there is no such record, neither the folder ",
@@ -121,9 +119,8 @@ std::vector<std::string> RecordFiles::Names() const {
 }
 
 absl::StatusOr<std::string> ReadRecordFile(const std::string& record, std::string_view file) {
-  const absl::StatusOr<RecordFiles> files = RecordFiles::Open(record);
-  if (!files.ok()) return files.status();
-  return files->Read(file);
+  ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(record));
+  return files.Read(file);
 }
 
 bool HasRecordFile(const std::string& record, std::string_view file) {

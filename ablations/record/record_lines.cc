@@ -2,30 +2,27 @@
 #include "ablations/record/record_lines.h"
 
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
 
-absl::Status At(const char* file, int64_t line, const absl::Status& status) {
-  return absl::DataLossError(absl::StrCat(file, ":", line, ": ", std::string(status.message())));
-}
-
-absl::Status Damaged(const char* file, int64_t line, const std::string& what) {
+absl::Status Damaged(const std::string& file, int64_t line, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(file, ":", line, ": ", what));
 }
 
 constexpr char kRepairHint[] =
     "; `warpledger run` on the same directory cuts it off and goes on from there";
 
-// Calls `visit(line, number)` on each whole line; returns the bytes that whole
-// lines cover. A last line without its newline is an error when strict.
-template <typename Visit>
-absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Tail tail,
-                                   Visit visit) {
+}  // namespace
+
+absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& file, Tail tail,
+                                   const VisitLine& visit) {
   size_t begin = 0;
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
@@ -34,14 +31,12 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const char* file, Ta
       return Damaged(file, number,
                      absl::StrCat("the last line is cut off, it has no newline", kRepairHint));
     }
-    absl::Status status = visit(std::string_view(text).substr(begin, end - begin), number);
-    if (!status.ok()) return At(file, number, status);
+    const absl::Status status = visit(std::string_view(text).substr(begin, end - begin), number);
+    if (!status.ok()) return Damaged(file, number, status.message());
     begin = end + 1;
   }
   return begin;
 }
-
-}  // namespace
 
 bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
 
@@ -123,21 +118,20 @@ absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& n
   size_t bytes = 0;
   int64_t last_line = 0;
   const auto visit = [&](std::string_view line, int64_t number) -> absl::Status {
-    absl::StatusOr<Sample> sample = FromText<Sample>(line);
-    if (!sample.ok()) return sample.status();
-    std::string why = WhyUnknown(names, *sample);
-    if (why.empty()) why = WhyNotNext(block, *sample);
+    ASSIGN_OR_RETURN(Sample sample, FromText<Sample>(line));
+    std::string why = WhyUnknown(names, sample);
+    if (why.empty()) why = WhyNotNext(block, sample);
     // The sequence has no gaps, so a deleted block shows.
     const int64_t seq = static_cast<int64_t>(result.samples.size() + block.size());
-    if (why.empty() && sample->seq != seq) {
-      why = absl::StrCat("seq is ", sample->seq, ", expected ", seq,
+    if (why.empty() && sample.seq != seq) {
+      why = absl::StrCat("seq is ", sample.seq, ", expected ", seq,
                          ": lines were deleted, doubled or reordered");
     }
-    if (why.empty() && block.empty() && result.completed.contains(KeyOf(*sample))) {
-      why = absl::StrCat(NameOf(KeyOf(*sample)), " stands twice");
+    if (why.empty() && block.empty() && result.completed.contains(KeyOf(sample))) {
+      why = absl::StrCat(NameOf(KeyOf(sample)), " stands twice");
     }
     if (!why.empty()) return absl::DataLossError(why);
-    block.push_back(*std::move(sample));
+    block.push_back(std::move(sample));
     bytes += line.size() + 1;
     last_line = number;
     if (static_cast<int>(block.size()) == block.front().of) {
@@ -148,58 +142,39 @@ absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& n
     }
     return absl::OkStatus();
   };
-  absl::StatusOr<size_t> whole = ForEachLine(text, kSamplesFile, tail, visit);
-  if (!whole.ok()) return whole.status();
+  ASSIGN_OR_RETURN(const size_t whole, ForEachLine(text, kSamplesFile, tail, visit));
   if (!block.empty() && tail == Tail::kStrict) {
     return Damaged(
         kSamplesFile, last_line,
         absl::StrCat("the last block (", NameOf(KeyOf(block.front())), ") has ", block.size(),
                      " of its ", block.front().of, " samples", kRepairHint));
   }
-  result.dropped_lines = static_cast<int64_t>(block.size()) + (*whole < text.size() ? 1 : 0);
-  return result;
-}
-
-absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail) {
-  CheckLines result;
-  const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
-    absl::StatusOr<Check> check = FromText<Check>(line);
-    if (!check.ok()) return check.status();
-    // A check's shape may be one that is only checked, never timed.
-    if (!IsPeer(check->arm) && !names.arms.contains(check->arm)) {
-      return absl::DataLossError(absl::StrCat("arm '", check->arm, "' is not in ", kRunFile));
-    }
-    result.checks.push_back(*std::move(check));
-    return absl::OkStatus();
-  };
-  absl::StatusOr<size_t> whole = ForEachLine(text, kChecksFile, tail, visit);
-  if (!whole.ok()) return whole.status();
-  result.good_bytes = *whole;
+  result.dropped_lines = static_cast<int64_t>(block.size()) + (whole < text.size() ? 1 : 0);
   return result;
 }
 
 template <typename T>
 absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
                                           const Names& names, Tail tail) {
+  constexpr bool kIsCheck = std::is_same_v<T, Check>;
   ArmLines<T> result;
   const auto visit = [&](std::string_view line, int64_t) -> absl::Status {
-    absl::StatusOr<T> value = FromText<T>(line);
-    if (!value.ok()) return value.status();
-    if (!names.arms.contains(value->arm)) {
-      return absl::DataLossError(absl::StrCat("arm '", value->arm, "' is not in ", kRunFile));
+    ASSIGN_OR_RETURN(T value, FromText<T>(line));
+    if (!names.arms.contains(value.arm) && !(kIsCheck && IsPeer(value.arm))) {
+      return absl::DataLossError(absl::StrCat("arm '", value.arm, "' is not in ", kRunFile));
     }
-    if (!names.shapes.contains(value->shape)) {
-      return absl::DataLossError(absl::StrCat("shape '", value->shape, "' is not in ", kRunFile));
+    if (!kIsCheck && !names.shapes.contains(value.shape)) {
+      return absl::DataLossError(absl::StrCat("shape '", value.shape, "' is not in ", kRunFile));
     }
-    result.values.push_back(*std::move(value));
+    result.values.push_back(std::move(value));
     return absl::OkStatus();
   };
-  absl::StatusOr<size_t> whole = ForEachLine(text, file, tail, visit);
-  if (!whole.ok()) return whole.status();
-  result.good_bytes = *whole;
+  ASSIGN_OR_RETURN(result.good_bytes, ForEachLine(text, file, tail, visit));
   return result;
 }
 
+template absl::StatusOr<ArmLines<Check>> ParseArmLines(const std::string&, const char*,
+                                                       const Names&, Tail);
 template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
                                                            const Names&, Tail);
 template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&, const char*,

@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ablations/record/record.h"
@@ -39,6 +41,12 @@ std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample);
 // What to make of an end that a kill cut off: damage, or what is dropped.
 enum class Tail { kStrict, kRepair };
 
+// Calls `visit(line, number)` on each whole line of `file`'s text; returns the bytes that they
+// cover. What `visit` refuses is DataLoss at its line.
+using VisitLine = std::function<absl::Status(std::string_view, int64_t)>;
+absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& file, Tail tail,
+                                   const VisitLine& visit);
+
 // The whole lines of a JSONL file up to `good_bytes`.
 struct SampleLines {
   std::vector<Sample> samples;
@@ -48,13 +56,8 @@ struct SampleLines {
 };
 absl::StatusOr<SampleLines> ParseSamples(const std::string& text, const Names& names, Tail tail);
 
-struct CheckLines {
-  std::vector<Check> checks;
-  size_t good_bytes = 0;
-};
-absl::StatusOr<CheckLines> ParseChecks(const std::string& text, const Names& names, Tail tail);
-
-// Lines that name an arm and a shape of the run: broken.jsonl, calls.jsonl.
+// Lines that name an arm and a shape of the run: correctness.jsonl, broken.jsonl, calls.jsonl.
+// A check may be of a peer too, and on a shape that is only checked, never timed.
 template <typename T>
 struct ArmLines {
   std::vector<T> values;
@@ -64,6 +67,8 @@ struct ArmLines {
 template <typename T>
 absl::StatusOr<ArmLines<T>> ParseArmLines(const std::string& text, const char* file,
                                           const Names& names, Tail tail);
+extern template absl::StatusOr<ArmLines<Check>> ParseArmLines(const std::string&, const char*,
+                                                              const Names&, Tail);
 extern template absl::StatusOr<ArmLines<BrokenArm>> ParseArmLines(const std::string&, const char*,
                                                                   const Names&, Tail);
 extern template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::string&,

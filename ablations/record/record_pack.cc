@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -279,13 +280,11 @@ absl::StatusOr<std::string> EncodePack(const RecordPack& pack) {
 }
 
 absl::StatusOr<RecordPack> DecodePack(std::string_view bytes, const std::string& path) {
-  const absl::StatusOr<std::string> tar = Decompress(bytes, path);
-  if (!tar.ok()) return tar.status();
-  const absl::StatusOr<std::vector<Member>> members = ReadTar(*tar, path);
-  if (!members.ok()) return members.status();
+  ASSIGN_OR_RETURN(const std::string tar, Decompress(bytes, path));
+  ASSIGN_OR_RETURN(const std::vector<Member> members, ReadTar(tar, path));
   RecordPack pack;
   std::map<std::string, std::string> sums;
-  for (const Member& member : *members) {
+  for (const Member& member : members) {
     const std::vector<std::string> parts = absl::StrSplit(member.name, '/');
     if (parts.size() != 2 || !IsPackName(parts[0]) || !IsPackName(parts[1]) ||
         (!pack.run.empty() && parts[0] != pack.run)) {
@@ -299,9 +298,7 @@ absl::StatusOr<RecordPack> DecodePack(std::string_view bytes, const std::string&
         return Damaged(path,
                        absl::StrCat("its first member is '", member.name, "', not ", kSumsFile));
       }
-      absl::StatusOr<std::map<std::string, std::string>> read = ReadSums(member.contents, path);
-      if (!read.ok()) return read.status();
-      sums = *std::move(read);
+      ASSIGN_OR_RETURN(sums, ReadSums(member.contents, path));
       continue;
     }
     if (parts[1] == kSumsFile || !pack.files.emplace(parts[1], member.contents).second) {

@@ -35,9 +35,8 @@ absl::Status InFile(const char* file, const absl::Status& status) {
 
 template <typename T>
 absl::StatusOr<T> ReadJsonFile(const RecordFiles& files, const char* file) {
-  const absl::StatusOr<std::string> text = files.Read(file);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<T> value = FromText<T>(*text);
+  ASSIGN_OR_RETURN(const std::string text, files.Read(file));
+  absl::StatusOr<T> value = FromText<T>(text);
   if (!value.ok()) return InFile(file, value.status());
   return value;
 }
@@ -108,6 +107,15 @@ bool LockWithin(int fd, absl::Duration patience) {
   return true;
 }
 
+// Durably, so that no tail comes back behind lines that are added later.
+absl::Status CutOff(const std::string& path, size_t bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool cut = fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fdatasync(fd) == 0;
+  const absl::Status status = cut ? absl::OkStatus() : OsError(path, "cut off the damaged tail");
+  if (fd >= 0) close(fd);
+  return status;
+}
+
 // What WriteFileAtomically leaves behind when it is killed before its rename:
 // "run.json.tmp.<pid>.<n>". Nobody else writes there: the caller holds the lock.
 void RemoveTemporaries(const std::string& dir) {
@@ -171,8 +179,8 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::OpenLocked(const std
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::string& dir,
                                                                    const RunInfo& run) {
   if (absl::StatusOr<Names> names = NamesOf(run); !names.ok()) return names.status();
-  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
-  if (absl::Status status = CreateDirectories(dir); !status.ok()) return status;
+  RETURN_IF_ERROR(RefusePacked(dir));
+  RETURN_IF_ERROR(CreateDirectories(dir));
   absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
   if (!writer.ok()) return writer;
   // Asked under the lock, or two controllers could both find nothing.
@@ -184,20 +192,17 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::st
     return absl::FailedPreconditionError(absl::StrCat(
         dir, ": holds samples but no ", kRunFile, " that says of what; name another directory"));
   }
-  absl::Status status = WriteFileAtomically(Join(dir, kRunFile), DumpFile(ToJson(run)));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(WriteFileAtomically(Join(dir, kRunFile), DumpFile(ToJson(run))));
   (*writer)->run_ = run;
   return writer;
 }
 
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::string& dir,
                                                                    const RunInfo& run) {
-  if (absl::Status status = RefusePacked(dir); !status.ok()) return status;
-  absl::StatusOr<RecordFiles> files = OpenFiles(dir);
-  if (!files.ok()) return files.status();
-  absl::StatusOr<RunInfo> on_disk = ReadJsonFile<RunInfo>(*files, kRunFile);
-  if (!on_disk.ok()) return on_disk.status();
-  const std::string difference = FirstDifference(*on_disk, run);
+  RETURN_IF_ERROR(RefusePacked(dir));
+  ASSIGN_OR_RETURN(RecordFiles files, OpenFiles(dir));
+  ASSIGN_OR_RETURN(RunInfo on_disk, ReadJsonFile<RunInfo>(files, kRunFile));
+  const std::string difference = FirstDifference(on_disk, run);
   if (!difference.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(dir, ": holds another run: ", difference,
@@ -206,8 +211,8 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::st
   }
   absl::StatusOr<std::unique_ptr<RecordWriter>> writer = OpenLocked(dir);
   if (!writer.ok()) return writer;
-  (*writer)->run_ = *std::move(on_disk);
-  if (absl::Status status = (*writer)->ReadBack(); !status.ok()) return status;
+  (*writer)->run_ = std::move(on_disk);
+  RETURN_IF_ERROR((*writer)->ReadBack());
   return writer;
 }
 
@@ -219,39 +224,19 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(const std::stri
 absl::Status RecordWriter::ReadBack() {
   absl::StatusOr<Names> names = NamesOf(run_);
   if (!names.ok()) return InFile(kRunFile, names.status());
-  const auto cut = [this](int fd, const char* file, size_t bytes) -> absl::Status {
-    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fdatasync(fd) != 0) {
-      return OsError(Join(dir_, file), "cut off the damaged tail");
-    }
-    return absl::OkStatus();
-  };
-
-  absl::StatusOr<std::string> text = ReadAll(samples_fd_, Join(dir_, kSamplesFile));
-  if (!text.ok()) return text.status();
-  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kRepair);
-  if (!samples.ok()) return samples.status();
-  dropped_.sample_lines = samples->dropped_lines;
-  dropped_.sample_bytes = static_cast<int64_t>(text->size() - samples->good_bytes);
+  ASSIGN_OR_RETURN(std::string text, ReadAll(samples_fd_, Join(dir_, kSamplesFile)));
+  ASSIGN_OR_RETURN(SampleLines samples, ParseSamples(text, *names, Tail::kRepair));
+  dropped_.sample_lines = samples.dropped_lines;
+  dropped_.sample_bytes = static_cast<int64_t>(text.size() - samples.good_bytes);
   if (dropped_.sample_bytes > 0) {
-    absl::Status status = cut(samples_fd_, kSamplesFile, samples->good_bytes);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CutOff(Join(dir_, kSamplesFile), samples.good_bytes));
   }
-  next_seq_ = static_cast<int64_t>(samples->samples.size());
-  completed_ = std::move(samples->completed);
+  next_seq_ = static_cast<int64_t>(samples.samples.size());
+  completed_ = std::move(samples.completed);
 
-  text = ReadAll(checks_fd_, Join(dir_, kChecksFile));
-  if (!text.ok()) return text.status();
-  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kRepair);
-  if (!checks.ok()) return checks.status();
-  dropped_.check_bytes = static_cast<int64_t>(text->size() - checks->good_bytes);
-  checks_ = std::move(checks->checks);
+  RETURN_IF_ERROR(ReadBackArmLines(kChecksFile, &checks_, &dropped_.check_bytes));
   for (const Check& check : checks_) check_lines_.insert(DumpLine(ToJson(check)));
-  if (dropped_.check_bytes > 0) {
-    absl::Status status = cut(checks_fd_, kChecksFile, checks->good_bytes);
-    if (!status.ok()) return status;
-  }
-  absl::Status status = ReadBackArmLines(kBrokenFile, &broken_, &dropped_.broken_bytes);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(ReadBackArmLines(kBrokenFile, &broken_, &dropped_.broken_bytes));
   return ReadBackArmLines(kCallsFile, &calls_, &dropped_.call_bytes);
 }
 
@@ -259,26 +244,19 @@ template <typename T>
 absl::Status RecordWriter::ReadBackArmLines(const char* file, std::vector<T>* values,
                                             int64_t* dropped_bytes) {
   const std::string path = Join(dir_, file);
-  absl::StatusOr<Names> names = NamesOf(run_);
-  if (!names.ok()) return names.status();
+  ASSIGN_OR_RETURN(Names names, NamesOf(run_));
   absl::StatusOr<std::string> text = ReadFile(path);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   if (!text.ok()) return text.status();
-  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, *names, Tail::kRepair);
-  if (!lines.ok()) return lines.status();
-  *values = std::move(lines->values);
-  *dropped_bytes = static_cast<int64_t>(text->size() - lines->good_bytes);
-  if (*dropped_bytes == 0) return absl::OkStatus();
-  if (truncate(path.c_str(), static_cast<off_t>(lines->good_bytes)) != 0) {
-    return OsError(path, "cut off the damaged tail");
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(ArmLines<T> lines, ParseArmLines<T>(*text, file, names, Tail::kRepair));
+  *values = std::move(lines.values);
+  *dropped_bytes = static_cast<int64_t>(text->size() - lines.good_bytes);
+  return *dropped_bytes == 0 ? absl::OkStatus() : CutOff(path, lines.good_bytes);
 }
 
 absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
   if (samples.empty()) return absl::InvalidArgumentError("a block without samples");
-  absl::StatusOr<Names> names = NamesOf(run_);
-  if (!names.ok()) return names.status();
+  ASSIGN_OR_RETURN(Names names, NamesOf(run_));
   const BlockKey key = KeyOf(samples.front());
   if (completed_.contains(key)) {
     return absl::AlreadyExistsError(absl::StrCat(NameOf(key), " is on disk already"));
@@ -288,7 +266,7 @@ absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
   for (Sample& sample : samples) {
     sample.seq = next_seq_ + static_cast<int64_t>(before.size());
     sample.of = static_cast<int>(samples.size());
-    std::string why = WhyUnknown(*names, sample);
+    std::string why = WhyUnknown(names, sample);
     if (why.empty()) why = WhyNotNext(before, sample);
     if (!why.empty()) return absl::InvalidArgumentError(why);
     const nlohmann::ordered_json json = ToJson(sample);
@@ -297,8 +275,7 @@ absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
     absl::StrAppend(&lines, DumpLine(json), "\n");
     before.push_back(sample);
   }
-  absl::Status status = AppendDurably(samples_fd_, Join(dir_, kSamplesFile), lines);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(AppendDurably(samples_fd_, Join(dir_, kSamplesFile), lines));
   next_seq_ += static_cast<int64_t>(samples.size());
   completed_.insert(key);
   return absl::OkStatus();
@@ -315,8 +292,7 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
   }
   const std::string line = DumpLine(ToJson(check));
   if (check_lines_.contains(line)) return absl::OkStatus();
-  absl::Status status = AppendDurably(checks_fd_, Join(dir_, kChecksFile), line + "\n");
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(AppendDurably(checks_fd_, Join(dir_, kChecksFile), line + "\n"));
   check_lines_.insert(line);
   checks_.push_back(check);
   return absl::OkStatus();
@@ -325,9 +301,8 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
 template <typename T>
 absl::Status RecordWriter::AppendArmLine(const T& value, const char* file, int* fd,
                                          std::vector<T>* values) {
-  absl::StatusOr<Names> names = NamesOf(run_);
-  if (!names.ok()) return names.status();
-  if (!names->arms.contains(value.arm) || !names->shapes.contains(value.shape)) {
+  ASSIGN_OR_RETURN(Names names, NamesOf(run_));
+  if (!names.arms.contains(value.arm) || !names.shapes.contains(value.shape)) {
     return absl::InvalidArgumentError(
         absl::StrCat("arm '", value.arm, "' or shape '", value.shape, "' is not in ", kRunFile));
   }
@@ -335,7 +310,7 @@ absl::Status RecordWriter::AppendArmLine(const T& value, const char* file, int* 
   if (*fd < 0) {
     *fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0) return OsError(path, "open");
-    if (absl::Status status = SyncDirectory(dir_); !status.ok()) return status;
+    RETURN_IF_ERROR(SyncDirectory(dir_));
   }
   absl::Status status = AppendDurably(*fd, path, DumpLine(ToJson(value)) + "\n");
   if (status.ok()) values->push_back(value);
@@ -363,50 +338,37 @@ absl::StatusOr<std::string> ReadLines(const RecordFiles& files, const char* file
 }
 
 template <typename T>
-absl::Status LoadArmLines(const RecordFiles& files, const char* file, const Names& names,
-                          std::vector<T>* values) {
-  absl::StatusOr<std::string> text = files.Read(file);
+absl::Status LoadArmLines(const absl::StatusOr<std::string>& text, const char* file,
+                          const Names& names, std::vector<T>* values) {
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   if (!text.ok()) return text.status();
-  absl::StatusOr<ArmLines<T>> lines = ParseArmLines<T>(*text, file, names, Tail::kStrict);
-  if (!lines.ok()) return lines.status();
-  *values = std::move(lines->values);
+  ASSIGN_OR_RETURN(ArmLines<T> lines, ParseArmLines<T>(*text, file, names, Tail::kStrict));
+  *values = std::move(lines.values);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<Record> LoadRecord(const std::string& path) {
-  const absl::StatusOr<RecordFiles> files = OpenFiles(path);
-  if (!files.ok()) return files.status();
-  absl::StatusOr<RunInfo> run = ReadJsonFile<RunInfo>(*files, kRunFile);
-  if (!run.ok()) return run.status();
-  absl::StatusOr<Names> names = NamesOf(*run);
-  if (!names.ok()) return InFile(kRunFile, names.status());
+  ASSIGN_OR_RETURN(const RecordFiles files, OpenFiles(path));
   Record record;
-  record.run = *std::move(run);
+  ASSIGN_OR_RETURN(record.run, ReadJsonFile<RunInfo>(files, kRunFile));
+  const absl::StatusOr<Names> names = NamesOf(record.run);
+  if (!names.ok()) return InFile(kRunFile, names.status());
 
-  absl::StatusOr<std::string> text = ReadLines(*files, kSamplesFile);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<SampleLines> samples = ParseSamples(*text, *names, Tail::kStrict);
-  if (!samples.ok()) return samples.status();
-  record.samples = std::move(samples->samples);
+  ASSIGN_OR_RETURN(const std::string text, ReadLines(files, kSamplesFile));
+  ASSIGN_OR_RETURN(SampleLines samples, ParseSamples(text, *names, Tail::kStrict));
+  record.samples = std::move(samples.samples);
 
-  text = ReadLines(*files, kChecksFile);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<CheckLines> checks = ParseChecks(*text, *names, Tail::kStrict);
-  if (!checks.ok()) return checks.status();
-  record.checks = std::move(checks->checks);
-
-  absl::Status status = LoadArmLines(*files, kBrokenFile, *names, &record.broken);
-  if (status.ok()) status = LoadArmLines(*files, kCallsFile, *names, &record.calls);
-  if (!status.ok()) return status;
-  RETURN_IF_ERROR(LoadOptional<ResourcesFile>(*files, kResourcesFile, &record.resources,
+  RETURN_IF_ERROR(LoadArmLines(ReadLines(files, kChecksFile), kChecksFile, *names, &record.checks));
+  RETURN_IF_ERROR(LoadArmLines(files.Read(kBrokenFile), kBrokenFile, *names, &record.broken));
+  RETURN_IF_ERROR(LoadArmLines(files.Read(kCallsFile), kCallsFile, *names, &record.calls));
+  RETURN_IF_ERROR(LoadOptional<ResourcesFile>(files, kResourcesFile, &record.resources,
                                               &ResourcesFile::instances));
-  RETURN_IF_ERROR(LoadOptional<Codegen>(*files, kCodegenFile, &record.codegen, std::identity()));
+  RETURN_IF_ERROR(LoadOptional<Codegen>(files, kCodegenFile, &record.codegen, std::identity()));
   RETURN_IF_ERROR(
-      LoadOptional<LaunchFile>(*files, kLaunchFile, &record.launch, &LaunchFile::instances));
-  RETURN_IF_ERROR(LoadOptional<PeersFile>(*files, kPeersFile, &record.peers, &PeersFile::peers));
+      LoadOptional<LaunchFile>(files, kLaunchFile, &record.launch, &LaunchFile::instances));
+  RETURN_IF_ERROR(LoadOptional<PeersFile>(files, kPeersFile, &record.peers, &PeersFile::peers));
   return record;
 }
 
