@@ -190,6 +190,12 @@ TEST(JsonFields, ThatNestDeepAreRefusedWithoutRecursion) {
               HasSubstr("more than 64 levels deep"));
 }
 
+TEST(ParseJson, SaysWhereTextIsNotJson) {
+  EXPECT_THAT(std::string(ParseJson("{\"a\":1,}").status().message()), HasSubstr("column"));
+  EXPECT_FALSE(ParseJson("").ok());
+  EXPECT_FALSE(ParseJson("{} {}").ok());
+}
+
 TEST(ParseJson, TakesTextOfAsManyLevelsAsItSaysAndNoMore) {
   const auto nested = [](int levels) {
     return std::string(static_cast<size_t>(levels), '[') +

@@ -170,7 +170,7 @@ TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
   Write(kProfilesFile, absl::StrCat(line, "\n", line.substr(0, 40), "\n"));
   EXPECT_THAT(LoadProfiles(dir_).status().ToString(), HasSubstr("profiles.jsonl:2"));
   Write(kProfilesFile, absl::StrCat(line, "\n", line));
-  EXPECT_THAT(LoadProfiles(dir_).status().ToString(), HasSubstr("the line does not end"));
+  EXPECT_THAT(LoadProfiles(dir_).status().ToString(), HasSubstr("its last line does not end"));
   Write(kProfilesFile, absl::StrReplaceAll(line + "\n", {{"\"small\"", "\"huge\""}}));
   EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kDataLoss);
   Write(kProfileFile, absl::StrReplaceAll(DumpFile(ToJson(info_)),
