@@ -75,6 +75,7 @@ struct WorkerJob {
     f("excluded", excluded);
     f("planted", planted);
   }
+  friend bool operator==(const WorkerJob&, const WorkerJob&) = default;
 };
 
 }  // namespace warpledger::ablations

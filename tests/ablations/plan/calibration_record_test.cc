@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "ablations/record/store.h"
 #include "tests/ablations/record/record_fixture.h"
@@ -79,13 +80,6 @@ TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
   EXPECT_THAT(damage([](auto& arms) { arms.pop_back(); }), HasSubstr("the plan has"));
 }
 
-TEST(CalibrationHeaderTest, MoreProcessesThanAnyRunHasAreRefused) {
-  CalibrationHeader header = Header();
-  header.run.processes = 2'000'000'000;
-  EXPECT_THAT(std::string(FromJson<CalibrationHeader>(ToJson(header)).status().message()),
-              HasSubstr("processes: expected a number from 1 to 10000, found 2000000000"));
-}
-
 TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
   {
     auto writer = CalibrationWriter::Open(dir_, Header());
@@ -129,32 +123,25 @@ TEST_F(CalibrationRecordTest, ASecondWriterIsRefused) {
 
 TEST_F(CalibrationRecordTest, AnotherCalibrationInTheDirectoryIsRefusedByName) {
   { ASSERT_TRUE(CalibrationWriter::Open(dir_, Header()).ok()); }
-  CalibrationHeader other = Header();
-  other.run.seed = 9;
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its seed differs"));
-  other = Header();
-  other.run.gpu.uuid = "GPU-2";
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its GPU differs"));
-  other = Header();
-  other.run.replay_us = 500;
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its --replay_us differs"));
-  other = Header();
-  other.run.max_launches = 64;
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its --max_launches differs"));
-  other = Header();
-  other.run.gpu.power_limit_w = 500;
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its GPU's power limit differs"));
-  other.run.gpu.power_limit_w.reset();
-  EXPECT_TRUE(CalibrationWriter::Open(dir_, other).ok());
-  other = Header();
-  other.plan.plants[0].cycles = 901;
-  EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
-              HasSubstr("its plan differs"));
+  const std::pair<void (*)(CalibrationHeader&), const char*> kChanges[] = {
+      {[](CalibrationHeader& header) { header.run.seed = 9; }, "its seed differs"},
+      {[](CalibrationHeader& header) { header.run.gpu.uuid = "GPU-2"; }, "its GPU differs"},
+      {[](CalibrationHeader& header) { header.run.replay_us = 500; }, "its --replay_us differs"},
+      {[](CalibrationHeader& header) { header.run.max_launches = 64; },
+       "its --max_launches differs"},
+      {[](CalibrationHeader& header) { header.run.gpu.power_limit_w = 500; },
+       "its GPU's power limit differs"},
+      {[](CalibrationHeader& header) { header.plan.plants[0].cycles = 901; }, "its plan differs"},
+  };
+  for (const auto& [change, error] : kChanges) {
+    CalibrationHeader other = Header();
+    change(other);
+    EXPECT_THAT(std::string(CalibrationWriter::Open(dir_, other).status().message()),
+                HasSubstr(error));
+  }
+  CalibrationHeader silent = Header();
+  silent.run.gpu.power_limit_w.reset();
+  EXPECT_TRUE(CalibrationWriter::Open(dir_, silent).ok());
 }
 
 TEST_F(CalibrationRecordTest, BlocksWithoutARunFileAreRefusedAndLeftAlone) {
@@ -222,9 +209,6 @@ TEST(CalibrationHeaderTest, APilotHasItsNumbersOrIsRefused) {
   json["pilot"]["launches"] = 1e300;
   EXPECT_THAT(std::string(FromJson<CalibrationHeader>(json).status().message()),
               HasSubstr("pilot.launches: expected an integer"));
-  json.erase("pilot");
-  EXPECT_THAT(std::string(FromJson<CalibrationHeader>(json).status().message()),
-              HasSubstr("pilot: missing"));
 }
 
 TEST_F(CalibrationRecordTest, ADirectoryWithoutACalibrationIsNone) {
