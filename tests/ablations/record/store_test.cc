@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "ablations/base/files.h"
 #include "absl/strings/str_cat.h"
@@ -40,10 +41,9 @@ class StoreTest : public ::testing::Test {
 
   // A record of `blocks` blocks of process 0 on "small".
   void MakeRecord(int blocks) const {
-    auto writer = RecordWriter::Create(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
+    const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
     for (int block = 0; block < blocks; ++block) {
-      const absl::Status status = (*writer)->AppendBlock(ExampleBlock(0, "small", block));
+      const absl::Status status = writer->AppendBlock(ExampleBlock(0, "small", block));
       ASSERT_TRUE(status.ok()) << status;
     }
   }
@@ -54,30 +54,27 @@ class StoreTest : public ::testing::Test {
 TEST_F(StoreTest, WhatIsWrittenIsReadBack) {
   MakeRecord(2);
   {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    ASSERT_TRUE(writer->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
   }
-  const absl::StatusOr<Record> record = LoadRecord(dir());
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(record->run, ExampleRun());
-  ASSERT_EQ(record->samples.size(), 2 * ExampleRun().arms.size());
-  for (size_t i = 0; i < record->samples.size(); ++i) {
-    EXPECT_EQ(record->samples[i].seq, static_cast<int64_t>(i));
-    EXPECT_EQ(record->samples[i].of, static_cast<int>(ExampleRun().arms.size()));
+  const Record record = LoadRecord(dir()).value();
+  EXPECT_EQ(record.run, ExampleRun());
+  ASSERT_EQ(record.samples.size(), 2 * ExampleRun().arms.size());
+  for (size_t i = 0; i < record.samples.size(); ++i) {
+    EXPECT_EQ(record.samples[i].seq, static_cast<int64_t>(i));
+    EXPECT_EQ(record.samples[i].of, static_cast<int>(ExampleRun().arms.size()));
   }
-  ASSERT_EQ(record->checks.size(), 1u);
-  EXPECT_FALSE(record->codegen.has_value());
+  ASSERT_EQ(record.checks.size(), 1u);
+  EXPECT_FALSE(record.codegen.has_value());
 }
 
 TEST_F(StoreTest, SamplesOfTwoCacheModesNeverShareARecord) {
   MakeRecord(1);
   {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
     std::vector<Sample> block = ExampleBlock(0, "small", 1);
     block[2].cache = kCacheCold;
-    const absl::Status status = (*writer)->AppendBlock(block);
+    const absl::Status status = writer->AppendBlock(block);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(TextOf(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
   }
@@ -96,10 +93,9 @@ TEST_F(StoreTest, TheSameCheckIsOneLineAndAnotherAnswerIsAnother) {
   MakeRecord(1);
   Check check = ExampleCheck("minimal_scalar", "small");
   for (int call = 0; call < 2; ++call) {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
-    ASSERT_TRUE((*writer)->AppendCheck(check).ok());
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    ASSERT_TRUE(writer->AppendCheck(check).ok());
+    ASSERT_TRUE(writer->AppendCheck(check).ok());
   }
   EXPECT_EQ(LoadRecord(dir())->checks.size(), 1u);
   check.correct = false;
@@ -115,22 +111,20 @@ TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
   const BrokenArm first = {0, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
   const BrokenArm second = {1, "control:aa", "mission_b", "no_answer", "warming up", "no answer"};
   {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AppendBroken(first).ok());
-    ASSERT_TRUE((*writer)->AppendBroken(second).ok());
-    EXPECT_FALSE((*writer)->AppendBroken({0, "nobody", "small", "trap", "", "why"}).ok());
-    EXPECT_FALSE((*writer)->AppendBroken({0, "control:aa", "nowhere", "trap", "", "why"}).ok());
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    ASSERT_TRUE(writer->AppendBroken(first).ok());
+    ASSERT_TRUE(writer->AppendBroken(second).ok());
+    EXPECT_FALSE(writer->AppendBroken({0, "nobody", "small", "trap", "", "why"}).ok());
+    EXPECT_FALSE(writer->AppendBroken({0, "control:aa", "nowhere", "trap", "", "why"}).ok());
   }
   EXPECT_EQ(LoadRecord(dir())->broken, (std::vector<BrokenArm>{first, second}));
   const std::string whole = Text(kBrokenFile);
   Overwrite(kBrokenFile, whole.substr(0, whole.size() - 5));
   EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_TRUE((*writer)->dropped().Any());
-  EXPECT_EQ((*writer)->Broken(), std::vector<BrokenArm>{first});
-  ASSERT_TRUE((*writer)->AppendBroken(second).ok());
+  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_TRUE(writer->dropped().Any());
+  EXPECT_EQ(writer->Broken(), std::vector<BrokenArm>{first});
+  ASSERT_TRUE(writer->AppendBroken(second).ok());
   EXPECT_EQ(Text(kBrokenFile), whole);
 }
 
@@ -147,21 +141,19 @@ TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
   const LaunchedCall first = {"ladder:kv_tiling", "small", {"by graph", "kernel a"}};
   const LaunchedCall other = {"ladder:kv_tiling", "small", {"by graph", "kernel b"}};
   for (int process = 0; process < 2; ++process) {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AppendCall(first).ok());
-    ASSERT_TRUE((*writer)->AppendCall(other).ok());
-    EXPECT_FALSE((*writer)->AppendCall({"nobody", "small", {"by graph"}}).ok());
-    EXPECT_FALSE((*writer)->AppendCall({"control:aa", "nowhere", {"by graph"}}).ok());
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    ASSERT_TRUE(writer->AppendCall(first).ok());
+    ASSERT_TRUE(writer->AppendCall(other).ok());
+    EXPECT_FALSE(writer->AppendCall({"nobody", "small", {"by graph"}}).ok());
+    EXPECT_FALSE(writer->AppendCall({"control:aa", "nowhere", {"by graph"}}).ok());
   }
   EXPECT_EQ(LoadRecord(dir())->calls, (std::vector<LaunchedCall>{first, other}));
   const std::string whole = Text(kCallsFile);
   Overwrite(kCallsFile, whole.substr(0, whole.size() - 5));
   EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_TRUE((*writer)->dropped().Any());
-  ASSERT_TRUE((*writer)->AppendCall(other).ok());
+  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_TRUE(writer->dropped().Any());
+  ASSERT_TRUE(writer->AppendCall(other).ok());
   EXPECT_EQ(Text(kCallsFile), whole);
   Overwrite(kCallsFile, "{\"arm\":\"control:aa\",\"shape\":\"small\",\"lines\":[]}\n");
   EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
@@ -171,10 +163,9 @@ TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
   MakeRecord(1);
   const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};
   ASSERT_TRUE(WriteFileAtomically(File(kCodegenFile), DumpFile(ToJson(codegen))).ok());
-  const absl::StatusOr<Record> record = LoadRecord(dir());
-  ASSERT_TRUE(record.ok()) << record.status();
-  ASSERT_TRUE(record->codegen.has_value());
-  EXPECT_EQ(record->codegen->instances[0].code_sha256, "c0");
+  const Record record = LoadRecord(dir()).value();
+  ASSERT_TRUE(record.codegen.has_value());
+  EXPECT_EQ(record.codegen->instances[0].code_sha256, "c0");
 
   Overwrite(kLaunchFile, "{\"schema_version\":1}");
   EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("launch.json: instances: missing"));
@@ -195,47 +186,29 @@ TEST_F(StoreTest, CreateRefusesSamplesWithoutARunFile) {
 
 TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
   MakeRecord(1);
-  RunInfo other = ExampleRun();
-  other.seed = 3;
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
-              HasSubstr("seed was '18446744073709551615', now is '3'"));
-  other = ExampleRun();
-  other.arms[1].config = "kv_tiling=2";
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
-              AllOf(HasSubstr("arms[1] was"), HasSubstr("kv_tiling=2")));
-  other = ExampleRun();
-  other.shapes.pop_back();
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
-              HasSubstr("the number of shapes was '2', now is '1'"));
-  other = ExampleRun();
-  other.kernel_source_sha256 = "changed";
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
-              HasSubstr("kernel_source_sha256"));
-  other = ExampleRun();
-  other.protocol_sha256 = "changed";
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()),
-              HasSubstr("protocol_sha256 was '\"cc\"', now is '\"changed\"'"));
-  other = ExampleRun();
-  other.gpu.uuid = "GPU-2";
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()), HasSubstr("gpu.uuid"));
-}
-
-TEST_F(StoreTest, ResumeAsksForTheSameReplaysAndSettingsOfTheGpu) {
-  MakeRecord(1);
-  const auto error = [&](auto change) {
+  const std::pair<void (*)(RunInfo&), const char*> kChanges[] = {
+      {[](RunInfo& run) { run.seed = 3; }, "seed was '18446744073709551615', now is '3'"},
+      {[](RunInfo& run) { run.arms[1].config = "kv_tiling=2"; }, "arms[1] was"},
+      {[](RunInfo& run) { run.arms[1].config = "kv_tiling=2"; }, "kv_tiling=2"},
+      {[](RunInfo& run) { run.shapes.pop_back(); }, "the number of shapes was '2', now is '1'"},
+      {[](RunInfo& run) { run.kernel_source_sha256 = "changed"; }, "kernel_source_sha256"},
+      {[](RunInfo& run) { run.protocol_sha256 = "changed"; },
+       "protocol_sha256 was '\"cc\"', now is '\"changed\"'"},
+      {[](RunInfo& run) { run.gpu.uuid = "GPU-2"; }, "gpu.uuid"},
+      {[](RunInfo& run) { run.replay_us = 500; }, "replay_us was '1000.0', now is '500.0'"},
+      {[](RunInfo& run) { run.max_launches = 64; }, "max_launches was '256', now is '64'"},
+      {[](RunInfo& run) { run.gpu.power_limit_w = 500; },
+       "gpu.power_limit_w was '700.0', now is '500.0'"},
+      {[](RunInfo& run) { run.gpu.ecc = false; }, "gpu.ecc was 'true', now is 'false'"},
+  };
+  for (const auto& [change, error] : kChanges) {
     RunInfo other = ExampleRun();
     change(other);
-    return TextOf(RecordWriter::Resume(dir(), other).status());
-  };
-  EXPECT_THAT(error([](RunInfo& run) { run.replay_us = 500; }),
-              HasSubstr("replay_us was '1000.0', now is '500.0'"));
-  EXPECT_THAT(error([](RunInfo& run) { run.max_launches = 64; }),
-              HasSubstr("max_launches was '256', now is '64'"));
-  EXPECT_THAT(error([](RunInfo& run) { run.gpu.power_limit_w = 500; }),
-              HasSubstr("gpu.power_limit_w was '700.0', now is '500.0'"));
-  EXPECT_THAT(error([](RunInfo& run) { run.gpu.ecc = false; }),
-              HasSubstr("gpu.ecc was 'true', now is 'false'"));
-  EXPECT_EQ(error([](RunInfo& run) { run.gpu.power_limit_w.reset(); }), "");
+    EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()), HasSubstr(error));
+  }
+  RunInfo silent = ExampleRun();
+  silent.gpu.power_limit_w.reset();
+  EXPECT_TRUE(RecordWriter::Resume(dir(), silent).ok());
 }
 
 TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
@@ -243,9 +216,8 @@ TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
   older.replay_us.reset();
   older.max_launches.reset();
   { ASSERT_TRUE(RecordWriter::Create(dir(), older).ok()); }
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_EQ((*writer)->run(), older);
+  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_EQ(writer->run(), older);
 }
 
 TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
@@ -255,9 +227,8 @@ TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
   later.created_utc = "2026-02-02T00:00:00Z";
   later.argv.push_back("--again");
   {
-    auto writer = RecordWriter::Resume(dir(), later);
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    EXPECT_EQ((*writer)->run().created_utc, ExampleRun().created_utc);
+    const auto writer = RecordWriter::Resume(dir(), later).value();
+    EXPECT_EQ(writer->run().created_utc, ExampleRun().created_utc);
   }
   EXPECT_EQ(Text(kRunFile), before);
 }
@@ -265,36 +236,33 @@ TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
 TEST_F(StoreTest, ResumeGoesOnAfterTheCompletedBlocks) {
   MakeRecord(2);
   {
-    auto writer = RecordWriter::Open(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    EXPECT_FALSE((*writer)->dropped().Any());
-    EXPECT_EQ((*writer)->CompletedBlocks().size(), 2u);
-    EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 1, false}));
-    EXPECT_FALSE((*writer)->CompletedBlocks().contains({0, "small", 2, false}));
-    EXPECT_EQ((*writer)->next_seq(), 12);
-    ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 2)).ok());
-    EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 2, false}));
+    const auto writer = RecordWriter::Open(dir(), ExampleRun()).value();
+    EXPECT_FALSE(writer->dropped().Any());
+    EXPECT_EQ(writer->CompletedBlocks().size(), 2u);
+    EXPECT_TRUE(writer->CompletedBlocks().contains({0, "small", 1, false}));
+    EXPECT_FALSE(writer->CompletedBlocks().contains({0, "small", 2, false}));
+    EXPECT_EQ(writer->next_seq(), 12);
+    ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 2)).ok());
+    EXPECT_TRUE(writer->CompletedBlocks().contains({0, "small", 2, false}));
   }
   EXPECT_TRUE(LoadRecord(dir()).ok());
 }
 
 TEST_F(StoreTest, PeersHaveBlocksOfTheirOwnUnderTheSameNumbers) {
-  auto writer = RecordWriter::Create(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 0)).ok());
-  ASSERT_TRUE((*writer)
+  const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
+  ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 0)).ok());
+  ASSERT_TRUE(writer
                   ->AppendBlock({ExampleSample(0, "small", 0, 1, "peer:flash", 2),
                                  ExampleSample(0, "small", 0, 0, "peer:cudnn", 2)})
                   .ok());
-  EXPECT_TRUE((*writer)->CompletedBlocks().contains({0, "small", 0, true}));
+  EXPECT_TRUE(writer->CompletedBlocks().contains({0, "small", 0, true}));
   EXPECT_TRUE(LoadRecord(dir()).ok());
 }
 
 TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
-  auto writer = RecordWriter::Create(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
+  const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
   const auto append = [&](std::vector<Sample> samples) {
-    return TextOf((*writer)->AppendBlock(std::move(samples)));
+    return TextOf(writer->AppendBlock(std::move(samples)));
   };
   EXPECT_THAT(append({}), HasSubstr("without samples"));
   EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
@@ -314,7 +282,7 @@ TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
               HasSubstr("'huge' is not in run.json"));
   EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 0)}), HasSubstr("us:"));
   EXPECT_EQ(Text(kSamplesFile), "");
-  ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 0)).ok());
+  ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 0)).ok());
   EXPECT_THAT(append(ExampleBlock(0, "small", 0)), HasSubstr("on disk already"));
 }
 
@@ -334,12 +302,11 @@ TEST_F(StoreTest, ACutAtAnyByteOfTheLastBlockLosesThatBlockAndNoMore) {
       ASSERT_THAT(TextOf(status), AllOf(HasSubstr("samples.jsonl:1"), HasSubstr("warpledger run")))
           << bytes;
     }
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << bytes << " " << writer.status();
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
     ASSERT_EQ(Text(kSamplesFile), kept) << bytes;
-    ASSERT_EQ((*writer)->dropped().sample_bytes, static_cast<int64_t>(bytes - two_blocks));
-    ASSERT_EQ((*writer)->CompletedBlocks().size(), 2u);
-    ASSERT_TRUE((*writer)->AppendBlock(ExampleBlock(0, "small", 2)).ok());
+    ASSERT_EQ(writer->dropped().sample_bytes, static_cast<int64_t>(bytes - two_blocks));
+    ASSERT_EQ(writer->CompletedBlocks().size(), 2u);
+    ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 2)).ok());
     ASSERT_EQ(Text(kSamplesFile), whole) << bytes;
   }
 }
@@ -350,26 +317,23 @@ TEST_F(StoreTest, TheLinesOfADroppedBlockAreCounted) {
   size_t cut = 0;
   for (size_t i = 0; i < 6 + 3; ++i) cut = whole.find('\n', cut) + 1;
   Overwrite(kSamplesFile, whole.substr(0, cut + 10));
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_EQ((*writer)->dropped().sample_lines, 4);
+  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_EQ(writer->dropped().sample_lines, 4);
 }
 
 TEST_F(StoreTest, ACutCheckIsDroppedWhenTheRunGoesOn) {
   {
-    auto writer = RecordWriter::Create(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
-    ASSERT_TRUE((*writer)->AppendCheck(ExampleCheck("ladder:kv_tiling", "small")).ok());
-    EXPECT_EQ((*writer)->Checks().size(), 2u);
+    const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
+    ASSERT_TRUE(writer->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
+    ASSERT_TRUE(writer->AppendCheck(ExampleCheck("ladder:kv_tiling", "small")).ok());
+    EXPECT_EQ(writer->Checks().size(), 2u);
   }
   const std::string whole = Text(kChecksFile);
   Overwrite(kChecksFile, whole.substr(0, whole.size() - 5));
   EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("correctness.jsonl:2: "));
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_GT((*writer)->dropped().check_bytes, 0);
-  EXPECT_EQ((*writer)->Checks().size(), 1u);
+  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_GT(writer->dropped().check_bytes, 0);
+  EXPECT_EQ(writer->Checks().size(), 1u);
   EXPECT_TRUE(LoadRecord(dir()).ok());
 }
 
@@ -516,15 +480,13 @@ TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(started && WIFSIGNALED(status)) << "the child failed by itself, round " << round;
 
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    const int64_t blocks = static_cast<int64_t>((*writer)->CompletedBlocks().size());
+    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const int64_t blocks = static_cast<int64_t>(writer->CompletedBlocks().size());
     EXPECT_GT(blocks, blocks_before);
-    EXPECT_LT((*writer)->dropped().sample_lines, 7);
+    EXPECT_LT(writer->dropped().sample_lines, 7);
     blocks_before = blocks;
-    const absl::StatusOr<Record> record = LoadRecord(dir());
-    ASSERT_TRUE(record.ok()) << record.status();
-    EXPECT_EQ(record->samples.size(), static_cast<size_t>(blocks) * ExampleRun().arms.size());
+    const Record record = LoadRecord(dir()).value();
+    EXPECT_EQ(record.samples.size(), static_cast<size_t>(blocks) * ExampleRun().arms.size());
   }
 }
 
