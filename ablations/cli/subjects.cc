@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "ablations/base/nearest.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "ablations/subjects/stand_in/stand_in.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace warpledger::cli {
 namespace {
@@ -33,7 +33,8 @@ absl::StatusOr<const ablations::Subject*> FindSubject(std::string_view name) {
     if (each.subject().name() == name) return &each.subject();
     known.emplace_back(each.subject().name());
   }
-  return ablations::UnknownName("subject", name, known);
+  return absl::InvalidArgumentError(absl::StrCat("unknown subject '", std::string(name),
+                                                 "': it is ", absl::StrJoin(known, " or ")));
 }
 
 absl::StatusOr<const ablations::Subject*> SubjectOf(const ablations::RunInfo& run) {
