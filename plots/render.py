@@ -119,12 +119,14 @@ def main(argv=None):
     parser.add_argument("--summary", action="append", required=True, metavar="FILE",
                         help="the record's summary.json (may be repeated)")
     parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
+    parser.add_argument("--joined", action="store_true",
+                        help="draw the figure that joins records, even of one alone")
     parser.add_argument("--figure", action="append", metavar="NAME",
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
         data = load_json(arguments.summary[0])
-        if len(arguments.summary) > 1:
+        if arguments.joined or len(arguments.summary) > 1:
             several = [load(path) for path in arguments.summary]
             known = {"throughput": lambda: throughput.draw(*several)}
         elif calibration.is_calibration(data):

@@ -8,8 +8,8 @@ So are the newest microbenchmarks, the newest profiles of each set of shapes, al
 that the sanitizers said, the newest samples of steps, the newest study of data
 types (of the CPU), the comparison of the two newest ladders, a page per technique and
 one of standings from all of these designs, and the generated parts of README.md: the
-newest ladder of all, and its GPU's standings. These last four are of records with a
-warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
+newest ladder of the GPU with most designs, and its standings. These last four are of records
+with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. A calibration's page pools and counts all that lie there.
 
@@ -19,6 +19,7 @@ Exit codes: 0 done; 1 a step failed, and its output says why.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import functools
@@ -239,7 +240,9 @@ def _regenerate(program, out, kept, say, workers, opened):
     finish()
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
-        ladder = max(ladders, key=lambda path: path.name)
+        # README shows the GPU of which there are most designs, and its newest ladder.
+        designs = collections.Counter(gpu for gpu, _ in warm)
+        ladder = max(ladders, key=lambda path: (designs[path.parent.name], path.name))
         say("README.md")
         readme = out / "README.md"
         if out != ROOT:

@@ -24,12 +24,13 @@ namespace {
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
 absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& python,
-                       const std::string& out) {
+                       const std::string& out, bool joined) {
   ASSIGN_OR_RETURN(const std::string script, ablations::FindProgramFile("plots/render.py"));
   std::vector<std::string> command = {python, script, "--out", out};
   for (const std::string& file : summary_files) {
     command.insert(command.end(), {"--summary", file});
   }
+  if (joined) command.emplace_back("--joined");
   const absl::Status status =
       ablations::RunLines(command, "", kPlotSilenceLimit, [](std::string_view line) {
         absl::PrintF("%s\n", line);
@@ -68,14 +69,14 @@ absl::Status WritePage(const std::string& file, const std::string& text) {
 }
 
 absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
-                           const std::string& python, const std::string& out) {
+                           const std::string& python, const std::string& out, bool joined) {
   std::vector<std::string> files;
   absl::Status drawn;
   for (const nlohmann::ordered_json& summary : summaries) {
     files.push_back(absl::StrCat(out, "/.summary", files.size(), ".json"));
     drawn.Update(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
   }
-  if (drawn.ok()) drawn = DrawPlots(files, python, out);
+  if (drawn.ok()) drawn = DrawPlots(files, python, out, joined);
   for (const std::string& file : files) std::remove(file.c_str());
   return drawn;
 }

@@ -37,10 +37,10 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree();
 // Makes the folder of the page, and writes it.
 absl::Status WritePage(const std::string& file, const std::string& text);
 
-// Draws every figure of one summary, or the one that joins several: from what was just computed,
-// not from a summary.json that may be older than the record.
+// Draws every figure of one summary, or, `joined`, the one that joins records: from what was just
+// computed, not from a summary.json that may be older than the record.
 absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
-                           const std::string& python, const std::string& out);
+                           const std::string& python, const std::string& out, bool joined = false);
 
 }  // namespace warpledger::cli
 

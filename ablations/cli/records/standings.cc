@@ -41,7 +41,7 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   if (standings.pictured.empty() || !*flags.plots) return kExitOk;
   std::vector<nlohmann::ordered_json> pictured;
   for (const size_t at : standings.pictured) pictured.push_back(summaries[at]);
-  RETURN_IF_ERROR(DrawSummaries(pictured, flags.python.Interpreter(), out));
+  RETURN_IF_ERROR(DrawSummaries(pictured, flags.python.Interpreter(), out, /*joined=*/true));
   return kExitOk;
 }
 
