@@ -10,6 +10,7 @@
 #include "ablations/stats/random.h"
 #include "reports/pages/calibration.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::ablations {
 namespace {

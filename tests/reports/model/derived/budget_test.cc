@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "reports/model/summary_view.h"
 #include "reports/sections/sections.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 namespace {
@@ -115,7 +115,7 @@ void Forget(ordered_json& json, const std::string& name) {
 }
 
 Budget At(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
   absl::StatusOr<Budget> budget = BudgetOf(*summary, summary->MainShape(), *cell);
@@ -184,14 +184,14 @@ TEST(BudgetTest, APartWithoutItsMicrobenchmarkHasNoFigure) {
 }
 
 TEST(BudgetTest, RefusesAConfigurationOfAnotherRegistry) {
-  const absl::StatusOr<Summary> summary = ParseSummary(BudgetRecord("no_such_toggle"));
+  const absl::StatusOr<Summary> summary = ViewOf(BudgetRecord("no_such_toggle"));
   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
   EXPECT_THAT(BudgetOf(*summary, summary->MainShape(), *cell).status().ToString(),
               HasSubstr("no_such_toggle"));
 }
 
 std::string BudgetSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? SmallShapesSection(*summary, "plots/") : "";
 }
