@@ -43,7 +43,9 @@ std::string DescribeShape(const Shape& shape) {
              FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
 }
 
-std::string_view CacheSuffix(std::string_view cache) { return cache == kColdCache ? "_cold" : ""; }
+std::string_view CacheSuffix(std::string_view cache) {
+  return cache == ablations::kCacheCold ? "_cold" : "";
+}
 
 std::string ReportFileName(std::string_view design, std::string_view cache) {
   std::string name(design);
@@ -162,8 +164,8 @@ std::string CorrectCell(const Cell& cell) {
   std::string out = *cell.correct ? "yes" : "**no**";
   if (cell.max_err) {
     Append(&out, " (", FormatError(cell.max_err));
-    if (!cell.max_err_limit.empty()) {
-      Append(&out, *cell.correct ? "; limit " : " against ", cell.max_err_limit);
+    if (cell.max_err_rule) {
+      Append(&out, *cell.correct ? "; limit " : " against ", FormatError(cell.max_err_rule));
     }
     out += ")";
   }
@@ -197,19 +199,20 @@ std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict*
 
 std::string GainOverFirst(const Summary& summary, const Cell& cell) {
   if (cell.role == "base" || !summary.IsRanked(cell)) return std::string(kNone);
-  return FormatRatio(cell.speedup_over_first.value);
+  return FormatRatio(GainOf(cell).value);
 }
 
 std::string ControlSentence(const Summary& summary) {
-  if (summary.control_trials == 0)
+  if (summary.controls_summary.trials == 0)
     return "No control was timed, so nothing bounds the false verdicts.";
-  return Cat("The controls gave ", Count(summary.control_false_verdicts, "false verdict"), " in ",
-             Count(summary.control_trials, "trial"), " (",
-             FormatPercent(static_cast<double>(summary.control_false_verdicts) /
-                           static_cast<double>(summary.control_trials)),
-             "); ", summary.control_intervals_holding_one, " of their ", summary.control_trials,
-             summary.control_trials == 1 ? " interval" : " intervals",
-             summary.control_intervals_holding_one == 1 ? " holds 1; " : " hold 1; ",
+  return Cat("The controls gave ", Count(summary.controls_summary.false_verdicts, "false verdict"),
+             " in ", Count(summary.controls_summary.trials, "trial"), " (",
+             FormatPercent(static_cast<double>(summary.controls_summary.false_verdicts) /
+                           static_cast<double>(summary.controls_summary.trials)),
+             "); ", summary.controls_summary.intervals_holding_one, " of their ",
+             summary.controls_summary.trials,
+             summary.controls_summary.trials == 1 ? " interval" : " intervals",
+             summary.controls_summary.intervals_holding_one == 1 ? " holds 1; " : " hold 1; ",
              FormatPercent(summary.statistics.confidence), " should.");
 }
 

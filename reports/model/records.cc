@@ -5,39 +5,37 @@
 
 #include "absl/status/status.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary_view.h"
+#include "reports/model/summary.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
 
-absl::StatusOr<std::vector<ReadRecord>> ReadRecords(
-    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options) {
+absl::StatusOr<std::vector<ReadRecord>> ReadRecords(std::vector<Summary> summaries,
+                                                    const RenderOptions& options) {
   if (summaries.empty()) {
     return absl::InvalidArgumentError("no record is given; the pages are of a GPU's records");
   }
   std::vector<ReadRecord> records;
-  for (const nlohmann::ordered_json& json : summaries) {
-    absl::StatusOr<Summary> summary = ParseSummary(json);
-    if (!summary.ok()) return summary.status();
-    if (summary->IsCold()) {
-      return absl::InvalidArgumentError(Cat("the record ", summary->run_id,
+  for (Summary& summary : summaries) {
+    if (summary.IsCold()) {
+      return absl::InvalidArgumentError(Cat("the record ", summary.run_id,
                                             " was measured with a cold L2, and the pages speak of "
                                             "a warm one; leave it out"));
     }
     for (const ReadRecord& other : records) {
-      if (other.summary.gpu_slug != summary->gpu_slug) {
+      if (other.summary.gpu != summary.gpu) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
-                                              summary->run_id,
+                                              summary.run_id,
                                               " are of two GPUs; call once per GPU"));
       }
-      if (other.summary.design == summary->design) {
+      if (other.summary.design == summary.design) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
-                                              summary->run_id, " are both of design ",
-                                              summary->design, "; give the newer one"));
+                                              summary.run_id, " are both of design ",
+                                              summary.design, "; give the newer one"));
       }
     }
-    Staleness staleness = StalenessOf(*summary, options);
-    records.push_back({*std::move(summary), std::move(staleness)});
+    Staleness staleness = StalenessOf(summary, options);
+    records.push_back({std::move(summary), std::move(staleness)});
   }
   return records;
 }

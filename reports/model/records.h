@@ -9,7 +9,6 @@
 #ifndef WARPLEDGER_REPORTS_MODEL_RECORDS_H_
 #define WARPLEDGER_REPORTS_MODEL_RECORDS_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +25,8 @@ struct ReadRecord {
   Staleness staleness;
 };
 
-absl::StatusOr<std::vector<ReadRecord>> ReadRecords(
-    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options);
+absl::StatusOr<std::vector<ReadRecord>> ReadRecords(std::vector<Summary> summaries,
+                                                    const RenderOptions& options);
 
 // Whether a record is of these kernels, and what changed since it was made.
 std::string StateOf(const ReadRecord& record);

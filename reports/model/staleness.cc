@@ -9,7 +9,7 @@
 #include "kernels/sdpa/dtype_name.h"
 #include "kernels/sdpa/variant.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary_view.h"
+#include "reports/model/summary.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -110,21 +110,21 @@ Staleness CompareWithTree(const MadeOf& record, const RenderOptions& options) {
 Staleness StalenessOf(const Summary& summary, const RenderOptions& options) {
   MadeOf record = {.kernel_source_sha256 = summary.provenance.kernel_source_sha256,
                    .registry_sha256 = summary.provenance.registry_sha256,
-                   .nvcc = summary.provenance.nvcc,
-                   .compute_capability = summary.provenance.compute_capability,
+                   .nvcc = summary.provenance.toolchain.nvcc,
+                   .compute_capability = summary.provenance.gpu.compute_capability,
                    .kernels = {}};
   for (const Cell& cell : summary.cells) {
     if (!cell.p50_us.value) continue;
     const auto shape = std::find_if(summary.shapes.begin(), summary.shapes.end(),
                                     [&](const Shape& s) { return s.name == cell.shape; });
-    if (shape == summary.shapes.end()) continue;  // ParseSummary lets none through
+    if (shape == summary.shapes.end()) continue;  // ReadSummary() lets none through
     record.kernels.push_back({.arm = cell.variant,
                               .config = cell.config,
                               .head_dim = shape->head_dim,
                               .causal = shape->causal,
                               .dtype = shape->dtype,
-                              .projected = shape->projected,
-                              .code_sha256 = cell.code_sha256});
+                              .projected = shape->projected(),
+                              .code_sha256 = cell.code_sha256.value_or("")});
   }
   return CompareWithTree(record, options);
 }

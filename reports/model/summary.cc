@@ -1,7 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/model/summary.h"
 
+#include "kernels/common/status_macros.h"
+#include "reports/model/text.h"
+
 namespace warpledger::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void Flatten(const std::string& prefix, const Json& json,
+             std::vector<std::pair<std::string, std::string>>& rows) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      Flatten(prefix.empty() ? key : Cat(prefix, ".", key), value, rows);
+    return;
+  }
+  if (json.is_array()) {
+    std::string joined;
+    for (const Json& element : json) {
+      if (!joined.empty()) joined += ' ';
+      joined += element.is_string() ? element.get<std::string>() : element.dump();
+    }
+    rows.emplace_back(prefix, joined);
+    return;
+  }
+  rows.emplace_back(prefix, json.is_string() ? json.get<std::string>()
+                            : json.is_null() ? std::string(kNone)
+                                             : json.dump());
+}
+
+}  // namespace
+
+absl::StatusOr<Summary> ViewOf(summary::Summary summary) {
+  Summary view;
+  static_cast<summary::Summary&>(view) = std::move(summary);
+  for (const ablations::ShapeInfo& problem : view.problems) {
+    absl::StatusOr<Shape> shape = ablations::FromJson<Shape>(ToJson(problem));
+    if (!shape.ok()) return shape.status();
+    view.shapes.push_back(*std::move(shape));
+  }
+  return view;
+}
+
+std::vector<std::pair<std::string, std::string>> ProvenanceRows(const Summary& summary) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  Flatten("", ablations::ToJson(summary.provenance), rows);
+  return rows;
+}
 
 std::vector<const Cell*> Summary::Ladder(std::string_view shape) const {
   std::vector<const Cell*> out;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of a calibration: how often the ledger would be wrong.
 //
-// Contract and errors as render.h's.
+// Contract as render.h's.
 //
-//   absl::StatusOr<std::string> page = RenderCalibration(summary, {.picture_prefix = "plots/"});
+//   std::string page = RenderCalibration(summary, {.picture_prefix = "plots/"});
 
 #ifndef WARPLEDGER_REPORTS_PAGES_CALIBRATION_H_
 #define WARPLEDGER_REPORTS_PAGES_CALIBRATION_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "ablations/summary/calibration.h"
 #include "reports/model/options.h"
 #include "reports/sections/run_to_run.h"
 
 namespace warpledger::report {
 
+using summary::CalibrationSummary;
+
 // What `runs` say of noise that a calibration does not meet is set beside its figures.
-absl::StatusOr<std::string> RenderCalibration(const nlohmann::ordered_json& summary,
-                                              const RenderOptions& options,
-                                              const OtherRuns& runs = {});
+std::string RenderCalibration(const CalibrationSummary& summary, const RenderOptions& options,
+                              const OtherRuns& runs = {});
 
 }  // namespace warpledger::report
 

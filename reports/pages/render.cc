@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "reports/model/describe.h"
 #include "reports/model/staleness.h"
-#include "reports/model/summary_view.h"
+#include "reports/model/summary.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
 
@@ -49,73 +49,67 @@ absl::StatusOr<MarkerLine> FindMarker(std::string_view text, const std::string& 
 
 }  // namespace
 
-absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& json,
-                                         const RenderOptions& options) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
-  if (!summary.ok()) return summary.status();
-  const bool ladder = summary->design == kLadder;
-  std::string out =
-      Cat("# ", ladder ? "Optimisation ladder" : DesignTitle(*summary), " on ",
-          summary->provenance.gpu_name, summary->IsCold() ? " with a cold L2" : "", ", ",
-          Date(*summary), "\n\nWritten from the record `", summary->run_id, "` (design `",
-          summary->design,
-          "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
-  if (summary->IsCold()) {
+std::string RenderReport(const Summary& summary, const RenderOptions& options) {
+  const bool ladder = summary.design == kLadder;
+  std::string out = Cat(
+      "# ", ladder ? "Optimisation ladder" : DesignTitle(summary), " on ",
+      summary.provenance.gpu.name, summary.IsCold() ? " with a cold L2" : "", ", ", Date(summary),
+      "\n\nWritten from the record `", summary.run_id, "` (design `", summary.design,
+      "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  if (summary.IsCold()) {
     out +=
         "Launches rotate over so many input sets that each finds its own gone from the L2, so no "
         "time here can be set beside one of a record with a warm L2.\n\n";
   }
-  const Staleness staleness = StalenessOf(*summary, options);
-  const std::string warning = WarningSection(*summary, staleness);
+  const Staleness staleness = StalenessOf(summary, options);
+  const std::string warning = WarningSection(summary, staleness);
   if (!warning.empty()) Append(&out, warning, "\n");
   if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
     Append(&out, harmless, "\n\n");
   }
   if (!ladder) {
     for (const std::string& section :
-         {DesignSummary(*summary, options.picture_prefix),
-          ThroughputSection(*summary, options.picture_prefix), PublishedSection(*summary),
-          SmallShapesSection(*summary, options.picture_prefix), BesidePeersSection(*summary),
-          PlainReadSection(*summary), DesignTables(*summary), ErrorSection(*summary),
-          IsolatedSection(*summary), ControlSection(*summary), StatisticsSection(*summary)}) {
+         {DesignSummary(summary, options.picture_prefix),
+          ThroughputSection(summary, options.picture_prefix), PublishedSection(summary),
+          SmallShapesSection(summary, options.picture_prefix), BesidePeersSection(summary),
+          PlainReadSection(summary), DesignTables(summary), ErrorSection(summary),
+          IsolatedSection(summary), ControlSection(summary), StatisticsSection(summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
-    return out + ProvenanceSection(*summary);
+    return out + ProvenanceSection(summary);
   }
   for (const std::string& section :
-       {SummarySection(*summary), HowToReadSection(*summary),
-        PictureSection(*summary, options.picture_prefix), LadderSection(*summary),
-        ThroughputSection(*summary, options.picture_prefix), ErrorSection(*summary),
-        IsolatedSection(*summary), PeerSection(*summary), FloorSection(*summary),
-        ControlSection(*summary), ToggleSection(*summary), StatisticsSection(*summary)}) {
+       {SummarySection(summary), HowToReadSection(summary),
+        PictureSection(summary, options.picture_prefix), LadderSection(summary),
+        ThroughputSection(summary, options.picture_prefix), ErrorSection(summary),
+        IsolatedSection(summary), PeerSection(summary), FloorSection(summary),
+        ControlSection(summary), ToggleSection(summary), StatisticsSection(summary)}) {
     if (!section.empty()) Append(&out, section, "\n");
   }
-  return out + ProvenanceSection(*summary);
+  return out + ProvenanceSection(summary);
 }
 
-absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& json,
+absl::StatusOr<std::string> RenderReadmeSection(const Summary& summary,
                                                 const RenderOptions& options) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
-  if (!summary.ok()) return summary.status();
-  if (summary->design != kLadder) {
+  if (summary.design != kLadder) {
     return absl::InvalidArgumentError(
-        Cat("the README shows a ladder, and this record is of design `", summary->design,
+        Cat("the README shows a ladder, and this record is of design `", summary.design,
             "`; leave --readme out"));
   }
-  if (summary->IsCold()) {
+  if (summary.IsCold()) {
     return absl::InvalidArgumentError(
         "the README shows a ladder with a warm L2, and this record's was cold; leave --readme out");
   }
-  const Shape& main = summary->MainShape();
-  const std::string warning = WarningSection(*summary, StalenessOf(*summary, options));
+  const Shape& main = summary.MainShape();
+  const std::string warning = WarningSection(summary, StalenessOf(summary, options));
   std::string out;
   if (!warning.empty()) Append(&out, warning, "\n");
-  Append(&out, "![Ladder at ", main.name, " on ", summary->provenance.gpu_name, "](",
-         PicturePath(*summary, options.picture_prefix, Cat("ladder_", main.name)), ")\n\n",
-         ProgressSentence(*summary, main), " (", summary->provenance.gpu_name, ", ", Date(*summary),
-         ", ", main.dtype, ", `", summary->provenance.cache, "` L2.)\n\n",
-         CompactLadder(*summary, main));
-  const std::string verdicts = VerdictSentences(*summary, main);
+  Append(&out, "![Ladder at ", main.name, " on ", summary.provenance.gpu.name, "](",
+         PicturePath(summary, options.picture_prefix, Cat("ladder_", main.name)), ")\n\n",
+         ProgressSentence(summary, main), " (", summary.provenance.gpu.name, ", ", Date(summary),
+         ", ", main.dtype, ", `", summary.provenance.cache, "` L2.)\n\n",
+         CompactLadder(summary, main));
+  const std::string verdicts = VerdictSentences(summary, main);
   if (!verdicts.empty()) Append(&out, "\n", verdicts);
   return out;
 }

@@ -18,23 +18,22 @@
 #ifndef WARPLEDGER_REPORTS_PAGES_RENDER_H_
 #define WARPLEDGER_REPORTS_PAGES_RENDER_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "reports/model/options.h"
+#include "reports/model/summary.h"
 
 namespace warpledger::report {
 
 // The whole report: that of a ladder, or of another design.
-absl::StatusOr<std::string> RenderReport(const nlohmann::ordered_json& summary,
-                                         const RenderOptions& options);
+std::string RenderReport(const Summary& summary, const RenderOptions& options);
 
 // InvalidArgument for a record that is no ladder, or one with a cold L2. The main picture, the
 // ladder at the main shape and a sentence per verdict. The text has no markers;
 // ReplaceGeneratedSection() keeps those of the README.
-absl::StatusOr<std::string> RenderReadmeSection(const nlohmann::ordered_json& summary,
+absl::StatusOr<std::string> RenderReadmeSection(const Summary& summary,
                                                 const RenderOptions& options);
 
 // `text` with everything between the lines `<!-- generated:NAME begin -->` and

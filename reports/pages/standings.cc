@@ -318,16 +318,17 @@ constexpr std::string_view kWhatCounts =
 
 }  // namespace
 
-absl::StatusOr<Standings> RenderStandings(const std::vector<nlohmann::ordered_json>& summaries,
+absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
                                           const RenderOptions& options) {
-  const absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords(summaries, options);
+  const absl::StatusOr<std::vector<ReadRecord>> records =
+      ReadRecords(std::move(summaries), options);
   if (!records.ok()) return records.status();
   const std::vector<ChosenSeries> series = ChooseSeries(*records);
   const std::vector<Pair> others = ChooseOthers(*records, series);
   std::vector<Pair> all = AllPairs(series);
   all.insert(all.end(), others.begin(), others.end());
   Standings out;
-  const std::string& gpu = records->front().summary.provenance.gpu_name;
+  const std::string& gpu = records->front().summary.provenance.gpu.name;
   if (all.empty()) {
     out.readme = "No record holds an arm of ours beside a peer that was timed alone.\n";
     out.page = Cat("# The fastest kernels beside their peers on ", gpu, "\n\n", out.readme);

@@ -19,12 +19,12 @@
 #define WARPLEDGER_REPORTS_PAGES_STANDINGS_H_
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "reports/model/options.h"
+#include "reports/model/summary.h"
 
 namespace warpledger::report {
 
@@ -40,7 +40,7 @@ struct Standings {
   std::vector<size_t> pictured;
 };
 
-absl::StatusOr<Standings> RenderStandings(const std::vector<nlohmann::ordered_json>& summaries,
+absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
                                           const RenderOptions& options);
 
 }  // namespace warpledger::report

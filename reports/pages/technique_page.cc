@@ -155,7 +155,7 @@ std::string SharePart(const std::vector<ReadRecord>& records, std::string_view t
 std::string Change(const std::string& before, const std::string& after) {
   return before == after ? before : Cat(before, " → ", after);
 }
-std::string Counts(const BeforeAfter& count) {
+std::string Counts(const CodeChange::Counts& count) {
   return Change(FormatInteger(count.before), FormatInteger(count.after));
 }
 
@@ -186,8 +186,8 @@ std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement
     const Cell* after = summary.FindCell(verdict->candidate, verdict->shape);
     if (before == nullptr || after == nullptr) continue;
     if (!before->registers && !after->registers) continue;  // no instance for the shape
-    if (!seen.emplace(Cat(before->config, " ", before->code_sha256),
-                      Cat(after->config, " ", after->code_sha256))
+    if (!seen.emplace(Cat(before->config, " ", before->code_sha256.value_or("")),
+                      Cat(after->config, " ", after->code_sha256.value_or("")))
              .second) {
       continue;
     }
@@ -199,11 +199,14 @@ std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement
         Change(FormatKib(before->smem_bytes), FormatKib(after->smem_bytes)),
         Change(FormatInteger(before->spill_bytes), FormatInteger(after->spill_bytes)),
         Change(FormatInteger(before->ctas_per_sm), FormatInteger(after->ctas_per_sm))};
-    if (const auto& change = verdict->change; change && change->instructions.before) {
-      cells.push_back(Counts(change->instructions));
-      if (!evidence.empty()) cells.push_back(Counts(change->evidence));
+    if (const auto& change = verdict->change; change && change->instructions) {
+      cells.push_back(Counts(*change->instructions));
+      if (!evidence.empty()) {
+        cells.push_back(Counts(change->evidence.value_or(CodeChange::Counts{})));
+      }
       std::vector<std::string> opcodes;
-      for (const CodeChange::Opcode& opcode : change->opcodes) {
+      const Opcodes changed = change->opcodes.value_or(Opcodes());
+      for (const Opcodes::Opcode& opcode : changed.list) {
         if (opcodes.size() == kMostOpcodes) break;
         opcodes.push_back(Cat(Code(opcode.name), " ", Counts(opcode.count)));
       }
@@ -241,7 +244,7 @@ std::string IsolatedPart(const std::vector<ReadRecord>& records, const sdpa::Tog
   const std::string range = RatioRange(verdicts);
   if (isolated.effect && !range.empty()) Append(&out, ", in the kernel ", range);
   return Cat(out, ". How it is measured: [", benchmark, "](../micro/", benchmark, ".md) (record ",
-             Code(quoting->summary.micro_run_id), ").\n");
+             Code(quoting->summary.MicroRun()), ").\n");
 }
 
 // Where the technique can't be, with reasons.
@@ -320,7 +323,7 @@ std::string RatioRange(const std::vector<const Verdict*>& verdicts) {
 Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row) {
   const std::vector<Judgement> judged = JudgementsOn(records, row.id);
   std::string out =
-      Cat("# ", row.label, " (", Code(row.id), ") on ", records[0].summary.provenance.gpu_name,
+      Cat("# ", row.label, " (", Code(row.id), ") on ", records[0].summary.provenance.gpu.name,
           "\n\nWritten from the registry and the newest record of each design by `warpledger "
           "techniques`; edit those or the renderer, never this page. [All techniques](../",
           kTechniqueIndexFile, ").\n\n");

@@ -121,7 +121,7 @@ std::string FamilySection(const std::vector<ReadRecord>& records, Family family,
 
 Page IndexPage(const std::vector<ReadRecord>& records) {
   std::string out = Cat(
-      "# Techniques on ", records[0].summary.provenance.gpu_name,
+      "# Techniques on ", records[0].summary.provenance.gpu.name,
       "\n\nEvery toggle of the registry, and what each design says of it at each shape. Written "
       "from the newest record of each design by `warpledger techniques`; edit the registry, the "
       "records or the renderer, never this page.\n\nA technique links to its page, a design to "
@@ -146,9 +146,10 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Page>> RenderTechniques(
-    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options) {
-  const absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords(summaries, options);
+absl::StatusOr<std::vector<Page>> RenderTechniques(std::vector<Summary> summaries,
+                                                   const RenderOptions& options) {
+  const absl::StatusOr<std::vector<ReadRecord>> records =
+      ReadRecords(std::move(summaries), options);
   if (!records.ok()) return records.status();
   std::vector<Page> pages = {IndexPage(*records)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {

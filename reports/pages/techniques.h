@@ -16,7 +16,6 @@
 #ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 #define WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -28,8 +27,8 @@ namespace warpledger::report {
 
 // The index first, then one page per toggle in registry order. `options.picture_prefix` is not
 // used: the pages have no pictures.
-absl::StatusOr<std::vector<Page>> RenderTechniques(
-    const std::vector<nlohmann::ordered_json>& summaries, const RenderOptions& options);
+absl::StatusOr<std::vector<Page>> RenderTechniques(std::vector<Summary> summaries,
+                                                   const RenderOptions& options);
 
 }  // namespace warpledger::report
 

@@ -67,8 +67,8 @@ std::string HiddenByLadders(const Summary& summary, const Shape& shape) {
   for (const Attribution* row : AttributionAt(summary, shape)) {
     if (!row->first.value || !row->last.value) continue;
     Append(&out, "- ", Code(row->toggle), ": ", GainWithInterval(row->first), " on ",
-           OnTopOf(row->first_base), ", ", GainWithInterval(row->last), " once all else is on (",
-           OnTopOf(row->last_base), ").\n");
+           OnTopOf(row->first_base.value_or("")), ", ", GainWithInterval(row->last),
+           " once all else is on (", OnTopOf(row->last_base.value_or("")), ").\n");
   }
   if (!out.empty()) {
     out =
@@ -313,13 +313,13 @@ std::string DesignTables(const Summary& summary) {
     out += "## Combinations that are not possible\n\n";
     for (const InfeasibleCell& cell : summary.infeasible) {
       Append(&out, "- ", Code(cell.variant), ": ");
-      if (!cell.why.empty()) {
-        Append(&out, "`NOT_APPLICABLE`: ", Code(cell.toggle), " can't go with ", Code(cell.missing),
-               ", for ", cell.why, "\n");
-      } else if (cell.toggle.empty()) {
+      if (!cell.toggle || !cell.missing) {
         out += "the rules of the registry forbid it\n";
+      } else if (!cell.why.empty()) {
+        Append(&out, "`NOT_APPLICABLE`: ", Code(*cell.toggle), " can't go with ",
+               Code(*cell.missing), ", for ", cell.why, "\n");
       } else {
-        Append(&out, Code(cell.toggle), " needs ", Code(cell.missing), "\n");
+        Append(&out, Code(*cell.toggle), " needs ", Code(*cell.missing), "\n");
       }
     }
     out += "\n";

@@ -91,7 +91,7 @@ std::string StandingsTable(const Summary& summary) {
     if (fastest != nullptr) {
       row[2] = Code(StepId(*fastest));
       row[3] = FormatUs(fastest->p50_us.value);
-      row[4] = FormatRatio(fastest->speedup_over_first.value);
+      row[4] = FormatRatio(GainOf(*fastest).value);
     }
     if (peer != nullptr) {
       row[5] = PeerName(peer->name);
@@ -131,7 +131,7 @@ std::string WarningSection(const Summary& summary, const Staleness& staleness) {
            ". Figures of what changed speak of other code than this tree's. Run the ",
            summary.design == "ladder" ? "ladder" : "design", " again to renew them.\n");
   }
-  if (summary.provenance.git_dirty) {
+  if (summary.provenance.git.dirty) {
     Append(&out, out.empty() ? "" : ">\n",
            "> The record was made from a working tree with uncommitted changes; its commit "
            "alone does not reproduce it.\n");
@@ -147,9 +147,9 @@ std::string ProgressSentence(const Summary& summary, const Shape& shape) {
   }
   std::string out = Cat("At ", Code(shape.name), " the fastest step is ", Code(StepId(*fastest)),
                         " at ", FormatUs(fastest->p50_us.value), " µs");
-  if (fastest != ladder[0] && summary.IsRanked(*ladder[0]) && fastest->speedup_over_first.value) {
-    Append(&out, ", ", FormatRatio(fastest->speedup_over_first.value), " ",
-           FormatRatioInterval(fastest->speedup_over_first.low, fastest->speedup_over_first.high),
+  if (fastest != ladder[0] && summary.IsRanked(*ladder[0]) && GainOf(*fastest).value) {
+    Append(&out, ", ", FormatRatio(GainOf(*fastest).value), " ",
+           FormatRatioInterval(GainOf(*fastest).low, GainOf(*fastest).high),
            " over the first step (", FormatUs(ladder[0]->p50_us.value), " µs)");
   }
   out += ".";

@@ -156,7 +156,7 @@ std::string IsolatedSection(const Summary& summary) {
   return Cat(
       "## Alone against in the kernel\n\nWhat a technique gains where nothing else is in its way, "
       "by its microbenchmark (of the record ",
-      Code(summary.micro_run_id),
+      Code(summary.MicroRun()),
       ", on the same model of GPU), and what is left of it among everything else. Ratios above 1 "
       "are faster.\n\n",
       table.ToMarkdown(), Sentences(rows));

@@ -253,8 +253,8 @@ std::string PeerSection(const Summary& summary) {
 }
 
 std::string FloorSection(const Summary& summary) {
-  const std::optional<Rates> rates = ArithmeticRates(summary.gpu_slug, summary.provenance.sm_count,
-                                                     summary.provenance.max_sm_clock_mhz);
+  const std::optional<Rates> rates = ArithmeticRates(summary.gpu, summary.provenance.gpu.sm_count,
+                                                     summary.provenance.gpu.max_sm_clock_mhz);
   std::vector<Table::Column> columns = {{"shape"}, {"empty kernel, p50 µs", Align::kRight}};
   if (rates) {
     for (const char* title : {"tensor cores, µs", "DRAM, µs", "exponentials, µs",
@@ -289,7 +289,7 @@ std::string FloorSection(const Summary& summary) {
       rates ? "The other columns are arithmetic: operations, bytes and exponentials of the shape "
               "over the GPU's rates. The DRAM time supposes that no input is in L2 yet"
             : Cat("Arithmetic floors are left out: this build knows no rates for ",
-                  Code(summary.gpu_slug), ", or the record holds no clock"),
+                  Code(summary.gpu), ", or the record holds no clock"),
       rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".", "\n\n",
       table.ToMarkdown());
   if (rates) Append(&out, "\n", rates->source, "\n");
@@ -357,8 +357,8 @@ std::string StatisticsSection(const Summary& summary) {
       "(`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that two one-sided tests "
       "put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
-  if (p.n_samples && p.throttled_samples) {
-    const int64_t readable = *p.n_samples - p.unknown_throttle_samples;
+  if (p.throttled_samples) {
+    const int64_t readable = p.n_samples - p.unknown_throttle_samples;
     Append(&out, " Of ", readable, " samples",
            p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "", ", ",
            *p.throttled_samples,
@@ -373,8 +373,8 @@ std::string StatisticsSection(const Summary& summary) {
   if (p.sm_mhz_p50) {
     Append(&out, " Clocks can't be locked here: the median SM clock was ",
            FormatSignificant(*p.sm_mhz_p50, 4), " MHz");
-    if (p.max_sm_clock_mhz) {
-      Append(&out, " of at most ", FormatSignificant(*p.max_sm_clock_mhz, 4), " MHz");
+    if (p.gpu.max_sm_clock_mhz) {
+      Append(&out, " of at most ", FormatSignificant(*p.gpu.max_sm_clock_mhz, 4), " MHz");
     }
     out += ".";
   }
@@ -399,7 +399,7 @@ std::string WithoutFolders(const std::string& argv) {
 
 std::string ProvenanceSection(const Summary& summary) {
   Table table({{"field"}, {"value"}});
-  for (const auto& [key, value] : summary.provenance.rows) {
+  for (const auto& [key, value] : ProvenanceRows(summary)) {
     const std::string shown = key == "argv" ? WithoutFolders(value) : value;
     table.AddRow({Code(key), shown.empty() ? std::string(kNone) : Code(shown)});
   }

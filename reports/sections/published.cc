@@ -62,7 +62,7 @@ std::string PublishedSection(const Summary& summary) {
     out += "This record has no shape of that head dimension and mask to set beside it.\n\n";
   } else {
     Append(&out, "Ours: ", Code(shape->name), " (", DescribeShape(*shape), ") on ",
-           summary.provenance.gpu_name,
+           summary.provenance.gpu.name,
            ". Another GPU, clock and size: compare the ratios, not the rates.\n\n");
   }
   Table table({{"left out"},

@@ -84,8 +84,8 @@ std::map<std::pair<std::string, std::string>, const Cell*> ByCode(const Summary&
   std::map<std::pair<std::string, std::string>, const Cell*> out;
   for (const Cell& cell : run.cells) {
     const bool timed = cell.p50_us.value && cell.p50_us.low && cell.p50_us.high;
-    if (cell.role == "aa" || cell.role == "null" || cell.code_sha256.empty() || !timed) continue;
-    out.emplace(std::pair(cell.code_sha256, cell.shape), &cell);
+    if (cell.role == "aa" || cell.role == "null" || !cell.code_sha256 || !timed) continue;
+    out.emplace(std::pair(*cell.code_sha256, cell.shape), &cell);
   }
   return out;
 }
@@ -109,14 +109,6 @@ struct Repeats {
   }
 };
 
-// The board's identifier among the flattened fields of provenance.
-std::string Board(const Summary& run) {
-  for (const auto& [key, value] : run.provenance.rows) {
-    if (key == "gpu.uuid") return value;
-  }
-  return "";
-}
-
 std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& others) {
   const std::vector<Summary>& runs = others.summaries;
   const std::string tolerance = FormatPercent(others.gate_tolerance);
@@ -135,11 +127,11 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
         if (const auto found = a.find(key); found != a.end()) repeats.Add(*found->second, *cell);
       }
       if (repeats.differences.empty()) continue;
-      table.AddRow({Cat(Code(runs[i].run_id), ", ", Code(runs[j].run_id)),
-                    Board(runs[i]) == Board(runs[j]) ? "the same" : "another",
-                    Cat(repeats.differences.size()), Cat(repeats.apart),
-                    MedianAndLargest(repeats.differences),
-                    Cat(repeats.Beyond(others.gate_tolerance))});
+      table.AddRow(
+          {Cat(Code(runs[i].run_id), ", ", Code(runs[j].run_id)),
+           runs[i].provenance.gpu.uuid == runs[j].provenance.gpu.uuid ? "the same" : "another",
+           Cat(repeats.differences.size()), Cat(repeats.apart),
+           MedianAndLargest(repeats.differences), Cat(repeats.Beyond(others.gate_tolerance))});
       all.Add(repeats);
     }
   }

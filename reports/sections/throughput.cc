@@ -90,7 +90,8 @@ std::string BestSingleArm(const Summary& summary, const std::vector<const Shape*
   for (const Shape* shape : shapes) {
     const Peer* peer = summary.FastestPeer(shape->name);
     for (const Cell& cell : summary.cells) {
-      if (cell.shape != shape->name || cell.kv_bits != 16 || !IsOurs(summary, cell)) continue;
+      if (cell.shape != shape->name || cell.kv_bits.value_or(16) != 16 || !IsOurs(summary, cell))
+        continue;
       arms[cell.variant].Add(*peer->p50_us.value / *cell.p50_us.value);
     }
   }

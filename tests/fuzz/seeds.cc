@@ -25,7 +25,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
 #include "reports/pages/profile.h"
-#include "reports/pages/render.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::fuzz {
 namespace {

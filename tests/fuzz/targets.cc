@@ -27,9 +27,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
-#include "reports/pages/calibration.h"
 #include "reports/pages/profile.h"
-#include "reports/pages/render.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::fuzz {
 namespace {

@@ -24,6 +24,7 @@ ROOMS = {
     "ablations/record": RECORD,
     # What a replay is, a machine must know too.
     "ablations/plan": PLAN | {"micro/harness"},
+    "ablations/summary": RECORD | {"ablations/plan", "ablations/summary"},
     # A record is all that passes between these two.
     "ablations/measure": PLAN | {"ablations/measure", "micro/harness"},
     "ablations/judge": PLAN | {"ablations/judge"},
@@ -35,7 +36,7 @@ ROOMS = {
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and the registry.
-MODEL = {"reports/model", "kernels/sdpa", "kernels/common"}
+MODEL = {"ablations/summary", "reports/model", "kernels/sdpa", "kernels/common"}
 DERIVED = MODEL | {"reports/model/derived"}
 SECTIONS = DERIVED | {"reports/sections"}
 REPORTS = {

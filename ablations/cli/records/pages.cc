@@ -63,6 +63,21 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
   return options;
 }
 
+absl::StatusOr<report::Summary> ReadView(const nlohmann::ordered_json& summary) {
+  ASSIGN_OR_RETURN(summary::Summary read, summary::ReadSummary(summary));
+  return report::ViewOf(std::move(read));
+}
+
+absl::StatusOr<std::vector<report::Summary>> ReadViews(
+    const std::vector<nlohmann::ordered_json>& summaries) {
+  std::vector<report::Summary> views;
+  for (const nlohmann::ordered_json& summary : summaries) {
+    ASSIGN_OR_RETURN(report::Summary view, ReadView(summary));
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
 absl::Status WritePage(const std::string& file, const std::string& text) {
   RETURN_IF_ERROR(ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
   return ablations::WriteFileAtomically(file, text);

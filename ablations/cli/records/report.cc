@@ -17,11 +17,12 @@
 #include "ablations/stats/proportion.h"
 #include "ablations/subjects/sdpa/dtypes/dtype_study.h"
 #include "ablations/subjects/sdpa/subject.h"
+#include "ablations/summary/calibration.h"
+#include "ablations/summary/summary.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary_view.h"
 #include "reports/pages/calibration.h"
 #include "reports/pages/dtypes.h"
 #include "reports/pages/profile.h"
@@ -39,54 +40,44 @@ struct ReportFlags : FlagSet {
   ReadmeFlags readme{this};
 };
 
-// Adds the A/A families of another calibration's summary; nothing where it has none.
-void AddFamilies(const nlohmann::ordered_json& other, report::PooledFamilies* pooled) {
-  const nlohmann::ordered_json::json_pointer at("/aa/families_with_false_verdict");
-  if (!other.contains(at) || !other.contains("run_id") || !other["run_id"].is_string()) return;
-  const nlohmann::ordered_json& rate = other[at];
-  const auto is_count = [&](const char* key) {
-    return rate.is_object() && rate.contains(key) && rate[key].is_number_unsigned() &&
-           rate[key] <= 1'000'000;
-  };
-  if (!is_count("count") || !is_count("of") || rate["count"] > rate["of"]) return;
-  pooled->with_false_verdict += rate["count"].get<int64_t>();
-  pooled->of += rate["of"].get<int64_t>();
-  pooled->runs.push_back(other["run_id"].get<std::string>());
+// Adds the A/A families of another calibration.
+void AddFamilies(const summary::CalibrationSummary& other, report::PooledFamilies* pooled) {
+  pooled->with_false_verdict += other.aa.families_with_false_verdict.count;
+  pooled->of += other.aa.families_with_false_verdict.of;
+  pooled->runs.push_back(other.run_id);
 }
 
 // The summaries of the records of its cache mode that lie beside the calibration at `path`: what
 // was judged before. One that can't be read is no reason to withhold the calibration's page.
-report::OtherRuns RunsBeside(const std::string& path, const nlohmann::ordered_json& calibration) {
+report::OtherRuns RunsBeside(const std::string& path,
+                             const summary::CalibrationSummary& calibration) {
   report::OtherRuns out;
   out.gate_tolerance = ablations::GateOptions{}.tolerance;
+  const auto leave_out = [](const std::string& file, const absl::Status& status) {
+    absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, status.message());
+  };
   const auto beside = std::filesystem::absolute(ablations::WithoutPackSuffix(path)) / "..";
   for (const auto& [file, json] : SummariesIn(beside.lexically_normal().string())) {
     if (!json.ok()) {
-      absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, json.status().message());
-      continue;
-    }
-    if (!json->is_object() || !json->contains("design")) continue;
-    if (IsCalibration(*json)) {
-      const bool another = json->contains("run_id") && (*json)["run_id"] != calibration["run_id"];
-      const bool same_gpu = json->contains("gpu") && (*json)["gpu"] == calibration["gpu"];
-      if (another && same_gpu) AddFamilies(*json, &out.families);
-      continue;
-    }
-    absl::StatusOr<report::Summary> summary = report::ParseSummary(*json);
-    if (!summary.ok()) {
-      absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, summary.status().message());
-      // Both sides JSON: GCC 13 finds no comparison of a string with nlohmann-json 3.11's.
-    } else if (nlohmann::ordered_json(summary->gpu_slug) == calibration["gpu"] &&
-               nlohmann::ordered_json(summary->provenance.cache) ==
-                   calibration["provenance"]["cache"]) {
+      leave_out(file, json.status());
+    } else if (IsCalibration(*json)) {
+      const auto other = summary::Read<summary::CalibrationSummary>(*json);
+      if (!other.ok()) {
+        leave_out(file, other.status());
+      } else if (other->run_id != calibration.run_id && other->gpu == calibration.gpu) {
+        AddFamilies(*other, &out.families);
+      }
+    } else if (absl::StatusOr<report::Summary> summary = ReadView(*json); !summary.ok()) {
+      leave_out(file, summary.status());
+    } else if (summary->gpu == calibration.gpu &&
+               summary->provenance.cache == calibration.provenance.run.cache) {
       out.summaries.push_back(*std::move(summary));
     }
   }
-  report::PooledFamilies& pooled = out.families;
-  if (!pooled.runs.empty()) {
-    const nlohmann::ordered_json& own = calibration["aa"]["families_with_false_verdict"];
-    pooled.with_false_verdict += own["count"].get<int64_t>();
-    pooled.of += own["of"].get<int64_t>();
+  if (report::PooledFamilies& pooled = out.families; !pooled.runs.empty()) {
+    const summary::Rate& own = calibration.aa.families_with_false_verdict;
+    pooled.with_false_verdict += own.count;
+    pooled.of += own.of;
     pooled.bound = analysis::ClopperPearson(static_cast<int>(pooled.with_false_verdict),
                                             static_cast<int>(pooled.of), 0.90)
                        .high;
@@ -122,12 +113,16 @@ absl::StatusOr<Rendered> RenderDtypes(const std::string& record) {
 absl::StatusOr<Rendered> RenderRun(const std::string& record,
                                    const report::RenderOptions& options) {
   ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(record));
-  const bool calibration = IsCalibration(summary);
-  const std::string name = calibration ? "calibration" : summary["design"].get<std::string>();
-  return Rendered{
-      summary, report::ReportFileName(name, summary["provenance"]["cache"].get<std::string>()),
-      calibration ? report::RenderCalibration(summary, options, RunsBeside(record, summary))
-                  : report::RenderReport(summary, options)};
+  if (IsCalibration(summary)) {
+    ASSIGN_OR_RETURN(const auto calibration, summary::Read<summary::CalibrationSummary>(summary));
+    return Rendered{
+        summary, report::ReportFileName("calibration", calibration.provenance.run.cache),
+        report::RenderCalibration(calibration, options, RunsBeside(record, calibration)),
+        "a calibration"};
+  }
+  ASSIGN_OR_RETURN(const report::Summary view, ReadView(summary));
+  return Rendered{summary, report::ReportFileName(view.design, view.provenance.cache),
+                  report::RenderReport(view, options)};
 }
 
 absl::StatusOr<int> Report(const ReportFlags& flags) {
@@ -152,8 +147,8 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
   absl::PrintF("Report: %s\n", file);
   if (flags.readme.readme.given) {
     options.picture_prefix = flags.readme.Prefix(out);
-    ASSIGN_OR_RETURN(const std::string section,
-                     report::RenderReadmeSection(rendered.summary, options));
+    ASSIGN_OR_RETURN(const report::Summary view, ReadView(rendered.summary));
+    ASSIGN_OR_RETURN(const std::string section, report::RenderReadmeSection(view, options));
     RETURN_IF_ERROR(flags.readme.Renew("ladder", section));
   }
   if (!*flags.plots) return kExitOk;

@@ -31,7 +31,9 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
                    ReadSummaries(flags.record));
   ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
   options.picture_prefix = flags.readme.Prefix(out);
-  ASSIGN_OR_RETURN(const report::Standings standings, report::RenderStandings(summaries, options));
+  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ReadViews(summaries));
+  ASSIGN_OR_RETURN(const report::Standings standings,
+                   report::RenderStandings(std::move(views), options));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
   RETURN_IF_ERROR(WritePage(file, standings.page));
   absl::PrintF("Report: %s\n", file);

@@ -112,11 +112,7 @@ absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) 
 
 absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
   ASSIGN_OR_RETURN(const ablations::RecordFiles files, ablations::RecordFiles::Open(path));
-  if (files.packed()) {
-    // Read as from a file, whose counts are unsigned where computed ones are not.
-    ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(path));
-    return ablations::ParseJson(ablations::DumpFile(summary));
-  }
+  if (files.packed()) return SummarizeRecord(path);
   const std::string summary_file = files.PathOf(ablations::kSummaryFile);
   if (!files.Has(ablations::kSummaryFile)) {
     return absl::NotFoundError(absl::StrCat(summary_file,
@@ -160,7 +156,7 @@ std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> Summ
 }
 
 bool IsCalibration(const nlohmann::ordered_json& summary) {
-  return summary["design"] == ablations::kCalibrateDesign;
+  return ablations::TextOf(summary, "design") == ablations::kCalibrateDesign;
 }
 
 }  // namespace warpledger::cli

@@ -25,8 +25,9 @@ absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<nlohmann::ordered_json> summaries,
                    ReadSummaries(flags.record));
   ASSIGN_OR_RETURN(const report::RenderOptions options, OptionsOfThisTree());
+  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ReadViews(summaries));
   ASSIGN_OR_RETURN(const std::vector<report::Page> pages,
-                   report::RenderTechniques(summaries, options));
+                   report::RenderTechniques(std::move(views), options));
   for (const report::Page& page : pages) {
     RETURN_IF_ERROR(WritePage(absl::StrCat(*flags.out, "/", page.path), page.text));
   }

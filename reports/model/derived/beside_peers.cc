@@ -40,8 +40,9 @@ const Cell* FastestArm(const Summary& summary, const Shape& shape,
 }
 
 const Cell* FastestArm(const Summary& summary, const Shape& shape, std::optional<int64_t> kv_bits) {
-  return FastestArm(summary, shape,
-                    [&](const Cell& cell) { return !kv_bits || cell.kv_bits == *kv_bits; });
+  return FastestArm(summary, shape, [&](const Cell& cell) {
+    return !kv_bits || cell.kv_bits.value_or(16) == *kv_bits;
+  });
 }
 
 const Peer* RankedPeer(const Summary& summary, std::string_view name, const Shape& shape) {

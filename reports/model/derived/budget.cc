@@ -49,7 +49,7 @@ class Cases {
 // Microseconds of a part by name; `c` is asked for every case that it needs.
 double PartUs(std::string_view part, const Summary& summary, const Shape& shape,
               const KernelWork& work, Cases& c) {
-  const double us_per_cycle = 1 / *summary.provenance.max_sm_clock_mhz;
+  const double us_per_cycle = 1.0 / *summary.provenance.gpu.max_sm_clock_mhz;
   const double head_dim = static_cast<double>(shape.head_dim);
   const auto bytes_us = [](double bytes, double gb_per_s) { return bytes / gb_per_s / 1e3; };
   if (part == "launch") {
@@ -113,12 +113,13 @@ absl::StatusOr<Budget> BudgetOf(const Summary& summary, const Shape& shape, cons
     return absl::InvalidArgumentError(
         Cat("this build's registry can't read the configuration `", cell.config, "`"));
   }
-  if (summary.provenance.sm_count <= 0 || summary.provenance.max_sm_clock_mhz.value_or(0) <= 0) {
+  if (summary.provenance.gpu.sm_count <= 0 ||
+      summary.provenance.gpu.max_sm_clock_mhz.value_or(0) <= 0) {
     return absl::InvalidArgumentError("the record holds no clock or no number of SMs");
   }
   sdpa::Config instance = *config;
   instance.head_dim = static_cast<int>(shape.head_dim);
-  const KernelWork work = WorkOf(shape, instance, summary.provenance.sm_count);
+  const KernelWork work = WorkOf(shape, instance, summary.provenance.gpu.sm_count);
   Budget budget;
   for (const std::string_view name : kParts) {
     Cases cases(summary);

@@ -12,13 +12,13 @@ namespace {
 
 // "40 → 96", or one figure where nothing changed.
 template <typename Format>
-std::string Change(const BeforeAfter& change, Format format) {
+std::string Change(const CodeChange::Counts& change, Format format) {
   const std::string before = format(change.before);
   const std::string after = format(change.after);
   return before == after ? before : Cat(before, " → ", after);
 }
 
-bool IsKnown(const BeforeAfter& change) { return change.before || change.after; }
+bool IsKnown(const CodeChange::Counts& change) { return change.before || change.after; }
 
 }  // namespace
 
@@ -42,16 +42,18 @@ std::string ResourceChange(const Verdict& verdict) {
 }
 
 std::string InstructionChange(const Verdict& verdict, size_t most) {
-  if (!verdict.change || !IsKnown(verdict.change->instructions)) return std::string(kNone);
-  std::string out = Change(verdict.change->instructions, &FormatInteger);
+  if (!verdict.change || !verdict.change->instructions) return std::string(kNone);
+  const CodeChange& change = *verdict.change;
+  std::string out = Change(*change.instructions, &FormatInteger);
   std::vector<std::string> opcodes;
   const sdpa::ToggleRow* row = FindToggle(verdict.toggle);
   const std::string_view evidence = row != nullptr ? row->evidence.sass : "";
-  if (!evidence.empty() && IsKnown(verdict.change->evidence)) {
-    opcodes.push_back(Cat(Code(evidence), " ", Change(verdict.change->evidence, &FormatInteger)));
+  if (!evidence.empty() && change.evidence) {
+    opcodes.push_back(Cat(Code(evidence), " ", Change(*change.evidence, &FormatInteger)));
     ++most;
   }
-  for (const CodeChange::Opcode& opcode : verdict.change->opcodes) {
+  const Opcodes changed = change.opcodes.value_or(Opcodes());
+  for (const Opcodes::Opcode& opcode : changed.list) {
     if (opcodes.size() == most) break;
     if (opcode.name == evidence) continue;
     opcodes.push_back(Cat(Code(opcode.name), " ", Change(opcode.count, &FormatInteger)));

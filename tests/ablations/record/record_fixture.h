@@ -138,6 +138,26 @@ inline std::vector<Check> PassingChecks(const RunInfo& run) {
   return checks;
 }
 
+// What a whole run of ExampleRun() leaves.
+inline Record JudgeableRecord() {
+  Record record;
+  record.run = ExampleRun();
+  for (const ShapeInfo& shape : record.run.shapes) {
+    for (const Arm& arm : record.run.arms) {
+      if (arm.role == kRoleFloor || arm.role == kRolePeer) continue;
+      record.checks.push_back(ExampleCheck(arm.name, shape.name));
+    }
+    for (int process = 0; process < record.run.processes; ++process) {
+      for (int block = 0; block < record.run.blocks_per_process; ++block) {
+        for (const Sample& sample : ExampleBlock(process, shape.name, block)) {
+          record.samples.push_back(sample);
+        }
+      }
+    }
+  }
+  return record;
+}
+
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_

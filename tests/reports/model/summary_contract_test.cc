@@ -11,35 +11,16 @@
 #include "ablations/subjects/sdpa/subject.h"
 #include "reports/pages/render.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 namespace {
 
 using ::testing::HasSubstr;
 
-ablations::Record ExampleRecord() {
-  ablations::Record record;
-  record.run = ablations::ExampleRun();
-  for (const ablations::ShapeInfo& shape : record.run.shapes) {
-    for (const ablations::Arm& arm : record.run.arms) {
-      if (arm.role == ablations::kRoleFloor || arm.role == ablations::kRolePeer) continue;
-      record.checks.push_back(ablations::ExampleCheck(arm.name, shape.name));
-    }
-    for (int process = 0; process < record.run.processes; ++process) {
-      for (int block = 0; block < record.run.blocks_per_process; ++block) {
-        for (const ablations::Sample& sample :
-             ablations::ExampleBlock(process, shape.name, block)) {
-          record.samples.push_back(sample);
-        }
-      }
-    }
-  }
-  return record;
-}
-
 TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
   const absl::StatusOr<nlohmann::ordered_json> summary =
-      ablations::Summarize(ExampleRecord(), ablations::SdpaSubject());
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject());
   ASSERT_TRUE(summary.ok()) << summary.status();
   const absl::StatusOr<std::string> report = RenderReport(*summary, {});
   ASSERT_TRUE(report.ok()) << report.status();
@@ -52,7 +33,7 @@ TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
 // test a schema of their own.
 TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
   const absl::StatusOr<nlohmann::ordered_json> judged =
-      ablations::Summarize(ExampleRecord(), ablations::SdpaSubject());
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject());
   ASSERT_TRUE(judged.ok()) << judged.status();
   std::ifstream file("tests/reports/testdata/summary.json");
   const nlohmann::ordered_json synthetic = nlohmann::ordered_json::parse(file);

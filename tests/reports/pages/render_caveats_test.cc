@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "reports/model/tree_code.h"
-#include "reports/pages/render.h"
+#include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"
 #include "tests/reports/synthetic_summary.h"
 
@@ -78,7 +77,7 @@ TEST(RenderReportTest, PrintsAnEnDashForEveryFigureThatIsNull) {
     cell[key] = nullptr;
   }
   ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
-  for (const char* key : {"ratio", "ci_low", "ci_high", "n_pairs", "adjusted_confidence"}) {
+  for (const char* key : {"ratio", "ci_low", "ci_high", "adjusted_confidence"}) {
     verdict[key] = nullptr;
   }
   verdict["verdict"] = "NOT_APPLICABLE";
@@ -239,62 +238,6 @@ TEST(RenderReportTest, KeepsAToggleThatTheRegistryNoLongerHas) {
   }
   EXPECT_THAT(Section(Render(json), "### `forgotten` (`forgotten`)"),
               HasSubstr("This build's registry has no such toggle"));
-}
-
-struct Damage {
-  const char* what;
-  std::function<void(ordered_json&)> apply;
-  const char* message;
-};
-
-TEST(RenderReportTest, NamesThePathOfADamagedField) {
-  const Damage damages[] = {
-      {"missing field", [](ordered_json& j) { j["cells"][3].erase("p50_us"); },
-       "cells[3].p50_us is missing; it must be a number or null"},
-      {"wrong type", [](ordered_json& j) { j["cells"][0]["registers"] = "many"; },
-       "cells[0].registers must be an integer or null, but is string"},
-      {"fraction", [](ordered_json& j) { j["cells"][0]["registers"] = 1.5; },
-       "cells[0].registers must be an integer or null, but is 1.5"},
-      {"no count", [](ordered_json& j) { j["provenance"]["n_samples"] = INT64_MIN; },
-       "provenance.n_samples must be an integer or null, but is -9223372036854775808"},
-      {"no count either", [](ordered_json& j) { j["provenance"]["n_samples"] = UINT64_MAX; },
-       "provenance.n_samples must be an integer or null, but is 18446744073709551615"},
-      {"nested", [](ordered_json& j) { j["cells"][1]["speedup_over_first"].erase("ci_low"); },
-       "cells[1].speedup_over_first.ci_low is missing"},
-      {"element is no object", [](ordered_json& j) { j["peers"][2] = 7; },
-       "peers[2] must be an object, but is number"},
-      {"array missing", [](ordered_json& j) { j.erase("verdicts"); }, "verdicts is missing"},
-      {"no object at all", [](ordered_json& j) { j = ordered_json::array(); },
-       "the document must be an object, but is array"},
-      {"deep provenance", [](ordered_json& j) { j["provenance"]["gpu"].erase("name"); },
-       "provenance.gpu.name is missing"},
-      {"zero time", [](ordered_json& j) { j["cells"][0]["p50_us"] = 0; },
-       "cells[0].p50_us must be above 0, but is 0"},
-      {"unknown verdict", [](ordered_json& j) { j["verdicts"][4]["verdict"] = "GREAT"; },
-       "verdicts[4].verdict is \"GREAT\", which this build does not know"},
-      {"half a change", [](ordered_json& j) { j["verdicts"][0]["change"]["registers"] = {40}; },
-       "verdicts[0].change.registers must be null or two integers or nulls, but is array"},
-      {"unknown shape", [](ordered_json& j) { j["floors"][0]["shape"] = "nowhere"; },
-       "floors[0].shape is \"nowhere\", which is not in shapes[]"},
-      {"twice", [](ordered_json& j) { j["cells"][1] = j["cells"][0]; },
-       "cells[1] repeats minimal_scalar at small"},
-      {"no shapes", [](ordered_json& j) { j["shapes"] = ordered_json::array(); },
-       "shapes must not be empty"},
-      {"confidence", [](ordered_json& j) { j["statistics"]["confidence"] = 95; },
-       "statistics.confidence must lie between 0 and 1, but is 95"},
-      {"newer schema", [](ordered_json& j) { j["schema_version"] = 2; },
-       "schema_version is 2, but this build knows versions up to 1"},
-  };
-  for (const Damage& damage : damages) {
-    ordered_json json = Synthetic();
-    damage.apply(json);
-    for (const absl::StatusOr<std::string>& result :
-         {RenderReport(json, {}), RenderReadmeSection(json, {})}) {
-      ASSERT_FALSE(result.ok()) << damage.what;
-      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << damage.what;
-      EXPECT_THAT(std::string(result.status().message()), HasSubstr(damage.message)) << damage.what;
-    }
-  }
 }
 
 TEST(RenderReportTest, IgnoresFieldsItDoesNotKnow) {

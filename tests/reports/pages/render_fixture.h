@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "reports/pages/render.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 

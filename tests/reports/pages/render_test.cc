@@ -13,6 +13,7 @@
 #include "reports/model/derived/floors.h"
 #include "reports/model/describe.h"
 #include "reports/model/summary.h"
+#include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"
 #include "tests/reports/synthetic_summary.h"
 
@@ -230,7 +231,8 @@ TEST(RenderReportTest, ListsTheWholeProvenance) {
   EXPECT_THAT(provenance, HasSubstr("| `toolchain.cuda_flags` | `-O3 -std=c++20` |"));
   EXPECT_THAT(provenance, HasSubstr("| `argv` | `warpledger run --design=ladder` |"));
   ordered_json json = Synthetic();
-  json["provenance"]["argv"] = "/a/b/warpledger run --out=/c/d/mine --shapes=x/y /e --peers=off";
+  json["provenance"]["argv"] = {"/a/b/warpledger", "run", "--out=/c/d/mine",
+                                "--shapes=x/y",    "/e",  "--peers=off"};
   EXPECT_THAT(Section(Render(json), "## Provenance"),
               HasSubstr("| `warpledger run --out=mine --shapes=x/y e --peers=off` |"));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
@@ -46,7 +47,7 @@ void PartShapes(ordered_json& json) {
 }
 
 Standings Render(const std::vector<ordered_json>& records, const RenderOptions& options = {}) {
-  absl::StatusOr<Standings> standings = RenderStandings(records, options);
+  absl::StatusOr<Standings> standings = RenderStandings(*ViewsOf(records), options);
   EXPECT_TRUE(standings.ok()) << standings.status();
   return standings.ok() ? *std::move(standings) : Standings();
 }
@@ -191,8 +192,9 @@ TEST(StandingsTest, TheReadmesLinksBeginWhereThePagesLie) {
 
 TEST(StandingsTest, RefusesWhatSeveralRecordsOfOneDesignAre) {
   const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
-  EXPECT_EQ(RenderStandings({json, json}, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(RenderStandings({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RenderStandings(*ViewsOf({json, json}), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RenderStandings(*ViewsOf({}), {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/sdpa/registry.h"
+#include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
@@ -18,7 +19,7 @@ using ::testing::Not;
 
 std::vector<Page> Pages(const std::vector<ordered_json>& records,
                         const RenderOptions& options = {}) {
-  absl::StatusOr<std::vector<Page>> pages = RenderTechniques(records, options);
+  absl::StatusOr<std::vector<Page>> pages = RenderTechniques(*ViewsOf(records), options);
   EXPECT_TRUE(pages.ok()) << pages.status();
   return pages.ok() ? *std::move(pages) : std::vector<Page>();
 }
@@ -173,7 +174,7 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
     json["micro"].push_back(
         {{"name", name}, {"unit", "cycles"}, {"value", value}, {"percent_of_limit", nullptr}});
   }
-  json["provenance"]["micro"] = {{"run_id", "micro-1"}};
+  json["provenance"]["micro"] = QuotedMicro();
   const std::vector<Page> pages = Pages({json});
   EXPECT_THAT(Text(pages, "techniques/warp_shuffle.md"),
               HasSubstr("alone it is worth **4.00×**, in the kernel 1.520× to 1.740×. How it is "
@@ -242,17 +243,17 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
 
 TEST(TechniquesTest, RefusesRecordsThatDontGoTogether) {
   EXPECT_FALSE(RenderTechniques({}, {}).ok());
-  EXPECT_THAT(RenderTechniques({Synthetic(), Synthetic()}, {}).status().ToString(),
+  EXPECT_THAT(RenderTechniques(*ViewsOf({Synthetic(), Synthetic()}), {}).status().ToString(),
               HasSubstr("both of design ladder"));
   ordered_json other = Synthetic();
   other["gpu"] = "l4";
   other["design"] = "one_on";
-  EXPECT_THAT(RenderTechniques({Synthetic(), other}, {}).status().ToString(),
+  EXPECT_THAT(RenderTechniques(*ViewsOf({Synthetic(), other}), {}).status().ToString(),
               HasSubstr("of two GPUs"));
   other = Synthetic();
   other["design"] = "one_on";
   other["provenance"]["cache"] = "cold";
-  EXPECT_THAT(RenderTechniques({Synthetic(), other}, {}).status().ToString(),
+  EXPECT_THAT(RenderTechniques(*ViewsOf({Synthetic(), other}), {}).status().ToString(),
               HasSubstr("with a cold L2"));
 }
 

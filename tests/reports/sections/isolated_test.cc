@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kernels/sdpa/registry.h"
-#include "reports/model/summary_view.h"
 #include "reports/sections/sections.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 namespace {
@@ -35,8 +35,8 @@ std::string IsolatedSection(std::string_view toggle, const std::string& unit, do
     json["micro"].push_back(
         {{"name", name}, {"unit", unit}, {"value", value}, {"percent_of_limit", nullptr}});
   }
-  json["provenance"]["micro"] = {{"run_id", "micro-1"}};
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  json["provenance"]["micro"] = QuotedMicro();
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? IsolatedSection(*summary) : "";
 }
@@ -80,7 +80,7 @@ TEST(IsolatedSectionTest, NamesWhatHasNoEffectAloneAndWhatTurnsItsSign) {
 
 TEST(IsolatedSectionTest, IsLeftOutWhereTheSummaryQuotesNothing) {
   std::ifstream file("tests/reports/testdata/summary.json");
-  const absl::StatusOr<Summary> summary = ParseSummary(ordered_json::parse(file));
+  const absl::StatusOr<Summary> summary = ViewOf(ordered_json::parse(file));
   ASSERT_TRUE(summary.ok());
   EXPECT_EQ(IsolatedSection(*summary), "");
 }

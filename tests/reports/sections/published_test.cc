@@ -8,9 +8,9 @@
 #include <string>
 
 #include "reports/model/describe.h"
-#include "reports/model/summary_view.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 namespace {
@@ -35,7 +35,7 @@ ordered_json LeaveOneOut() {
 }
 
 std::string PublishedSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? PublishedSection(*summary) : "";
 }
@@ -52,7 +52,7 @@ TEST(PublishedSectionTest, SetsOursAtTheNearestLengthBesideTheirs) {
   EXPECT_THAT(text, HasSubstr("Ours: `long`"));
   EXPECT_THAT(text, HasSubstr("| overlap of GEMM and softmax within a warpgroup | 582 → 661 | "
                               "1.136× | `softmax_overlap` | "));
-  const absl::StatusOr<Summary> summary = ParseSummary(LeaveOneOut());
+  const absl::StatusOr<Summary> summary = ViewOf(LeaveOneOut());
   const Verdict* verdict = nullptr;
   for (const Verdict& v : summary->verdicts) {
     if (v.toggle == "softmax_overlap" && v.shape == "long") verdict = &v;
@@ -74,7 +74,7 @@ TEST(PublishedSectionTest, TurnsAToggleRoundThatLeavesOut) {
   for (ordered_json& verdict : json["verdicts"]) {
     if (verdict["toggle"] == "softmax_overlap") verdict["toggle"] = "wgmma_inline_loads";
   }
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   ASSERT_TRUE(summary.ok()) << summary.status();
   const Verdict* verdict = FindToggleVerdict(*summary, "wgmma_inline_loads", "long");
   ASSERT_NE(verdict, nullptr);

@@ -44,7 +44,7 @@ Verdict VerdictOf(const char* base, const char* candidate, Spread spread, double
 Summary RecordOf(const char* run_id, const char* board, double fast_us) {
   Summary run;
   run.run_id = run_id;
-  run.provenance.rows = {{"gpu.uuid", board}};
+  run.provenance.gpu.uuid = board;
   run.cells = {CellOf("slow", "code-slow", 100, 1), CellOf("middle", "code-middle", 50, 1),
                CellOf("fast", "code-fast", fast_us, 0.2)};
   run.verdicts = {VerdictOf("slow", "middle", {0.001, 0.0005}, 1.002),

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "reports/model/summary_view.h"
 #include "reports/sections/sections.h"
+#include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 
 namespace warpledger::report {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string ThroughputSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? ThroughputSection(*summary, "plots/") : "";
 }
@@ -33,7 +33,7 @@ TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) 
 }
 
 std::string BesidePeers(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? BesidePeersSection(*summary) : "";
 }
@@ -56,7 +56,7 @@ TEST(BesidePeersSectionTest, ShowsTheFastestArmAndEachRankedPeerWhereThereIsNoCu
 TEST(PlainReadSectionTest, SetsTheFastestArmBesideTheReadOfItsShape) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
   const auto section = [&] {
-    const absl::StatusOr<Summary> summary = ParseSummary(json);
+    const absl::StatusOr<Summary> summary = ViewOf(json);
     EXPECT_TRUE(summary.ok()) << summary.status();
     return summary.ok() ? PlainReadSection(*summary) : "";
   };

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "reports/model/summary_view.h"
 #include "reports/sections/sections.h"
+#include "tests/reports/from_json.h"
 
 namespace warpledger::report {
 namespace {
@@ -81,7 +81,7 @@ ordered_json BudgetRecord(const std::string& config) {
   ordered_json json = ordered_json::parse(file);
   json["design"] = "hopper_small";
   json["provenance"]["gpu"]["max_sm_clock_mhz"] = 2000;
-  json["provenance"]["micro"] = {{"run_id", "micro-1"}};
+  json["provenance"]["micro"] = QuotedMicro();
   for (ordered_json& cell : json["cells"]) {
     cell["config"] = cell["variant"] == "ladder:wmma_pv" ? config : "wgmma";
   }
@@ -115,7 +115,7 @@ void Forget(ordered_json& json, const std::string& name) {
 }
 
 Budget At(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
   absl::StatusOr<Budget> budget = BudgetOf(*summary, summary->MainShape(), *cell);
@@ -184,14 +184,14 @@ TEST(BudgetTest, APartWithoutItsMicrobenchmarkHasNoFigure) {
 }
 
 TEST(BudgetTest, RefusesAConfigurationOfAnotherRegistry) {
-  const absl::StatusOr<Summary> summary = ParseSummary(BudgetRecord("no_such_toggle"));
+  const absl::StatusOr<Summary> summary = ViewOf(BudgetRecord("no_such_toggle"));
   const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
   EXPECT_THAT(BudgetOf(*summary, summary->MainShape(), *cell).status().ToString(),
               HasSubstr("no_such_toggle"));
 }
 
 std::string BudgetSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ParseSummary(json);
+  const absl::StatusOr<Summary> summary = ViewOf(json);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return summary.ok() ? SmallShapesSection(*summary, "plots/") : "";
 }

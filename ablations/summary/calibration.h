@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The summary of a calibration: how often the ledger would be wrong. As summary.h.
+//
+//   absl::StatusOr<CalibrationSummary> summary = Read<CalibrationSummary>(json);
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_
+#define WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ablations/plan/calibration_record.h"
+#include "ablations/summary/parts.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::summary {
+
+inline constexpr int64_t kMostTrials = 1'000'000;
+
+// A count of trials, its share of all that count, and that share's exact 95% interval.
+struct Rate {
+  int64_t count = 0;
+  int64_t of = 0;
+  std::optional<double> rate;  // empty: of none
+  double low = 0;
+  double high = 0;
+
+  std::string WhyInvalid() const { return count <= of ? "" : "count is above of"; }
+
+  template <typename F>
+  void Visit(F& f) {
+    f("count", count, ablations::Within{0, kMostTrials});
+    f("of", of, ablations::Within{0, kMostTrials});
+    f("rate", rate);
+    f("low", low);
+    f("high", high);
+  }
+};
+
+using VerdictCounts = std::map<std::string, int64_t>;
+
+// Identical arms: every verdict but NEUTRAL and INCONCLUSIVE is a false one. Trials that are
+// INVALID stand in no rate.
+struct AaTrials {
+  int64_t trials = 0;
+  Rate false_verdicts;
+  Rate false_verdicts_in_family;
+  int64_t family_size = 0;
+  Rate families_with_false_verdict;
+  Rate intervals_holding_truth;
+  double largest_percent = 0;
+  VerdictCounts verdicts;
+  VerdictCounts verdicts_in_family;
+  double half_width_percent_p50 = 0;
+  double mde_percent_p50 = 0;
+  double within_process_percent_p50 = 0;
+  double between_process_percent_p50 = 0;
+  int64_t invalid_trials = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("trials", trials, kCount);
+    f("false_verdicts", false_verdicts);
+    f("false_verdicts_in_family", false_verdicts_in_family);
+    f("family_size", family_size);
+    f("families_with_false_verdict", families_with_false_verdict);
+    f("intervals_holding_truth", intervals_holding_truth);
+    f("largest_percent", largest_percent);
+    f("verdicts", verdicts);
+    f("verdicts_in_family", verdicts_in_family);
+    f("half_width_percent_p50", half_width_percent_p50);
+    f("mde_percent_p50", mde_percent_p50);
+    f("within_process_percent_p50", within_process_percent_p50);
+    f("between_process_percent_p50", between_process_percent_p50);
+    f("invalid_trials", invalid_trials, kOnlyWhereSet, kCount);
+  }
+};
+
+// A known delay behind the same kernel.
+struct PlantedSize {
+  double aimed_percent = 0;
+  int64_t cycles = 0;
+  double delay_us = 0;
+  double by_delay_percent = 0;
+  double achieved_percent = 0;
+  double achieved_low = 0;
+  double achieved_high = 0;
+  int64_t trials = 0;
+  Rate interval_below_one;
+  Rate found;
+  Rate found_in_family;
+  Rate neutral;
+  Rate intervals_holding_truth;
+  VerdictCounts verdicts;
+  VerdictCounts verdicts_in_family;
+  double half_width_percent_p50 = 0;
+  int64_t invalid_trials = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("aimed_percent", aimed_percent);
+    f("cycles", cycles);
+    f("delay_us", delay_us);
+    f("by_delay_percent", by_delay_percent);
+    f("achieved_percent", achieved_percent);
+    f("achieved_low", achieved_low);
+    f("achieved_high", achieved_high);
+    f("trials", trials, kCount);
+    f("interval_below_one", interval_below_one);
+    f("found", found);
+    f("found_in_family", found_in_family);
+    f("neutral", neutral);
+    f("intervals_holding_truth", intervals_holding_truth);
+    f("verdicts", verdicts);
+    f("verdicts_in_family", verdicts_in_family);
+    f("half_width_percent_p50", half_width_percent_p50);
+    f("invalid_trials", invalid_trials, kOnlyWhereSet, kCount);
+  }
+};
+
+// Of all sizes together: whether the intervals cover what they should.
+struct PlantedIntervals : Rate {
+  double chance_of_as_few = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    Rate::Visit(f);
+    f("chance_of_as_few", chance_of_as_few);
+  }
+};
+
+// What a calibration is held to: shown when a one-sided 95% bound lies on the limit's right side,
+// missed when the other bound lies beyond it.
+struct Target {
+  std::string name;
+  double limit = 0;
+  bool at_most = false;
+  int64_t count = 0;
+  int64_t of = 0;
+  double bound = 0;
+  std::string outcome;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("limit", limit);
+    f("at_most", at_most);
+    f("count", count);
+    f("of", of);
+    f("bound", bound);
+    f("outcome", outcome, OneOf("shown", "missed", "open"));
+  }
+};
+
+// One pair of arms in one group of processes.
+struct Trial {
+  int64_t group = 0;
+  std::string candidate;
+  std::string base;
+  Estimate ratio;
+  double p_value = 0;
+  std::string verdict;
+  std::string verdict_in_family;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("group", group);
+    f("candidate", candidate);
+    f("base", base);
+    ratio.Visit(f);
+    f("p_value", p_value);
+    f("verdict", verdict, kIsVerdict);
+    f("verdict_in_family", verdict_in_family, kIsVerdict);
+  }
+};
+
+struct CalibrationStatistics {
+  double confidence = 0;
+  int64_t bootstrap_resamples = 0;
+  uint64_t bootstrap_seed = 0;
+  double neutral_delta = 0;
+  std::string correction;
+  int64_t trial_processes = 0;
+  int64_t trial_blocks = 0;
+  int64_t family_size = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("confidence", confidence);
+    f("bootstrap_resamples", bootstrap_resamples);
+    f("bootstrap_seed", bootstrap_seed);
+    f("neutral_delta", neutral_delta);
+    f("correction", correction);
+    f("trial_processes", trial_processes);
+    f("trial_blocks", trial_blocks);
+    f("family_size", family_size);
+  }
+};
+
+struct CalibratedKernel {
+  double p50_us = 0;
+  int64_t launches_low = 0;  // in a replay
+  int64_t launches_high = 0;
+  double floor_us = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("p50_us", p50_us);
+    f("launches_low", launches_low);
+    f("launches_high", launches_high);
+    f("floor_us", floor_us);
+  }
+};
+
+// Of processes: one trial of each pair each.
+struct Groups {
+  int64_t planned = 0;
+  int64_t used = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("planned", planned, kCount);
+    f("used", used, kCount);
+  }
+};
+
+struct CalibrationProvenance : ablations::CalibrationHeader, Conditions {
+  // The header's rule is one of its arms, which are not in here.
+  std::string WhyInvalid() const { return ""; }
+
+  int64_t checks = 0;
+  int64_t blocks_planned = 0;
+  int64_t blocks_missing = 0;
+  int64_t n_samples = 0;
+  int64_t throttled_samples = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    AllBut all_but(f, {"shapes", "arms"});
+    CalibrationHeader::Visit(all_but);
+    f("checks", checks, kCount);
+    f("blocks_planned", blocks_planned, kCount);
+    f("blocks_missing", blocks_missing, kCount);
+    f("n_samples", n_samples, kCount);
+    f("throttled_samples", throttled_samples, kCount);
+    Conditions::Visit(f);
+  }
+};
+
+struct CalibrationSummary {
+  std::string run_id;
+  std::string gpu;  // slug
+  std::string design;
+  std::string family;
+  CalibrationProvenance provenance;
+  CalibrationStatistics statistics;
+  std::vector<ablations::ShapeInfo> problems;  // one
+  std::string variant;
+  CalibratedKernel kernel;
+  Groups groups;
+  AaTrials aa;
+  std::vector<PlantedSize> plants;
+  PlantedIntervals planted_intervals;
+  std::vector<Target> targets;
+  std::vector<Trial> trials;
+
+  template <typename F>
+  void Visit(F& f) {
+    ablations::VisitSchema(f, ablations::kSchemaVersion);
+    f("run_id", run_id);
+    f("gpu", gpu);
+    f("design", design);
+    f("family", family);
+    f("provenance", provenance);
+    f("statistics", statistics);
+    f("shapes", problems);
+    f("variant", variant);
+    f("kernel", kernel);
+    f("groups", groups);
+    f("aa", aa);
+    f("plants", plants);
+    f("planted_intervals", planted_intervals);
+    f("targets", targets);
+    f("trials", trials);
+  }
+};
+
+}  // namespace warpledger::summary
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_

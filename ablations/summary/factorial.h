@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a summary that factorials have. As summary.h.
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_
+#define WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ablations/summary/parts.h"
+
+namespace warpledger::summary {
+
+// What one toggle of a factorial contributes on one shape. Values are ratios but for the logs.
+struct Attribution {
+  std::string design;
+  std::string shape;
+  std::string toggle;
+  int64_t n_pairs = 0;
+  Estimate main_effect;
+  std::optional<double> shapley_share;  // of the whole gain; can be below 0 or above 1
+  std::optional<double> shapley_log;
+  std::optional<double> shapley_log_low;
+  std::optional<double> shapley_log_high;
+  std::optional<double> total_log;
+  std::optional<std::string> first_base;  // the cell that `first` adds the toggle to
+  Estimate first;
+  std::optional<std::string> last_base;
+  Estimate last;
+  std::string reason;
+
+  friend bool operator==(const Attribution&, const Attribution&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("design", design);
+    f("shape", shape);
+    f("toggle", toggle);
+    f("n_pairs", n_pairs);
+    main_effect.VisitAs(f, "main_effect_ratio", "ci_low", "ci_high");
+    f("shapley_share", shapley_share);
+    f("shapley_log", shapley_log);
+    f("shapley_log_low", shapley_log_low);
+    f("shapley_log_high", shapley_log_high);
+    f("total_log", total_log);
+    f("first_base", first_base);
+    first.VisitAs(f, "first_ratio", "first_low", "first_high");
+    f("last_base", last_base);
+    last.VisitAs(f, "last_ratio", "last_low", "last_high");
+    f("reason", reason);
+  }
+};
+
+struct Interaction {
+  std::string design;
+  std::string shape;
+  std::string a;
+  std::string b;
+  int64_t n_quadruples = 0;
+  Estimate ratio;
+  std::optional<double> a_without_b;
+  std::optional<double> a_with_b;
+  std::optional<double> b_without_a;
+  std::optional<double> b_with_a;
+  std::string reason;
+
+  friend bool operator==(const Interaction&, const Interaction&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("design", design);
+    f("shape", shape);
+    f("a", a);
+    f("b", b);
+    f("n_quadruples", n_quadruples);
+    ratio.VisitAs(f, "interaction_ratio", "ci_low", "ci_high");
+    f("a_without_b", a_without_b);
+    f("a_with_b", a_with_b);
+    f("b_without_a", b_without_a);
+    f("b_with_a", b_with_a);
+    f("reason", reason);
+  }
+};
+
+// A combination that the rules forbid: `toggle` needs `missing`, or, with `why`, is excluded by it.
+struct InfeasibleCell {
+  std::string variant;
+  std::optional<std::string> toggle;
+  std::optional<std::string> missing;
+  std::string why;
+  std::string verdict;
+
+  friend bool operator==(const InfeasibleCell&, const InfeasibleCell&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant);
+    f("toggle", toggle);
+    f("missing", missing);
+    f("why", why, kOnlyWhereSet);
+    f("verdict", verdict, kOnlyWhereSet);
+  }
+};
+
+// A main effect of a fractional factorial, and what it is mixed with.
+struct MainEffect {
+  struct Alias {
+    std::string a;
+    std::string b;
+    std::optional<double> coefficient;
+
+    friend bool operator==(const Alias&, const Alias&) = default;
+
+    template <typename F>
+    void Visit(F& f) {
+      f("a", a);
+      f("b", b);
+      f("coefficient", coefficient);
+    }
+  };
+  std::string shape;
+  std::string toggle;
+  int64_t n_cells = 0;
+  Estimate ratio;
+  std::vector<Alias> aliases;
+  std::string reason;
+
+  friend bool operator==(const MainEffect&, const MainEffect&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("shape", shape);
+    f("toggle", toggle);
+    f("n_cells", n_cells);
+    ratio.Visit(f);
+    f("aliases", aliases);
+    f("reason", reason);
+  }
+};
+
+}  // namespace warpledger::summary
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_

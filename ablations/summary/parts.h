@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several summaries have in common: figures, and how they are read.
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_
+#define WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/json_fields.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/common/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::summary {
+
+using ablations::Above;
+using ablations::FieldPath;
+using ablations::kOlderRecordsLack;
+using ablations::kOnlyWhereSet;
+using ablations::Must;
+using ablations::OneOf;
+
+// The same error with the remedy.
+absl::Status WriteAgain(const absl::Status& status);
+
+// So that the difference of two is a number too.
+inline constexpr ablations::Within kCount{0, int64_t{1} << 53};
+
+// In the order in which pages list them.
+inline constexpr std::string_view kVerdictNames[] = {
+    "ADOPT",        "REAL_BELOW_GATE", "NEUTRAL", "REGRESSION",
+    "INCONCLUSIVE", "BROKEN",          "INVALID", "NOT_APPLICABLE",
+};
+
+inline constexpr Must kIsVerdict{"a verdict that this program knows", [](std::string_view name) {
+                                   return std::find(std::begin(kVerdictNames),
+                                                    std::end(kVerdictNames),
+                                                    name) != std::end(kVerdictNames);
+                                 }};
+
+// A figure and its confidence interval, in the unit of the field it belongs to. Logarithms and
+// quotients are taken of it, so all three are above 0; null where there is no such figure.
+struct Estimate {
+  std::optional<double> value;
+  std::optional<double> low;
+  std::optional<double> high;
+
+  friend bool operator==(const Estimate&, const Estimate&) = default;
+
+  template <typename F>
+  void VisitAs(F& f, const char* value_name, const char* low_name, const char* high_name) {
+    f(value_name, value, Above{0});
+    f(low_name, low, Above{0});
+    f(high_name, high, Above{0});
+  }
+  // As a ratio of times: above 1 the candidate is faster.
+  template <typename F>
+  void Visit(F& f) {
+    VisitAs(f, "ratio", "ci_low", "ci_high");
+  }
+};
+
+// How far the log-ratios of pairs scatter within a process, and processes beyond that.
+struct Spread {
+  std::optional<double> within;
+  std::optional<double> between;
+
+  friend bool operator==(const Spread&, const Spread&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("within_process_sd", within, kOlderRecordsLack);
+    f("between_process_sd", between, kOlderRecordsLack);
+  }
+};
+
+// A figure of the kernel without a toggle, and of that with it. [before, after] in JSON.
+template <typename T>
+struct Both {
+  std::optional<T> before;
+  std::optional<T> after;
+
+  friend bool operator==(const Both&, const Both&) = default;
+};
+
+template <typename T>
+nlohmann::ordered_json ToJson(const Both<T>& both) {
+  return ablations::json_fields::Write(std::pair(both.before, both.after));
+}
+
+template <typename T>
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, Both<T>& both) {
+  std::pair<std::optional<T>, std::optional<T>> pair;
+  RETURN_IF_ERROR(ablations::json_fields::Read(json, path, pair));
+  if constexpr (std::is_same_v<T, int64_t>) {
+    // So that the difference of two is a number too.
+    constexpr int64_t kMost = int64_t{1} << 53;
+    for (const std::optional<int64_t>& count : {pair.first, pair.second}) {
+      if (count && (*count < -kMost || *count > kMost)) {
+        return ablations::WrongValue(path, "two counts", json);
+      }
+    }
+  }
+  both = {pair.first, pair.second};
+  return absl::OkStatus();
+}
+
+// A summary from its JSON form; errors say what to do.
+template <typename T>
+absl::StatusOr<T> Read(const nlohmann::ordered_json& json) {
+  absl::StatusOr<T> summary = ablations::FromJson<T>(json);
+  return summary.ok() ? std::move(summary) : WriteAgain(summary.status());
+}
+
+// Calls a visitor with all fields but those that `left_out` names.
+template <typename F>
+class AllBut {
+ public:
+  AllBut(F& f, std::initializer_list<std::string_view> left_out) : f_(f), left_out_(left_out) {}
+
+  template <typename T, typename... Rules>
+  void operator()(const char* name, T& value, const Rules&... rules) {
+    if (std::find(left_out_.begin(), left_out_.end(), name) == left_out_.end()) {
+      f_(name, value, rules...);
+    }
+  }
+
+ private:
+  F& f_;
+  std::vector<std::string_view> left_out_;
+};
+
+// The conditions of a run: medians over its samples; null where no sample says.
+struct Conditions {
+  std::optional<double> sm_mhz_p50;
+  std::optional<double> temp_c_p50;
+  std::optional<double> power_w_p50;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("sm_mhz_p50", sm_mhz_p50);
+    f("temp_c_p50", temp_c_p50);
+    f("power_w_p50", power_w_p50);
+  }
+};
+
+}  // namespace warpledger::summary
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+// The summary of a run: what a record says, in figures and verdicts. The judge fills it, pages read
+// it, and summary.json, the one file that pictures and outside scripts read, is its JSON form.
+//
+// Contract: equal summaries give equal bytes, and reading what was written gives the same summary.
+// Derived figures carry six significant digits. Optionals are null in JSON.
+//
+//   nlohmann::ordered_json json = ablations::ToJson(summary);
+//   absl::StatusOr<Summary> again = ReadSummary(json);
+//
+// Errors of ReadSummary(): InvalidArgument with the JSON path ("cells[3].p50_us"), what was found
+// there, and what to do; FailedPrecondition for a newer schema.
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_
+#define WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ablations/record/record.h"
+#include "ablations/summary/factorial.h"
+#include "ablations/summary/parts.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace warpledger::summary {
+
+// A time per call. p10 and p90 are quantiles of all samples: the spread of single replays.
+struct Times {
+  int64_t n_samples = 0;
+  std::optional<int64_t> n_processes;  // of floors empty
+  Estimate p50_us;
+  std::optional<double> p10_us;
+  std::optional<double> p90_us;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("n_samples", n_samples, kCount);
+    f("n_processes", n_processes, kOnlyWhereSet);
+    p50_us.VisitAs(f, "p50_us", "ci_low_us", "ci_high_us");
+    f("p10_us", p10_us);
+    f("p90_us", p90_us);
+  }
+};
+
+// What a kernel takes; empty where the record doesn't say.
+struct Resources {
+  std::optional<int64_t> registers;
+  std::optional<int64_t> smem_bytes;
+  std::optional<int64_t> spill_bytes;
+  std::optional<int64_t> stack_bytes;
+  std::optional<int64_t> threads;
+  std::optional<int64_t> ctas_per_sm;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("registers", registers);
+    f("smem_bytes", smem_bytes);
+    f("spill_bytes", spill_bytes);
+    f("stack_bytes", stack_bytes);
+    f("threads", threads);
+    f("ctas_per_sm", ctas_per_sm);
+  }
+};
+
+// One arm on one shape.
+struct Cell : Times, Resources {
+  std::string variant;  // the arm's name
+  std::string config;
+  std::optional<int64_t> kv_bits;
+  std::string role;
+  std::string toggle;
+  std::string label;
+  std::string shape;
+  std::optional<bool> correct;
+  std::optional<double> max_err;
+  std::optional<double> max_err_rule;
+  int64_t n_checks = 0;
+  std::optional<double> tflops;
+  std::optional<Estimate> speedup_over_first;
+  std::optional<std::string> code_sha256;
+  std::optional<double> sm_mhz_p50;
+  std::string reason;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("variant", variant, "the arm's name");
+    f("config", config);
+    f("kv_bits", kv_bits, kOnlyWhereSet, "8 where kernels read K and V so, else absent");
+    f("role", role);
+    f("toggle", toggle);
+    f("label", label);
+    f("shape", shape);
+    f("correct", correct, "null: never checked on this shape");
+    f("max_err", max_err);
+    f("max_err_rule", max_err_rule, "the limit");
+    f("n_checks", n_checks);
+    Times::Visit(f);
+    f("tflops", tflops);
+    f("speedup_over_first", speedup_over_first);
+    Resources::Visit(f);
+    f("code_sha256", code_sha256, "of its machine code; null where the record doesn't know");
+    f("sm_mhz_p50", sm_mhz_p50);
+    f("reason", reason);
+  }
+};
+
+struct Peer : Times {
+  std::string name;
+  std::string version;
+  std::string shape;
+  bool available = false;
+  std::optional<bool> correct;
+  std::string reason;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("version", version);
+    f("shape", shape);
+    f("available", available);
+    f("correct", correct);
+    f("reason", reason);
+    Times::Visit(f);
+  }
+};
+
+struct Floor : Times {
+  std::string name;
+  std::string shape;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("shape", shape);
+    Times::Visit(f);
+  }
+};
+
+// Instructions of the machine code by mnemonic, largest change first. An object in JSON.
+struct Opcodes {
+  struct Opcode {
+    std::string name;
+    Both<int64_t> count;
+
+    friend bool operator==(const Opcode&, const Opcode&) = default;
+  };
+  std::vector<Opcode> list;
+
+  friend bool operator==(const Opcodes&, const Opcodes&) = default;
+};
+
+nlohmann::ordered_json ToJson(const Opcodes& opcodes);
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, Opcodes& opcodes);
+
+// What a toggle did to the kernel; instructions are those of the machine code, not as executed.
+struct CodeChange {
+  using Counts = Both<int64_t>;
+
+  Counts registers;
+  Counts smem_bytes;
+  Counts spill_bytes;
+  Counts warps_per_sm;
+  std::optional<Counts> instructions;
+  std::optional<Counts> evidence;
+  std::optional<Opcodes> opcodes;
+
+  friend bool operator==(const CodeChange&, const CodeChange&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("registers", registers);
+    f("smem_bytes", smem_bytes);
+    f("spill_bytes", spill_bytes);
+    f("warps_per_sm", warps_per_sm);
+    f("instructions", instructions, "null without a disassembly, as the next two");
+    f("evidence", evidence, "those whose opcode matches what the registry names as evidence");
+    f("opcodes", opcodes, "the ten mnemonics whose number changed most, largest change first");
+  }
+};
+
+// Errors on inputs of one kind; empty where there is no finite number. A share is the largest of an
+// arm's checks as its part of the rule's limit.
+struct ErrorChange {
+  std::string inputs;
+  Both<double> mean_err;
+  Both<double> mean_share;
+  Both<double> max_share;
+  Both<double> lse_share;
+  Both<bool> correct;
+
+  friend bool operator==(const ErrorChange&, const ErrorChange&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("inputs", inputs);
+    f("mean_err", mean_err);
+    f("mean_share", mean_share);
+    f("max_share", max_share);
+    f("lse_share", lse_share);
+    f("correct", correct);
+  }
+};
+
+struct PowerCapped {
+  int64_t base_pairs = 0;
+  int64_t candidate_pairs = 0;
+  std::optional<double> base_sm_mhz;
+  std::optional<double> candidate_sm_mhz;
+
+  friend bool operator==(const PowerCapped&, const PowerCapped&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("base_pairs", base_pairs);
+    f("candidate_pairs", candidate_pairs);
+    f("base_sm_mhz", base_sm_mhz);
+    f("candidate_sm_mhz", candidate_sm_mhz);
+  }
+};
+
+struct Verdict {
+  std::string toggle;
+  std::string design;
+  std::string base;
+  std::string candidate;
+  std::string shape;
+  int64_t n_pairs = 0;
+  int64_t n_processes = 0;
+  Estimate ratio;
+  std::optional<double> adjusted_confidence;
+  double gate = 0;
+  std::string verdict;
+  std::string reason;
+  std::optional<double> mde_ratio;
+  Spread spread;
+  std::optional<double> predicted_low;
+  std::optional<double> predicted_high;
+  std::optional<bool> prediction_held;
+  std::optional<CodeChange> change;
+  std::optional<PowerCapped> power_capped;
+  std::vector<ErrorChange> errors;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("toggle", toggle);
+    f("design", design);
+    f("base", base);
+    f("candidate", candidate);
+    f("shape", shape);
+    f("n_pairs", n_pairs);
+    f("n_processes", n_processes);
+    ratio.Visit(f);
+    f("adjusted_confidence", adjusted_confidence);
+    f("gate", gate);
+    f("verdict", verdict, kIsVerdict);
+    f("reason", reason);
+    f("mde_ratio", mde_ratio);
+    spread.Visit(f);
+    f("predicted_low", predicted_low);
+    f("predicted_high", predicted_high);
+    f("prediction_held", prediction_held,
+      "all three null where the prediction does not speak of the verdict, as with a cold L2");
+    f("change", change, kOnlyWhereSet, "each figure [base's, candidate's]");
+    f("power_capped", power_capped, kOnlyWhereSet,
+      "only where an arm ran under the board's power limit; decisions/0006");
+    f("errors", errors, kOnlyWhereSet,
+      "only where they differ, see below; each figure [base's, candidate's]");
+  }
+};
+
+struct Control {
+  std::string kind;
+  std::string shape;
+  std::string candidate;
+  Estimate ratio;
+  bool holds_one = false;
+  std::string timing_verdict;
+  std::string verdict;
+  bool false_verdict = false;
+  std::optional<double> mde_ratio;
+  Spread spread;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("kind", kind, OneOf(ablations::kRoleAa, ablations::kRoleNull));
+    f("shape", shape);
+    f("candidate", candidate);
+    ratio.Visit(f);
+    f("holds_one", holds_one, "whether the interval contains 1");
+    f("timing_verdict", timing_verdict, kIsVerdict);
+    f("verdict", verdict, kIsVerdict);
+    f("false_verdict", false_verdict);
+    f("mde_ratio", mde_ratio, kOlderRecordsLack);
+    spread.Visit(f);
+  }
+};
+
+struct ControlCounts {
+  int64_t trials = 0;
+  int64_t false_verdicts = 0;
+  int64_t intervals_holding_one = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("trials", trials, kCount);
+    f("false_verdicts", false_verdicts, kCount);
+    f("intervals_holding_one", intervals_holding_one, kCount);
+  }
+};
+
+// Where a run with a stopping rule ended on a shape.
+struct Look {
+  std::string shape;
+  int64_t look = 0;  // from 1; 0: none reached yet
+  int64_t processes = 0;
+  double alpha_share = 0;
+  std::optional<double> worst_half_width;
+  bool stopped_early = false;
+
+  friend bool operator==(const Look&, const Look&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("shape", shape);
+    f("look", look);
+    f("processes", processes);
+    f("alpha_share", alpha_share);
+    f("worst_half_width", worst_half_width);
+    f("stopped_early", stopped_early);
+  }
+};
+
+struct Statistics {
+  double confidence = 0;
+  int64_t bootstrap_resamples = 0;
+  uint64_t bootstrap_seed = 0;
+  double neutral_delta = 0;
+  std::optional<double> error_ratio;
+  int64_t family_size = 0;
+  std::string correction;
+  std::string interval;
+  std::vector<Look> looks;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("confidence", confidence,
+      Must{"a number between 0 and 1", [](double value) { return value > 0 && value < 1; }});
+    f("bootstrap_resamples", bootstrap_resamples);
+    f("bootstrap_seed", bootstrap_seed);
+    f("neutral_delta", neutral_delta);
+    f("error_ratio", error_ratio, kOlderRecordsLack, Above{1},
+      "the factor from which on errors count as different");
+    f("family_size", family_size);
+    f("correction", correction);
+    f("interval", interval, kOlderRecordsLack, "how intervals are made");
+    f("looks", looks, kOnlyWhereSet, "only of a run with a stopping rule");
+  }
+};
+
+// Whose microbenchmarks are quoted.
+struct MicroSource {
+  std::string run_id;
+  std::string started;
+  std::string gpu_uuid;
+  int processes = 0;
+  int64_t n_samples = 0;
+
+  friend bool operator==(const MicroSource&, const MicroSource&) = default;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("run_id", run_id);
+    f("started", started);
+    f("gpu_uuid", gpu_uuid);
+    f("processes", processes);
+    f("n_samples", n_samples, kCount);
+  }
+};
+
+// A case of a microbenchmark; figures carry six significant digits.
+struct MicroValue {
+  std::string name;
+  std::string unit;
+  double value = 0;
+  std::optional<double> percent_of_limit;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("name", name);
+    f("unit", unit);
+    f("value", value);
+    f("percent_of_limit", percent_of_limit);
+  }
+};
+
+struct Provenance : ablations::RunInfo, Conditions {
+  int64_t processes_found = 0;
+  int64_t blocks_planned = 0;
+  int64_t blocks_missing = 0;
+  int64_t peer_blocks_planned = 0;
+  int64_t peer_blocks_missing = 0;
+  int64_t n_samples = 0;
+  std::optional<int64_t> throttled_samples;
+  int64_t unknown_throttle_samples = 0;
+  std::optional<MicroSource> micro;
+
+  template <typename F>
+  void Visit(F& f) {
+    AllBut all_but(f, {"shapes", "arms"});
+    RunInfo::Visit(all_but);
+    f("processes_found", processes_found, kCount);
+    f("blocks_planned", blocks_planned, kCount, "a block counts once per process and shape");
+    f("blocks_missing", blocks_missing, kCount);
+    f("peer_blocks_planned", peer_blocks_planned, kCount);
+    f("peer_blocks_missing", peer_blocks_missing, kCount);
+    f("n_samples", n_samples, kCount);
+    f("throttled_samples", throttled_samples, kCount, "null: no sample has a mask");
+    f("unknown_throttle_samples", unknown_throttle_samples, kCount);
+    Conditions::Visit(f);
+    f("micro", micro, kOnlyWhereSet, "whose values `micro` quotes");
+  }
+};
+
+struct Summary {
+  std::string run_id;
+  std::string gpu;  // slug
+  std::string design;
+  std::string family;
+  Provenance provenance;
+  Statistics statistics;
+  std::vector<ablations::ShapeInfo> problems;
+  std::vector<Cell> cells;
+  std::vector<Peer> peers;
+  std::vector<Floor> floors;
+  std::vector<Verdict> verdicts;
+  ControlCounts controls_summary;
+  std::vector<Control> controls;
+  std::vector<MicroValue> micro;
+  std::vector<MainEffect> effects;  // of a fractional factorial
+  // Of a factorial.
+  std::vector<Attribution> attribution;
+  std::vector<Interaction> interactions;
+  std::vector<InfeasibleCell> infeasible;  // of other designs too
+
+  template <typename F>
+  void Visit(F& f) {
+    ablations::VisitSchema(f, ablations::kSchemaVersion);
+    f("run_id", run_id);
+    f("gpu", gpu, "its slug");
+    f("design", design);
+    f("family", family);
+    f("provenance", provenance, "run.json but shapes and arms, then how much of it is there");
+    f("statistics", statistics);
+    f("shapes", problems, "as in run.json");
+    f("cells", cells);
+    f("peers", peers);
+    f("floors", floors);
+    f("verdicts", verdicts);
+    f("controls_summary", controls_summary);
+    f("controls", controls);
+    f("micro", micro, "quoted from the newest micro-<time>/ of the same model of GPU");
+    f("effects", effects, kOnlyWhereSet);
+    f("attribution", attribution, kOnlyWhereSet);
+    if (attribution.empty()) {
+      f("infeasible", infeasible, kOnlyWhereSet);
+    } else {
+      f("interactions", interactions);
+      f("infeasible", infeasible);
+    }
+  }
+};
+
+absl::StatusOr<Summary> ReadSummary(const nlohmann::ordered_json& json);
+
+}  // namespace warpledger::summary
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_
