@@ -16,7 +16,7 @@
 //   Guide), so at most 0.2 rows/clk/SM by five shuffles and 0.5 by redux; one row
 //   alone takes five shuffles and five operations of latency, about 5 * (24 + 4)
 //   cycles, and 8 rows at once little more than one: the kernel's shuffled softmax
-//   gained only when its warps reduced 8 rows together (kernels/sdpa/parts/softmax.cuh).
+//   gained only when its warps reduced 8 rows together (kernels/sdpa/smem/softmax.cuh).
 // Falsifier: cycles per row that do not fall from 1 to 8 rows; a butterfly above
 //   0.2 rows/clk/SM; serial reduction beating the butterfly at 1 row.
 

@@ -7,7 +7,7 @@
 #include "ablations/subjects/sdpa/gpu/sdpa_rig.h"
 #include "absl/algorithm/container.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/launch.h"
+#include "kernels/sdpa/launch/launch.h"
 
 namespace warpledger::cli {
 

@@ -21,7 +21,7 @@ void DescribeBuild(RunInfo* run) {
   run->git = {kGitSha, kGitDirty};
   run->registry_sha256 = kRegistrySha256;
   run->kernel_source_sha256 = kKernelSourceSha256;
-  run->protocol_sha256 = kProtocolSha256;
+  run->protocol_sha256 = WARPLEDGER_PROTOCOL_SHA256;
   run->toolchain = {build_info::kNvcc, build_info::kHostCompiler, build_info::kBuildType,
                     build_info::kCudaFlags, build_info::kCudaArchitectures};
 }

@@ -86,7 +86,7 @@ __device__ inline void DecreaseRegisters() {
 //   RS: A in registers, four pairs as the accumulator layout gives them; B with N
 //       along the rows (transposed)
 // E4M3 takes 32 along K, both operands with K along the rows; RS takes four bytes a register
-// (kernels/sdpa/wgmma/fp8_layout.h).
+// (kernels/sdpa/wgmma/load/fp8_layout.h).
 enum class WgmmaInputs { kFp16, kBf16, kE4m3 };
 template <int kN, WgmmaInputs kInputs = WgmmaInputs::kFp16>
 struct Wgmma;

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/summary.h"
 
 namespace warpledger::report {

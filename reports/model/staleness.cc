@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/registry/variant.h"
 #include "reports/model/describe.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"

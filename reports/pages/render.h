@@ -3,7 +3,7 @@
 // section that the README shows of a ladder.
 //
 // Contract: the only inputs are the summary (schema in reports/RECORD.md), the
-// registry's prose (kernels/sdpa/registry.h) and the options. The same inputs give
+// registry's prose (kernels/sdpa/registry/registry.h) and the options. The same inputs give
 // the same bytes. Every figure in the text is computed; a figure that the record
 // does not hold is shown as an en dash. Cells that failed correctness are shown
 // and never ranked.

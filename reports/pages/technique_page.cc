@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/isolated.h"
@@ -267,12 +267,14 @@ std::string NotApplicablePart(const std::vector<ReadRecord>& records, const sdpa
   const auto add = [&](std::string line) {
     if (lines.insert(line).second) order.push_back(std::move(line));
   };
-  for (const sdpa::Exclusion& rule : sdpa::kExclusions) {
-    if (rule.toggle != row.field && rule.other != row.field) continue;
-    const std::string_view other =
-        sdpa::ToggleId(rule.toggle == row.field ? rule.other : rule.toggle);
-    add(Cat("- Together with ", Code(other), ", at least at some levels: ", rule.why, ".\n"));
-  }
+  sdpa::AskEveryFamily([&](auto family) {
+    for (const sdpa::Exclusion& rule : family.kExclusions) {
+      if (rule.toggle != row.field && rule.other != row.field) continue;
+      const std::string_view other =
+          sdpa::ToggleId(rule.toggle == row.field ? rule.other : rule.toggle);
+      add(Cat("- Together with ", Code(other), ", at least at some levels: ", rule.why, ".\n"));
+    }
+  });
   for (const ReadRecord& record : records) {
     for (const InfeasibleCell& cell : record.summary.infeasible) {
       if (cell.toggle != row.id || cell.why.empty()) continue;

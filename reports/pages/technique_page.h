@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
 #include "reports/model/records.h"
 #include "reports/model/summary.h"

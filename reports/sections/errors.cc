@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "kernels/sdpa/kv_storage.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/families.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
@@ -271,7 +271,8 @@ std::string ErrorSection(const Summary& summary) {
   return Cat(
       "## Errors\n\nWhat toggles cost, or save, in accuracy, against the FP64 reference. Mean "
       "errors are those of the elements of O, without the toggle → with it, by kind of inputs "
-      "(`kernels/sdpa/inputs.h`). A row stands here for a ratio of them (bold) or for a check that "
+      "(`kernels/sdpa/problem/inputs.h`). A row stands here for a ratio of them (bold) or for a "
+      "check that "
       "failed; shapes on which the ratios hardly differ share one, with the largest errors and the "
       "range of the ratios. No other toggle, and none on another shape, failed a check or moves "
       "the mean error by more than a factor of ",

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"

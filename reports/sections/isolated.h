@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/summary.h"
 
 namespace warpledger::report {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/derived/floors.h"
 #include "reports/model/describe.h"
@@ -326,7 +326,8 @@ std::string ControlSection(const Summary& summary) {
 std::string ToggleSection(const Summary& summary) {
   std::string out =
       "## Toggle by toggle\n\nClaims and predictions stand in the registry "
-      "(`kernels/sdpa/toggles.def`); predictions were written down before the first run.\n";
+      "(`kernels/sdpa/registry/toggles.def`); predictions were written down before the first "
+      "run.\n";
   for (const std::string& toggle : StepToggles(summary)) {
     Append(&out, "\n", ToggleParagraph(summary, toggle));
   }

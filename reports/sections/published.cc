@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"

@@ -12,9 +12,9 @@
 
 #include <string_view>
 
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::report {
 

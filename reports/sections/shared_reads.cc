@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "kernels/sdpa/mma/conflicts.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 

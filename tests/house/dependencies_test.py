@@ -11,7 +11,32 @@ import unittest
 import house_tree
 from fixture import ROOT, FolderTest
 
-KERNELS = {"kernels/sdpa", "kernels/sdpa/parts", "kernels/common"}
+# The kernels' rooms (kernels/sdpa/README.md). A kernel family is a folder with its own folders.
+DTYPE = {"kernels/common", "kernels/sdpa/dtype"}
+REGISTRY = DTYPE | {"kernels/sdpa/registry"}
+PROBLEM = DTYPE | {"kernels/sdpa/problem"}
+SHARED = REGISTRY | {"kernels/sdpa/shared"}
+SMEM = {"kernels/sdpa/smem", "kernels/sdpa/smem/simt", "kernels/sdpa/smem/wmma"}
+MMA = {"kernels/sdpa/mma", "kernels/sdpa/mma/projection"}
+WGMMA = {"kernels/sdpa/wgmma", "kernels/sdpa/wgmma/join", "kernels/sdpa/wgmma/load"}
+RULES = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/smem", "kernels/sdpa/mma",
+                            "kernels/sdpa/wgmma", "kernels/sdpa/resident"}
+KERNEL_ROOMS = {
+    "kernels/sdpa/dtype": DTYPE,
+    "kernels/sdpa/registry": REGISTRY,
+    "kernels/sdpa/problem": PROBLEM,
+    "kernels/sdpa/shared": SHARED,
+    **dict.fromkeys(SMEM, SHARED | PROBLEM | SMEM),
+    **dict.fromkeys(MMA, SHARED | PROBLEM | MMA),
+    **dict.fromkeys(WGMMA, SHARED | PROBLEM | WGMMA),
+    "kernels/sdpa/resident": SHARED | PROBLEM | {"kernels/sdpa/resident"},
+    "kernels/sdpa/rules": RULES,
+    "kernels/sdpa/launch": RULES | {"kernels/sdpa/launch"},
+}
+# What who measures kernels sees of them: no family, but for the projection's kernel, which is
+# launched in front of those of the designs.
+KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch",
+                              "kernels/sdpa/mma/projection"}
 # The engine's rooms (ablations/README.md). None of them knows what is measured.
 BASE = {"ablations/base", "kernels/common"}
 RECORD = BASE | {"ablations/record"}
@@ -36,9 +61,10 @@ ROOMS = {
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and the registry.
-MODEL = {"ablations/summary", "reports/model", "kernels/sdpa", "kernels/common"}
+MODEL = {"ablations/summary", "reports/model", "kernels/sdpa/rules"} | REGISTRY | PROBLEM
 DERIVED = MODEL | {"reports/model/derived"}
-SECTIONS = DERIVED | {"reports/sections"}
+# A section holds the model of the mma family's bank conflicts against a profile.
+SECTIONS = DERIVED | {"reports/sections", "kernels/sdpa/mma"}
 REPORTS = {
     "reports/model": MODEL,
     "reports/model/derived": DERIVED,
@@ -70,21 +96,19 @@ LARGER = {"ablations/stats": 27, "ablations/judge": 21}
 # counts, on both sides.
 MAY_INCLUDE = {
     "kernels/common": {"kernels/common"},
-    "kernels/sdpa": KERNELS,
-    # The primitives that microbenchmarks isolate, hence on their own.
-    "kernels/sdpa/parts": KERNELS,
+    **KERNEL_ROOMS,
     "micro/harness": {"micro/harness", "kernels/common"},
-    "micro": {"micro", "micro/harness", "kernels/common", "kernels/sdpa/parts"},
+    "micro": {"micro", "micro/harness", "kernels/common"},
     **REPORTS,
     **ROOMS,
-    "tests": {"tests", "micro", "micro/harness"} | CLI,
+    "tests": {"tests", "micro", "micro/harness", *KERNEL_ROOMS} | CLI,
 }
 THIRD_PARTY = re.compile(r"^(absl|nlohmann|gtest|gmock|benchmark|cuda|cute|cooperative_groups)\b|"
                          r"^(cuda\w*|mma)\.h$")
 GENERATED = re.compile(r"^warpledger_\w+\.h$")
 TEST_AND_BENCHMARK = re.compile(r"^(gtest|gmock|benchmark)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
-REGISTRY_TEXTS = ("kernels/sdpa/toggles.def", "kernels/sdpa/registry.h")
+REGISTRY_TEXTS = ("kernels/sdpa/registry/toggles.def", "kernels/sdpa/registry/registry.h")
 PLOT_PACKAGES = {"matplotlib", "numpy", "plots"}
 
 
@@ -162,11 +186,11 @@ def cycles(root):
 
 
 def large_rooms(root):
-    """Rooms of the engine and of the pages with more source files than a room may have."""
+    """Rooms of the engine, the pages and the kernels with more source files than a room may have."""
     rooms = {}
-    for house in ("ablations", "reports"):
-        for path in house_tree.files(root / house, house_tree.CPP_SUFFIXES):
-            room = (pathlib.Path(house) / path).parent.as_posix()
+    for path in house_tree.files(root, house_tree.CPP_SUFFIXES):
+        room = path.parent.as_posix()
+        if room.startswith(("ablations/", "reports/", "kernels/sdpa")):
             rooms[room] = rooms.get(room, 0) + 1
     return [f"{room}: {count} files; it may have {LARGER.get(room, ROOM_FILES)}"
             for room, count in rooms.items() if count > LARGER.get(room, ROOM_FILES)]
@@ -225,7 +249,7 @@ class TheTree(FolderTest):
 
     def test_has_small_rooms_each_with_a_readme(self):
         self.assertEqual(large_rooms(ROOT), [])
-        lacking = [room for room in (*ROOMS, *REPORTS)
+        lacking = [room for room in (*ROOMS, *REPORTS, *KERNEL_ROOMS, "kernels/common")
                    if not (ROOT / room / "README.md").is_file()]
         self.assertEqual(lacking, [])
 
@@ -252,14 +276,21 @@ class TheChecker(FolderTest):
 
     def test_finds_each_kind_of_violation(self):
         planted = {
-            "kernels must not know the suite": ("kernels/sdpa/a.cc", "ablations/base/x.h"),
+            "kernels must not know the suite": ("kernels/sdpa/launch/a.cc", "ablations/base/x.h"),
             "statistics know no record": ("ablations/stats/a.h", "ablations/record/x.h"),
-            "the engine knows no attention": ("ablations/measure/a.cc", "kernels/sdpa/x.h"),
+            "the engine knows no attention": ("ablations/measure/a.cc", "kernels/sdpa/launch/x.h"),
             "what measures never judges": ("ablations/measure/a.cc", "ablations/judge/x.h"),
             "what judges never measures": ("ablations/judge/a.cc", "ablations/measure/x.h"),
             "a plan knows no subject": ("ablations/plan/a.h", "ablations/subjects/sdpa/x.h"),
-            "common is below sdpa": ("kernels/common/a.h", "kernels/sdpa/x.h"),
-            "microbenchmarks see primitives only": ("micro/a.cu", "kernels/sdpa/x.h"),
+            "common is below sdpa": ("kernels/common/a.h", "kernels/sdpa/dtype/x.h"),
+            "a family knows no other": ("kernels/sdpa/mma/a.h", "kernels/sdpa/wgmma/x.h"),
+            "nor a part of another": ("kernels/sdpa/mma/a.h", "kernels/sdpa/wgmma/join/x.h"),
+            "what families share knows none": ("kernels/sdpa/shared/a.h", "kernels/sdpa/mma/x.h"),
+            "no kernel asks for the rules": ("kernels/sdpa/mma/a.cuh", "kernels/sdpa/rules/x.h"),
+            "the registry knows no family": ("kernels/sdpa/registry/a.h", "kernels/sdpa/mma/x.h"),
+            "a problem knows no kernel": ("kernels/sdpa/problem/a.cc", "kernels/sdpa/rules/x.h"),
+            "every file is in a room": ("kernels/sdpa/a.h", "kernels/common/x.h"),
+            "microbenchmarks see no attention": ("micro/a.cu", "kernels/sdpa/shared/x.cuh"),
             "the harness knows no benchmark": ("micro/harness/a.h", "micro/x.h"),
             "reports see the summary only": ("reports/model/a.cc", "ablations/base/x.h"),
             "a page has sections, no section a page": ("reports/sections/a.cc", "reports/pages/x.h"),
@@ -268,7 +299,7 @@ class TheChecker(FolderTest):
             "nobody includes tests": ("ablations/cli/a.cc", "tests/x.h"),
             "no gtest in kernels": ("kernels/common/a.cc", "gtest/gtest.h"),
             "includes start at the root": ("ablations/base/a.cc", "../ablations/x.h"),
-            "a host header stays host-safe": ("kernels/sdpa/a.h", "kernels/common/x.cuh"),
+            "a host header stays host-safe": ("kernels/sdpa/mma/a.h", "kernels/common/x.cuh"),
         }
         for why, (name, target) in planted.items():
             with self.subTest(why), tempfile.TemporaryDirectory() as folder:
@@ -300,12 +331,14 @@ class TheChecker(FolderTest):
         for number in range(ROOM_FILES + 1):
             self.write(f"ablations/base/{number}.cc", "")
             self.write(f"ablations/base/{number}.md", "")
+            self.write(f"kernels/sdpa/mma/{number}.cuh", "")
         self.write("ablations/plan/a.h", "")
-        self.assertEqual(large_rooms(self.path), ["ablations/base: 18 files; it may have 17"])
+        self.assertEqual(large_rooms(self.path), ["ablations/base: 18 files; it may have 17",
+                                                  "kernels/sdpa/mma: 18 files; it may have 17"])
 
     def test_finds_an_exception_that_nothing_needs(self):
         self.write("ablations/measure/run.h", '#include "ablations/plan/job.h"\n')
-        self.write("ablations/measure/run.cc", '#include "kernels/sdpa/launch.h"\n')
+        self.write("ablations/measure/run.cc", '#include "kernels/sdpa/launch/launch.h"\n')
         self.assertEqual(no_longer_crossing(self.path),
                          sorted(NOT_YET - {"ablations/measure/run.cc"}))
 
@@ -316,11 +349,12 @@ class TheChecker(FolderTest):
 
     def test_finds_a_kernel_that_reads_texts_by_way_of_another_header(self):
         self.write("kernels/sdpa/mma/a.cuh", '#include "kernels/sdpa/b.h"\n')
-        self.write("kernels/sdpa/b.h", '#include <vector>\n#include "kernels/sdpa/registry.h"\n')
+        self.write("kernels/sdpa/b.h",
+                   '#include <vector>\n#include "kernels/sdpa/registry/registry.h"\n')
         self.write("kernels/sdpa/c.cuh", '#include "warpledger_build_info.h"\n')
         self.assertEqual(kernels_that_read_texts(self.path),
                          ["kernels/sdpa/mma/a.cuh includes kernels/sdpa/b.h "
-                          "includes kernels/sdpa/registry.h"])
+                          "includes kernels/sdpa/registry/registry.h"])
 
     def test_finds_a_plot_that_imports_from_the_suite(self):
         self.write("plots/a.py", "import json\nimport numpy\nfrom ablations import peers\n")

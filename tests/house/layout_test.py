@@ -48,7 +48,7 @@ def unregistered_tests(root):
 
 
 def toggle_ids(root):
-    rows = (root / "kernels/sdpa/toggles.def").read_text(encoding="utf-8")
+    rows = (root / "kernels/sdpa/registry/toggles.def").read_text(encoding="utf-8")
     return re.findall(r"^WARPLEDGER_TOGGLE\(\s*(\w+),", rows, re.MULTILINE)
 
 
@@ -147,7 +147,7 @@ class TheChecks(FolderTest):
             f"tests/{name}/x_test.cc: no CMakeLists.txt registers it" for name in ("a/deep", "b")])
 
     def test_find_a_second_list_of_toggles(self):
-        self.write("kernels/sdpa/toggles.def", "".join(
+        self.write("kernels/sdpa/registry/toggles.def", "".join(
             f"WARPLEDGER_TOGGLE(\n    {name},\n    .x = 1)\n" for name in ("aa", "bb", "cc")))
         self.write("plots/one.py", "x = ['aa', 'bb']\n")
         self.write("plots/two.py", "x = ['aa', \"bb\", 'cc']\n")

@@ -19,7 +19,8 @@ class SourceHash(FolderTest):
         script = self.write("call.cmake", f"""
 cmake_minimum_required(VERSION 3.25)
 include("{ROOT}/cmake/source_hash.cmake")
-warpledger_source_hash(found "{self.path}/former.txt" {named})
+set(WARPLEDGER_FORMER_HASHES "{self.path}/former.txt")
+warpledger_source_hash(found {named})
 message(STATUS "${{found}}")
 """)
         return re.search(r"[0-9a-f]{64}", self.call("cmake", "-P", script).stdout).group()
@@ -50,7 +51,8 @@ message(STATUS "${{found}}")
         self.assertNotEqual(self.hash_of(SOURCE + "int c;", former=line), "ab" * 32)
 
     def test_is_what_every_hash_of_the_sources_is_made_of(self):
-        text = (ROOT / "kernels/CMakeLists.txt").read_text(encoding="utf-8")
+        text = "".join((ROOT / folder / "CMakeLists.txt").read_text(encoding="utf-8")
+                       for folder in ("kernels/sdpa", "ablations"))
         self.assertEqual(re.findall(r"file\((?:SHA256|READ)\b.*", text), [])
         self.assertEqual(len(re.findall(r"warpledger_source_(?:text|hash)\(", text)), 3)
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/variant.h"
 
 namespace warpledger::cli {
 namespace {

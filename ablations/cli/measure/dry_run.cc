@@ -20,7 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::cli {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/variant.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {

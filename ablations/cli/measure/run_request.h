@@ -15,7 +15,7 @@
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry/config.h"
 
 namespace warpledger::cli {
 

@@ -11,8 +11,8 @@
 #include "ablations/subjects/sdpa/plan.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/rules/families.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {
@@ -39,7 +39,7 @@ absl::StatusOr<ablations::BuildFacts> FactsOfThisBuild() {
   facts.nvcc = build_info::kNvcc;
   facts.cuda_flags = build_info::kCudaFlags;
   for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
-    facts.dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::SmemBytes(config);
+    facts.dynamic_smem_bytes[sdpa::InstanceName(config)] = sdpa::GeometryOf(config).smem_bytes;
   }
   const absl::StatusOr<std::string> codegen =
       ablations::FindProgramFile(absl::StrCat("codegen/", ablations::kCodegenFile));

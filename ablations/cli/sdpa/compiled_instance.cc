@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "ablations/subjects/sdpa/plan.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/launch.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/problem/problem.h"
 
 namespace warpledger::cli {
 

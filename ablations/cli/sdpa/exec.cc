@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/dtype_name.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
 
 namespace warpledger::cli {
 

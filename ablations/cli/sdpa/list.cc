@@ -17,9 +17,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/rules/families.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
 
@@ -99,12 +100,13 @@ std::set<int> HeadDims(const sdpa::Config& config) {
   return head_dims;
 }
 
-Json Geometry(const sdpa::Config& config) {
-  return {{"tile_m", sdpa::TileM(config)},
-          {"tile_n", sdpa::TileN(config)},
-          {"threads", sdpa::Threads(config)},
-          {"stages", sdpa::Stages(config)},
-          {"smem_bytes", sdpa::SmemBytes(config)}};
+Json GeometryJson(const sdpa::Config& config) {
+  const sdpa::Geometry geometry = sdpa::GeometryOf(config);
+  return {{"tile_m", geometry.tile_m},
+          {"tile_n", geometry.tile_n},
+          {"threads", geometry.threads},
+          {"stages", geometry.stages},
+          {"smem_bytes", geometry.smem_bytes}};
 }
 
 Json RegistryJson() {
@@ -133,7 +135,7 @@ Json RegistryJson() {
                         {"config", sdpa::ConfigName(variant.config)},
                         {"family", sdpa::FamilyName(sdpa::FamilyOf(variant.config))},
                         {"head_dims", HeadDims(variant.config)}});
-    variants.back().update(Geometry(variant.config));
+    variants.back().update(GeometryJson(variant.config));
   }
   Json instances = Json::array();
   for (const sdpa::Config& config : ablations::AllInstanceConfigs()) {
@@ -143,7 +145,7 @@ Json RegistryJson() {
                          {"head_dim", config.head_dim},
                          {"dtype", sdpa::DtypeName(config.dtype)},
                          {"min_arch", sdpa::MinArch(config)}});
-    instances.back().update(Geometry(config));
+    instances.back().update(GeometryJson(config));
   }
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
@@ -172,10 +174,10 @@ void PrintToggles() {
 void PrintVariants() {
   absl::PrintF("Variants (name; tile_m x tile_n, threads, shared memory; configuration)\n");
   for (const ablations::NamedVariant& variant : ablations::AllVariants()) {
-    absl::PrintF("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name,
-                 sdpa::TileM(variant.config), sdpa::TileN(variant.config),
-                 sdpa::Threads(variant.config), sdpa::SmemBytes(variant.config),
-                 sdpa::ConfigName(variant.config));
+    const sdpa::Geometry geometry = sdpa::GeometryOf(variant.config);
+    std::printf("  %-24s %2dx%-3d %4d threads %6d B  %s\n", variant.name.c_str(), geometry.tile_m,
+                geometry.tile_n, geometry.threads, geometry.smem_bytes,
+                sdpa::ConfigName(variant.config).c_str());
   }
 }
 

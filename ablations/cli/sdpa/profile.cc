@@ -29,8 +29,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/inputs.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/problem/inputs.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {

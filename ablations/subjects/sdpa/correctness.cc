@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -179,17 +180,6 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
   }
   result.correct = result.reason.empty();
   return result;
-}
-
-double LseAllowance(const sdpa::Config& config, int seq_kv) {
-  constexpr auto kHalfPairs = sdpa::ExpMethod::kExpHalfPairs;
-  double allowance = sdpa::LseAllowance(config);
-  if (config.exp_method == static_cast<int>(kHalfPairs) ||
-      config.mma_exp == static_cast<int>(kHalfPairs) ||
-      sdpa::kWgmmaExpMethods[config.wgmma_exp] == kHalfPairs) {
-    allowance += std::ldexp(std::log(static_cast<double>(seq_kv)), -11);
-  }
-  return allowance;
 }
 
 }  // namespace warpledger::ablations

@@ -22,10 +22,10 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/dtype.h"
-#include "kernels/sdpa/reference.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/dtype/dtype.h"
+#include "kernels/sdpa/problem/reference.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 
@@ -47,13 +47,9 @@ struct Accuracy {
 };
 
 // `out` is of the reference's dtype. `lse` may be empty: then it is not judged. Sizes must match
-// the reference. `lse_allowance` is LseAllowance() of the kernel's configuration.
+// the reference. `lse_allowance` is sdpa::LseAllowance() of the kernel's configuration.
 Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::Bits16> out,
                        absl::Span<const float> lse, double lse_allowance = 0);
-
-// sdpa::LseAllowance(), and what rounding arguments x of the exponential to fp16 adds, 2^-11
-// of |x|: weighted by the probabilities, |x| is at most their entropy, log2 of the keys.
-double LseAllowance(const sdpa::Config& config, int seq_kv);
 
 }  // namespace warpledger::ablations
 

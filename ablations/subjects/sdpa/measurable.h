@@ -13,8 +13,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/registry/variant.h"
 
 namespace warpledger::ablations {
 

@@ -12,8 +12,8 @@
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/shapes.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/problem/shapes.h"
 
 namespace warpledger::ablations {
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/kv_storage.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/problem/reference.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::ablations {
 

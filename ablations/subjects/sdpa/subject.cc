@@ -14,11 +14,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/dtype_name.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/kv_storage.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/dtype/dtype_name.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -11,8 +11,8 @@
 #include "ablations/plan/subject.h"
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/shapes.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/problem/shapes.h"
 
 namespace warpledger::ablations {
 

@@ -10,7 +10,7 @@
 
 #include "ablations/base/npy.h"
 #include "absl/types/span.h"
-#include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/dtype/dtype.h"
 
 namespace warpledger::ablations {
 

@@ -11,7 +11,7 @@
 
 #include "kernels/common/bank_model.h"
 #include "kernels/sdpa/mma/shape.h"
-#include "kernels/sdpa/problem.h"
+#include "kernels/sdpa/problem/problem.h"
 
 namespace warpledger::sdpa {
 

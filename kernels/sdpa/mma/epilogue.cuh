@@ -20,6 +20,7 @@
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 #include "kernels/sdpa/mma/softmax.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
 
 namespace warpledger::sdpa {
 
@@ -89,7 +90,7 @@ class MmaEpilogue {
               piece[i] = PackPair<kShape.bf16>(out[b][first + i][2 * r] * inverse,
                                                out[b][first + i][2 * r + 1] * inverse);
             }
-            TransposeOverQuad(piece, lane % 4);
+            TransposeQuad(piece, lane % 4);
             if (valid) {
               *OutputPiece(global_row, first + lane % 4) =
                   make_uint4(piece[0], piece[1], piece[2], piece[3]);

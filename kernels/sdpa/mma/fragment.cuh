@@ -62,21 +62,6 @@ __device__ void LoadTransposedPlain(uint32_t (&r)[4], uint32_t tile, int first_r
   }
 }
 
-// Transposes the 4 x 4 matrix over a quad whose row `lane` is `x`.
-__device__ inline void TransposeOverQuad(uint32_t (&x)[4], int lane) {
-#pragma unroll
-  for (int step = 1; step <= 2; step *= 2) {
-    const bool upper = (lane & step) != 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if ((i & step) != 0) continue;
-      const uint32_t send = upper ? x[i] : x[i + step];
-      const uint32_t received = __shfl_xor_sync(0xffffffffu, send, step);
-      (upper ? x[i] : x[i + step]) = received;
-    }
-  }
-}
-
 }  // namespace warpledger::sdpa
 
 #endif  // WARPLEDGER_KERNELS_SDPA_MMA_FRAGMENT_CUH_

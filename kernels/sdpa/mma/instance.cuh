@@ -4,11 +4,10 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_INSTANCE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_MMA_INSTANCE_CUH_
 
-#include "kernels/sdpa/geometry.h"
 #include "kernels/sdpa/mma/forward.cuh"
-#include "kernels/sdpa/mma/workspace.h"
+#include "kernels/sdpa/mma/params.h"
 
-// As in kernels/sdpa/instance.cuh. The workspace belongs to the instance: two launches of one
+// As in kernels/sdpa/smem/instance.cuh. The workspace belongs to the instance: two launches of one
 // instance that uses it must not overlap on a device. The host finds it by its name.
 #define WARPLEDGER_INSTANCE(symbol, ...)                                                   \
   static constexpr Config symbol##_config = __VA_ARGS__;                                   \

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "kernels/sdpa/mma/shape.h"
-#include "kernels/sdpa/parts/exp_method.h"
+#include "kernels/sdpa/shared/exp_method.h"
 
 namespace warpledger::sdpa {
 

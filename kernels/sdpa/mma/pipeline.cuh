@@ -13,8 +13,8 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/ptx.cuh"
 #include "kernels/common/tma.cuh"
-#include "kernels/sdpa/mma/fused_projection.cuh"
-#include "kernels/sdpa/mma/producer_barriers.cuh"
+#include "kernels/sdpa/mma/barriers.cuh"
+#include "kernels/sdpa/mma/projection/fused_projection.cuh"
 #include "kernels/sdpa/mma/schedule.cuh"
 #include "kernels/sdpa/mma/shape.h"
 
@@ -270,7 +270,6 @@ class MmaPipeline {
   static constexpr int kGroupThreads = kShape.row_warps * 32;
   static constexpr bool kRing =
       kShape.stages > 0 && kShape.producer_warps == 0 && !kShape.bulk_copy;
-  static constexpr int kConsumerBarrier = 1;
 
   __device__ int Tile(int slot) const { return group_ * Stages(kShape) + slot; }
   __device__ ProducerBarriers Barriers() const { return {smem_ + kSmem.barriers, Stages(kShape)}; }
@@ -281,7 +280,7 @@ class MmaPipeline {
     } else if constexpr (kShape.row_warps == 1) {
       __syncwarp();
     } else {
-      ptx::NamedBarrierSync(1 + group_, kGroupThreads);
+      ptx::NamedBarrierSync(kGroupBarrier + group_, kGroupThreads);
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/sdpa/mma/params.h"
 #include "kernels/sdpa/mma/shape.h"
+#include "kernels/sdpa/shared/scores.cuh"
 
 namespace warpledger::sdpa {
 
@@ -48,7 +49,7 @@ struct MmaWork {
     if (!f.causal) return f.seq_kv;
     int position = first_row + row;
     if constexpr (kShape.pack_heads) position /= p.group_size;
-    return min(position + f.seq_kv - f.seq_q + 1, f.seq_kv);
+    return CausalKeys(f, position);
   }
 };
 

@@ -9,7 +9,8 @@
 #define WARPLEDGER_KERNELS_SDPA_MMA_SHAPE_H_
 
 #include "kernels/common/bank_model.h"
-#include "kernels/sdpa/parts/exp_method.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/shared/exp_method.h"
 
 namespace warpledger::sdpa {
 
@@ -276,6 +277,43 @@ constexpr const char* WhyIllegal(const MmaShape& s) {
     return "rows of other CTAs of the cluster must not come from L1";
   if (s.split_kv && IsPersistent(s)) return "split-KV is for grids that don't fill the GPU";
   return "";
+}
+
+// The shape of a configuration of this family.
+constexpr MmaShape MmaShapeOf(const Config& c) {
+  const MmaTile tile = kMmaTiles[c.mma_tile];
+  MmaShape s;
+  s.head_dim = c.head_dim;
+  s.row_warps = tile.row_warps;
+  s.rows_per_warp = tile.rows_per_warp;
+  s.tile_n = tile.tile_n;
+  s.key_groups = c.mma_key_groups > 0 ? c.mma_key_groups : 1;
+  s.stages = c.mma_cp_async_stages;
+  s.layout = static_cast<MmaLayout>(c.mma_smem_layout);
+  s.q_registers = c.mma_q_registers != 0;
+  s.p_registers = c.mma_p_registers != 0;
+  s.v_transposed = c.mma_v_ldmatrix_trans != 0;
+  s.exp = static_cast<ExpMethod>(c.mma_exp);
+  s.softmax_overlap = c.mma_softmax_overlap != 0;
+  s.lazy_rescale = c.mma_lazy_rescale != 0;
+  s.fp16_accumulators = c.mma_fp16_accumulate;
+  s.border_mask = c.mma_border_mask != 0;
+  s.producer_warps = c.mma_producer_warps;
+  s.longest_first = c.mma_longest_first != 0;
+  s.persistent = static_cast<MmaPersistent>(c.mma_persistent);
+  s.split_kv = c.mma_split_kv != 0;
+  s.pack_heads = c.mma_pack_heads != 0;
+  s.kv = static_cast<MmaKv>(c.mma_kv_dtype);
+  s.kv_block_scale = c.mma_kv_block_scale != 0;
+  s.bf16 = c.dtype == Dtype::kBf16;
+  s.input = !c.projected             ? MmaInput::kGiven
+            : c.fuse_projection == 0 ? MmaInput::kPacked
+            : c.fuse_projection == 1 ? MmaInput::kRecomputed
+                                     : MmaInput::kClusterProjected;
+  s.layernorm = c.projected && c.fuse_projection != 0 && c.fuse_layernorm != 0;
+  s.dependent_launch = c.mma_dependent_launch != 0;
+  s.bulk_copy = c.mma_bulk_copy != 0;
+  return s;
 }
 
 }  // namespace warpledger::sdpa

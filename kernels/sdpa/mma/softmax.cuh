@@ -12,7 +12,8 @@
 #include <cstdint>
 
 #include "kernels/sdpa/mma/shape.h"
-#include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/shared/exp.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
 
 namespace warpledger::sdpa {
 
@@ -58,9 +59,7 @@ class MmaSoftmax {
           even = fmaxf(even, scores[b][n][2 * r]);
           odd = fmaxf(odd, scores[b][n][2 * r + 1]);
         }
-        float row_max = fmaxf(even, odd);
-        row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 1));
-        row_max = fmaxf(row_max, __shfl_xor_sync(0xffffffffu, row_max, 2));
+        const float row_max = QuadMax(fmaxf(even, odd));
         tile_max[b][r] = row_max;
         if constexpr (kShape.lazy_rescale) {
           constexpr float kThreshold =
@@ -121,8 +120,7 @@ class MmaSoftmax {
     for (int b = 0; b < kRowBlocks; ++b) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        sum_[b][r] += __shfl_xor_sync(0xffffffffu, sum_[b][r], 1);
-        sum_[b][r] += __shfl_xor_sync(0xffffffffu, sum_[b][r], 2);
+        sum_[b][r] = QuadSum(sum_[b][r]);
         // The polynomial's smallest number is not 0.
         if (max_[b][r] == -INFINITY) sum_[b][r] = 0.0f;
       }

@@ -26,8 +26,11 @@
 #include "kernels/sdpa/resident/join.cuh"
 #include "kernels/sdpa/resident/part.cuh"
 #include "kernels/sdpa/resident/shape.h"
-#include "kernels/sdpa/wgmma/params.h"
-#include "kernels/sdpa/wgmma/softmax.cuh"
+#include "kernels/sdpa/shared/exp_instructions.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
+#include "kernels/sdpa/shared/scores.cuh"
+#include "kernels/sdpa/shared/warpgroup.h"
+#include "kernels/sdpa/shared/wgmma_params.h"
 
 namespace warpledger::sdpa {
 
@@ -86,7 +89,7 @@ class ResidentWarpgroup {
 
   // Row `row` of Q sees keys [0, VisibleKeys).
   __device__ int VisibleKeys(int row) const {
-    return kShape.causal ? min(row + p_.seq_kv - p_.seq_q + 1, p_.seq_kv) : p_.seq_kv;
+    return kShape.causal ? CausalKeys(p_, row) : p_.seq_kv;
   }
   __device__ int Chunks() const {
     const int last_row = min(part_.first_row + kRowsPerConsumer, p_.seq_q) - 1;
@@ -177,29 +180,12 @@ class ResidentWarpgroup {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = part_.first_row + part_.RowInTile() + 8 * r;
-      const int visible = VisibleKeys(row) - key - part_.Lane() % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < kScores; i += 4) {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          if (i * 2 + j >= visible) scores[i + 2 * r + j] = -INFINITY;
-        }
-      }
+      MaskRow(scores, r, VisibleKeys(row) - key, part_.Lane() % 4);
     }
   }
   __device__ static void RaiseMax(float (&row_max)[2], const float (&scores)[kScores]) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      // Two chains: fmaxf is a dependent instruction of a few cycles.
-      float even = row_max[r];
-      float odd = row_max[r];
-#pragma unroll
-      for (int i = 0; i < kScores; i += 4) {
-        even = fmaxf(even, scores[i + 2 * r]);
-        odd = fmaxf(odd, scores[i + 2 * r + 1]);
-      }
-      row_max[r] = fmaxf(even, odd);
-    }
+    for (int r = 0; r < 2; ++r) row_max[r] = ThreadMax(scores, r, row_max[r]);
   }
   __device__ void Exponentials(const float (&scores)[kScores], const float (&subtract)[2],
                                uint32_t (&probs)[kScores / 2]) {
@@ -222,8 +208,7 @@ class ResidentWarpgroup {
   __device__ void UpdateMax(float (&row_max)[2], float (&subtract)[2], float (&rescale)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      row_max[r] = fmaxf(row_max[r], __shfl_xor_sync(0xffffffffu, row_max[r], 1));
-      row_max[r] = fmaxf(row_max[r], __shfl_xor_sync(0xffffffffu, row_max[r], 2));
+      row_max[r] = QuadMax(row_max[r]);
       // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
       subtract[r] = row_max[r] == -INFINITY ? 0.0f : row_max[r] * ScaleLog2();
       rescale[r] = Exp2Approx(max_[r] * ScaleLog2() - subtract[r]);
@@ -233,10 +218,7 @@ class ResidentWarpgroup {
   }
   __device__ void SumOverQuad() {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      sum_[r] += __shfl_xor_sync(0xffffffffu, sum_[r], 1);
-      sum_[r] += __shfl_xor_sync(0xffffffffu, sum_[r], 2);
-    }
+    for (int r = 0; r < 2; ++r) sum_[r] = QuadSum(sum_[r]);
   }
 
   __device__ void SendStatistics() const {

@@ -18,8 +18,10 @@
 #include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/resident/part.cuh"
-#include "kernels/sdpa/wgmma/quad.cuh"
-#include "kernels/sdpa/wgmma/softmax.cuh"
+#include "kernels/sdpa/shared/exp_instructions.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
+#include "kernels/sdpa/shared/warpgroup.h"
+#include "kernels/sdpa/shared/wgmma_params.h"
 
 namespace warpledger::sdpa {
 

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
-#include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/kernel_instance.h"
-#include "kernels/sdpa/wgmma/params.h"
-#include "kernels/sdpa/wgmma/tensor_maps.h"
+#include "kernels/sdpa/shared/kernel_instance.h"
+#include "kernels/sdpa/shared/kernel_launch.h"
+#include "kernels/sdpa/shared/tensor_maps.h"
+#include "kernels/sdpa/shared/warpgroup.h"
+#include "kernels/sdpa/shared/wgmma_params.h"
 
 namespace warpledger::sdpa {
 
@@ -44,29 +45,10 @@ cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& 
   params.seq_kv = forward.seq_kv;
   params.softmax_scale = forward.softmax_scale;
 
-  cudaLaunchAttribute attributes[2] = {};
-  unsigned count = 0;
-  if (shape.cluster > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-    attributes[count].val.clusterDim.y = 1;
-    attributes[count].val.clusterDim.z = 1;
-    ++count;
-  }
-  if (shape.dependent_launch) {
-    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[count].val.programmaticStreamSerializationAllowed = 1;
-    ++count;
-  }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = ResidentGrid(forward, shape);
-  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
-  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
-  config.stream = stream;
-  config.attrs = attributes;
-  config.numAttrs = count;
-  void* arguments[] = {&params};
-  return cudaLaunchKernelExC(&config, kernel, arguments);
+  KernelLaunch launch(ResidentGrid(forward, shape), Threads(shape), MakeSmem(shape).bytes, stream);
+  if (shape.cluster > 1) launch.InClusters(shape.cluster);
+  if (shape.dependent_launch) launch.BesidePriorKernel();
+  return launch.Run(kernel, &params);
 }
 
 }  // namespace warpledger::sdpa

@@ -6,8 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/sdpa/forward_params.h"
 #include "kernels/sdpa/resident/shape.h"
+#include "kernels/sdpa/shared/forward_params.h"
 
 namespace warpledger::sdpa {
 

@@ -8,7 +8,8 @@
 
 #include "kernels/common/cluster.cuh"
 #include "kernels/sdpa/resident/shape.h"
-#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/shared/warpgroup.h"
+#include "kernels/sdpa/shared/wgmma_params.h"
 
 namespace warpledger::sdpa {
 

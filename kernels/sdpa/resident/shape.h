@@ -7,7 +7,8 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_RESIDENT_SHAPE_H_
 #define WARPLEDGER_KERNELS_SDPA_RESIDENT_SHAPE_H_
 
-#include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/shared/warpgroup.h"
 
 namespace warpledger::sdpa {
 
@@ -72,6 +73,18 @@ constexpr ResidentSmem MakeSmem(const ResidentShape& s) {
   m.bytes = m.barriers + s.warpgroups * kResidentBarriers * 8 + 1024;
   if (s.dependent_launch && m.bytes < kDependentSmemBytes) m.bytes = kDependentSmemBytes;
   return m;
+}
+
+// The shape of a configuration of this family.
+constexpr ResidentShape ResidentShapeOf(const Config& c) {
+  ResidentShape s;
+  s.head_dim = c.head_dim;
+  s.causal = c.mask == Mask::kCausal;
+  s.warpgroups = c.kv_warpgroups ? 2 : 1;
+  s.cluster = c.cluster_split_kv > 0 ? c.cluster_split_kv : 1;
+  s.fp16_exchange = c.fp16_exchange != 0;
+  s.dependent_launch = c.dependent_launch != 0;
+  return s;
 }
 
 }  // namespace warpledger::sdpa

@@ -9,21 +9,17 @@
 
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
-#include "kernels/sdpa/parts/exp.cuh"
-#include "kernels/sdpa/wgmma/cluster_join.cuh"
+#include "kernels/sdpa/shared/exp.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
+#include "kernels/sdpa/wgmma/join/cluster_join.cuh"
+#include "kernels/sdpa/wgmma/join/split_join.cuh"
 #include "kernels/sdpa/wgmma/params.h"
-#include "kernels/sdpa/wgmma/quad.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
-#include "kernels/sdpa/wgmma/split_join.cuh"
 
 namespace warpledger::sdpa {
-
-// Named barriers of the warpgroups: the turns take those from 1 on.
-inline constexpr int kEpilogueBarrier = 4;
-static_assert(kEpilogueBarrier + 3 <= kJoinBarrier);
 
 // One thread's part of it; all threads of the warpgroup call it together.
 template <WgmmaShape kShape>

@@ -30,24 +30,22 @@
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
-#include "kernels/sdpa/parts/exp.cuh"
-#include "kernels/sdpa/wgmma/copy_producer.cuh"
+#include "kernels/sdpa/shared/exp.cuh"
+#include "kernels/sdpa/shared/scores.cuh"
 #include "kernels/sdpa/wgmma/epilogue.cuh"
-#include "kernels/sdpa/wgmma/fp8_layout.h"
 #include "kernels/sdpa/wgmma/fragment_store.cuh"
-#include "kernels/sdpa/wgmma/inline_loader.cuh"
+#include "kernels/sdpa/wgmma/load/copy_producer.cuh"
+#include "kernels/sdpa/wgmma/load/fp8_layout.h"
+#include "kernels/sdpa/wgmma/load/inline_loader.cuh"
+#include "kernels/sdpa/wgmma/load/producer.cuh"
+#include "kernels/sdpa/wgmma/load/transpose.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
-#include "kernels/sdpa/wgmma/producer.cuh"
 #include "kernels/sdpa/wgmma/schedule.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 #include "kernels/sdpa/wgmma/softmax.cuh"
-#include "kernels/sdpa/wgmma/transpose.cuh"
 
 namespace warpledger::sdpa {
-
-inline constexpr int kTurnBarrier = 1;  // the first of the warpgroups' named barriers
-static_assert(kTurnBarrier + 3 <= kEpilogueBarrier);
 
 template <WgmmaShape kShape>
 class WgmmaConsumer {
@@ -276,14 +274,7 @@ class WgmmaConsumer {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int position = kShape.pack_heads ? work.PackedPosition(p_, row + 8 * r) : row + 8 * r;
-      const int visible = work.VisibleKeys(p_, position) - n * kShape.tile_n - thread_ % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < kScores; i += 4) {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          if (i * 2 + j >= visible) scores[i + 2 * r + j] = -INFINITY;
-        }
-      }
+      MaskRow(scores, r, work.VisibleKeys(p_, position) - n * kShape.tile_n, thread_ % 4);
     }
   }
 

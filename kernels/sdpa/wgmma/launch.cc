@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <iterator>
 
-#include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/kernel_instance.h"
-#include "kernels/sdpa/wgmma/join_kernel.h"
+#include "kernels/sdpa/shared/kernel_instance.h"
+#include "kernels/sdpa/shared/kernel_launch.h"
+#include "kernels/sdpa/shared/tensor_maps.h"
+#include "kernels/sdpa/wgmma/join/join_kernel.h"
+#include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/plan.h"
-#include "kernels/sdpa/wgmma/tensor_maps.h"
-#include "kernels/sdpa/wgmma/workspace.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -21,21 +21,9 @@ constexpr CUtensorMapL2promotion kPromotions[] = {CU_TENSOR_MAP_L2_PROMOTION_L2_
                                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                                   CU_TENSOR_MAP_L2_PROMOTION_NONE};
 
-cudaLaunchAttribute ClusterAttribute(unsigned ctas) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = ctas;
-  attribute.val.clusterDim.y = 1;
-  attribute.val.clusterDim.z = 1;
-  return attribute;
-}
-
-cudaLaunchConfig_t ConfigOf(const WgmmaShape& shape, unsigned ctas) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(ctas);
-  config.blockDim = dim3(static_cast<unsigned>(Threads(shape)));
-  config.dynamicSmemBytes = static_cast<size_t>(MakeSmem(shape).bytes);
-  return config;
+// The element type of O, and of Q, K and V unless they are 8-bit.
+CUtensorMapDataType OutputType(const WgmmaShape& shape) {
+  return shape.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 }
 
 // Fills in everything of `params` but the instance's own memory, and says how many CTAs to launch,
@@ -48,9 +36,10 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   const CUtensorMapDataType type = shape.fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : OutputType(shape);
   const int group = forward.heads_q / forward.heads_kv;
   const int positions = WgmmaPositions(shape, group);
-  cudaError_t error = shape.pack_heads ? EncodePackedQueries(forward, shape, positions, &params->q)
-                                       : EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q,
-                                                         heads_q, TileM(shape), &params->q, type);
+  cudaError_t error =
+      shape.pack_heads ? EncodePackedQueries(forward, shape.head_dim, positions, &params->q, type)
+                       : EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
+                                         TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
   if (forward.l2_promotion < 0 || forward.l2_promotion >= int{std::size(kPromotions)}) {
@@ -74,11 +63,8 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
   params->softmax_scale = forward.softmax_scale;
   params->heads_in_flight = WgmmaHeadsInFlight(shape, forward.seq_kv, group, params->heads);
 
-  int device = 0;
   int sm_count = 0;
-  error = cudaGetDevice(&device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
   if (error != cudaSuccess) return error;
   const int64_t clusters =
       (int64_t{params->query_tiles} + shape.cluster - 1) / shape.cluster * params->heads;
@@ -121,11 +107,8 @@ cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
   params->positions = WgmmaPositions(shape, params->group_size);
   params->splits = 1;
   if (!shape.split_kv) return cudaSuccess;
-  int device = 0;
   int sm_count = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device);
+  const cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
   if (error != cudaSuccess) return error;
   const int tiles = params->query_tiles * params->heads;
   const int rows =
@@ -151,12 +134,10 @@ cudaError_t PlaceClusters(const void* kernel, const WgmmaShape& shape, WgmmaDeco
   // GPCs differ in their SMs, and only the driver knows by how many.
   auto splits = static_cast<unsigned>(params->splits);
   for (; splits > 1; --splits) {
-    cudaLaunchAttribute attribute = ClusterAttribute(splits);
-    cudaLaunchConfig_t config = ConfigOf(shape, tiles * splits);
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    KernelLaunch launch(dim3(tiles * splits), Threads(shape), MakeSmem(shape).bytes);
+    launch.InClusters(static_cast<int>(splits));
     int at_once = 0;
-    error = cudaOccupancyMaxActiveClusters(&at_once, kernel, &config);
+    error = launch.MaxActiveClusters(kernel, &at_once);
     if (error == cudaErrorInvalidClusterSize) {
       cudaGetLastError();  // else the next launch returns it
       continue;
@@ -179,20 +160,10 @@ int ClusterOf(const WgmmaShape& shape, const WgmmaDecodeParams& params) {
 //   params: what the kernel takes
 cudaError_t LaunchKernel(const void* kernel, const WgmmaShape& shape, unsigned ctas, int cluster,
                          void* params, cudaStream_t stream) {
-  cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config = ConfigOf(shape, ctas);
-  if (cluster > 1) {
-    attributes[config.numAttrs++] = ClusterAttribute(static_cast<unsigned>(cluster));
-  }
-  if (shape.dependent_launch) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
-    ++config.numAttrs;
-  }
-  config.stream = stream;
-  config.attrs = attributes;
-  void* arguments[] = {params};
-  return cudaLaunchKernelExC(&config, kernel, arguments);
+  KernelLaunch launch(dim3(ctas), Threads(shape), MakeSmem(shape).bytes, stream);
+  if (cluster > 1) launch.InClusters(cluster);
+  if (shape.dependent_launch) launch.BesidePriorKernel();
+  return launch.Run(kernel, params);
 }
 
 // What follows the kernel: one that joins partial results, where there are any.
@@ -243,7 +214,7 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
 
 cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
                         cudaStream_t stream) {
-  const WgmmaShape shape = ShapeOf(instance.config);
+  const WgmmaShape shape = WgmmaShapeOf(instance.config);
   switch (ParamsKindOf(shape)) {
     case WgmmaParamsKind::kFp8:
       return LaunchWith<WgmmaFp8Params>(instance, shape, forward, stream);

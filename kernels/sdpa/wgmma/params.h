@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of one launch of the wgmma family.
+// The arguments of one launch of the wgmma family, and the memory that an instance has for itself.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_PARAMS_H_
 
-#include <cuda.h>
 #include <vector_types.h>
 
+#include <cstddef>
 #include <type_traits>
 
+#include "kernels/sdpa/shared/wgmma_params.h"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
-
-// Tensor maps are 3-D: (head_dim, seq, batch * heads), boxes of 128 bytes by a tile's rows,
-// of K and V with multicast by the share of them that each CTA asks for; 128-byte swizzle.
-// That of Q with packed heads is 4-D: (head_dim, heads of the group, seq, batch * K/V heads).
-// Passed by value, as the copy engine needs them in parameter space.
-struct WgmmaParams {
-  CUtensorMap q;
-  CUtensorMap k;
-  CUtensorMap v;
-  void* o = nullptr;     // (batch, heads_q, seq_q, head_dim) fp16 or bf16
-  float* lse = nullptr;  // (batch, heads_q, seq_q) fp32, or null
-  int heads = 1;         // of tiles, over the whole batch: query heads, or K/V heads when packed
-  int group_size = 1;    // query heads that share a K/V head
-  int seq_q = 1;
-  int seq_kv = 1;
-  int* next_tile = nullptr;  // counter of the dynamic schedule: 0 before and after a launch
-  int query_tiles = 1;       // per head
-  int heads_in_flight = 1;   // heads whose tiles are handed out together
-  float softmax_scale = 1.0f;
-};
 
 // Where O leaves by the copy engine: its map too, of boxes of one warpgroup's rows.
 // Apart, so that the other kernels' parameters stay short.
@@ -90,6 +71,40 @@ using WgmmaParamsOf = std::conditional_t<
                        std::conditional_t<kKind == WgmmaParamsKind::kCopy, WgmmaCopyParams,
                                           std::conditional_t<kKind == WgmmaParamsKind::kDecode,
                                                              WgmmaDecodeParams, WgmmaParams>>>>;
+
+// --- An instance's own global memory: what outlives a CTA. Counters are 0 between launches ---
+
+// Offsets in bytes. Only instances that split K and V have partial results, and those that keep
+// them in shared memory have none here.
+struct WgmmaWorkspace {
+  size_t partial_out = 0;
+  size_t partial_stats = 0;
+  size_t counters = 0;  // arrivals, or the next tile of the dynamic schedule
+  size_t bytes = 0;
+};
+
+constexpr WgmmaWorkspace WorkspaceOf(const WgmmaShape& shape) {
+  if (!shape.split_kv) return {.bytes = sizeof(int)};
+  const size_t rows =
+      shape.cluster_join ? 1 : kMaxWgmmaPartials * static_cast<size_t>(TileM(shape));
+  WgmmaWorkspace w;
+  w.partial_stats = rows * static_cast<size_t>(shape.head_dim) * sizeof(float);
+  w.counters = w.partial_stats + rows * 2 * sizeof(float);
+  w.bytes = w.counters + kMaxWgmmaPartials * sizeof(int);
+  return w;
+}
+
+// Sets the parameters that point into the workspace at `base`, 16-byte aligned device memory.
+inline void AddWorkspace(const WgmmaShape&, std::byte* base, WgmmaParams* params) {
+  params->next_tile = reinterpret_cast<int*>(base);
+}
+inline void AddWorkspace(const WgmmaShape& shape, std::byte* base, WgmmaDecodeParams* params) {
+  if (!shape.split_kv) return AddWorkspace(shape, base, static_cast<WgmmaParams*>(params));
+  const WgmmaWorkspace w = WorkspaceOf(shape);
+  params->partial_out = reinterpret_cast<float4*>(base + w.partial_out);
+  params->partial_stats = reinterpret_cast<float2*>(base + w.partial_stats);
+  params->arrivals = reinterpret_cast<int*>(base + w.counters);
+}
 
 }  // namespace warpledger::sdpa
 

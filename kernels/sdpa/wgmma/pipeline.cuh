@@ -20,6 +20,15 @@
 
 namespace warpledger::sdpa {
 
+// The CTA's named barriers; 0 is __syncthreads. Of turns and of the epilogue each warpgroup that
+// computes has one of its own, its number further on.
+inline constexpr int kMaxConsumers = 3;
+enum WgmmaNamedBarrier {
+  kTurnBarrier = 1,
+  kEpilogueBarrier = kTurnBarrier + kMaxConsumers,
+  kJoinBarrier = kEpilogueBarrier + kMaxConsumers,  // all threads that compute
+};
+
 // Addresses of the barriers in the shared window.
 template <WgmmaShape kShape>
 struct WgmmaBarriers {

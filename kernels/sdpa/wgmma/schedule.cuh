@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/common/mbarrier.cuh"
+#include "kernels/sdpa/shared/scores.cuh"
 #include "kernels/sdpa/wgmma/params.h"
 #include "kernels/sdpa/wgmma/pipeline.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
@@ -32,7 +33,7 @@ struct WgmmaWork {
   // Position `row` of Q sees keys [0, VisibleKeys); the causal mask is aligned to the
   // bottom right.
   __device__ static int VisibleKeys(const Params& p, int row) {
-    return kShape.causal ? min(row + p.seq_kv - p.seq_q + 1, p.seq_kv) : p.seq_kv;
+    return kShape.causal ? CausalKeys(p, row) : p.seq_kv;
   }
 
   // With split keys there may be fewer tiles than CTAs to share them.

@@ -4,7 +4,10 @@
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SHAPE_H_
 
-#include "kernels/sdpa/parts/exp_method.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/geometry.h"
+#include "kernels/sdpa/shared/exp_method.h"
+#include "kernels/sdpa/shared/warpgroup.h"
 
 namespace warpledger::sdpa {
 
@@ -64,11 +67,6 @@ struct WgmmaShape {
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
-
-inline constexpr int kWarpgroup = 128;       // threads
-inline constexpr int kRowsPerConsumer = 64;  // of wgmma's M
-inline constexpr int kSwizzleBytes = 128;    // of a swizzled row
-inline constexpr int kSwizzleColumns = 64;   // 16-bit elements in one
 
 // Warps of the producer warpgroup that transpose 8-bit V; its first warp asks for tiles.
 inline constexpr int kTransposingWarps = 3;
@@ -131,9 +129,6 @@ constexpr int ConsumerRegisters(const WgmmaShape& s) {
   return s.consumers == 3 ? 160 : s.more_registers ? 240 : 232;
 }
 
-// What one CTA may have on sm_90 (CUDA C++ Programming Guide, technical specifications).
-inline constexpr int kMaxWgmmaSmemBytes = 227 * 1024;
-
 // By the level of wgmma_exp.
 inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMethod::kExpMixed,
                                                  ExpMethod::kExpIntrinsic,
@@ -177,7 +172,7 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   const int tiles_end = m.p + s.consumers * m.p_bytes;
   const int barriers_per_stage = s.fp8 ? 6 : 4;
   const int others = (2 + barriers_per_stage * s.stages + 3 * kWorkSlots) * 8 + 1024;
-  const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxWgmmaSmemBytes;
+  const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxCtaSmemBytes;
   m.o = apart ? tiles_end : m.q;
   m.barriers = apart ? m.o + m.o_bytes : tiles_end;
   m.bytes = m.barriers + others;
@@ -196,6 +191,57 @@ constexpr bool JoinFitsInRing(const WgmmaShape& s) {
 // Whether O passes through Q's place, so that the next tile's Q waits for it.
 constexpr bool StoresThroughQ(const WgmmaShape& s) {
   return s.tma_store && MakeSmem(s).o == MakeSmem(s).q;
+}
+
+// The tile of a configuration of this family.
+constexpr WgmmaTile WgmmaTileFor(const Config& c) {
+  return c.wgmma_fp8 ? kFp8Tile : WgmmaTileOf(c.wgmma_tile, c.consumer_warpgroups != 0, c.head_dim);
+}
+
+// The shape of a configuration of this family.
+constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
+  WgmmaShape s;
+  s.head_dim = c.head_dim;
+  s.causal = c.mask == Mask::kCausal;
+  s.bf16 = c.dtype == Dtype::kBf16;
+  s.fp8 = c.wgmma_fp8 != 0;
+  s.two_level = c.wgmma_fp8_two_level != 0;
+  s.block_scale = c.wgmma_fp8_block_scale != 0;
+  const WgmmaTile tile = WgmmaTileFor(c);
+  s.consumers = tile.consumers;
+  s.tile_n = tile.tile_n;
+  s.stages = c.kv_ring_stages == 0 ? 1 : c.kv_ring_stages == 1 ? tile.stages : c.kv_ring_stages;
+  s.overlap = c.softmax_overlap != 0;
+  s.late_wait = c.wgmma_late_wait;
+  s.turns = static_cast<WgmmaTurns>(c.ping_pong);
+  s.dynamic_schedule = c.dynamic_schedule != 0;
+  s.fetch_ahead = c.dynamic_schedule == 2;
+  s.tma_store = c.tma_store != 0;
+  s.exp = kWgmmaExpMethods[c.wgmma_exp];
+  s.rescale = c.wgmma_thread_max     ? WgmmaRescale::kThreadRises
+              : c.wgmma_lazy_rescale ? WgmmaRescale::kRowRises
+                                     : WgmmaRescale::kEachTile;
+  s.mask_all = c.wgmma_mask_all != 0;
+  s.tile_per_cta = c.wgmma_tile_per_cta != 0;
+  s.tile_order = static_cast<WgmmaTileOrder>(c.wgmma_tile_order);
+  s.cp_async = c.wgmma_cp_async != 0;
+  s.inline_loads = c.wgmma_inline_loads != 0;
+  s.equal_registers = c.wgmma_equal_registers != 0;
+  s.more_registers = c.wgmma_more_registers != 0;
+  s.cluster = c.kv_multicast ? c.kv_multicast : 1;
+  s.pack_heads = c.wgmma_pack_heads != 0;
+  s.split_kv = c.wgmma_split_kv != 0;
+  s.join_kernel = c.wgmma_join_kernel != 0;
+  s.cluster_join = c.wgmma_cluster_join != 0;
+  s.dependent_launch = c.wgmma_dependent_launch != 0;
+  s.p_smem = c.wgmma_p_smem != 0;
+  if (s.p_smem) {
+    // P's place is taken from keys at head_dim 256, where there is no other; else from the
+    // ring, if it must be.
+    if (s.head_dim == 256) s.tile_n = 64;
+    while (MakeSmem(s).bytes > kMaxCtaSmemBytes && s.stages > 1) --s.stages;
+  }
+  return s;
 }
 
 }  // namespace warpledger::sdpa

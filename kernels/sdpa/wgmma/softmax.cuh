@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/sdpa/parts/exp.cuh"
+#include "kernels/sdpa/shared/exp.cuh"
+#include "kernels/sdpa/shared/quad.cuh"
+#include "kernels/sdpa/shared/scores.cuh"
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
@@ -28,7 +30,7 @@ inline constexpr float kLazyRiseLog2 = 8.0f;
 inline constexpr int kFp8RiseLog2 = 8;
 
 // The running state of two rows, in raw score units.
-//   kMethod: the exponential (parts/exp_method.h). Pairs of halves are widened, for the sum, and
+//   kMethod: the exponential (exp_method.h). Pairs of halves are widened, for the sum, and
 //       packed again when P V in flight has read P's registers: if they stay packed until then,
 //       ptxas runs out of registers for products in flight and serialises them (C7511)
 //   kRescale: unless kEachTile, the maximum is left where it is until some row of the warp
@@ -89,8 +91,7 @@ struct RowPairSoftmax {
   __device__ void Finish() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 1);
-      sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 2);
+      sum[r] = QuadSum(sum[r]);
       // The polynomial's smallest number is not 0.
       if (kMethod == ExpMethod::kExpMixed && max[r] == -INFINITY) sum[r] = 0.0f;
     }
@@ -111,7 +112,7 @@ struct RowPairSoftmax {
     float row_max[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      row_max[r] = QuadMax(ThreadMax(scores, r));
+      row_max[r] = QuadMax(ThreadMax(scores, r, max[r]));
       // From -inf too; both -inf compare false.
       if (kLazy) rises = rises || (row_max[r] - max[r]) * scale > kLazyRise;
       if (!kMaximaFirst) RebasedExponentials(scores, scale, r, row_max[r], rescale[r]);
@@ -132,7 +133,7 @@ struct RowPairSoftmax {
   template <int kCount, typename Between>
   __device__ bool UpdateByThread(float (&scores)[kCount], float scale, float (&rescale)[2],
                                  const Between& between) {
-    const float thread_max[2] = {ThreadMax(scores, 0), ThreadMax(scores, 1)};
+    const float thread_max[2] = {ThreadMax(scores, 0, max[0]), ThreadMax(scores, 1, max[1])};
     const bool rises = __any_sync(0xffffffffu, (thread_max[0] - max[0]) * scale > kLazyRise ||
                                                    (thread_max[1] - max[1]) * scale > kLazyRise);
     rescale[0] = rescale[1] = 1.0f;
@@ -144,24 +145,6 @@ struct RowPairSoftmax {
     between();
     Exponentials(scores, scale, 1, Subtrahend(max[1], scale), sum[1]);
     return rises;
-  }
-
-  // Of this thread's part of row r, and the row's so far.
-  template <int kCount>
-  __device__ float ThreadMax(const float (&scores)[kCount], int r) const {
-    // Two chains: fmaxf is a dependent instruction of a few cycles.
-    float even = max[r];
-    float odd = max[r];
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      even = fmaxf(even, scores[i + 2 * r]);
-      odd = fmaxf(odd, scores[i + 2 * r + 1]);
-    }
-    return fmaxf(even, odd);
-  }
-  __device__ static float QuadMax(float thread_max) {
-    const float pair_max = fmaxf(thread_max, __shfl_xor_sync(0xffffffffu, thread_max, 1));
-    return fmaxf(pair_max, __shfl_xor_sync(0xffffffffu, pair_max, 2));
   }
 
   // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.

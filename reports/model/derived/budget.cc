@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "absl/status/status.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/families.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 
@@ -83,7 +84,7 @@ KernelWork WorkOf(const Shape& shape, const sdpa::Config& config, int64_t sm_cou
   const bool resident = config.resident_kv != 0;
   const sdpa::ResidentShape parts = sdpa::ResidentShapeOf(config);
   const int cluster = resident ? parts.cluster : 1;
-  const double rows = sdpa::TileM(config);
+  const double rows = sdpa::GeometryOf(config).tile_m;
   const double head_dim = static_cast<double>(shape.head_dim);
   const double keys = static_cast<double>(shape.seq_kv);
   const int64_t heads = shape.batch * shape.heads_q;

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry/config.h"
 #include "reports/model/summary.h"
 
 namespace warpledger::report {

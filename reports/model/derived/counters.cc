@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {

@@ -10,7 +10,7 @@
 #include "ablations/judge/verdict_table.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
-#include "kernels/sdpa/dtype.h"
+#include "kernels/sdpa/dtype/dtype.h"
 #include "tests/ablations/judge/summarize_fixture.h"
 #include "tests/ablations/record/record_fixture.h"
 

@@ -14,7 +14,7 @@
 #include "ablations/stats/opcodes.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's mma.h on the CPU: 16x16x16 WMMA fragments of fp16 with fp32 accumulators.
 //
-// Which elements a lane holds is what kernels/sdpa/wmma/fragment_layout.h says, which a GPU
+// Which elements a lane holds is what kernels/sdpa/smem/wmma/fragment_layout.h says, which a GPU
 // test holds against the API. Of matrix_b nobody asks; a lane holds half a row there.
 
 #ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_MMA_H_
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/sdpa/wmma/fragment_layout.h"
+#include "kernels/sdpa/smem/wmma/fragment_layout.h"
 #include "tests/emulation/cuda_on_cpu.h"
 
 namespace nvcuda::wmma {
@@ -29,14 +29,14 @@ inline constexpr int kElementsOfB = kEdge * kEdge / 32;
 
 // In which row and column of its matrix element `i` of the calling lane's fragment lies.
 template <typename Use>
-warpledger::sdpa::FragmentPlace Place(int i) {
+warpledger::sdpa::smem::FragmentPlace Place(int i) {
   const int lane = warpledger::emulation::current->lane;
   if constexpr (std::is_same_v<Use, matrix_a>) {
-    return warpledger::sdpa::MatrixAPlace(lane, i);
+    return warpledger::sdpa::smem::MatrixAPlace(lane, i);
   } else if constexpr (std::is_same_v<Use, matrix_b>) {
     return {lane / 2, lane % 2 * kElementsOfB + i};
   } else {
-    return warpledger::sdpa::AccumulatorPlace(lane, i);
+    return warpledger::sdpa::smem::AccumulatorPlace(lane, i);
   }
 }
 
@@ -55,7 +55,8 @@ void fill_fragment(fragment<Use, 16, 16, 16, T, Layout>& f, float value) {
 // Element (row, column) of a matrix in shared memory, whose first must be 32-byte aligned
 // and whose rows or columns are a whole number of 16 bytes apart.
 template <typename T>
-T* ElementAt(T* first, unsigned ld, bool rows_apart, const warpledger::sdpa::FragmentPlace& place) {
+T* ElementAt(T* first, unsigned ld, bool rows_apart,
+             const warpledger::sdpa::smem::FragmentPlace& place) {
   namespace emulation = warpledger::emulation;
   if (ld * sizeof(T) % 16 != 0) emulation::Die("a leading dimension of no whole 16 bytes");
   if (reinterpret_cast<uintptr_t>(first) % 32 != 0) emulation::Die("a misaligned fragment");
@@ -103,7 +104,7 @@ void mma_sync(fragment<accumulator, 16, 16, 16, float>& d,
   for (int lane = 0; lane < 32; ++lane) {
     const Operands& other = all[static_cast<size_t>(lane)];
     for (int i = 0; i < 16; ++i) {
-      const auto place = warpledger::sdpa::MatrixAPlace(lane, i);
+      const auto place = warpledger::sdpa::smem::MatrixAPlace(lane, i);
       of_a[place.row][place.col] = __half2float(half(other.a[i]));
       // The API keeps two copies of A, and it is open which one is read.
       if (other.a[i].x != other.a[i % 8].x) emulation::Die("two copies of A that differ");

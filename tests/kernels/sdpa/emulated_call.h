@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/sdpa/fp16.h"
+#include "kernels/sdpa/dtype/fp16.h"
 #include "tests/emulation/cuda_on_cpu.h"
 
 namespace warpledger::sdpa {

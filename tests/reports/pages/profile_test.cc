@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
 
 namespace warpledger::report {

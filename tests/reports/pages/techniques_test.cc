@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/sections/sections.h"
 #include "tests/reports/from_json.h"
 

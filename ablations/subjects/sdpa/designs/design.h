@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "ablations/plan/infeasible_cell.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/rules.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::ablations {
 

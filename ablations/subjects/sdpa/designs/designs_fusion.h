@@ -11,7 +11,7 @@
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_mma.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry/config.h"
 
 namespace warpledger::ablations {
 

@@ -9,8 +9,8 @@
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_mma.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 

@@ -16,7 +16,7 @@
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"
-#include "kernels/sdpa/config.h"
+#include "kernels/sdpa/registry/config.h"
 
 namespace warpledger::ablations {
 

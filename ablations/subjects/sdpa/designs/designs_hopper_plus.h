@@ -30,9 +30,9 @@
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::ablations {
 

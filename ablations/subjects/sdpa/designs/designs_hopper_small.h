@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "ablations/subjects/sdpa/designs/design.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 

@@ -29,9 +29,9 @@
 
 #include "ablations/subjects/sdpa/designs/design.h"
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/variant.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/registry/variant.h"
 
 namespace warpledger::ablations {
 

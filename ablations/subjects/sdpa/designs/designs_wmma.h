@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/registry.h"
-#include "kernels/sdpa/rules.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::ablations {
 

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <vector>
 
-#include "kernels/sdpa/fp16.h"
-#include "kernels/sdpa/fp8.h"
-#include "kernels/sdpa/kv_quantise.h"
+#include "kernels/sdpa/dtype/fp16.h"
+#include "kernels/sdpa/dtype/fp8.h"
+#include "kernels/sdpa/problem/kv_quantise.h"
 
 namespace warpledger::ablations {
 namespace {

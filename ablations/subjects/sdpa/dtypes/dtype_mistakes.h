@@ -12,9 +12,9 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/problem/reference.h"
 
 namespace warpledger::ablations {
 

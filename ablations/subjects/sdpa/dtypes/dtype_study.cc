@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/random.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/problem/reference.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
-#include "kernels/sdpa/kv_quantise.h"
+#include "kernels/sdpa/problem/kv_quantise.h"
 
 namespace warpledger::ablations {
 

@@ -20,10 +20,10 @@
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/common/text.h"
-#include "kernels/sdpa/inputs.h"
-#include "kernels/sdpa/launch.h"
-#include "kernels/sdpa/variant.h"
-#include "kernels/sdpa/wgmma/tensor_maps.h"
+#include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/shared/tensor_maps.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -12,9 +12,9 @@
 #include "ablations/subjects/sdpa/gpu/read_kernel.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
-#include "kernels/sdpa/cublaslt.h"
-#include "kernels/sdpa/kv_quantise.h"
-#include "kernels/sdpa/mma/projection_kernels.h"
+#include "kernels/sdpa/launch/cublaslt.h"
+#include "kernels/sdpa/mma/projection/projection_kernels.h"
+#include "kernels/sdpa/problem/kv_quantise.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -23,10 +23,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/common/device.h"
-#include "kernels/sdpa/kv_storage.h"
-#include "kernels/sdpa/launch.h"
-#include "kernels/sdpa/problem.h"
-#include "kernels/sdpa/reference.h"
+#include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/problem/reference.h"
+#include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::ablations {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sdpa/registry.h"
+#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 namespace {

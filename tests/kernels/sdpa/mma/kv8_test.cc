@@ -16,10 +16,10 @@
 #include "gtest/gtest.h"
 #include "kernels/common/bank_model.h"
 #include "kernels/common/random.h"
-#include "kernels/sdpa/fp16.h"
-#include "kernels/sdpa/fp8.h"
-#include "kernels/sdpa/kv_quantise.h"
+#include "kernels/sdpa/dtype/fp16.h"
+#include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/mma/conflicts.h"
+#include "kernels/sdpa/problem/kv_quantise.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/rules.h"
-#include "kernels/sdpa/smem_layout.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/rules/families.h"
+#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -37,13 +36,13 @@ TEST(ResidentShape, FollowsTheTogglesOneByOne) {
   constexpr Config kAlone = {.wgmma = 1, .resident_kv = 1};
   EXPECT_EQ(FamilyOf(kAlone), Family::kResident);
   EXPECT_EQ(Parts(ResidentShapeOf(kAlone)), 1);
-  EXPECT_EQ(Threads(kAlone), 128);
-  EXPECT_EQ(TileM(kAlone), 64);
-  EXPECT_EQ(TileN(kAlone), 128);
+  EXPECT_EQ(GeometryOf(kAlone).threads, 128);
+  EXPECT_EQ(GeometryOf(kAlone).tile_m, 64);
+  EXPECT_EQ(GeometryOf(kAlone).tile_n, 128);
   constexpr Config kSplit = {
       .wgmma = 1, .resident_kv = 1, .cluster_split_kv = 2, .kv_warpgroups = 1};
   EXPECT_EQ(Parts(ResidentShapeOf(kSplit)), 4);
-  EXPECT_EQ(Threads(kSplit), 256);
+  EXPECT_EQ(GeometryOf(kSplit).threads, 256);
   EXPECT_FALSE(ResidentShapeOf(kSplit).causal);
   EXPECT_TRUE(ResidentShapeOf(Specialise(kSplit, 64, true)).causal);
 }

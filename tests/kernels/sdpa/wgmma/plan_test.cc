@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/shapes.h"
+#include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/config.h"
-#include "kernels/sdpa/geometry.h"
-#include "kernels/sdpa/rules.h"
-#include "kernels/sdpa/smem_layout.h"
-#include "kernels/sdpa/variant.h"
-#include "tests/kernels/sdpa/all_configs.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/variant.h"
+#include "kernels/sdpa/rules/families.h"
+#include "kernels/sdpa/rules/rules.h"
+#include "tests/kernels/sdpa/rules/all_configs.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -37,13 +37,13 @@ TEST(WgmmaShape, FitsIntoSharedMemoryAtEveryHeadDim) {
   const std::vector<Config> configs = WgmmaConfigs();
   EXPECT_GT(configs.size(), 50u);
   for (const Config& config : configs) {
-    EXPECT_LE(SmemBytes(config), kMaxSmemBytes) << InstanceName(config);
+    EXPECT_LE(GeometryOf(config).smem_bytes, kMaxSmemBytes) << InstanceName(config);
   }
 }
 
 TEST(WgmmaShape, HasTilesThatWgmmaAndTheSwizzleAllow) {
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     const WgmmaSmem m = MakeSmem(s);
     EXPECT_EQ(s.tile_n % 16, 0) << InstanceName(config);  // K of P V; N of Q K^T by 8
     EXPECT_LE(s.tile_n, 256) << InstanceName(config);     // N, and rows of a box
@@ -60,7 +60,7 @@ TEST(WgmmaShape, HasTilesThatWgmmaAndTheSwizzleAllow) {
 // them within what the CTA was given.
 TEST(WgmmaShape, MovesNoMoreRegistersThanTheCtaWasGiven) {
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     if (!MovesRegisters(s)) continue;
     const int cap = kRegistersPerSm / Threads(s) / 8 * 8;
     EXPECT_LE((ProducerRegisters(s) + s.consumers * ConsumerRegisters(s)) * kWarpgroup,
@@ -75,7 +75,7 @@ TEST(WgmmaShape, MovesNoMoreRegistersThanTheCtaWasGiven) {
 // addresses, statistics and the tile's coordinates.
 TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     if (s.consumers == 1) continue;
     const int probs = s.tile_n * ElementBytes(s) / 8;
     const int fragments = s.tile_n / 2 + probs + s.head_dim / 2 * (s.two_level ? 2 : 1);
@@ -85,7 +85,7 @@ TEST(WgmmaShape, LeavesConsumersRegistersBesideTheirFragments) {
 
 TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     const WgmmaSmem m = MakeSmem(s);
     EXPECT_EQ(m.q_bytes, TileM(s) * s.head_dim * ElementBytes(s)) << InstanceName(config);
     EXPECT_EQ(m.o_bytes, TileM(s) * s.head_dim * 2) << InstanceName(config);
@@ -108,11 +108,11 @@ TEST(WgmmaSmem, HasNoTwoTilesThatOverlap) {
 TEST(WgmmaSmem, GivesOAPlaceOfItsOwnWhereItFits) {
   constexpr Config kStore = {
       .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .tma_store = 1};
-  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 64, false))));
-  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kStore, 128, false))));
-  EXPECT_TRUE(StoresThroughQ(ShapeOf(Specialise(kStore, 256, false))));
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(kStore, 64, false))));
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(kStore, 128, false))));
+  EXPECT_TRUE(StoresThroughQ(WgmmaShapeOf(Specialise(kStore, 256, false))));
   constexpr Config kNone = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
-  EXPECT_FALSE(StoresThroughQ(ShapeOf(Specialise(kNone, 256, false))));
+  EXPECT_FALSE(StoresThroughQ(WgmmaShapeOf(Specialise(kNone, 256, false))));
 }
 
 TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
@@ -121,8 +121,8 @@ TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
   for (const int head_dim : kHeadDims) {
     Config without = kPSmem;
     without.wgmma_p_smem = 0;
-    const WgmmaShape s = ShapeOf(Specialise(kPSmem, head_dim, false));
-    const WgmmaShape base = ShapeOf(Specialise(without, head_dim, false));
+    const WgmmaShape s = WgmmaShapeOf(Specialise(kPSmem, head_dim, false));
+    const WgmmaShape base = WgmmaShapeOf(Specialise(without, head_dim, false));
     EXPECT_EQ(s.stages, base.stages) << head_dim;
     EXPECT_EQ(s.tile_n, head_dim == 256 ? 64 : base.tile_n) << head_dim;
   }
@@ -132,7 +132,7 @@ TEST(WgmmaShape, TakesThePlaceOfPInSharedMemoryFromKeysAtHeadDim256) {
 TEST(WgmmaShape, DividesKAndVTilesOverAClusterInWholeAtoms) {
   int clusters = 0;
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     EXPECT_EQ(s.tile_n % (8 * s.cluster), 0) << InstanceName(config);
     if (s.cluster == 1) continue;
     ++clusters;
@@ -168,7 +168,7 @@ TEST(WhyInvalid, RefusesTilesFromLevelTwoOnAtHeadDim256) {
 TEST(WgmmaShape, GivesAllRegistersThatALaunchHas) {
   int moved = 0;
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape s = ShapeOf(config);
+    const WgmmaShape s = WgmmaShapeOf(config);
     if (!MovesRegisters(s)) continue;
     ++moved;
     // A thread gets a multiple of eight at the launch.
@@ -186,7 +186,7 @@ TEST(WgmmaShape, OfEveryLegalConfigurationIsOneThatItsPartsCompileFor) {
   int copies = 0;
   int p_smem = 0;
   for (const Config& config : WgmmaConfigs()) {
-    const WgmmaShape shape = ShapeOf(config);
+    const WgmmaShape shape = WgmmaShapeOf(config);
     const std::string name = InstanceName(config);
     if (shape.cluster_join) {
       EXPECT_TRUE(JoinFitsInRing(shape)) << name;
@@ -199,7 +199,7 @@ TEST(WgmmaShape, OfEveryLegalConfigurationIsOneThatItsPartsCompileFor) {
     if (shape.p_smem) {
       Config in_registers = config;
       in_registers.wgmma_p_smem = 0;
-      EXPECT_EQ(shape.stages, ShapeOf(in_registers).stages) << name;
+      EXPECT_EQ(shape.stages, WgmmaShapeOf(in_registers).stages) << name;
       ++p_smem;
     }
   }

@@ -113,7 +113,7 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
       const DesignArm& arm =
           ArmNamed(design, "hopper_end:kv_ring_stages=0+kv_ring_stages=" + std::to_string(stages));
       EXPECT_EQ(arm.base, "hopper_end:kv_ring_stages=0");
-      EXPECT_EQ(sdpa::ShapeOf(sdpa::Specialise(arm.config, 64, false)).stages, stages);
+      EXPECT_EQ(sdpa::WgmmaShapeOf(sdpa::Specialise(arm.config, 64, false)).stages, stages);
     }
     EXPECT_EQ(ArmNamed(design, equal).base, power_of_two);
     EXPECT_EQ(ArmNamed(design, power_of_two + "+ping_pong=0+wgmma_thread_max").base,

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/fp8.h"
-#include "kernels/sdpa/kv_quantise.h"
+#include "kernels/sdpa/dtype/fp8.h"
+#include "kernels/sdpa/problem/kv_quantise.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One compiled kernel instance, as the generated table lists it.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_SHARED_KERNEL_INSTANCE_H_
+#define WARPLEDGER_KERNELS_SDPA_SHARED_KERNEL_INSTANCE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/shared/forward_params.h"
+
+namespace warpledger::sdpa {
+
+// The device code of one instance: an embedded fat binary that holds one kernel. The runtime
+// loads it on the first use in a process, into each device that uses it, and never unloads it.
+// Thread-safe.
+class KernelCode {
+ public:
+  // `symbol` names the instance; `image` is the fat binary. Both outlive this.
+  constexpr KernelCode(const char* symbol, const void* image) : symbol_(symbol), image_(image) {}
+
+  // The kernel, for launches, attributes and occupancy.
+  cudaError_t GetKernel(const void** kernel);
+
+  // The instance's own global memory on the current device: its variable `<symbol>_workspace`.
+  cudaError_t GetWorkspace(std::byte** workspace);
+
+ private:
+  const char* symbol_;
+  const void* image_;
+  std::once_flag once_;
+  cudaError_t error_ = cudaSuccess;
+  cudaLibrary_t library_ = nullptr;
+  cudaKernel_t kernel_ = nullptr;
+};
+
+struct KernelInstance {
+  Config config;  // specialised: see Specialise
+  KernelCode* code = nullptr;
+  // Puts one call on the stream. `ctas` is Ctas() of the problem; only the smem family uses it.
+  cudaError_t (*launch)(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+                        cudaStream_t stream) = nullptr;
+};
+
+// What launches an instance, by family. Nothing is allocated, so that a launch may be captured.
+cudaError_t LaunchSmem(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+                       cudaStream_t stream);
+cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+                      cudaStream_t stream);
+cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
+                        cudaStream_t stream);
+cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& params,
+                           unsigned ctas, cudaStream_t stream);
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_SHARED_KERNEL_INSTANCE_H_

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sdpa/shared/tensor_maps.h"
+
+#include <cuda.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+namespace warpledger::sdpa {
+namespace {
+
+// The driver's encoder, looked up so that the program needs no libcuda to start.
+decltype(&cuTensorMapEncodeTiled) FindEncoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                             12000, cudaEnableDefault, &found);
+  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+}
+
+// Of `rank` dimensions, innermost first; `strides` are in bytes, from the second dimension on.
+cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank,
+                   const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                   CUtensorMap* map,
+                   CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B) {
+  static const auto encode = FindEncoder();
+  if (encode == nullptr) return cudaErrorNotSupported;
+  const cuuint32_t element_strides[] = {1, 1, 1, 1};
+  const CUresult result =
+      encode(map, type, rank, const_cast<void*>(tensor), sizes, strides, box, element_strides,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+int BytesOf(CUtensorMapDataType type) { return type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2; }
+
+}  // namespace
+
+cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
+                            CUtensorMap* map, CUtensorMapDataType type,
+                            CUtensorMapL2promotion promotion) {
+  const int bytes = BytesOf(type);
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
+                              static_cast<cuuint64_t>(heads)};
+  const cuuint64_t row_bytes = static_cast<cuuint64_t>(head_dim * bytes);
+  const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
+                            static_cast<cuuint32_t>(rows), 1};
+  return Encode(tensor, type, 3, sizes, strides, box, map, promotion);
+}
+
+cudaError_t EncodePackedQueries(const ForwardParams& forward, int head_dim, int positions,
+                                CUtensorMap* map, CUtensorMapDataType type) {
+  const int bytes = BytesOf(type);
+  const int group = forward.heads_q / forward.heads_kv;
+  const auto seq = static_cast<cuuint64_t>(forward.seq_q);
+  const auto row_bytes = static_cast<cuuint64_t>(head_dim * bytes);
+  const cuuint64_t sizes[] = {
+      static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(group), seq,
+      static_cast<cuuint64_t>(forward.batch) * static_cast<cuuint64_t>(forward.heads_kv)};
+  const cuuint64_t strides[] = {row_bytes * seq, row_bytes,
+                                row_bytes * seq * static_cast<cuuint64_t>(group)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
+                            static_cast<cuuint32_t>(group), static_cast<cuuint32_t>(positions), 1};
+  return Encode(forward.q, type, 4, sizes, strides, box, map);
+}
+
+const char* DescribePromotion(const void* params) {
+  constexpr const char* kUnknown = "L2 promotion unknown";
+  constexpr const char* kNames[] = {"no L2 promotion", "L2 promotion 64 B", "L2 promotion 128 B",
+                                    "L2 promotion 256 B"};
+  using Words = std::array<uint32_t, sizeof(CUtensorMap) / sizeof(uint32_t)>;
+  alignas(16) static const std::byte kTensor[1024] = {};
+  std::array<Words, std::size(kNames)> encoded;
+  for (size_t level = 0; level < encoded.size(); ++level) {
+    CUtensorMap map;
+    const auto promotion = static_cast<CUtensorMapL2promotion>(level);
+    if (EncodeTensorMap(kTensor, 64, 8, 1, 8, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, promotion) !=
+        cudaSuccess) {
+      return kUnknown;
+    }
+    encoded[level] = std::bit_cast<Words>(map);
+  }
+  // The bits in which the encodings differ say what is fetched.
+  Words field = {};
+  for (const Words& words : encoded) {
+    for (size_t i = 0; i < field.size(); ++i) field[i] |= words[i] ^ encoded[0][i];
+  }
+  if (field == Words{}) return kUnknown;
+  const auto name_of = [&](size_t offset) {
+    Words launched;  // a copy, for copied parameters need not be aligned as they are
+    std::memcpy(launched.data(), static_cast<const std::byte*>(params) + offset, sizeof(launched));
+    for (size_t level = 0; level < encoded.size(); ++level) {
+      bool same = true;
+      for (size_t i = 0; i < field.size(); ++i) {
+        same = same && ((launched[i] ^ encoded[level][i]) & field[i]) == 0;
+      }
+      if (same) return kNames[level];
+    }
+    return kUnknown;
+  };
+  const char* of_k = name_of(offsetof(WgmmaParams, k));
+  const char* of_v = name_of(offsetof(WgmmaParams, v));
+  return of_k == of_v ? of_k : "L2 promotion of K and of V differ";
+}
+
+}  // namespace warpledger::sdpa

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/cluster.cuh"
+#include "kernels/sdpa/wgmma/join/join_kernel.cuh"
+
+namespace warpledger::sdpa {
+namespace {
+
+template <int kHeadDim, bool kBf16>
+__global__ void __launch_bounds__(kJoinThreads<kHeadDim>)
+    JoinParts(const __grid_constant__ JoinParams p) {
+  __shared__ __align__(16) unsigned char smem[kJoinSmemBytes<kHeadDim>];
+#if __CUDA_ARCH__ >= 900  // the only one that launches it
+  ptx::AwaitPriorKernel();
+  ptx::LaunchDependents();
+#endif
+  JoinRow<kHeadDim, kBf16>(p, smem);
+}
+
+template <int kHeadDim>
+cudaError_t Launch(const JoinParams& params, bool bf16, bool dependent, cudaStream_t stream) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(params.rows));
+  config.blockDim = dim3(kJoinThreads<kHeadDim>);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = dependent ? 1 : 0;
+  return bf16 ? cudaLaunchKernelEx(&config, JoinParts<kHeadDim, true>, params)
+              : cudaLaunchKernelEx(&config, JoinParts<kHeadDim, false>, params);
+}
+
+}  // namespace
+
+cudaError_t LaunchJoin(const JoinParams& params, int head_dim, bool bf16, bool dependent,
+                       cudaStream_t stream) {
+  if (params.splits > kMaxJoinSplits) return cudaErrorInvalidValue;
+  switch (head_dim) {
+    case 64:
+      return Launch<64>(params, bf16, dependent, stream);
+    case 128:
+      return Launch<128>(params, bf16, dependent, stream);
+    case 256:
+      return Launch<256>(params, bf16, dependent, stream);
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace warpledger::sdpa

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The producer warpgroup: its first thread asks the copy engine for Q, K and V tiles,
+// as far ahead of the consumers as the ring of K/V tiles lets it.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_PRODUCER_CUH_
+#define WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_PRODUCER_CUH_
+
+#include <cstdint>
+
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/tma.cuh"
+#include "kernels/sdpa/wgmma/load/tile_load.cuh"
+#include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/pipeline.cuh"
+#include "kernels/sdpa/wgmma/schedule.cuh"
+#include "kernels/sdpa/wgmma/shape.h"
+
+namespace warpledger::sdpa {
+
+template <WgmmaShape kShape>
+class WgmmaProducer {
+ public:
+  using Barriers = WgmmaBarriers<kShape>;
+
+  __device__ WgmmaProducer(const WgmmaParamsOf<kShape>& p, uint32_t smem, Barriers barriers)
+      : p_(p), smem_(smem), barriers_(barriers) {}
+
+  // One thread.
+  __device__ void Run() {
+    uint32_t q_phase = 0;
+    TileQueue<kShape> queue(p_, barriers_);
+    for (int tile; (tile = queue.template Next<true>()) >= 0;) {
+      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      if constexpr (kShape.split_kv) {
+        if (!work.HasKeys()) break;
+      }
+      if (kShape.causal && work.kv_tiles == 0) {
+        queue.FetchAhead();
+        continue;
+      }
+      const int kv_head = work.KvHead(p_);
+      const int first = kShape.split_kv ? work.split_begin : 0;
+      // K first: its slot is free before Q's buffer is.
+      LoadK(work.kv_tiles - 1, kv_head);
+      q_phase ^= 1;
+      LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
+      for (int n = work.kv_tiles - 1; n >= first; --n) {
+        if (n > first) {
+          LoadK(n - 1, kv_head);
+        } else {
+          queue.FetchAhead();
+        }
+        LoadV(n, kv_head);
+      }
+    }
+  }
+
+ private:
+  static constexpr WgmmaSmem kSmem = MakeSmem(kShape);
+
+  // This CTA's share of a K or V tile, to all CTAs of the cluster: rows that lie side by
+  // side in each block, whole swizzle atoms. A peer's share may arrive before this CTA has
+  // announced the tile's bytes: the phase can't end without that arrival, and the peer
+  // waited for this CTA's consumers to have left the phase before.
+  __device__ static void LoadShare(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                   int first_row, int head) {
+    if constexpr (kShape.cluster == 1) {
+      LoadTile<kShape>(to, map, barrier, kShape.tile_n, first_row, head);
+    } else {
+      constexpr int kColumns = SwizzleColumns(kShape);
+      constexpr int kShare = kShape.tile_n / kShape.cluster;
+      static_assert(kShape.tile_n % kShape.cluster == 0 && kShare % 8 == 0);
+      const int share = blockIdx.x % kShape.cluster * kShare;
+#pragma unroll
+      for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
+        ptx::TmaLoad3dMulticast(to + (block * kShape.tile_n + share) * kSwizzleBytes, map, barrier,
+                                block * kColumns, first_row + share, head,
+                                (1 << kShape.cluster) - 1);
+      }
+    }
+  }
+  __device__ void LoadK(int n, int kv_head) {
+    ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
+    ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
+    LoadShare(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot),
+              n * kShape.tile_n, kv_head);
+    k_.Advance();
+  }
+  __device__ void LoadV(int n, int kv_head) {
+    const uint32_t full = kShape.fp8 ? barriers_.RawFull(v_.slot) : barriers_.VFull(v_.slot);
+    const uint32_t empty = kShape.fp8 ? barriers_.RawEmpty(v_.slot) : barriers_.VEmpty(v_.slot);
+    ptx::MbarrierWait(empty, v_.phase ^ 1);
+    ptx::MbarrierArriveExpectBytes(full, kSmem.kv_bytes);
+    LoadShare(smem_ + (kShape.fp8 ? kSmem.raw : kSmem.v) + v_.slot * kSmem.kv_bytes, &p_.v, full,
+              n * kShape.tile_n, kv_head);
+    v_.Advance();
+  }
+
+  const WgmmaParamsOf<kShape>& p_;
+  const uint32_t smem_;  // base of the tiles
+  const Barriers barriers_;
+  RingCursor<kShape.stages> k_;
+  RingCursor<kShape.stages> v_;
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_PRODUCER_CUH_

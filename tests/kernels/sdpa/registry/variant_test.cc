@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sdpa/registry/variant.h"
+
+#include <map>
+#include <optional>
+#include <regex>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/kernels/sdpa/rules/all_configs.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+TEST(ConfigName, OfEverythingOffIsTheBaselines) {
+  EXPECT_EQ(ConfigName(Config{}), "minimal_scalar");
+  EXPECT_EQ(ConfigName(Config{}), kBaseline.id);
+}
+
+TEST(ConfigName, JoinsTheTogglesThatAreOnInRegistryOrder) {
+  EXPECT_EQ(ConfigName({.kv_tiling = 1}), "kv_tiling");
+  Config config;
+  config.warp_shuffle = 1;  // set in another order
+  config.kv_tiling = 1;
+  EXPECT_EQ(ConfigName(config), "kv_tiling+warp_shuffle");
+}
+
+TEST(ConfigName, LeavesOutTheFirstOnLevelAndSpellsOutOthers) {
+  EXPECT_EQ(ConfigName({.cp_async_stages = 2}), "cp_async_stages");
+  EXPECT_EQ(ConfigName({.kv_tiling = 1, .cp_async_stages = 3, .wmma_pv = 1}),
+            "kv_tiling+cp_async_stages=3+wmma_pv");
+}
+
+TEST(ConfigFromName, ReadsWhatConfigNamePrints) {
+  for (const Config& config : AllConfigs()) {
+    const std::optional<Config> read = ConfigFromName(ConfigName(config));
+    ASSERT_TRUE(read.has_value()) << ConfigName(config);
+    EXPECT_EQ(*read, config) << ConfigName(config);
+  }
+}
+
+TEST(ConfigFromName, ReadsNothingThatTheRegistryDoesntHave) {
+  for (const char* name : {"", "kv_tiling+", "+kv_tiling", "no_such_toggle", "kv_tiling=7",
+                           "kv_tiling=", "cp_async_stages=3x", "minimal_scalar+kv_tiling"}) {
+    EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
+  }
+}
+
+TEST(ConfigName, IsAnotherForEachConfiguration) {
+  std::map<std::string, Config> names;
+  for (const Config& config : AllConfigs()) {
+    const auto [at, is_new] = names.emplace(ConfigName(config), config);
+    EXPECT_EQ(at->second, config) << ConfigName(config);
+  }
+  EXPECT_GT(names.size(), 100u);
+}
+
+TEST(ConfigFromName, GivesBackWhatWasPrinted) {
+  for (const Config& config : AllConfigs()) {
+    EXPECT_EQ(ConfigFromName(ConfigName(config)), config) << ConfigName(config);
+  }
+}
+
+TEST(ConfigFromName, OfWhatTheRegistryDoesNotHoldIsNone) {
+  for (const char* name :
+       {"kv_tiling+no_such_toggle", "kv_tiling=7", "kv_tiling=1", "kv_tiling="}) {
+    EXPECT_EQ(ConfigFromName(name), std::nullopt) << name;
+    EXPECT_EQ(CompiledName(name), name);
+  }
+}
+
+// What reaches no machine code is not in the instance's name, whose code is that without.
+TEST(CompiledPart, LeavesTogglesThatReachTheCodeAsTheyAre) {
+  for (const Config& config : AllConfigs()) {
+    const Config compiled = CompiledPart(config);
+    EXPECT_EQ(CompiledPart(compiled), compiled);
+    EXPECT_EQ(CompiledName(ConfigName(config)), ConfigName(compiled));
+    for (const ToggleRow& row : kToggles) {
+      if (!row.launch_side) {
+        EXPECT_EQ(compiled.*row.field, config.*row.field) << row.id;
+      } else if (row.code_side_with == nullptr) {
+        EXPECT_EQ(compiled.*row.field, 0) << row.id;
+      }
+    }
+  }
+}
+
+TEST(InstanceSymbol, ReadsLikeTheName) {
+  EXPECT_EQ(InstanceSymbol(Config{}), "sdpa_minimal_scalar");
+  EXPECT_EQ(InstanceSymbol({.kv_tiling = 1, .warp_shuffle = 1}), "sdpa_kv_tiling__warp_shuffle");
+  EXPECT_EQ(InstanceSymbol({.cp_async_stages = 3}), "sdpa_cp_async_stages_3");
+}
+
+TEST(InstanceSymbol, IsACppIdentifierAndAnotherForEachConfiguration) {
+  const std::regex identifier("[a-z][a-z0-9_]*");
+  std::map<std::string, Config> symbols;
+  for (const Config& config : AllConfigs()) {
+    const std::string symbol = InstanceSymbol(config);
+    EXPECT_TRUE(std::regex_match(symbol, identifier)) << symbol;
+    const auto [at, is_new] = symbols.emplace(symbol, config);
+    EXPECT_EQ(at->second, config) << symbol;
+    EXPECT_LT(symbol.size() + std::string(".cubin").size(), 255u) << "too long for a file name";
+  }
+}
+
+TEST(InstanceName, SaysWhatTheProblemFixedWhereItIsNotTheDefault) {
+  const Config config = {.wgmma = 1};
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false)), "wgmma");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, false, Dtype::kBf16)), "wgmma@bf16");
+  EXPECT_EQ(InstanceName(Specialise(config, 64, true, Dtype::kBf16)), "wgmma@bf16_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true)), "wgmma@d128_causal");
+  EXPECT_EQ(InstanceName(Specialise(config, 128, true, Dtype::kBf16)), "wgmma@d128_bf16_causal");
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa
