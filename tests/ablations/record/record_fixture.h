@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ablations/record/record.h"
+#include "ablations/record/store.h"
 
 namespace warpledger::ablations {
 
