@@ -14,6 +14,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -86,12 +87,11 @@ class NpyTest : public ::testing::Test {
 
 TEST_F(NpyTest, ReadsEveryVersionOfTheFormat) {
   for (const int major : {1, 2, 3}) {
-    const absl::StatusOr<NpyArray> array =
-        ReadBytes(FileBytes(major, HeaderText("<f2", "False", "(2, 3)"), "abcdefghijkl"));
-    ASSERT_TRUE(array.ok()) << array.status();
-    EXPECT_EQ(array->type, NpyType::kFloat16);
-    EXPECT_THAT(array->shape, ElementsAre(2, 3));
-    EXPECT_EQ(array->data, Bytes("abcdefghijkl"));
+    const NpyArray array =
+        ReadBytes(FileBytes(major, HeaderText("<f2", "False", "(2, 3)"), "abcdefghijkl")).value();
+    EXPECT_EQ(array.type, NpyType::kFloat16);
+    EXPECT_THAT(array.shape, ElementsAre(2, 3));
+    EXPECT_EQ(array.data, Bytes("abcdefghijkl"));
   }
 }
 
@@ -99,25 +99,22 @@ TEST_F(NpyTest, ReadsFp32AsItStands) {
   const float values[] = {1.5f, -2.0f};
   std::string data(sizeof(values), '\0');
   std::memcpy(data.data(), values, sizeof(values));
-  const absl::StatusOr<NpyArray> array =
-      ReadBytes(FileBytes(1, HeaderText("<f4", "False", "(2,)"), data));
-  ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_EQ(array->type, NpyType::kFloat32);
-  EXPECT_EQ(std::memcmp(array->data.data(), values, sizeof(values)), 0);
+  const NpyArray array = ReadBytes(FileBytes(1, HeaderText("<f4", "False", "(2,)"), data)).value();
+  EXPECT_EQ(array.type, NpyType::kFloat32);
+  EXPECT_EQ(std::memcmp(array.data.data(), values, sizeof(values)), 0);
 }
 
 TEST_F(NpyTest, ReadsAScalarAsOneElement) {
-  const absl::StatusOr<NpyArray> array =
-      ReadBytes(FileBytes(1, HeaderText("<f2", "False", "()"), "ab"));
-  ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_THAT(array->shape, IsEmpty());
+  const NpyArray array = ReadBytes(FileBytes(1, HeaderText("<f2", "False", "()"), "ab")).value();
+  EXPECT_THAT(array.shape, IsEmpty());
 }
 
 TEST_F(NpyTest, ReadsKeysInAnyOrderAndWithAnyQuotes) {
-  const absl::StatusOr<NpyArray> array = ReadBytes(
-      FileBytes(1, "{\"shape\":(1 ,2),\"descr\":\"=f2\",'fortran_order' : False}   \n", "abcd"));
-  ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_THAT(array->shape, ElementsAre(1, 2));
+  const NpyArray array =
+      ReadBytes(
+          FileBytes(1, "{\"shape\":(1 ,2),\"descr\":\"=f2\",'fortran_order' : False}   \n", "abcd"))
+          .value();
+  EXPECT_THAT(array.shape, ElementsAre(1, 2));
 }
 
 TEST_F(NpyTest, RefusesATypeItCannotUseAndSaysHowToConvert) {
@@ -244,11 +241,10 @@ TEST_F(NpyTest, ReadsBackWhatItWrote) {
       const NpyArray written = {
           shape, type, std::vector<std::byte>(elements * NpyTypeBytes(type), std::byte{7})};
       ASSERT_TRUE(WriteNpy(Path(), written).ok());
-      const absl::StatusOr<NpyArray> read = ReadNpy(Path());
-      ASSERT_TRUE(read.ok()) << read.status();
-      EXPECT_EQ(read->shape, written.shape);
-      EXPECT_EQ(read->type, written.type);
-      EXPECT_EQ(read->data, written.data);
+      const NpyArray read = ReadNpy(Path()).value();
+      EXPECT_EQ(read.shape, written.shape);
+      EXPECT_EQ(read.type, written.type);
+      EXPECT_EQ(read.data, written.data);
     }
   }
 }
@@ -265,9 +261,8 @@ TEST_F(NpyTest, WritesVersion2WhenTheHeaderIsTooLongForVersion1) {
   const NpyArray written = {std::vector<int64_t>(30000, 1), NpyType::kFloat16, Bytes("ab")};
   ASSERT_TRUE(WriteNpy(Path(), written).ok());
   EXPECT_EQ(ReadAll(Path()).at(6), 2);
-  const absl::StatusOr<NpyArray> read = ReadNpy(Path());
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->shape, written.shape);
+  const NpyArray read = ReadNpy(Path()).value();
+  EXPECT_EQ(read.shape, written.shape);
 }
 
 TEST_F(NpyTest, ReplacesAFileAndLeavesNothingBesideIt) {
@@ -280,17 +275,15 @@ TEST_F(NpyTest, ReplacesAFileAndLeavesNothingBesideIt) {
 TEST_F(NpyTest, KeepsTheOldFileWhenAWriteFails) {
   // A folder of the same name can't be replaced by a file: rename fails.
   fs::create_directory(Path());
-  const absl::Status status = WriteNpy(Path(), {1}, NpyType::kFloat16, Bytes("ab"));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be put in place"));
+  EXPECT_THAT(WriteNpy(Path(), {1}, NpyType::kFloat16, Bytes("ab")),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot be put in place")));
   EXPECT_TRUE(fs::is_directory(Path()));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
 }
 
 TEST_F(NpyTest, SaysThatTheFolderOfAWriteIsMissing) {
-  const absl::Status status = WriteNpy(Path("no/such/q.npy"), {1}, NpyType::kFloat16, Bytes("ab"));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("check that the folder exists"));
+  EXPECT_THAT(WriteNpy(Path("no/such/q.npy"), {1}, NpyType::kFloat16, Bytes("ab")),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("check that the folder exists")));
 }
 
 TEST_F(NpyTest, RefusesToWriteWhatItWouldNotRead) {

@@ -33,39 +33,36 @@ __global__ void ReadSet(const uint4* set, size_t count, unsigned* sink) {
 }
 
 TEST(ColdRotation, ReadsTakeAsLongAsFromDramAndLongerThanFromTheL2) {
-  const absl::StatusOr<DeviceFacts> device = QueryDevice();
-  ASSERT_TRUE(device.ok()) << device.status();
+  const DeviceFacts device = QueryDevice().value();
   const auto sets_of = [&](double multiple) {
-    return std::max(kInputSets, static_cast<int>(multiple * device->l2_bytes / kBytes));
+    return std::max(kInputSets, static_cast<int>(multiple * device.l2_bytes / kBytes));
   };
   const std::vector<double> multiples = {0, 0.25, 0.5, 1, 1.5, kColdL2Multiple, 3, 4, 6, 10};
-  absl::StatusOr<DeviceBuffer> memory =
-      DeviceBuffer::Allocate(kBytes * sets_of(multiples.back()) + sizeof(unsigned));
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  ASSERT_TRUE(memory->Fill(1).ok());
-  auto* base = static_cast<std::byte*>(memory->data());
+  DeviceBuffer memory =
+      DeviceBuffer::Allocate(kBytes * sets_of(multiples.back()) + sizeof(unsigned)).value();
+  ASSERT_TRUE(memory.Fill(1).ok());
+  auto* base = static_cast<std::byte*>(memory.data());
   auto* sink = reinterpret_cast<unsigned*>(base + kBytes * sets_of(multiples.back()));
-  absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  harness::GraphTimer timer = harness::GraphTimer::Create().value();
 
   std::map<double, double> median_us;
   for (const double multiple : multiples) {
     const int sets = sets_of(multiple);
     const int launches = (600 / sets + 1) * sets;
     absl::StatusOr<harness::TimedGraph> graph =
-        timer->Capture(launches, [&](int i, cudaStream_t stream) {
+        timer.Capture(launches, [&](int i, cudaStream_t stream) {
           const auto* set = reinterpret_cast<const uint4*>(base + kBytes * (i % sets));
-          ReadSet<<<2 * device->sm_count, kThreads, 0, stream>>>(set, kBytes / sizeof(uint4), sink);
+          ReadSet<<<2 * device.sm_count, kThreads, 0, stream>>>(set, kBytes / sizeof(uint4), sink);
           return CudaStatus(cudaGetLastError(), "launching a read");
         });
     ASSERT_TRUE(graph.ok()) << graph.status();
     std::vector<double> us;
-    for (int i = 0; i < 15; ++i) us.push_back(timer->ReplayUs(*graph).value());
+    for (int i = 0; i < 15; ++i) us.push_back(timer.ReplayUs(*graph).value());
     std::nth_element(us.begin(), us.begin() + 7, us.end());
     median_us[multiple] = us[7];
     std::printf("%4d sets, %5.2f times the L2: %.3f us per launch\n", sets,
                 static_cast<double>(sets) * static_cast<double>(kBytes) /
-                    static_cast<double>(device->l2_bytes),
+                    static_cast<double>(device.l2_bytes),
                 us[7]);
   }
   EXPECT_GT(median_us[kColdL2Multiple], 1.1 * median_us[0]);

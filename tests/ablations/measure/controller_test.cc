@@ -27,10 +27,12 @@
 #include "gtest/gtest.h"
 #include "kernels/common/random.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
 
+using ::testing::_;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -101,9 +103,9 @@ class ArmThatEndsItsWorker : public ::testing::TestWithParam<Death> {};
 TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
   for (const int block : {-1, 0, 2}) {
     const TemporaryDirectory dir;
-    const absl::Status status =
-        RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", block)}));
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(
+        RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", block)})),
+        absl::OkStatus());
     const Record record = Load(dir.path());
     // Once: the second process was not asked to try again.
     ASSERT_THAT(record.broken, SizeIs(1));
@@ -126,11 +128,10 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(
       RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 2)})).ok());
-  const absl::StatusOr<nlohmann::ordered_json> summary =
-      Summarize(Load(dir.path()), StandInSubject(), {.bootstrap_resamples = 200});
-  ASSERT_TRUE(summary.ok()) << summary.status();
+  const nlohmann::ordered_json summary =
+      Summarize(Load(dir.path()), StandInSubject(), {.bootstrap_resamples = 200}).value();
   int judged = 0;
-  for (const auto& verdict : (*summary)["verdicts"]) {
+  for (const auto& verdict : summary["verdicts"]) {
     const bool of_step = verdict["candidate"] == kStep || verdict["base"] == kStep;
     if (verdict["shape"] != "sum_64k" || !of_step) {
       EXPECT_NE(verdict["verdict"], "BROKEN");
@@ -141,7 +142,7 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
     EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr(GetParam().reason));
   }
   EXPECT_EQ(judged, 2);  // against its base, and as the base of another
-  for (const auto& cell : (*summary)["cells"]) {
+  for (const auto& cell : summary["cells"]) {
     if (cell["variant"] != kStep || cell["shape"] != "sum_64k") continue;
     EXPECT_EQ(cell["correct"], false);
     EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr(GetParam().reason));
@@ -159,10 +160,11 @@ INSTANTIATE_TEST_SUITE_P(Deaths, ArmThatEndsItsWorker,
 
 TEST(Controller, LeavesOutOneArmAfterAnother) {
   const TemporaryDirectory dir;
-  const absl::Status status = RunControlled(ExamplePlan(
-      dir.path(), {Fault("trap", "cell:none", "sum_1k", 1), Fault("segv", kStep, "sum_1k", -1),
-                   Fault("trap", kAa, "sum_1k", 3), Fault("trap", kStep, "sum_64k", 0)}));
-  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(
+      RunControlled(ExamplePlan(
+          dir.path(), {Fault("trap", "cell:none", "sum_1k", 1), Fault("segv", kStep, "sum_1k", -1),
+                       Fault("trap", kAa, "sum_1k", 3), Fault("trap", kStep, "sum_64k", 0)})),
+      absl::OkStatus());
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, SizeIs(4));
   EXPECT_EQ(BlocksOf(record, "cell:none", "sum_1k"), 1);
@@ -194,8 +196,7 @@ TEST(Controller, AResumedRunLeavesOutWhatBrokeInTheCallBefore) {
                                                       Fault("exit", kAa, "sum_64k", 1)}))
                    .ok());
   ASSERT_THAT(Load(dir.path()).broken, SizeIs(1));
-  const absl::Status resumed = RunControlled(ExamplePlan(dir.path()));
-  ASSERT_TRUE(resumed.ok()) << resumed;
+  ASSERT_EQ(RunControlled(ExamplePlan(dir.path())), absl::OkStatus());
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, SizeIs(1));
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 1);
@@ -211,10 +212,9 @@ class EndThatIsNoArmsDoing : public ::testing::TestWithParam<Stranger> {};
 
 TEST_P(EndThatIsNoArmsDoing, EndsTheRunBlamesNobodyAndIsResumed) {
   const TemporaryDirectory dir;
-  const absl::Status status =
-      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 1)}));
-  EXPECT_FALSE(status.ok());
-  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  EXPECT_THAT(
+      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 1)})),
+      StatusIs(_, HasSubstr(GetParam().message)));
   EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
   EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "sum_64k"), kAllBlocks);
@@ -239,9 +239,8 @@ TEST(Controller, RefusesToGoOnWithOtherFaultsPlantedThanTheRecordDeclares) {
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
   ControlledRun planted = ExamplePlan(dir.path());
   planted.run.planted = {{"trap", kStep, ""}};
-  const absl::Status status = RunControlled(planted);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("planted"));
+  EXPECT_THAT(RunControlled(planted),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("planted")));
 }
 
 // The invented times differ by 0.3%: some goals are met at once, some never.
@@ -272,9 +271,8 @@ TEST(Controller, RunsAllProcessesWhereTheGoalIsNeverMet) {
 TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
-  const absl::Status status = RunControlled(StoppingPlan(dir.path(), "ci:0.01%"));
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("stopping"));
+  EXPECT_THAT(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("stopping")));
 }
 
 // --- Kills -----------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "ablations/subjects/sdpa/subject.h"
 #include "absl/time/time.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -46,20 +47,18 @@ TEST(PeerFindingsTest, LinesOfOneBackendMergeIntoOneEntryInTheListsOrder) {
 
 TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
   const TemporaryDirectory dir;
-  const absl::StatusOr<PeerFindings> none = LoadPeerFindings(dir.path(), kPeers);
-  ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_TRUE(none->empty());
+  const PeerFindings none = LoadPeerFindings(dir.path(), kPeers).value();
+  EXPECT_TRUE(none.empty());
 
-  PeerFindings before = *none;
+  PeerFindings before = none;
   before.Take(Line("peer:cudnn", "small", true));
   ASSERT_TRUE(
       WriteFileAtomically(dir.path() + "/" + kPeersFile, DumpFile(ToJson(PeersFile{before.All()})))
           .ok());
 
-  absl::StatusOr<PeerFindings> after = LoadPeerFindings(dir.path(), kPeers);
-  ASSERT_TRUE(after.ok()) << after.status();
-  after->Take(Line("peer:cudnn", "long", true));
-  const std::vector<PeerInfo> all = after->All();
+  PeerFindings after = LoadPeerFindings(dir.path(), kPeers).value();
+  after.Take(Line("peer:cudnn", "long", true));
+  const std::vector<PeerInfo> all = after.All();
   ASSERT_EQ(all.size(), 1u);
   ASSERT_EQ(all[0].checks.size(), 2u);
   EXPECT_EQ(all[0].checks[0].shape, "small");
@@ -69,9 +68,8 @@ TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
 TEST(PeerFindingsTest, ADamagedFileIsAnErrorAndNotOverwritten) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + kPeersFile, "{").ok());
-  const absl::Status status = LoadPeerFindings(dir.path(), kPeers).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(kPeersFile));
+  EXPECT_THAT(LoadPeerFindings(dir.path(), kPeers),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(kPeersFile)));
 }
 
 TEST(PeerFindingsTest, AMissingPyTorchIsTheReasonOfEveryBackend) {
@@ -100,11 +98,10 @@ TEST(PeerFindingsTest, AReasonForNotAskingGoesOnceTheBackendAnswersAndComesForNo
 // The list has two homes, because C++ asks and Python answers; this holds them
 // together.
 TEST(PeerListTest, PeersPyKnowsTheSameBackends) {
-  const absl::StatusOr<std::string> script = FindProgramFile("ablations/subjects/sdpa/peers.py");
-  ASSERT_TRUE(script.ok()) << script.status();
+  const std::string script = FindProgramFile("ablations/subjects/sdpa/peers.py").value();
   std::vector<std::string> listed;
   const absl::Status status =
-      RunLines({"python3", *script, "--list"}, "", absl::Seconds(60), [&](std::string_view line) {
+      RunLines({"python3", script, "--list"}, "", absl::Seconds(60), [&](std::string_view line) {
         listed.emplace_back(line);
         return absl::OkStatus();
       });

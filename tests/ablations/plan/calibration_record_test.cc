@@ -10,6 +10,7 @@
 
 #include "ablations/record/store.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -148,9 +149,9 @@ TEST_F(CalibrationRecordTest, BlocksWithoutARunFileAreRefusedAndLeftAlone) {
   { ASSERT_TRUE((*CalibrationWriter::Open(dir_, Header()))->Append(Block(0, 0)).ok()); }
   std::filesystem::remove(dir_ + "/" + kRunFile);
   const auto bytes = std::filesystem::file_size(BlocksPath());
-  const absl::Status status = CalibrationWriter::Open(dir_, Header()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("holds blocks but no run.json"));
+  EXPECT_THAT(
+      CalibrationWriter::Open(dir_, Header()),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("holds blocks but no run.json")));
   EXPECT_FALSE(HasRecord(dir_));
   EXPECT_EQ(std::filesystem::file_size(BlocksPath()), bytes);
 }

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -33,9 +34,8 @@ TEST(WorkerJob, SurvivesTheWayThroughAPipeInOneLine) {
   WorkerJob job = ExampleJob();
   const std::string line = DumpLine(ToJson(job));
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  const absl::StatusOr<WorkerJob> read = FromText<WorkerJob>(line);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, job);
+  const WorkerJob read = FromText<WorkerJob>(line).value();
+  EXPECT_EQ(read, job);
   // One pair of a string and a number must not turn into an object.
   job.done = {{"small", 7}};
   EXPECT_EQ(*FromText<WorkerJob>(DumpLine(ToJson(job))), job);
@@ -53,9 +53,8 @@ TEST(WorkerJob, RefusesTextThatIsNoJob) {
 TEST(WorkerJob, RefusesFieldsThatAreMissingOrWrongAndNamesThem) {
   const nlohmann::ordered_json good = ToJson(ExampleJob());
   const auto refused = [](const nlohmann::ordered_json& json, const std::string& error) {
-    const absl::Status status = FromJson<WorkerJob>(json).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(error));
+    EXPECT_THAT(FromJson<WorkerJob>(json),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(error)));
   };
   for (const auto& [field, value] : good.items()) {
     nlohmann::ordered_json json = good;
@@ -82,13 +81,12 @@ TEST(RotationSets, IsTheInputSetsWhereTheL2IsWarm) {
 
 TEST(RotationSets, TouchesAMultipleOfTheL2WhereItIsCold) {
   for (const int64_t l2_bytes : {int64_t{50} << 20, int64_t{60} << 20, int64_t{126} << 20}) {
-    const absl::StatusOr<int> sets = RotationSets(sdpa::MinBytes(kMissionB), kCacheCold, l2_bytes);
-    ASSERT_TRUE(sets.ok()) << sets.status();
-    const double touched = *sets * sdpa::MinBytes(kMissionB);
+    const int sets = RotationSets(sdpa::MinBytes(kMissionB), kCacheCold, l2_bytes).value();
+    const double touched = sets * sdpa::MinBytes(kMissionB);
     EXPECT_GE(touched, kColdL2Multiple * static_cast<double>(l2_bytes));
     EXPECT_LT(touched, kColdL2Multiple * static_cast<double>(l2_bytes) +
                            kInputSets * sdpa::MinBytes(kMissionB));
-    EXPECT_EQ(*sets % kInputSets, 0);
+    EXPECT_EQ(sets % kInputSets, 0);
   }
 }
 
@@ -99,10 +97,8 @@ TEST(RotationSets, IsTheInputSetsWhereOneOfThemIsLargerThanTheL2) {
 }
 
 TEST(RotationSets, RefusesAShapeTooSmallToEverLeaveTheL2) {
-  const absl::Status status =
-      RotationSets(sdpa::MinBytes({1, 1, 1, 32, 32, 64, false}), kCacheCold, 60 << 20).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--cache=warm"));
+  EXPECT_THAT(RotationSets(sdpa::MinBytes({1, 1, 1, 32, 32, 64, false}), kCacheCold, 60 << 20),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--cache=warm")));
 }
 
 }  // namespace

@@ -39,24 +39,22 @@ std::string ErrorOf(std::string_view output) {
 }
 
 TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
-  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(NcuOutput(kPingPong));
-  ASSERT_TRUE(profile.ok()) << profile.status();
-  EXPECT_THAT(profile->kernel, HasSubstr("ping_pong"));
-  EXPECT_EQ(profile->grid, "(24, 1, 1)");
-  EXPECT_EQ(profile->block, "(512, 1, 1)");
-  EXPECT_EQ(profile->compute_capability, "9.0");
-  EXPECT_EQ(profile->metrics.size(), 10u);
-  EXPECT_EQ(profile->metrics.at("gpu__time_duration.sum"), (MetricValue{"ns", 11776}));
-  EXPECT_EQ(profile->metrics.at("sm__cycles_active.avg").value, 3251.20);
-  EXPECT_EQ(profile->metrics.at("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
+  const KernelProfile profile = ParseNcuCsv(NcuOutput(kPingPong)).value();
+  EXPECT_THAT(profile.kernel, HasSubstr("ping_pong"));
+  EXPECT_EQ(profile.grid, "(24, 1, 1)");
+  EXPECT_EQ(profile.block, "(512, 1, 1)");
+  EXPECT_EQ(profile.compute_capability, "9.0");
+  EXPECT_EQ(profile.metrics.size(), 10u);
+  EXPECT_EQ(profile.metrics.at("gpu__time_duration.sum"), (MetricValue{"ns", 11776}));
+  EXPECT_EQ(profile.metrics.at("sm__cycles_active.avg").value, 3251.20);
+  EXPECT_EQ(profile.metrics.at("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
             (MetricValue{"%", 37.58}));
 }
 
 TEST(ParseNcuCsv, ReadsWindowsLineEnds) {
   const std::string text = absl::StrReplaceAll(NcuOutput(kPingPong), {{"\n", "\r\n"}});
-  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
-  ASSERT_TRUE(profile.ok()) << profile.status();
-  EXPECT_EQ(*profile, *ParseNcuCsv(NcuOutput(kPingPong)));
+  const KernelProfile profile = ParseNcuCsv(text).value();
+  EXPECT_EQ(profile, *ParseNcuCsv(NcuOutput(kPingPong)));
 }
 
 TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
@@ -69,10 +67,9 @@ TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
 TEST(ParseNcuCsv, LeavesOutWhatNcuCouldNotRead) {
   const std::string text = absl::StrReplaceAll(
       NcuOutput(kPingPong), {{"\"%\",\"37.58\"", "\"%\",\"n/a\""}, {"\"796,996\"", "\"nan\""}});
-  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(text);
-  ASSERT_TRUE(profile.ok()) << profile.status();
-  EXPECT_EQ(profile->metrics.size(), 8u);
-  EXPECT_FALSE(profile->metrics.contains("smsp__inst_executed.sum"));
+  const KernelProfile profile = ParseNcuCsv(text).value();
+  EXPECT_EQ(profile.metrics.size(), 8u);
+  EXPECT_FALSE(profile.metrics.contains("smsp__inst_executed.sum"));
 }
 
 TEST(ParseNcuCsv, RefusesTwoLaunchesTornLinesAndRepeatedCounters) {
@@ -146,11 +143,10 @@ class ProfileRecordTest : public ::testing::Test {
 TEST_F(ProfileRecordTest, ComesBackAsItWasWritten) {
   const Profile profile = Example("minimal_scalar", "aa");
   ASSERT_TRUE(AppendProfile(dir_, profile).ok());
-  const absl::StatusOr<ProfileRecord> record = LoadProfiles(dir_);
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(record->info, info_);
-  ASSERT_EQ(record->profiles.size(), 1u);
-  EXPECT_EQ(record->profiles[0], profile);
+  const ProfileRecord record = LoadProfiles(dir_).value();
+  EXPECT_EQ(record.info, info_);
+  ASSERT_EQ(record.profiles.size(), 1u);
+  EXPECT_EQ(record.profiles[0], profile);
 }
 
 TEST_F(ProfileRecordTest, ALaterTryReplacesAFailedOne) {
@@ -159,10 +155,9 @@ TEST_F(ProfileRecordTest, ALaterTryReplacesAFailedOne) {
   failed.launch = {};
   ASSERT_TRUE(AppendProfile(dir_, failed).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
-  const absl::StatusOr<ProfileRecord> record = LoadProfiles(dir_);
-  ASSERT_TRUE(record.ok()) << record.status();
-  ASSERT_EQ(record->profiles.size(), 1u);
-  EXPECT_EQ(record->profiles[0].reason, "");
+  const ProfileRecord record = LoadProfiles(dir_).value();
+  ASSERT_EQ(record.profiles.size(), 1u);
+  EXPECT_EQ(record.profiles[0].reason, "");
 }
 
 TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
@@ -208,14 +203,13 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
   }
   std::filesystem::create_directories(parent_.path() + "/broken");
   std::ofstream(parent_.path() + "/broken/summary.json") << "{";
-  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
-  ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_EQ((*json)["profiles"][0]["p50_us"], 2.0);
-  EXPECT_EQ((*json)["profiles"][0]["timed_in"], "new");
-  EXPECT_TRUE((*json)["profiles"][1]["p50_us"].is_null());
-  EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"broken"}));
-  EXPECT_EQ((*json)["steps"].size(), 1u);
-  EXPECT_EQ((*json)["steps"][0]["toggle"], "kv_tiling");
+  const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_EQ(json["profiles"][0]["p50_us"], 2.0);
+  EXPECT_EQ(json["profiles"][0]["timed_in"], "new");
+  EXPECT_TRUE(json["profiles"][1]["p50_us"].is_null());
+  EXPECT_EQ(json["skipped"], nlohmann::ordered_json::array({"broken"}));
+  EXPECT_EQ(json["steps"].size(), 1u);
+  EXPECT_EQ(json["steps"][0]["toggle"], "kv_tiling");
 }
 
 // Records have boards and clocks of their own.
@@ -245,10 +239,9 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
   write("ladder", "2026-01-02T00:00:00Z", "ladder", {cell("minimal_scalar", "aa", 1.0)});
   write("newest", "2026-01-03T00:00:00Z", "one_on", {cell("kv_tiling", "bb", 2.0)});
   const auto times = [&] {
-    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
-    EXPECT_TRUE(json.ok()) << json.status();
-    return std::pair((*json)["profiles"][0]["p50_us"].get<double>(),
-                     (*json)["profiles"][1]["p50_us"].get<double>());
+    const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
+    return std::pair(json["profiles"][0]["p50_us"].get<double>(),
+                     json["profiles"][1]["p50_us"].get<double>());
   };
   EXPECT_EQ(times(), std::pair(3.0, 4.0));
   std::filesystem::remove_all(parent_.path() + "/both");
@@ -257,9 +250,8 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
 
 TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
-  const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
-  ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_EQ((*json)["provenance"]["run_id"], "profile-test");
+  const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_EQ(json["provenance"]["run_id"], "profile-test");
 }
 
 TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
@@ -271,9 +263,8 @@ TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
     Profile profile = Example(config, "aa");
     profile.config = config;
     ASSERT_TRUE(AppendProfile(dir_, profile).ok());
-    const absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
-    ASSERT_TRUE(json.ok()) << json.status();
-    EXPECT_EQ((*json)["profiles"].back()["roof"], roof) << config;
+    const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
+    EXPECT_EQ(json["profiles"].back()["roof"], roof) << config;
   }
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -43,8 +44,7 @@ class StoreTest : public ::testing::Test {
   void MakeRecord(int blocks) const {
     const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
     for (int block = 0; block < blocks; ++block) {
-      const absl::Status status = writer->AppendBlock(ExampleBlock(0, "small", block));
-      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(writer->AppendBlock(ExampleBlock(0, "small", block)), absl::OkStatus());
     }
   }
 
@@ -173,15 +173,15 @@ TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
 
 TEST_F(StoreTest, CreateRefusesADirectoryThatHoldsARecord) {
   MakeRecord(1);
-  const absl::Status status = RecordWriter::Create(dir(), ExampleRun()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+  EXPECT_THAT(RecordWriter::Create(dir(), ExampleRun()),
+              StatusIs(absl::StatusCode::kAlreadyExists));
 }
 
 TEST_F(StoreTest, CreateRefusesSamplesWithoutARunFile) {
   MakeRecord(1);
   std::filesystem::remove(File(kRunFile));
-  const absl::Status status = RecordWriter::Create(dir(), ExampleRun()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(RecordWriter::Create(dir(), ExampleRun()),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {

@@ -20,9 +20,7 @@ constexpr uint32_t kB = 2;
 constexpr uint32_t kC = 4;
 
 Lattice Of(int toggles, std::vector<uint32_t> cells) {
-  absl::StatusOr<Lattice> lattice = Lattice::Create(toggles, std::move(cells));
-  EXPECT_TRUE(lattice.ok()) << lattice.status();
-  return *std::move(lattice);
+  return Lattice::Create(toggles, std::move(cells)).value();
 }
 
 // All subsets of `toggles` that `allowed` lets exist.

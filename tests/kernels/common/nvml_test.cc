@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger {
 namespace {
@@ -128,27 +129,24 @@ class NvmlTest : public ::testing::Test {
 
 TEST_F(NvmlTest, SamplesWhatTheGpuReports) {
   fake.reasons = 0x24;
-  const absl::StatusOr<NvmlDevice> gpu = Open();
-  ASSERT_TRUE(gpu.ok()) << gpu.status();
-  const absl::StatusOr<NvmlSample> sample = gpu->Sample();
-  ASSERT_TRUE(sample.ok()) << sample.status();
-  EXPECT_EQ(sample->sm_clock_mhz, 1755);
-  EXPECT_EQ(sample->memory_clock_mhz, 2619);
-  EXPECT_EQ(sample->temperature_c, 41);
-  EXPECT_EQ(sample->power_w, 310.5);
-  EXPECT_EQ(sample->throttle_reasons, 0x24u);
+  const NvmlDevice gpu = Open().value();
+  const NvmlSample sample = gpu.Sample().value();
+  EXPECT_EQ(sample.sm_clock_mhz, 1755);
+  EXPECT_EQ(sample.memory_clock_mhz, 2619);
+  EXPECT_EQ(sample.temperature_c, 41);
+  EXPECT_EQ(sample.power_w, 310.5);
+  EXPECT_EQ(sample.throttle_reasons, 0x24u);
 }
 
 TEST_F(NvmlTest, ReportsTheFactsOfTheGpu) {
-  const absl::StatusOr<NvmlFacts> facts = Open()->Facts();
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  EXPECT_EQ(facts->name, "NVIDIA Fake");
-  EXPECT_EQ(facts->uuid, kUuid);
-  EXPECT_EQ(facts->driver_version, "580.65.06");
-  EXPECT_EQ(facts->max_sm_clock_mhz, 1980);
-  EXPECT_EQ(facts->max_memory_clock_mhz, 3201);
-  EXPECT_EQ(facts->power_limit_w, 700.0);
-  EXPECT_EQ(facts->ecc, true);
+  const NvmlFacts facts = Open()->Facts().value();
+  EXPECT_EQ(facts.name, "NVIDIA Fake");
+  EXPECT_EQ(facts.uuid, kUuid);
+  EXPECT_EQ(facts.driver_version, "580.65.06");
+  EXPECT_EQ(facts.max_sm_clock_mhz, 1980);
+  EXPECT_EQ(facts.max_memory_clock_mhz, 3201);
+  EXPECT_EQ(facts.power_limit_w, 700.0);
+  EXPECT_EQ(facts.ecc, true);
 }
 
 TEST_F(NvmlTest, LeavesAGapForASensorThatIsNotThere) {
@@ -156,19 +154,17 @@ TEST_F(NvmlTest, LeavesAGapForASensorThatIsNotThere) {
   fake.temperature_result = 4;  // no permission
   fake.ecc_result = 3;
   const absl::StatusOr<NvmlDevice> gpu = Open();
-  const absl::StatusOr<NvmlSample> sample = gpu->Sample();
-  ASSERT_TRUE(sample.ok()) << sample.status();
-  EXPECT_EQ(sample->power_w, std::nullopt);
-  EXPECT_EQ(sample->temperature_c, std::nullopt);
-  EXPECT_EQ(sample->sm_clock_mhz, 1755);
+  const NvmlSample sample = gpu->Sample().value();
+  EXPECT_EQ(sample.power_w, std::nullopt);
+  EXPECT_EQ(sample.temperature_c, std::nullopt);
+  EXPECT_EQ(sample.sm_clock_mhz, 1755);
   EXPECT_EQ(gpu->Facts()->ecc, std::nullopt);
 }
 
 TEST_F(NvmlTest, ReportsASensorThatFails) {
   fake.power_result = 15;  // the GPU is lost
-  const absl::Status status = Open()->Sample().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("NVML: power: Some Error (15)"));
+  EXPECT_THAT(Open()->Sample(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("NVML: power: Some Error (15)")));
 }
 
 TEST_F(NvmlTest, OpensByUuidOrByPciBusId) {
@@ -179,32 +175,26 @@ TEST_F(NvmlTest, OpensByUuidOrByPciBusId) {
 }
 
 TEST_F(NvmlTest, RefusesAnIdThatIsNeither) {
-  const absl::Status status = Open("0").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("'0' is neither"));
+  EXPECT_THAT(Open("0"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'0' is neither")));
 }
 
 TEST_F(NvmlTest, SaysThatAGpuIsUnknown) {
-  const absl::Status status = Open("GPU-ffffffff").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("can't open GPU GPU-ffffffff"), HasSubstr("nvidia-smi -L")));
+  EXPECT_THAT(Open("GPU-ffffffff"),
+              StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("can't open GPU GPU-ffffffff"),
+                                                          HasSubstr("nvidia-smi -L"))));
 }
 
 TEST_F(NvmlTest, IsUnavailableWhenTheDriverIsNotLoaded) {
   fake.init_result = 9;
-  const absl::Status status = Open().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Driver Not Loaded (9)"));
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Driver Not Loaded (9)")));
 }
 
 TEST_F(NvmlTest, IsUnavailableWhenTheLibraryLacksAFunction) {
   for (const auto& [name, address] : Symbols()) {
     std::map<std::string, void*> symbols = Symbols();
     symbols.erase(name);
-    const absl::Status status = NvmlDevice::OpenWith(kUuid, LookupIn(symbols)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+    EXPECT_THAT(NvmlDevice::OpenWith(kUuid, LookupIn(symbols)),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(name)));
   }
 }
 
@@ -213,9 +203,8 @@ TEST_F(NvmlTest, ReadsEventReasonsByTheirOlderNameFromOlderDrivers) {
   symbols["nvmlDeviceGetCurrentClocksThrottleReasons"] =
       symbols.extract("nvmlDeviceGetCurrentClocksEventReasons").mapped();
   fake.reasons = 0x40;
-  const absl::StatusOr<NvmlDevice> gpu = NvmlDevice::OpenWith(kUuid, LookupIn(symbols));
-  ASSERT_TRUE(gpu.ok()) << gpu.status();
-  EXPECT_EQ(gpu->Sample()->throttle_reasons, 0x40u);
+  const NvmlDevice gpu = NvmlDevice::OpenWith(kUuid, LookupIn(symbols)).value();
+  EXPECT_EQ(gpu.Sample()->throttle_reasons, 0x40u);
 }
 
 TEST_F(NvmlTest, KeepsItsSessionWhenMoved) {
@@ -235,10 +224,9 @@ TEST(Nvml, IsUnavailableWithoutADriverAndSaysWhy) {
     dlclose(library);
     GTEST_SKIP() << "this machine has the driver's libnvidia-ml.so.1";
   }
-  const absl::Status status = NvmlDevice::Open(kUuid).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("libnvidia-ml.so.1"), HasSubstr("NVIDIA driver")));
+  EXPECT_THAT(NvmlDevice::Open(kUuid),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("libnvidia-ml.so.1"), HasSubstr("NVIDIA driver"))));
 }
 
 TEST(DescribeThrottle, NamesEachReason) {

@@ -17,20 +17,17 @@ absl::Status LaunchEmpty(int /*index*/, cudaStream_t stream) {
 }
 
 TEST(GraphTimer, TimesAnEmptyKernelBetweenATenthAndTenMicroseconds) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
-  absl::StatusOr<TimedGraph> graph = timer->Capture(200, LaunchEmpty);
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->launches(), 200);
-  const absl::StatusOr<double> us = timer->ReplayUs(*graph);
+  GraphTimer timer = GraphTimer::Create().value();
+  TimedGraph graph = timer.Capture(200, LaunchEmpty).value();
+  EXPECT_EQ(graph.launches(), 200);
+  const absl::StatusOr<double> us = timer.ReplayUs(graph);
   ASSERT_TRUE(us.ok()) << us.status();
   EXPECT_GT(*us, 0.1);
   EXPECT_LT(*us, 10.0);
 }
 
 TEST(GraphTimer, GivesTheTimeOfOneLaunchWhateverTheLengthOfTheReplay) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   // Two launches in one call take twice the time of one.
   const auto twice = [](int index, cudaStream_t stream) {
     const absl::Status status = LaunchEmpty(index, stream);
@@ -38,64 +35,60 @@ TEST(GraphTimer, GivesTheTimeOfOneLaunchWhateverTheLengthOfTheReplay) {
   };
   double best_once = 1e9;
   double best_twice = 1e9;
-  absl::StatusOr<TimedGraph> once_graph = timer->Capture(100, LaunchEmpty);
-  absl::StatusOr<TimedGraph> twice_graph = timer->Capture(100, twice);
+  absl::StatusOr<TimedGraph> once_graph = timer.Capture(100, LaunchEmpty);
+  absl::StatusOr<TimedGraph> twice_graph = timer.Capture(100, twice);
   ASSERT_TRUE(once_graph.ok() && twice_graph.ok());
   for (int i = 0; i < 20; ++i) {
-    best_once = std::min(best_once, timer->ReplayUs(*once_graph).value());
-    best_twice = std::min(best_twice, timer->ReplayUs(*twice_graph).value());
+    best_once = std::min(best_once, timer.ReplayUs(*once_graph).value());
+    best_twice = std::min(best_twice, timer.ReplayUs(*twice_graph).value());
   }
   EXPECT_NEAR(best_twice / best_once, 2.0, 0.3);
 }
 
 // One thread that waits for so many cycles tells the clock in another way.
 TEST(GraphTimer, TheClockOfAReplayIsTheOneThatItsCyclesTook) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   constexpr int64_t kCycles = 4'000'000;
-  absl::StatusOr<TimedGraph> graph = timer->Capture(1, [&](int /*index*/, cudaStream_t stream) {
+  absl::StatusOr<TimedGraph> graph = timer.Capture(1, [&](int /*index*/, cudaStream_t stream) {
     return CudaStatus(LaunchSpin(kCycles, stream), "launching a delay");
   });
   ASSERT_TRUE(graph.ok()) << graph.status();
-  ASSERT_TRUE(timer->Replay(*graph).ok());  // raises the clocks
+  ASSERT_TRUE(timer.Replay(*graph).ok());  // raises the clocks
   for (int i = 0; i < 5; ++i) {
-    const absl::StatusOr<ReplaySample> replay = timer->Replay(*graph);
-    ASSERT_TRUE(replay.ok()) << replay.status();
-    EXPECT_NEAR(replay->us * replay->sm_mhz / kCycles, 1, 0.005) << replay->us;
+    const ReplaySample replay = timer.Replay(*graph).value();
+    EXPECT_NEAR(replay.us * replay.sm_mhz / kCycles, 1, 0.005) << replay.us;
   }
 }
 
 TEST(GraphTimer, RotatesOverTheIndicesInOrder) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   std::vector<int> seen;
   ASSERT_TRUE(timer
-                  ->Capture(5,
-                            [&](int index, cudaStream_t stream) {
-                              seen.push_back(index);
-                              return LaunchEmpty(index, stream);
-                            })
+                  .Capture(5,
+                           [&](int index, cudaStream_t stream) {
+                             seen.push_back(index);
+                             return LaunchEmpty(index, stream);
+                           })
                   .ok());
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
 TEST(GraphTimer, ByStreamLaunchesTheSameAndTakesLongerThanByGraph) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   int calls = 0;
   const auto count = [&calls](int index, cudaStream_t stream) {
     ++calls;
     return LaunchEmpty(index, stream);
   };
-  absl::StatusOr<TimedGraph> by_graph = timer->Capture(100, LaunchEmpty);
-  absl::StatusOr<TimedGraph> by_stream = timer->Capture(100, count, LaunchedBy::kStream);
+  absl::StatusOr<TimedGraph> by_graph = timer.Capture(100, LaunchEmpty);
+  absl::StatusOr<TimedGraph> by_stream = timer.Capture(100, count, LaunchedBy::kStream);
   ASSERT_TRUE(by_graph.ok() && by_stream.ok());
   EXPECT_EQ(calls, 100) << "once to be read";
   double best_graph = 1e9;
   double best_stream = 1e9;
   for (int i = 0; i < 20; ++i) {
-    best_graph = std::min(best_graph, timer->ReplayUs(*by_graph).value());
-    best_stream = std::min(best_stream, timer->ReplayUs(*by_stream).value());
+    best_graph = std::min(best_graph, timer.ReplayUs(*by_graph).value());
+    best_stream = std::min(best_stream, timer.ReplayUs(*by_stream).value());
   }
   EXPECT_EQ(calls, 100 + 20 * 200) << "each replay has one untimed ahead";
   EXPECT_GT(best_stream, 1.5 * best_graph);
@@ -104,12 +97,9 @@ TEST(GraphTimer, ByStreamLaunchesTheSameAndTakesLongerThanByGraph) {
 // --- What a call launches --------------------------------------------------------
 
 std::vector<std::string> LinesOf(const LaunchFunction& launch, LaunchedBy by) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  EXPECT_TRUE(timer.ok()) << timer.status();
-  absl::StatusOr<TimedGraph> graph = timer->Capture(4, launch, by);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  EXPECT_TRUE(graph->call().ok()) << graph->call().status();
-  return graph->call().ok() ? *graph->call() : std::vector<std::string>{};
+  GraphTimer timer = GraphTimer::Create().value();
+  TimedGraph graph = timer.Capture(4, launch, by).value();
+  return graph.call().value();
 }
 
 TEST(CallLines, NameTheKernelAndHowItIsLaunched) {
@@ -152,23 +142,21 @@ TEST(CallLines, ShowAPersistingWindowOfL2) {
 }
 
 TEST(GraphTimer, PassesOnALaunchThatFailsAndStaysUsable) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   const absl::StatusOr<TimedGraph> failed =
-      timer->Capture(3, [](int, cudaStream_t) { return absl::InternalError("this launch fails"); });
+      timer.Capture(3, [](int, cudaStream_t) { return absl::InternalError("this launch fails"); });
   EXPECT_EQ(failed.status().message(), "this launch fails");
-  EXPECT_TRUE(timer->Capture(3, LaunchEmpty).ok());
+  EXPECT_TRUE(timer.Capture(3, LaunchEmpty).ok());
 }
 
 TEST(GraphTimer, CapturesOnceWhatTheFewestLaunchesFill) {
-  absl::StatusOr<GraphTimer> timer = GraphTimer::Create();
-  ASSERT_TRUE(timer.ok()) << timer.status();
+  GraphTimer timer = GraphTimer::Create().value();
   const ReplayPlan plan = {
       .target_us = 1000, .min_launches = 4, .max_launches = 256, .multiple_of = 4};
   const auto captured_with = [&](int64_t cycles) {
     std::vector<int> seen;
     absl::StatusOr<TimedGraph> graph =
-        timer->CaptureForPlan(plan, [&](int index, cudaStream_t stream) {
+        timer.CaptureForPlan(plan, [&](int index, cudaStream_t stream) {
           seen.push_back(index);
           return CudaStatus(LaunchSpin(cycles, stream), "launching a delay");
         });

@@ -24,18 +24,16 @@ TEST(RawLog, AppendsOneLinePerSample) {
   std::string path = testing::TempDir() + "/raw_log_XXXXXX";
   close(mkstemp(path.data()));
   std::ofstream(path) << "{\"kept\":1}\n";
-  absl::StatusOr<RawLog> log = RawLog::Open(path);
-  ASSERT_TRUE(log.ok()) << log.status();
-  ASSERT_TRUE(log->Append({{{"case", "a"}, {"value", 0.1}}, {{"case", "b"}}}).ok());
+  RawLog log = RawLog::Open(path).value();
+  ASSERT_TRUE(log.Append({{{"case", "a"}, {"value", 0.1}}, {{"case", "b"}}}).ok());
   // What was appended is on the disk before the log is closed.
   EXPECT_EQ(Contents(path), "{\"kept\":1}\n{\"case\":\"a\",\"value\":0.1}\n{\"case\":\"b\"}\n");
   unlink(path.c_str());
 }
 
 TEST(RawLog, DropsLinesWithoutAPath) {
-  absl::StatusOr<RawLog> log = RawLog::Open("");
-  ASSERT_TRUE(log.ok());
-  EXPECT_TRUE(log->Append({{{"case", "a"}}}).ok());
+  RawLog log = RawLog::Open("").value();
+  EXPECT_TRUE(log.Append({{{"case", "a"}}}).ok());
 }
 
 TEST(RawLog, SaysWhichFileItCannotOpen) {

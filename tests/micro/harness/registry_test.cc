@@ -32,8 +32,7 @@ TEST(CheckCases, AcceptsAGoodCaseOfEachKind) {
                          }};
   const ValueCase value = {.about = {.name = "a/b/error", .measures = "error", .unit = ""},
                            .compute = [](const MicroDevice&) { return 1.0; }};
-  const absl::Status status = CheckCases({GoodCycles(), time, value});
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CheckCases({GoodCycles(), time, value}), absl::OkStatus());
 }
 
 TEST(CheckCases, RefusesAProgramWithoutCases) { EXPECT_FALSE(CheckCases({}).ok()); }

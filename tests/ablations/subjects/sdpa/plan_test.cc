@@ -37,18 +37,16 @@ std::string Refusal(const absl::StatusOr<T>& result) {
 
 TEST(FindDesign, FindsEachDesignOfTheBuild) {
   for (const char* name : {"ladder", "one_on", "leave_one_out", "factorial"}) {
-    const absl::StatusOr<Design> design = FindDesign(name);
-    ASSERT_TRUE(design.ok()) << design.status();
-    EXPECT_EQ(design->name, name);
+    const Design design = FindDesign(name).value();
+    EXPECT_EQ(design.name, name);
     EXPECT_EQ(IsFactorial(name), std::string(name) == "factorial");
   }
 }
 
 TEST(FindDesign, FindsTheLadder) {
-  const absl::StatusOr<Design> design = FindDesign("ladder");
-  ASSERT_TRUE(design.ok()) << design.status();
-  EXPECT_EQ(design->name, "ladder");
-  EXPECT_GT(design->arms.size(), 8u);
+  const Design design = FindDesign("ladder").value();
+  EXPECT_EQ(design.name, "ladder");
+  EXPECT_GT(design.arms.size(), 8u);
 }
 
 TEST(FindDesign, SuggestsTheNearestName) {
@@ -58,24 +56,20 @@ TEST(FindDesign, SuggestsTheNearestName) {
 }
 
 TEST(FindDesign, MakesAFactorialOfNamedToggles) {
-  const absl::StatusOr<Design> design =
-      FindDesign("factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
-  ASSERT_TRUE(design.ok()) << design.status();
+  const Design design = FindDesign("factorial:wmma_pv, cp_async_stages@tile_m32_warps4").value();
   // What the toggles need is always on; they stand in the registry's order.
-  EXPECT_EQ(sdpa::ConfigName(design->arms.front().config),
-            "kv_tiling+tile_m32_warps4+vector_loads");
-  EXPECT_EQ(design->arms[1].name, "cell:cp_async_stages");
-  EXPECT_EQ(design->arms.size(), 4u + 2u);  // and two controls
-  EXPECT_EQ(design->name, "factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
-  EXPECT_TRUE(IsFactorial(design->name));
+  EXPECT_EQ(sdpa::ConfigName(design.arms.front().config), "kv_tiling+tile_m32_warps4+vector_loads");
+  EXPECT_EQ(design.arms[1].name, "cell:cp_async_stages");
+  EXPECT_EQ(design.arms.size(), 4u + 2u);  // and two controls
+  EXPECT_EQ(design.name, "factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
+  EXPECT_TRUE(IsFactorial(design.name));
 }
 
 TEST(FindDesign, DeclaresTheCellsThatAnOwnFactorialCanNotHave) {
-  const absl::StatusOr<Design> design = FindDesign("factorial:kv_tiling,wmma_pv");
-  ASSERT_TRUE(design.ok()) << design.status();
-  ASSERT_EQ(design->infeasible.size(), 1u);
-  EXPECT_EQ(design->infeasible[0].name, "cell:wmma_pv");
-  EXPECT_EQ(design->infeasible[0].missing, "kv_tiling");
+  const Design design = FindDesign("factorial:kv_tiling,wmma_pv").value();
+  ASSERT_EQ(design.infeasible.size(), 1u);
+  EXPECT_EQ(design.infeasible[0].name, "cell:wmma_pv");
+  EXPECT_EQ(design.infeasible[0].missing, "kv_tiling");
 }
 
 TEST(FindDesign, RefusesAFactorialThatMakesNoSense) {
@@ -89,9 +83,8 @@ TEST(FindDesign, RefusesAFactorialThatMakesNoSense) {
 }
 
 TEST(FindDesign, MakesASweepAndRefusesOneThatMakesNoSense) {
-  const absl::StatusOr<Design> design = FindDesign("sweep:cp_async_stages@wmma_pv");
-  ASSERT_TRUE(design.ok()) << design.status();
-  EXPECT_EQ(design->arms.front().name, "sweep:cp_async_stages=0");
+  const Design design = FindDesign("sweep:cp_async_stages@wmma_pv").value();
+  EXPECT_EQ(design.arms.front().name, "sweep:cp_async_stages=0");
   EXPECT_THAT(Refusal(FindDesign("sweep:kv_tiling,wmma_pv")), HasSubstr("sweeps 2 toggles"));
   EXPECT_THAT(Refusal(FindDesign("sweep:xor_swizzle@wmma_qk")),
               AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("drop one of them")));
@@ -101,10 +94,8 @@ TEST(FindDesign, RefusesAFactorialOfTwoTogglesThatExcludeEachOther) {
   EXPECT_THAT(Refusal(FindDesign("factorial:wmma_qk,xor_swizzle")),
               AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("span them in two")));
   // Excluded by what is always on, the toggle is in no cell.
-  const absl::StatusOr<Design> design =
-      FindDesign("factorial:cp_async_stages,smem_layout,xor_swizzle");
-  ASSERT_TRUE(design.ok()) << design.status();
-  EXPECT_EQ(design->infeasible.size(), 4u);
+  const Design design = FindDesign("factorial:cp_async_stages,smem_layout,xor_swizzle").value();
+  EXPECT_EQ(design.infeasible.size(), 4u);
 }
 
 TEST(ParseOwnDesign, TakesNoDesignOfTheSuiteForOneOfOnesOwn) {
@@ -121,10 +112,9 @@ TEST(SplitNames, DropsSpacesEmptyNamesAndRepeats) {
 }
 
 TEST(HowToBuild, NamesTheOptionAndTheDesign) {
-  const absl::StatusOr<Design> design = FindDesign("factorial:wmma_pv,vector_loads");
-  ASSERT_TRUE(design.ok());
-  EXPECT_THAT(HowToBuild(*design), HasSubstr("WARPLEDGER_EXTRA_DESIGNS="));
-  EXPECT_THAT(HowToBuild(*design), HasSubstr("factorial:wmma_pv,vector_loads' && cmake --build"));
+  const Design design = FindDesign("factorial:wmma_pv,vector_loads").value();
+  EXPECT_THAT(HowToBuild(design), HasSubstr("WARPLEDGER_EXTRA_DESIGNS="));
+  EXPECT_THAT(HowToBuild(design), HasSubstr("factorial:wmma_pv,vector_loads' && cmake --build"));
 }
 
 TEST(AllVariants, HoldsEachConfigurationOnceUnderItsFirstName) {
@@ -155,19 +145,17 @@ TEST(AllVariants, CoversEveryArmOfEveryDesign) {
 TEST(FindVariant, FindsArmsByName) {
   for (const Design& design : AllDesigns()) {
     for (const DesignArm& arm : design.arms) {
-      const absl::StatusOr<NamedVariant> variant = FindVariant(arm.name);
-      ASSERT_TRUE(variant.ok()) << variant.status();
-      EXPECT_EQ(variant->name, arm.name);
-      EXPECT_EQ(variant->config, arm.config);
+      const NamedVariant variant = FindVariant(arm.name).value();
+      EXPECT_EQ(variant.name, arm.name);
+      EXPECT_EQ(variant.config, arm.config);
     }
   }
 }
 
 TEST(FindVariant, ReadsPrintedConfigurationsBack) {
   for (const NamedVariant& variant : AllVariants()) {
-    const absl::StatusOr<NamedVariant> read = FindVariant(sdpa::ConfigName(variant.config));
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(read->config, variant.config) << variant.name;
+    const NamedVariant read = FindVariant(sdpa::ConfigName(variant.config)).value();
+    EXPECT_EQ(read.config, variant.config) << variant.name;
   }
 }
 

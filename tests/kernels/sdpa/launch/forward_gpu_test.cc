@@ -40,15 +40,14 @@ class EveryVariant : public testing::TestWithParam<NamedShape> {};
 
 TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
   const Problem& problem = GetParam().problem;
-  const absl::StatusOr<DeviceFacts> device = QueryDevice();
-  ASSERT_TRUE(device.ok()) << device.status();
+  const DeviceFacts device = QueryDevice().value();
   int checks = 0;
   int launchable = 0;
   // Each way to store K and V has a reference of its own.
   const auto is_checked = [&](const KernelInstance& instance) {
     constexpr double kMostFlops = 2e9;
     if (KvStorageOf(instance.config).quantised && Flops(problem) > kMostFlops) return false;
-    return CheckLaunchable(instance.config, problem, *device).ok() && IsBuiltFor(*device, instance);
+    return CheckLaunchable(instance.config, problem, device).ok() && IsBuiltFor(device, instance);
   };
   for (const KernelInstance* instance : AllInstances()) {
     launchable += is_checked(*instance) ? 1 : 0;
@@ -61,19 +60,17 @@ TEST_P(EveryVariant, AgreesWithTheReferenceAndRepeatsItsBits) {
     for (const uint64_t seed : absl::MakeConstSpan(kSeeds, seeds)) {
       const Inputs inputs = MakeInputs(problem, kind.kind, seed);
       ablations::References references(problem, inputs);
-      absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(problem, {inputs});
-      ASSERT_TRUE(runner.ok()) << runner.status();
+      SdpaRunner runner = SdpaRunner::Create(problem, {inputs}).value();
       for (const KernelInstance* instance : AllInstances()) {
         if (!is_checked(*instance)) continue;
-        const absl::StatusOr<CheckOutcome> outcome =
-            runner->Check(*instance, 0, references.For(instance->config));
-        ASSERT_TRUE(outcome.ok()) << outcome.status();
+        const CheckOutcome outcome =
+            runner.Check(*instance, 0, references.For(instance->config)).value();
         // What may miss the accuracy rule must still be itself in every run.
         const bool holds = sdpa::MayBreak(instance->config)
-                               ? outcome->guards_intact && outcome->bit_identical
-                               : outcome->correct;
+                               ? outcome.guards_intact && outcome.bit_identical
+                               : outcome.correct;
         EXPECT_TRUE(holds) << InstanceName(instance->config) << ", " << kind.name << ", seed "
-                           << seed << ": " << outcome->reason;
+                           << seed << ": " << outcome.reason;
         ++checks;
       }
     }
@@ -99,8 +96,7 @@ TEST(Projection, InEachKernelOfItsOwnAgreesWithTheReference) {
   const Problem problem = {2, 3, 3, 129, 129, 64, true, Dtype::kFp16, 192};
   const Inputs inputs = MakeInputs(problem, InputKind::kNormal, 5);
   const Reference reference = ComputeReference(problem, inputs);
-  absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(problem, {inputs});
-  ASSERT_TRUE(runner.ok()) << runner.status();
+  SdpaRunner runner = SdpaRunner::Create(problem, {inputs}).value();
   int checks = 0;
   for (const KernelInstance* instance : AllInstances()) {
     if (!instance->config.projected || instance->config.fuse_projection != 0) continue;
@@ -109,9 +105,8 @@ TEST(Projection, InEachKernelOfItsOwnAgreesWithTheReference) {
       Config arm = instance->config;
       arm.project_mma = own ? 1 : 0;
       arm.fuse_layernorm = own ? 1 : 0;
-      const absl::StatusOr<CheckOutcome> outcome = runner->Check(*instance, 0, reference, &arm);
-      ASSERT_TRUE(outcome.ok()) << outcome.status();
-      EXPECT_TRUE(outcome->correct) << InstanceName(instance->config) << outcome->reason;
+      const CheckOutcome outcome = runner.Check(*instance, 0, reference, &arm).value();
+      EXPECT_TRUE(outcome.correct) << InstanceName(instance->config) << outcome.reason;
       ++checks;
     }
   }
@@ -128,12 +123,9 @@ constexpr size_t kOutBytes = 2 * 33 * 64 * 2;
 CheckOutcome CheckPlanted(decltype(KernelInstance::launch) launch) {
   const Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 5);
   const Reference reference = ComputeReference(kProblem, inputs);
-  absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(kProblem, {inputs});
-  EXPECT_TRUE(runner.ok()) << runner.status();
+  SdpaRunner runner = SdpaRunner::Create(kProblem, {inputs}).value();
   const KernelInstance planted = {Honest().config, Honest().code, launch};
-  const absl::StatusOr<CheckOutcome> outcome = runner->Check(planted, 0, reference);
-  EXPECT_TRUE(outcome.ok()) << outcome.status();
-  return *outcome;
+  return runner.Check(planted, 0, reference).value();
 }
 
 TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
@@ -218,10 +210,9 @@ CheckOutcome CheckReplayed(const std::function<absl::Status(SdpaRunner&)>& repla
   for (const uint64_t seed : kSeeds) {
     sets.push_back(MakeInputs(kProblem, InputKind::kNormal, seed));
   }
-  absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(kProblem, sets);
-  EXPECT_TRUE(runner.ok()) << runner.status();
+  SdpaRunner runner = SdpaRunner::Create(kProblem, sets).value();
   const absl::StatusOr<CheckOutcome> outcome =
-      runner->CheckReplay(Honest(), [&] { return replay(*runner); });
+      runner.CheckReplay(Honest(), [&] { return replay(runner); });
   EXPECT_TRUE(outcome.ok()) << outcome.status();
   return *outcome;
 }
@@ -260,20 +251,18 @@ TEST(CheckReplay, FailsASetThatWasNotComputedOrByAnotherKernel) {
 TEST(KernelAttributes, NeedNoLocalMemoryAndFitTheRegisterBudget) {
   // kernels/sdpa/spill_waivers.txt
   const std::vector<std::string> may_spill = absl::StrSplit(WARPLEDGER_MAY_SPILL, ' ');
-  const absl::StatusOr<DeviceFacts> device = QueryDevice();
-  ASSERT_TRUE(device.ok()) << device.status();
+  const DeviceFacts device = QueryDevice().value();
   for (const KernelInstance* instance : AllInstances()) {
-    if (!IsBuiltFor(*device, *instance)) continue;
-    const absl::StatusOr<KernelAttributes> attributes = GetKernelAttributes(*instance);
-    ASSERT_TRUE(attributes.ok()) << attributes.status();
+    if (!IsBuiltFor(device, *instance)) continue;
+    const KernelAttributes attributes = GetKernelAttributes(*instance).value();
     const bool waived = std::find(may_spill.begin(), may_spill.end(),
                                   InstanceSymbol(instance->config)) != may_spill.end();
-    EXPECT_EQ(attributes->local_bytes > 0, waived) << InstanceName(instance->config);
+    EXPECT_EQ(attributes.local_bytes > 0, waived) << InstanceName(instance->config);
     if (FamilyOf(instance->config) == Family::kSmem) {
-      EXPECT_LE(attributes->registers, smem::RegisterBudget(instance->config))
+      EXPECT_LE(attributes.registers, smem::RegisterBudget(instance->config))
           << InstanceName(instance->config);
     }
-    EXPECT_GE(attributes->ctas_per_sm, 1) << InstanceName(instance->config);
+    EXPECT_GE(attributes.ctas_per_sm, 1) << InstanceName(instance->config);
   }
 }
 

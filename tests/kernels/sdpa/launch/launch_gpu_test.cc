@@ -37,13 +37,11 @@ constexpr uint64_t kSeed = 7;
 // differ in.
 std::vector<const KernelInstance*> PlainInstances() {
   std::vector<const KernelInstance*> plain;
-  const absl::StatusOr<DeviceFacts> device = QueryDevice();
-  EXPECT_TRUE(device.ok()) << device.status();
-  if (!device.ok()) return plain;
+  const DeviceFacts device = QueryDevice().value();
   for (const KernelInstance* instance : AllInstances()) {
     if (instance->config.projected || KvStorageOf(instance->config).quantised) continue;
     const absl::Status prepared = PrepareInstance(*instance);
-    if (device->compute_major != 9 && absl::IsFailedPrecondition(prepared)) continue;
+    if (device.compute_major != 9 && absl::IsFailedPrecondition(prepared)) continue;
     EXPECT_TRUE(prepared.ok()) << prepared;
     plain.push_back(instance);
   }
@@ -71,9 +69,9 @@ DeviceBuffer Allocated(size_t bytes) {
 }
 
 void CopyToStart(const std::vector<Bits16>& values, DeviceBuffer* buffer) {
-  const absl::Status status = buffer->CopyFromHost(absl::MakeConstSpan(
-      reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(Bits16)));
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(buffer->CopyFromHost(absl::MakeConstSpan(
+                reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(Bits16))),
+            absl::OkStatus());
 }
 
 DeviceBuffer OnGpu(const std::vector<Bits16>& values) {
@@ -86,9 +84,9 @@ DeviceBuffer OnGpu(const std::vector<Bits16>& values) {
 template <typename T>
 std::vector<T> OnHost(const DeviceBuffer& buffer, size_t count) {
   std::vector<T> values(count);
-  const absl::Status status = buffer.CopyToHost(
-      absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()), count * sizeof(T)));
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(buffer.CopyToHost(
+                absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()), count * sizeof(T))),
+            absl::OkStatus());
   return values;
 }
 
@@ -119,8 +117,7 @@ Output Compute(const KernelInstance& instance, const Problem& problem, const Inp
   params.o = o.data();
   params.lse = with_lse ? static_cast<float*>(lse.data()) : nullptr;
   params.softmax_scale *= scale_factor;
-  const absl::Status status = Launch(instance, params, problem, nullptr);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Launch(instance, params, problem, nullptr), absl::OkStatus());
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   return {OnHost<Bits16>(o, inputs.q.size()),
           with_lse ? OnHost<float>(lse, rows) : std::vector<float>()};
@@ -191,8 +188,7 @@ std::vector<Bits16> Chain(const KernelInstance& instance, const Problem& problem
     params.k = from;
     params.v = from;
     params.o = to;
-    const absl::Status status = Launch(instance, params, problem, nullptr);
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(Launch(instance, params, problem, nullptr), absl::OkStatus());
     if (wait_between) {
       EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     }
@@ -280,8 +276,7 @@ TEST_P(LargeTensors, OfMoreThan2To31ElementsAreIndexedInFull) {
       params.v = tensors[2].data();
       params.o = tensors[3].data();
       params.lse = static_cast<float*>(lse.data());
-      const absl::Status status = Launch(*instance, params, problem, nullptr);
-      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(Launch(*instance, params, problem, nullptr), absl::OkStatus());
       auto* count = static_cast<unsigned long long*>(differences.data());
       const auto compare = [&](const DeviceBuffer& buffer, size_t period) {
         const auto* data = static_cast<const std::byte*>(buffer.data());

@@ -7,10 +7,12 @@
 #include "gtest/gtest.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::sdpa {
 namespace {
 
+using testing::_;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -37,9 +39,8 @@ DeviceFacts Gpu(int max_smem_optin_bytes) {
 TEST(CheckLaunchable, AcceptsEveryInstanceOnHopper) {
   ASSERT_FALSE(AllInstances().empty());
   for (const KernelInstance* instance : AllInstances()) {
-    const absl::Status status =
-        CheckLaunchable(instance->config, ProblemOf(*instance), Gpu(227 * 1024));
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(CheckLaunchable(instance->config, ProblemOf(*instance), Gpu(227 * 1024)),
+              absl::OkStatus());
   }
 }
 
@@ -87,8 +88,8 @@ TEST(MissingCode, SaysSoWhereNoBuildWouldHaveIt) {
   DeviceFacts ada = Gpu(99 * 1024);
   ada.compute_major = 8;
   ada.compute_minor = 9;
-  const absl::Status status = MissingCode(Specialise({.wgmma = 1}, 64, false), ada);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("needs compute capability 9.0"));
+  EXPECT_THAT(MissingCode(Specialise({.wgmma = 1}, 64, false), ada),
+              StatusIs(_, HasSubstr("needs compute capability 9.0")));
 }
 
 TEST(CheckProblem, RefusesWhatNoProjectionTakes) {
@@ -132,26 +133,23 @@ TEST(CheckLaunchable, RefusesGroupsThatNoTileHolds) {
     problem.heads_q = rows;
     EXPECT_TRUE(CheckLaunchable(instance->config, problem, Gpu(227 * 1024)).ok());
     problem.heads_q = rows + 1;
-    const absl::Status status = CheckLaunchable(instance->config, problem, Gpu(227 * 1024));
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("Try it without wgmma_pack_heads"));
+    EXPECT_THAT(
+        CheckLaunchable(instance->config, problem, Gpu(227 * 1024)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Try it without wgmma_pack_heads")));
   }
   EXPECT_GE(packed, 8);
 }
 
 TEST(CheckLaunchable, NamesTheSharedMemoryThatIsMissing) {
   const KernelInstance& last = *AllInstances().back();
-  const absl::Status status =
-      CheckLaunchable(last.config, ProblemOf(last), Gpu(GeometryOf(last.config).smem_bytes - 1));
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Test GPU allows"));
+  EXPECT_THAT(
+      CheckLaunchable(last.config, ProblemOf(last), Gpu(GeometryOf(last.config).smem_bytes - 1)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Test GPU allows")));
 }
 
 TEST(CheckLaunchable, RefusesMoreCtasThanAGridHolds) {
-  const absl::Status status =
-      CheckLaunchable(Config{}, {65536, 65536, 1, 1, 1, 64, false}, Gpu(99 * 1024));
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Split the batch"));
+  EXPECT_THAT(CheckLaunchable(Config{}, {65536, 65536, 1, 1, 1, 64, false}, Gpu(99 * 1024)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Split the batch")));
 }
 
 TEST(CheckLaunchable, RefusesAProblemOfAnotherHeadDimMaskOrDtype) {

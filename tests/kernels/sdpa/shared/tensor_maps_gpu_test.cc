@@ -25,10 +25,8 @@ constexpr const char* kSaid[] = {"L2 promotion 128 B", "L2 promotion 256 B", "no
 // The line of the first kernel in what a call launches; empty, and a failure, where there is none.
 std::string KernelLine(const SdpaRunner& runner, const KernelInstance& instance,
                        const Config& arm) {
-  absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
-  EXPECT_TRUE(timer.ok()) << timer.status();
-  if (!timer.ok()) return "";
-  const absl::StatusOr<harness::TimedGraph> graph = timer->Capture(
+  harness::GraphTimer timer = harness::GraphTimer::Create().value();
+  const absl::StatusOr<harness::TimedGraph> graph = timer.Capture(
       2, [&](int, cudaStream_t stream) { return runner.Launch(instance, 0, stream, &arm); },
       harness::LaunchedBy::kGraph,
       [](std::string_view symbol, const void* parameter) {
@@ -61,23 +59,20 @@ const Config kConfigs[] = {
 
 TEST(TensorMaps, AreLaunchedWithTheL2PromotionThatTheArmNamesAndTheSameBits) {
   const Inputs inputs = MakeInputs(kProblem, InputKind::kNormal, 5);
-  absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(kProblem, {inputs});
-  ASSERT_TRUE(runner.ok()) << runner.status();
+  SdpaRunner runner = SdpaRunner::Create(kProblem, {inputs}).value();
   for (const Config& config : kConfigs) {
     const KernelInstance* instance = FindInstance(config, kProblem);
     ASSERT_NE(instance, nullptr) << ConfigName(config);
     if (const absl::Status status = PrepareInstance(*instance); !status.ok()) {
       GTEST_SKIP() << status;  // another GPU
     }
-    const absl::StatusOr<RunOutput> plain = runner->Run(*instance, 0);
-    ASSERT_TRUE(plain.ok()) << plain.status();
+    const RunOutput plain = runner.Run(*instance, 0).value();
     for (int level = 0; level < 3; ++level) {
       Config arm = instance->config;
       arm.wgmma_l2_promotion = level;
-      const absl::StatusOr<RunOutput> output = runner->Run(*instance, 0, &arm);
-      ASSERT_TRUE(output.ok()) << output.status();
-      EXPECT_TRUE(SameBits(*plain, *output)) << ConfigName(config) << ", level " << level;
-      const std::string line = KernelLine(*runner, *instance, arm);
+      const RunOutput output = runner.Run(*instance, 0, &arm).value();
+      EXPECT_TRUE(SameBits(plain, output)) << ConfigName(config) << ", level " << level;
+      const std::string line = KernelLine(runner, *instance, arm);
       for (int other = 0; other < 3; ++other) {
         EXPECT_EQ(absl::StrContains(line, kSaid[other]), other == level)
             << line << " and " << kSaid[other];
