@@ -88,16 +88,5 @@ TEST(ResidentSmem, LeavesRoomForOneCtaPerSmWhereLaunchesOverlap) {
   }
 }
 
-TEST(WhyInvalid, KeepsTheResidentFamilyApartFromThePipelinedOne) {
-  const InvalidReason ring = WhyInvalid(Config{.wgmma = 1, .kv_ring_stages = 1, .resident_kv = 1});
-  EXPECT_EQ(ring.kind, InvalidReason::Kind::kExcluded);
-  EXPECT_EQ(ring.toggle, "kv_ring_stages");
-  EXPECT_EQ(ring.missing, "resident_kv");
-  const InvalidReason exchange =
-      WhyInvalid(Config{.wgmma = 1, .resident_kv = 1, .fp16_exchange = 1});
-  EXPECT_EQ(exchange.kind, InvalidReason::Kind::kMissingRequirement);
-  EXPECT_EQ(exchange.missing, "cluster_split_kv");
-}
-
 }  // namespace
 }  // namespace warpledger::sdpa

@@ -48,62 +48,35 @@ TEST(Geometry, OfTheWgmmaFamilyIsTheSameInBf16) {
   EXPECT_GT(checked, 50);
 }
 
-TEST(Geometry, OfTheBaselineIsOneRowPerCta) {
-  constexpr Config kOff;
-  EXPECT_EQ(GeometryOf(kOff).tile_m, 1);
-  EXPECT_EQ(GeometryOf(kOff).tile_n, 64);
-  EXPECT_EQ(GeometryOf(kOff).threads, 64);
-  EXPECT_EQ(GeometryOf(kOff).stages, 1);
-}
-
 TEST(Geometry, FollowsTheTogglesOneByOne) {
-  constexpr Config kTiled = {.kv_tiling = 1};
-  EXPECT_EQ(GeometryOf(kTiled).tile_m, 16);
-  EXPECT_EQ(GeometryOf(kTiled).tile_n, 32);
-  EXPECT_EQ(GeometryOf(kTiled).threads, 64);
-  constexpr Config kTall = {.kv_tiling = 1, .tile_m32_warps4 = 1};
-  EXPECT_EQ(GeometryOf(kTall).tile_m, 32);
-  EXPECT_EQ(GeometryOf(kTall).tile_n, 32);
-  EXPECT_EQ(GeometryOf(kTall).threads, 128);
-  EXPECT_EQ(GeometryOf(LastStep()).stages, 2);
-}
-
-TEST(Geometry, OfTheWgmmaFamilyFollowsItsOwnToggles) {
-  constexpr Config kOne = {.wgmma = 1};
-  EXPECT_EQ(GeometryOf(kOne).tile_m, 64);
-  EXPECT_EQ(GeometryOf(kOne).tile_n, 128);
-  EXPECT_EQ(GeometryOf(kOne).threads, 256);
-  EXPECT_EQ(GeometryOf(kOne).stages, 1);
+  struct Case {
+    Config config;
+    int tile_m, tile_n, threads, stages;
+  };
   constexpr Config kThree = {.wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1};
-  EXPECT_EQ(GeometryOf(kThree).tile_m, 192);
-  EXPECT_EQ(GeometryOf(kThree).threads, 512);
-  EXPECT_EQ(GeometryOf(kThree).stages, 4);
-  EXPECT_LE(GeometryOf(kThree).smem_bytes, 227 * 1024);
-  constexpr Config kWide = Specialise(kThree, 128, false);
-  EXPECT_EQ(GeometryOf(kWide).tile_m, 128);
-  EXPECT_EQ(GeometryOf(kWide).stages, 2);
-  EXPECT_LE(GeometryOf(kWide).smem_bytes, 227 * 1024);
-  constexpr Config kWidest = Specialise(kThree, 256, true);
-  EXPECT_EQ(GeometryOf(kWidest).tile_n, 80);
-  EXPECT_LE(GeometryOf(kWidest).smem_bytes, 227 * 1024);
-}
-
-TEST(Geometry, OfTheMmaFamilyFollowsItsOwnToggles) {
-  constexpr Config kRoot = {.mma_sync = 1};
-  EXPECT_EQ(FamilyOf(kRoot), Family::kMma);
-  EXPECT_EQ(GeometryOf(kRoot).tile_m, 64);
-  EXPECT_EQ(GeometryOf(kRoot).tile_n, 64);
-  EXPECT_EQ(GeometryOf(kRoot).threads, 128);
-  EXPECT_EQ(GeometryOf(kRoot).stages, 1);
-  constexpr Config kWide = {.mma_sync = 1, .mma_cp_async_stages = 3, .mma_tile = 1};
-  EXPECT_EQ(GeometryOf(kWide).tile_m, 128);
-  EXPECT_EQ(GeometryOf(kWide).threads, 128);
-  EXPECT_EQ(GeometryOf(kWide).stages, 3);
-  constexpr Config kGroups = {.mma_sync = 1, .mma_tile = 2, .mma_key_groups = 4};
-  EXPECT_EQ(GeometryOf(kGroups).tile_m, 32);
-  EXPECT_EQ(GeometryOf(kGroups).threads, 256);
-  constexpr Config kProducers = {.mma_sync = 1, .mma_cp_async_stages = 2, .mma_producer_warps = 2};
-  EXPECT_EQ(GeometryOf(kProducers).threads, 192);
+  for (const Case& expected : {
+           Case{{}, 1, 64, 64, 1},
+           Case{{.kv_tiling = 1}, 16, 32, 64, 1},
+           Case{{.kv_tiling = 1, .tile_m32_warps4 = 1}, 32, 32, 128, 1},
+           Case{LastStep(), 32, 32, 128, 2},
+           Case{{.wgmma = 1}, 64, 128, 256, 1},
+           Case{kThree, 192, 112, 512, 4},
+           Case{Specialise(kThree, 128, false), 128, 128, 384, 2},
+           Case{Specialise(kThree, 256, true), 128, 80, 384, 2},
+           Case{{.mma_sync = 1}, 64, 64, 128, 1},
+           Case{{.mma_sync = 1, .mma_cp_async_stages = 3, .mma_tile = 1}, 128, 64, 128, 3},
+           Case{{.mma_sync = 1, .mma_tile = 2, .mma_key_groups = 4}, 32, 64, 256, 1},
+           Case{{.mma_sync = 1, .mma_cp_async_stages = 2, .mma_producer_warps = 2}, 64, 64, 192, 2},
+       }) {
+    SCOPED_TRACE(InstanceName(expected.config));
+    const Geometry geometry = GeometryOf(expected.config);
+    EXPECT_EQ(geometry.tile_m, expected.tile_m);
+    EXPECT_EQ(geometry.tile_n, expected.tile_n);
+    EXPECT_EQ(geometry.threads, expected.threads);
+    EXPECT_EQ(geometry.stages, expected.stages);
+    EXPECT_LE(geometry.smem_bytes, 227 * 1024);
+  }
+  EXPECT_EQ(FamilyOf({.mma_sync = 1}), Family::kMma);
 }
 
 // What the registry's rules allow, the kernel can do.

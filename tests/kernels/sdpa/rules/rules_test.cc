@@ -59,14 +59,6 @@ TEST(WhyInvalid, RefusesInBf16WhatIsFp16Alone) {
   }
 }
 
-TEST(WhyInvalid, KnowsFp8AtTheHeadDimWhoseRowsFillTheSwizzle) {
-  constexpr Config kFp8 = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_fp8 = 1};
-  EXPECT_FALSE(WhyInvalid(kFp8)) << "of no head dimension yet";
-  EXPECT_FALSE(WhyInvalid(Specialise(kFp8, 128, true)));
-  EXPECT_EQ(WhyInvalid(Specialise(kFp8, 64, true)).toggle, "wgmma_fp8");
-  EXPECT_EQ(WhyInvalid(Specialise(kFp8, 256, false)).toggle, "wgmma_fp8");
-}
-
 TEST(WhyInvalid, AcceptsTheBaselineAndEachStepOfTheLadder) {
   Config config;
   EXPECT_FALSE(WhyInvalid(config));
@@ -96,18 +88,6 @@ TEST(WhyInvalid, NamesTheToggleOfALevelThatDoesNotExist) {
 TEST(WhyInvalid, RefusesASingleStageOfCpAsync) {
   EXPECT_EQ(WhyInvalid({.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 1}).kind,
             Kind::kUnknownLevel);
-}
-
-TEST(WhyInvalid, NamesTheToggleAndWhatItLacks) {
-  const InvalidReason tile = WhyInvalid({.tile_m32_warps4 = 1});
-  EXPECT_EQ(tile.kind, Kind::kMissingRequirement);
-  EXPECT_EQ(tile.toggle, "tile_m32_warps4");
-  EXPECT_EQ(tile.missing, "kv_tiling");
-
-  const InvalidReason copies = WhyInvalid({.kv_tiling = 1, .cp_async_stages = 2});
-  EXPECT_EQ(copies.kind, Kind::kMissingRequirement);
-  EXPECT_EQ(copies.toggle, "cp_async_stages");
-  EXPECT_EQ(copies.missing, "vector_loads");
 }
 
 // Switches on, at their first levels, what a toggle needs and what that needs in turn,
@@ -200,24 +180,6 @@ TEST(WhyInvalid, GivesTheReasonOfEachExclusion) {
   EXPECT_GT(rules, 0);
 }
 
-// Tiles of the same toggles are twice as large at twice the head_dim.
-TEST(WhyInvalid, RefusesTilesThatSharedMemoryCanNotHold) {
-  Config config = LastStep();
-  config.tile_n = 128;
-  config.cp_async_stages = 3;
-  EXPECT_FALSE(WhyInvalid(config));
-  const InvalidReason reason = WhyInvalid(Specialise(config, 128, false));
-  EXPECT_EQ(reason.kind, Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "cp_async_stages");
-  EXPECT_EQ(reason.missing, "head_dim=128");
-  EXPECT_THAT(std::string(reason.why), ::testing::HasSubstr("227 KiB"));
-  config.cp_async_stages = 2;
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
-  EXPECT_EQ(WhyInvalid(Specialise(config, 256, false)).toggle, "tile_n");
-  config.tile_m = 128;
-  EXPECT_EQ(WhyInvalid(Specialise(config, 128, false)).toggle, "tile_m");
-}
-
 // The toggle that is named is on, so that there is something to take off.
 TEST(WhyInvalid, NamesAToggleThatIsOnWhereSharedMemoryIsTooSmall) {
   int refused = 0;
@@ -235,6 +197,7 @@ TEST(WhyInvalid, NamesAToggleThatIsOnWhereSharedMemoryIsTooSmall) {
         EXPECT_GT(config.*row.field, 0) << InstanceName(compiled);
       }
       EXPECT_EQ(reason.missing, "head_dim=" + std::to_string(head_dim));
+      EXPECT_THAT(std::string(reason.why), ::testing::HasSubstr("227 KiB"));
     }
   }
   EXPECT_GT(refused, 0);
@@ -245,182 +208,154 @@ TEST(WhyInvalid, IsAConstantExpression) {
   static_assert(WhyInvalid(Config{.wmma_pv = 1}));
 }
 
-TEST(WhyInvalid, NamesTheToggleThatAnotherExcludes) {
-  const InvalidReason reason = WhyInvalid(
-      {.mma_sync = 1, .mma_cp_async_stages = 2, .mma_key_groups = 2, .mma_producer_warps = 1});
-  EXPECT_EQ(reason.kind, Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "mma_producer_warps");
-  EXPECT_EQ(reason.missing, "mma_key_groups");
+// A configuration, what a problem fixes of it, and what is wrong with it there.
+struct Ruling {
+  const char* config;
+  int head_dim;  // 0: none yet
+  const char* reason;
+  bool causal = false;
+  Dtype dtype = Dtype::kFp16;
+};
+const Ruling kRulings[] = {
+    // What it lacks.
+    {"tile_m32_warps4", 0, "tile_m32_warps4 needs kv_tiling"},
+    {"kv_tiling+cp_async_stages", 0, "cp_async_stages needs vector_loads"},
+    // Two toggles of which one excludes the other, and those of two families.
+    {"mma_sync+mma_cp_async_stages+mma_key_groups+mma_producer_warps", 0,
+     "mma_producer_warps without mma_key_groups"},
+    {"kv_tiling+wgmma", 0, "kv_tiling without wgmma"},
+    {"wgmma+null_toggle", 0, ""},
+    {"wgmma+kv_ring_stages+resident_kv", 0, "kv_ring_stages without resident_kv"},
+    {"wgmma+resident_kv+fp16_exchange", 0, "fp16_exchange needs cluster_split_kv"},
+    // Tiles of the same toggles are twice as large at twice the head_dim.
+    {"kv_tiling+tile_m32_warps4+warp_shuffle+vector_loads+wmma_qk+cp_async_stages=3+wmma_pv+tile_n="
+     "128",
+     0, ""},
+    {"kv_tiling+tile_m32_warps4+warp_shuffle+vector_loads+wmma_qk+cp_async_stages=3+wmma_pv+tile_n="
+     "128",
+     128, "cp_async_stages without head_dim=128"},
+    {"kv_tiling+tile_m32_warps4+warp_shuffle+vector_loads+wmma_qk+cp_async_stages+wmma_pv+tile_n="
+     "128",
+     128, ""},
+    {"kv_tiling+tile_m32_warps4+warp_shuffle+vector_loads+wmma_qk+cp_async_stages+wmma_pv+tile_n="
+     "128",
+     256, "tile_n without head_dim=256"},
+    {"kv_tiling+tile_m32_warps4+warp_shuffle+vector_loads+wmma_qk+cp_async_stages+wmma_pv+tile_m="
+     "128+tile_n=128",
+     128, "tile_m without head_dim=128"},
+    {"wgmma+resident_kv+kv_warpgroups", 64, ""},
+    {"wgmma+resident_kv+kv_warpgroups", 256, "kv_warpgroups without head_dim=256"},
+    // FP8 at the head_dim whose rows fill the swizzle.
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 0, ""},
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 128, "", true},
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 64, "wgmma_fp8 without another head_dim", true},
+    {"wgmma+consumer_warpgroups+wgmma_fp8", 256, "wgmma_fp8 without another head_dim"},
+    // Producers of Hopper only where their kernels exist. Whoever draws tiles from the counter is
+    // the producer of a persistent CTA.
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_equal_registers", 64, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_equal_registers", 128,
+     "wgmma_equal_registers without head_dim=128"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_equal_registers", 256,
+     "wgmma_equal_registers without head_dim=256"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile=2+wgmma_equal_registers", 64,
+     "wgmma_equal_registers without head_dim=64"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_cp_async", 0, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+dynamic_schedule+wgmma_tile+wgmma_cp_async", 0,
+     "wgmma_cp_async without dynamic_schedule"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_tile_per_cta", 0, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+dynamic_schedule+wgmma_tile+wgmma_tile_per_cta", 0,
+     "wgmma_tile_per_cta without dynamic_schedule"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_inline_loads", 0, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+dynamic_schedule+wgmma_tile+wgmma_inline_loads", 0,
+     "wgmma_inline_loads without dynamic_schedule"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_mask_all", 0, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+dynamic_schedule+wgmma_tile+wgmma_mask_all", 0, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+wgmma_cp_async+wgmma_inline_loads", 0,
+     "wgmma_inline_loads without wgmma_cp_async"},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_cp_async", 0,
+     "wgmma_cp_async needs kv_ring_stages"},
+    // A ring is no deeper than the tile's own: four stages, two, and three.
+    {"wgmma+kv_ring_stages=3+consumer_warpgroups", 64, ""},
+    {"wgmma+kv_ring_stages=3+consumer_warpgroups", 128, "kv_ring_stages without head_dim=128"},
+    {"wgmma+kv_ring_stages=2+consumer_warpgroups", 128, "kv_ring_stages without head_dim=128"},
+    {"wgmma+kv_ring_stages=2+consumer_warpgroups+wgmma_tile", 128, ""},
+    // More registers go to two warpgroups alone.
+    {"wgmma+consumer_warpgroups+wgmma_more_registers", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_more_registers", 256, ""},
+    {"wgmma+consumer_warpgroups+wgmma_more_registers", 64,
+     "wgmma_more_registers without head_dim=64"},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_more_registers", 64, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile+wgmma_cp_async+wgmma_more_registers", 64,
+     "wgmma_cp_async needs kv_ring_stages"},
+    // One warpgroup of rows has its own tiles alone, and head_dim 256 none from level 2 on.
+    {"wgmma+wgmma_tile", 0, "wgmma_tile without one warpgroup of rows"},
+    {"wgmma+wgmma_tile=2", 0, "wgmma_tile without one warpgroup of rows"},
+    {"wgmma+wgmma_tile=3", 0, ""},
+    {"wgmma+wgmma_tile=4", 0, "wgmma_tile without one warpgroup of rows"},
+    {"wgmma+consumer_warpgroups+wgmma_tile=2", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile=2", 256, "wgmma_tile without head_dim=256"},
+    {"wgmma+consumer_warpgroups+wgmma_tile=3", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile=3", 256, "wgmma_tile without head_dim=256"},
+    {"wgmma+consumer_warpgroups+wgmma_tile=4", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile=4", 256, "wgmma_tile without head_dim=256"},
+    // CTAs of one tile each share its keys, and join what they leave through a cluster or by a
+    // kernel.
+    {"wgmma+wgmma_split_kv", 0, "wgmma_split_kv needs wgmma_tile_per_cta"},
+    {"wgmma+wgmma_tile_per_cta+wgmma_split_kv", 0, ""},
+    {"wgmma+wgmma_tile_per_cta+wgmma_pack_heads+wgmma_split_kv", 0, ""},
+    {"wgmma+tma_store+wgmma_tile_per_cta+wgmma_pack_heads+wgmma_split_kv", 0,
+     "wgmma_pack_heads without tma_store"},
+    {"wgmma+wgmma_tile_per_cta+wgmma_join_kernel", 0, "wgmma_join_kernel needs wgmma_split_kv"},
+    {"wgmma+wgmma_tile_per_cta+wgmma_split_kv+wgmma_join_kernel", 0, ""},
+    {"wgmma+wgmma_tile_per_cta+wgmma_cluster_join", 0, "wgmma_cluster_join needs wgmma_split_kv"},
+    {"wgmma+wgmma_tile_per_cta+wgmma_split_kv+wgmma_cluster_join", 0, ""},
+    {"wgmma+wgmma_tile_per_cta+wgmma_split_kv+wgmma_join_kernel+wgmma_cluster_join", 0,
+     "wgmma_cluster_join without wgmma_join_kernel"},
+    // The ring holds the rows of O that a cluster joins.
+    {"wgmma+kv_ring_stages+wgmma_tile_per_cta+wgmma_split_kv+wgmma_cluster_join", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_tile_per_cta+wgmma_split_kv+wgmma_cluster_join", 128,
+     "wgmma_cluster_join without head_dim=128"},
+    // P in shared memory takes no stage.
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_p_smem", 128, ""},
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_tile+wgmma_p_smem", 128,
+     "wgmma_p_smem without wgmma_tile"},
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_p_smem", 256, ""},
+    {"wgmma+kv_ring_stages+softmax_overlap+consumer_warpgroups+wgmma_tile+wgmma_p_smem", 256,
+     "wgmma_tile without head_dim=256"},
+    // A late wait is for products beside softmax; no polynomial meets rows that hold anything.
+    {"wgmma+wgmma_late_wait=2", 0, "wgmma_late_wait needs softmax_overlap"},
+    {"wgmma+softmax_overlap+wgmma_late_wait=2", 0, ""},
+    {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_pack_heads", 0, ""},
+    {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_exp+wgmma_pack_heads", 0,
+     "wgmma_late_wait without wgmma_pack_heads"},
+    {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_exp", 0, ""},
+    // Half-precision exponentials and the polynomial are for fp16.
+    {"wgmma+consumer_warpgroups+wgmma_exp", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_exp", 128, "wgmma_exp without bf16", false, Dtype::kBf16},
+    {"wgmma+consumer_warpgroups+wgmma_exp+wgmma_fp8", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_exp=2", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_exp=2", 128, "", false, Dtype::kBf16},
+    {"wgmma+consumer_warpgroups+wgmma_exp=2+wgmma_fp8", 128, "wgmma_exp without wgmma_fp8"},
+    {"wgmma+consumer_warpgroups+wgmma_exp=3", 128, ""},
+    {"wgmma+consumer_warpgroups+wgmma_exp=3", 128, "wgmma_exp without bf16", false, Dtype::kBf16},
+    {"wgmma+consumer_warpgroups+wgmma_exp=3+wgmma_fp8", 128, "wgmma_exp without wgmma_fp8"},
+};
+
+std::string Describe(const InvalidReason& reason) {
+  if (!reason) return "";
+  const bool needs = reason.kind == Kind::kMissingRequirement;
+  return std::string(reason.toggle) + (needs ? " needs " : " without ") +
+         std::string(reason.missing);
 }
 
-TEST(WhyInvalid, LetsTheProducersToggleOfHopperStandOnlyWhereTheirKernelsExist) {
-  const Config two_warpgroups = {
-      .wgmma = 1, .kv_ring_stages = 1, .consumer_warpgroups = 1, .wgmma_tile = 1};
-  Config equal = two_warpgroups;
-  equal.wgmma_equal_registers = 1;
-  EXPECT_FALSE(WhyInvalid(Specialise(equal, 64, false)));
-  for (const int head_dim : {128, 256}) {
-    const InvalidReason reason = WhyInvalid(Specialise(equal, head_dim, false));
-    EXPECT_EQ(reason.kind, Kind::kExcluded);
-    EXPECT_EQ(reason.toggle, "wgmma_equal_registers");
-  }
-  equal.wgmma_tile = 2;
-  EXPECT_TRUE(WhyInvalid(Specialise(equal, 64, false)));
-  for (const auto field : {&Config::wgmma_cp_async, &Config::wgmma_tile_per_cta,
-                           &Config::wgmma_inline_loads, &Config::wgmma_mask_all}) {
-    Config config = two_warpgroups;
-    config.*field = 1;
-    EXPECT_FALSE(WhyInvalid(config)) << ConfigName(config);
-    config.dynamic_schedule = 1;
-    // Whoever draws tiles from the counter is the producer of a persistent CTA.
-    EXPECT_EQ(static_cast<bool>(WhyInvalid(config)), field != &Config::wgmma_mask_all)
-        << ConfigName(config);
-  }
-  Config both = two_warpgroups;
-  both.wgmma_cp_async = 1;
-  both.wgmma_inline_loads = 1;
-  EXPECT_TRUE(WhyInvalid(both));
-  both.wgmma_inline_loads = 0;
-  both.kv_ring_stages = 0;
-  EXPECT_TRUE(WhyInvalid(both));
-}
-
-TEST(WhyInvalid, RefusesARingAsDeepAsTheTilesOwn) {
-  Config config = {.wgmma = 1, .kv_ring_stages = 3, .consumer_warpgroups = 1};
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));  // of four
-  const InvalidReason reason = WhyInvalid(Specialise(config, 128, false));
-  EXPECT_EQ(reason.kind, Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "kv_ring_stages");
-  EXPECT_EQ(reason.missing, "head_dim=128");
-  config.kv_ring_stages = 2;
-  EXPECT_TRUE(WhyInvalid(Specialise(config, 128, false)));
-  config.wgmma_tile = 1;  // has three
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
-}
-
-TEST(WhyInvalid, LetsMoreRegistersGoToTwoWarpgroupsAlone) {
-  Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_more_registers = 1};
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 256, false)));
-  const InvalidReason reason = WhyInvalid(Specialise(config, 64, false));
-  EXPECT_EQ(reason.kind, Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "wgmma_more_registers");
-  config.wgmma_tile = 1;
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));
-  config.wgmma_cp_async = 1;
-  EXPECT_TRUE(WhyInvalid(Specialise(config, 64, false)));
-}
-
-TEST(WhyInvalid, GivesOneWarpgroupOfRowsItsOwnTilesAlone) {
-  for (const int level : {1, 2, 3, 4}) {
-    const Config config = {.wgmma = 1, .wgmma_tile = level};
-    const InvalidReason reason = WhyInvalid(config);
-    EXPECT_EQ(static_cast<bool>(reason), level != 3) << level;
-    if (level != 3) {
-      EXPECT_EQ(reason.toggle, "wgmma_tile");
+TEST(WhyInvalid, NamesTheToggleAndWhatItNeedsOrMustDoWithout) {
+  for (const Ruling& ruling : kRulings) {
+    Config config = ConfigFromName(ruling.config).value();
+    if (ruling.head_dim != 0) {
+      config = Specialise(config, ruling.head_dim, ruling.causal, ruling.dtype);
     }
+    EXPECT_EQ(Describe(WhyInvalid(config)), ruling.reason) << InstanceName(config);
   }
-}
-
-TEST(WhyInvalid, SharesKeysAmongCtasOfOneTileEach) {
-  Config config = {.wgmma = 1, .wgmma_split_kv = 1};
-  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_tile_per_cta");
-  config.wgmma_tile_per_cta = 1;
-  EXPECT_FALSE(WhyInvalid(config));
-  config.wgmma_pack_heads = 1;
-  EXPECT_FALSE(WhyInvalid(config));
-  config.tma_store = 1;
-  EXPECT_TRUE(WhyInvalid(config));
-}
-
-TEST(WhyInvalid, JoinsByAKernelOnlyWhereCtasLeaveParts) {
-  Config config = {.wgmma = 1, .wgmma_tile_per_cta = 1, .wgmma_join_kernel = 1};
-  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_split_kv");
-  config.wgmma_split_kv = 1;
-  EXPECT_FALSE(WhyInvalid(config));
-}
-
-TEST(WhyInvalid, JoinsThroughAClusterOrByAKernel) {
-  Config config = {.wgmma = 1, .wgmma_tile_per_cta = 1, .wgmma_cluster_join = 1};
-  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_split_kv");
-  config.wgmma_split_kv = 1;
-  EXPECT_FALSE(WhyInvalid(config));
-  config.wgmma_join_kernel = 1;
-  EXPECT_TRUE(WhyInvalid(config));
-}
-
-TEST(WhyInvalid, WaitsLateOnlyForProductsBesideSoftmax) {
-  Config config = {.wgmma = 1, .wgmma_late_wait = 2};
-  EXPECT_EQ(WhyInvalid(config).missing, "softmax_overlap");
-  config.softmax_overlap = 1;
-  EXPECT_FALSE(WhyInvalid(config));
-}
-
-TEST(WhyInvalid, LeavesHalfPrecisionExponentialsAndThePolynomialToFp16) {
-  for (const int method : {1, 2, 3}) {
-    const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_exp = method};
-    EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
-    EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(config, 128, false, Dtype::kBf16))),
-              method != 2);
-    Config fp8 = config;
-    fp8.wgmma_fp8 = 1;
-    EXPECT_EQ(static_cast<bool>(WhyInvalid(Specialise(fp8, 128, false))), method != 1);
-  }
-}
-
-TEST(WhyInvalid, LeavesTheRowsOfOToAClusterOnlyWhereTheRingHoldsThem) {
-  const auto joins = [](int consumers, int ring, int head_dim) {
-    return Specialise({.wgmma = 1,
-                       .kv_ring_stages = ring,
-                       .consumer_warpgroups = consumers,
-                       .wgmma_tile_per_cta = 1,
-                       .wgmma_split_kv = 1,
-                       .wgmma_cluster_join = 1},
-                      head_dim, false);
-  };
-  EXPECT_FALSE(WhyInvalid(joins(0, 1, 128)));
-  const InvalidReason reason = WhyInvalid(joins(1, 0, 128));
-  EXPECT_EQ(reason.toggle, "wgmma_cluster_join");
-  EXPECT_EQ(reason.missing, "head_dim=128");
-}
-
-TEST(WhyInvalid, RefusesToTakeStagesForPInSharedMemory) {
-  const auto with_p = [](int tile, int head_dim) {
-    return Specialise({.wgmma = 1,
-                       .kv_ring_stages = 1,
-                       .softmax_overlap = 1,
-                       .consumer_warpgroups = 1,
-                       .wgmma_tile = tile,
-                       .wgmma_p_smem = 1},
-                      head_dim, false);
-  };
-  EXPECT_FALSE(WhyInvalid(with_p(0, 128)));
-  EXPECT_EQ(WhyInvalid(with_p(1, 128)).toggle, "wgmma_p_smem");
-  EXPECT_FALSE(WhyInvalid(with_p(0, 256)));
-  EXPECT_EQ(WhyInvalid(with_p(1, 256)).toggle, "wgmma_tile");
-}
-
-TEST(WhyInvalid, LetsNoPolynomialMeetRowsThatHoldAnything) {
-  Config config = {.wgmma = 1, .softmax_overlap = 1, .wgmma_late_wait = 1, .wgmma_pack_heads = 1};
-  EXPECT_FALSE(WhyInvalid(config));
-  config.wgmma_exp = 1;
-  EXPECT_EQ(WhyInvalid(config).missing, "wgmma_pack_heads");
-  config.wgmma_pack_heads = 0;
-  EXPECT_FALSE(WhyInvalid(config));
-}
-
-TEST(WhyInvalid, RefusesTwoWarpgroupsOfResidentKeysThatSharedMemoryCanNotHold) {
-  const Config config = {.wgmma = 1, .resident_kv = 1, .kv_warpgroups = 1};
-  EXPECT_FALSE(WhyInvalid(Specialise(config, 64, false)));
-  EXPECT_EQ(WhyInvalid(Specialise(config, 256, false)).toggle, "kv_warpgroups");
-}
-
-TEST(WhyInvalid, KeepsTheFamiliesApart) {
-  const InvalidReason reason = WhyInvalid(Config{.kv_tiling = 1, .wgmma = 1});
-  EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
-  EXPECT_EQ(reason.toggle, "kv_tiling");
-  EXPECT_EQ(reason.missing, "wgmma");
-  EXPECT_FALSE(WhyInvalid(Config{.wgmma = 1, .null_toggle = 1}));
 }
 
 }  // namespace

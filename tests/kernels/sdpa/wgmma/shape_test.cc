@@ -154,17 +154,6 @@ TEST(WgmmaTile, OfLevelOneLeavesNoRowOrKeyIdleWhereTheLengthIsAPowerOfTwo) {
   EXPECT_EQ((512 + wide.tile_n - 1) / wide.tile_n * wide.tile_n * 1000 / 512, 1093);
 }
 
-TEST(WhyInvalid, RefusesTilesFromLevelTwoOnAtHeadDim256) {
-  for (const int level : {2, 3, 4}) {
-    const Config config = {.wgmma = 1, .consumer_warpgroups = 1, .wgmma_tile = level};
-    EXPECT_FALSE(WhyInvalid(Specialise(config, 128, false)));
-    const InvalidReason reason = WhyInvalid(Specialise(config, 256, false));
-    EXPECT_EQ(reason.kind, InvalidReason::Kind::kExcluded);
-    EXPECT_EQ(reason.toggle, "wgmma_tile");
-    EXPECT_EQ(reason.missing, "head_dim=256");
-  }
-}
-
 TEST(WgmmaShape, GivesAllRegistersThatALaunchHas) {
   int moved = 0;
   for (const Config& config : WgmmaConfigs()) {
