@@ -33,21 +33,32 @@ class EvidenceTest(unittest.TestCase):
         self.assertRegex(checks.sass_failures(step(), compiled(instance(), same))[0],
                          "8 when off, 8 when on; expected more")
 
-    def test_appearing_needs_none_before(self):
-        off = instance(ptx=("ret;",))
-        on = instance("candidate")
-        self.assertEqual(checks.ptx_failures(step("appears"), compiled(off, on)), [])
-        self.assertRegex(checks.ptx_failures(step("appears"), compiled(on, instance()))[0],
-                         "1 when off, 1 when on; expected none when off")
-        self.assertRegex(checks.ptx_failures(step("appears"), compiled(off, off))[0],
-                         "0 when off, 0 when on")
-
-    def test_shrinking_needs_fewer_matches_than_before(self):
-        less = instance("candidate", ptx=("ret;",))
-        self.assertEqual(checks.ptx_failures(step("shrinks"), compiled(instance(), less)), [])
-        same = instance("candidate")
-        self.assertRegex(checks.ptx_failures(step("shrinks"), compiled(instance(), same))[0],
-                         "1 when off, 1 when on; expected fewer")
+    def test_each_kind_of_change_is_told_from_the_others(self):
+        none, one = ("ret;",), ("wmma.mma.sync.aligned.row.col;", "ret;")
+        inside = ("$L1:", "wmma.mma.sync;", "wmma.mma.sync;", "@%p1 bra $L1;", "ret;")
+        outside = ("wmma.mma.sync;", "$L1:", "wmma.mma.sync;", "bra.uni $L1;", "ret;")
+        forward = ("bra $L1;", "wmma.mma.sync;", "$L1:", "ret;")
+        for change, off, on, failure in (
+                ("appears", none, one, None),
+                ("appears", one, one, "1 when off, 1 when on; expected none when off"),
+                ("appears", none, none, "0 when off, 0 when on"),
+                ("shrinks", one, none, None),
+                ("shrinks", one, one, "1 when off, 1 when on; expected fewer"),
+                ("vanishes", one, none, None),
+                ("vanishes", none, none, "0 when off, 0 when on"),
+                ("vanishes", one, one, "1 when off, 1 when on"),
+                ("differs", one, none, None),
+                ("differs", none, one, None),
+                ("differs", none, none, "expected another number"),
+                ("shrinks_in_loops", inside, outside, None),
+                ("shrinks_in_loops", outside, inside,
+                 "1 when off, 2 when on; expected fewer in loops"),
+                ("shrinks_in_loops", forward, forward, "0 when off, 0 when on")):
+            with self.subTest(change=change, off=off, on=on):
+                found = checks.ptx_failures(step(change), compiled(
+                    instance(ptx=off), instance("candidate", ptx=on)))
+                self.assertEqual(len(found), 0 if failure is None else 1)
+                self.assertRegex("".join(found), failure or "^$")
 
     def test_between_two_levels_the_evidence_need_only_stand_in_the_candidate(self):
         on = checks.Step(step("appears").toggle, "kv_tiling+wmma_pv", "kv_tiling+wmma_pv=2")
@@ -57,33 +68,6 @@ class EvidenceTest(unittest.TestCase):
         self.assertEqual(checks.ptx_failures(on, pair), [])
         pair[on.candidate]["sm_90"] = instance("candidate", ptx=("ret;",))
         self.assertRegex(checks.ptx_failures(on, pair)[0], "expected at least one")
-
-    def test_vanishing_needs_some_before_and_none_after(self):
-        on = instance("candidate", ptx=("ret;",))
-        self.assertEqual(checks.ptx_failures(step("vanishes"), compiled(instance(), on)), [])
-        self.assertRegex(checks.ptx_failures(step("vanishes"), compiled(on, on))[0],
-                         "0 when off, 0 when on")
-        self.assertRegex(checks.ptx_failures(step("vanishes"), compiled(instance(), instance()))[0],
-                         "1 when off, 1 when on")
-
-    def test_differing_needs_another_number(self):
-        on = instance("candidate", ptx=("ret;",))
-        self.assertEqual(checks.ptx_failures(step("differs"), compiled(instance(), on)), [])
-        self.assertEqual(checks.ptx_failures(step("differs"), compiled(on, instance())), [])
-        self.assertRegex(checks.ptx_failures(step("differs"), compiled(on, on))[0],
-                         "expected another number")
-
-    def test_what_leaves_a_loop_must_be_fewer_between_a_label_and_its_branch(self):
-        inside = instance(ptx=("$L1:", "ldmatrix;", "ldmatrix;", "@%p1 bra $L1;", "ret;"))
-        outside = instance("candidate",
-                           ptx=("ldmatrix;", "$L1:", "ldmatrix;", "bra.uni $L1;", "ret;"))
-        leaves = step("shrinks_in_loops", ptx="ldmatrix")
-        self.assertEqual(checks.ptx_failures(leaves, compiled(inside, outside)), [])
-        self.assertRegex(checks.ptx_failures(leaves, compiled(outside, inside))[0],
-                         "1 when off, 2 when on; expected fewer in loops")
-        forward = instance(ptx=("bra $L1;", "ldmatrix;", "$L1:", "ret;"))
-        self.assertRegex(checks.ptx_failures(leaves, compiled(forward, forward))[0],
-                         "0 when off, 0 when on")
 
     def test_an_empty_pattern_is_not_checked(self):
         pair = compiled(instance(), instance("candidate"))

@@ -210,25 +210,19 @@ class CollectTest(FolderTest):
         self.instances = []
         self.add("minimal_scalar", "x")
         self.add("kv_tiling", "y", code=b"\x33" * 16)
-        self.nvdisasm = self.path / "nvdisasm"
-        self.nvdisasm.write_text(FAKE_NVDISASM, encoding="utf-8")
-        self.nvdisasm.chmod(0o755)
+        self.nvdisasm = self.write("nvdisasm", FAKE_NVDISASM, 0o755)
 
     def add(self, variant, symbol, archs=("sm_80", "sm_90"), **cubin):
-        keep = self.path / "build" / "objects" / f"{symbol}.fatbin.keep"
-        keep.mkdir(parents=True)
-        (keep / "ptxas.log").write_text(make_log(symbol, archs), encoding="utf-8")
+        keep = f"build/objects/{symbol}.fatbin.keep"
+        self.write(f"{keep}/ptxas.log", make_log(symbol, archs))
         for arch in archs:
-            stem = f"{symbol}.compute_{arch[3:]}"
-            (keep / f"{stem}.ptx").write_text(make_ptx(symbol), encoding="utf-8")
-            (keep / f"{stem}.cubin").write_bytes(make_cubin(symbol, sm=int(arch[3:]), **cubin))
+            ptx = self.write(f"{keep}/{symbol}.compute_{arch[3:]}.ptx", make_ptx(symbol))
+            ptx.with_suffix(".cubin").write_bytes(make_cubin(symbol, sm=int(arch[3:]), **cubin))
         self.instances.append({"variant": variant, "set": "smem", "symbol": symbol,
                                "source": f"/elsewhere/generated/{symbol}.cu"})
-        return keep
 
     def run_main(self, *extra):
-        listed = self.path / "instances.json"
-        listed.write_text(json.dumps({"instances": self.instances}), encoding="utf-8")
+        listed = self.write("instances.json", json.dumps({"instances": self.instances}))
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             status = collect.main(["--instances", str(listed), "--keep-root",
@@ -293,57 +287,40 @@ class CollectTest(FolderTest):
         self.assertEqual(codegen["instances"][0]["opcodes"], {})
         self.assertEqual(codegen["instances"][0]["code_sha256"], hash_of())
 
-    def test_an_empty_disassembly_is_an_error(self):
-        self.add("wmma_pv", "z", code=b"\x44" * 16)
-        self.fails("no instruction")
-
     def test_a_disassembler_that_is_none_is_an_error(self):
         status, errors = self.run_main("--nvdisasm", "/bin/true")
         self.assertEqual(status, 1)
         self.assertIn("is it nvdisasm?", errors)
 
-    def test_an_instance_without_a_keep_folder_is_an_error(self):
-        self.instances.append({"variant": "lost", "set": "smem", "symbol": "lost",
-                               "source": "lost.cu"})
-        self.fails("expected one lost.fatbin.keep, found none")
+    def test_what_does_not_fit_together_is_an_error(self):
+        def cubin():
+            return next((self.path / "build").rglob("x.compute_90.cubin"))
 
-    def test_two_keep_folders_for_one_source_are_an_error(self):
-        (self.path / "build" / "stale" / "x.fatbin.keep").mkdir(parents=True)
-        self.fails("expected one x.fatbin.keep")
+        def forget():
+            self.instances = []
 
-    def test_an_empty_list_of_instances_is_an_error(self):
-        self.instances = []
-        self.fails("lists no instance")
-
-    def test_a_variant_listed_twice_is_an_error(self):
-        self.instances[1]["variant"] = "minimal_scalar"
-        self.fails("variant minimal_scalar twice")
-
-    def test_an_architecture_without_a_cubin_is_an_error(self):
-        next((self.path / "build").rglob("x.compute_90.cubin")).unlink()
-        self.fails("no cubin for sm_90")
-
-    def test_a_cubin_of_another_architecture_is_an_error(self):
-        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(
-            make_cubin("x", sm=89))
-        self.fails("is for SM 89, but ptxas compiled sm_80, sm_90")
-
-    def test_a_cubin_of_another_kernel_is_an_error(self):
-        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(make_cubin("z"))
-        self.fails(r"holds the kernels \['z'\], but ptxas reported x")
-
-    def test_a_second_kernel_in_the_cubin_is_an_error(self):
-        next((self.path / "build").rglob("x.compute_90.cubin")).write_bytes(
-            make_cubin("x", kernels=["x", "z"]))
-        self.fails("an instance is one kernel")
-
-    def test_a_kernel_that_is_not_the_listed_instance_is_an_error(self):
-        self.instances[0]["symbol"] = "w"
-        self.fails("minimal_scalar should be w")
-
-    def test_instances_for_different_architectures_are_an_error(self):
-        self.add("wmma_pv", "z", archs=("sm_90",))
-        self.fails("different architectures")
+        for pattern, damage in (
+                ("no instruction", lambda: self.add("wmma_pv", "z", code=b"\x44" * 16)),
+                ("expected one lost.fatbin.keep, found none",
+                 lambda: self.instances[0].update(source="lost.cu")),
+                ("expected one x.fatbin.keep",
+                 lambda: (self.path / "build" / "stale" / "x.fatbin.keep").mkdir(parents=True)),
+                ("lists no instance", forget),
+                ("variant minimal_scalar twice",
+                 lambda: self.instances[1].update(variant="minimal_scalar")),
+                ("no cubin for sm_90", lambda: cubin().unlink()),
+                ("is for SM 89, but ptxas compiled sm_80, sm_90",
+                 lambda: cubin().write_bytes(make_cubin("x", sm=89))),
+                (r"holds the kernels \['z'\], but ptxas reported x",
+                 lambda: cubin().write_bytes(make_cubin("z"))),
+                ("an instance is one kernel",
+                 lambda: cubin().write_bytes(make_cubin("x", kernels=["x", "z"]))),
+                ("minimal_scalar should be w", lambda: self.instances[0].update(symbol="w")),
+                ("different architectures", lambda: self.add("wmma_pv", "z", archs=("sm_90",)))):
+            with self.subTest(pattern):
+                self.setUp()  # a folder of its own
+                damage()
+                self.fails(pattern)
 
     def test_but_those_of_another_set_may_be(self):
         self.add("wmma_pv", "z", archs=("sm_90",))

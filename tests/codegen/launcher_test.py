@@ -52,9 +52,7 @@ class LauncherTest(FolderTest):
         self.object = self.folder / "x.cu.o"
         self.keep = self.folder / "x.cu.o.keep"
         self.waivers = self.folder / "waivers.txt"
-        nvcc = self.folder / "nvcc"
-        nvcc.write_text(FAKE_NVCC, encoding="utf-8")
-        nvcc.chmod(0o755)
+        self.write("a folder/nvcc", FAKE_NVCC, 0o755)
 
     def environment(self, text, **variables):
         (self.folder / "report").write_text(text, encoding="utf-8")
@@ -94,10 +92,11 @@ class LauncherTest(FolderTest):
         arguments = (self.folder / "args").read_text(encoding="utf-8").splitlines()
         self.assertEqual(arguments[arguments.index("-MT") + 1], str(self.object))
 
-    def test_warnings_are_shown_without_the_verbose_report(self):
-        warning = "x.cu(3): warning #177-D: variable was declared but never referenced\n"
-        done = self.launch(report(extra=warning))
-        self.assertEqual((done.returncode, done.stderr), (0, warning))
+    def test_warnings_and_advisories_are_shown_without_the_verbose_report(self):
+        for line in ("x.cu(3): warning #177-D: variable was declared but never referenced\n",
+                     "ptxas info    : (C7516) something else\n"):
+            done = self.launch(report(extra=line))
+            self.assertEqual((done.returncode, done.stderr), (0, line))
 
     def test_the_exit_status_and_message_of_a_failing_compiler_are_passed_on(self):
         error = "x.cu(3): error: expected a ';'\n"
@@ -133,11 +132,6 @@ class LauncherTest(FolderTest):
                     self.assertEqual(done.returncode, 3)
                     self.assertIn(code, done.stderr)
                     self.assertEqual(self.left(), [])
-
-    def test_another_ptxas_advisory_does_not_fail_the_compile(self):
-        line = "ptxas info    : (C7516) something else\n"
-        done = self.launch(report(extra=line))
-        self.assertEqual((done.returncode, done.stderr), (0, line))
 
     def test_a_report_without_a_kernel_fails(self):
         done = self.launch("")
@@ -186,8 +180,7 @@ class LauncherTest(FolderTest):
 class NvccTest(FolderTest):
     def setUp(self):
         super().setUp()
-        self.folder = self.path / "a folder"
-        self.folder.mkdir()
+        self.folder = self.write("a folder/x.cu", "").parent
         self.object = self.folder / "x.cu.o"
 
     def launch(self, source, *extra, mode="-c"):

@@ -37,8 +37,7 @@ class MachineCodeFileTest(FolderTest):
                 {"variant": name, "arch": arch, "code_sha256": code}
                 for (name, arch), code in instances.items()]})}
         for name, text in files.items():
-            (build / name).parent.mkdir(parents=True, exist_ok=True)
-            (build / name).write_text(text, encoding="utf-8")
+            self.write(f"build/{name}", text)
         os.utime(build / "generated/instances/x.fatbin.keep/ptxas.log", (0, 0))
         return build
 
@@ -71,25 +70,22 @@ class MachineCodeFileTest(FolderTest):
         self.build({**INSTANCES, ("minimal_scalar", "sm_80"): "other"})
         self.assertEqual(self.call()[0], 0)
 
-    def test_changed_machine_code_is_named_with_the_way_to_renew_the_file(self):
+    def test_what_differs_is_named_with_the_way_to_renew_the_file(self):
         self.written()
-        self.build({**INSTANCES, ("wgmma", "sm_90a"): "other"})
-        code, said = self.call()
-        self.assertEqual(code, 1)
-        self.assertIn("wgmma on sm_90a: other machine code", said)
-        self.assertNotIn("kv_tiling on", said)
-        self.assertIn("machine_code_file.py --write", said)
-
-    def test_an_instance_more_or_less_is_named(self):
-        self.written()
-        self.build({**INSTANCES, ("new", "sm_90"): "n"})
-        code, said = self.call()
-        self.assertEqual(code, 1)
-        self.assertIn("new on sm_90: built, but not in the file", said)
-        self.build({key: code for key, code in INSTANCES.items() if key[0] != "kv_tiling"})
-        code, said = self.call()
-        self.assertEqual(code, 1)
-        self.assertIn("kv_tiling on sm_90: in the file, but not built", said)
+        for instances, name, why in (
+                ({**INSTANCES, ("wgmma", "sm_90a"): "other"}, "wgmma on sm_90a",
+                 "other machine code"),
+                ({**INSTANCES, ("new", "sm_90"): "n"}, "new on sm_90",
+                 "built, but not in the file"),
+                ({key: code for key, code in INSTANCES.items() if key[0] != "kv_tiling"},
+                 "kv_tiling on sm_90", "in the file, but not built")):
+            with self.subTest(name):
+                self.build(instances)
+                code, said = self.call()
+                self.assertEqual(code, 1)
+                self.assertIn(f"{name}: {why}", said)
+                self.assertEqual(said.count(" on sm_"), 1)
+                self.assertIn("machine_code_file.py --write", said)
 
     def test_ones_own_designs_may_add_instances_but_change_none(self):
         self.written()
