@@ -13,13 +13,21 @@
 
 namespace warpledger::ablations {
 
-// Six significant digits, null for what is no number: what is below depends on
-// the machine's libm, and the bytes must not.
-inline nlohmann::ordered_json Rounded(double value) {
-  if (!std::isfinite(value)) return nullptr;
+// Empty for what is no number. What is below six significant digits depends on the machine's
+// libm, and the bytes must not.
+inline std::optional<double> SixDigits(double value) {
+  if (!std::isfinite(value)) return std::nullopt;
   char text[32];
   std::snprintf(text, sizeof(text), "%.6g", value);
   return std::strtod(text, nullptr);
+}
+inline std::optional<double> SixDigits(const std::optional<double>& value) {
+  return value ? SixDigits(*value) : std::nullopt;
+}
+
+inline nlohmann::ordered_json Rounded(double value) {
+  const std::optional<double> figure = SixDigits(value);
+  return figure ? nlohmann::ordered_json(*figure) : nlohmann::ordered_json(nullptr);
 }
 
 inline nlohmann::ordered_json Rounded(const std::optional<double>& value) {

@@ -19,6 +19,9 @@ namespace warpledger::cli {
 inline constexpr char kOutHelp[] = "where the output goes";
 inline constexpr char kRecordHelp[] = "the record: its directory or its pack";
 inline constexpr char kSeedHelp[] = "seed of inputs and orders";
+inline constexpr char kSubjectHelp[] =
+    "what is measured: sdpa, attention on a GPU; or stand_in, which needs none and whose times are "
+    "drawn from a known model";
 inline constexpr char kVariantHelp[] =
     "a variant: an arm of a design (ladder:wmma_pv) or toggles joined by + "
     "(kv_tiling+warp_shuffle)";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What needs kernels of attention, in a build without CUDA.
 
-#include "ablations/cli/measure/run_request.h"
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
 #include "ablations/cli/subjects.h"
@@ -21,6 +20,5 @@ absl::Status NoCuda() {
 absl::StatusOr<int> Check(const CheckFlags& /*flags*/) { return NoCuda(); }
 absl::StatusOr<int> Exec(const ExecFlags& /*flags*/) { return NoCuda(); }
 absl::StatusOr<Device> OpenGpu() { return NoCuda(); }
-HoldsKernel KernelsOfThisBuild() { return nullptr; }
 
 }  // namespace warpledger::cli

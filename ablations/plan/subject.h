@@ -85,6 +85,13 @@ struct PlannedDesign {
   bool peers = true;                // the subject's peers can stand beside them
 };
 
+// What of a design's machine code this build holds.
+struct CodeOfDesign {
+  bool any = true;                        // false: it was built without what compiles such code
+  std::vector<std::string> missing = {};  // by name
+  std::string how_to_build = {};          // the command
+};
+
 class Subject {
  public:
   virtual ~Subject() = default;
@@ -124,7 +131,22 @@ class Subject {
   virtual std::vector<std::string> Peers() const { return {}; }
   virtual std::string PeersProgram() const { return ""; }  // for FindProgramFile()
 
+  // --- This build
+  // nullopt: its variants have no code that a build can lack.
+  virtual std::optional<CodeOfDesign> CodeOf(const PlannedDesign& /*design*/) const {
+    return std::nullopt;
+  }
+  // InvalidArgument where the design can't be timed on a problem, even with all of its code.
+  virtual absl::Status CheckMeasurable(const PlannedDesign& /*design*/,
+                                       const ShapeInfo& problem) const {
+    return CheckProblem(problem);
+  }
+  // What tests of the engine can plant in a variant's calls, by name.
+  virtual std::vector<std::string> Faults() const { return {}; }
+
   // --- Variants, by the printed configurations that arms hold
+  // The configuration that an arm's name, or one that a person wrote, stands for.
+  virtual absl::StatusOr<std::string> FindVariant(std::string_view name) const = 0;
   // What a person calls it, where it is no step of a design; empty: by its name.
   virtual std::string LabelOf(std::string_view config) const = 0;
   // What the machine code may be called that runs it on a problem; the first that exists is it.

@@ -29,6 +29,8 @@
 
 namespace warpledger::ablations {
 
+inline constexpr char kDtypesFile[] = "dtypes.json";  // of a study of data types, its only one
+
 class RecordFiles {
  public:
   static absl::StatusOr<RecordFiles> Open(const std::string& path);

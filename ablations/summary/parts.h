@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ablations/base/json_fields.h"
+#include "ablations/base/rounded.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/common/status_macros.h"
@@ -28,6 +29,7 @@ using ablations::kOlderRecordsLack;
 using ablations::kOnlyWhereSet;
 using ablations::Must;
 using ablations::OneOf;
+using ablations::SixDigits;
 
 // The same error with the remedy.
 absl::Status WriteAgain(const absl::Status& status);

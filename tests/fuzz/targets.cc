@@ -27,6 +27,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/text.h"
+#include "reports/compared/comparison.h"
+#include "reports/compared/gate.h"
 #include "reports/pages/profile.h"
 #include "tests/reports/from_json.h"
 
@@ -105,15 +107,15 @@ void UseRun(const Seed& seed, const Files& damaged) {
     if (Count("summarize", summary)) {
       UseSummary(*summary);
       const JudgedRecord judged = {*record, *summary};
-      const Json comparison = ablations::Compare(seed.judged, judged, kQuick);
-      ablations::ComparisonText(comparison);
-      ablations::ComparisonMarkdown(comparison);
+      const summary::Comparison comparison = ablations::Compare(seed.judged, judged, kQuick);
+      report::ComparisonText(comparison);
+      report::ComparisonMarkdown(comparison);
       const absl::StatusOr<ablations::GateResult> gate =
           ablations::Gate(judged, seed.judged, {.bootstrap_resamples = kQuick.bootstrap_resamples});
       if (Count("gate", gate)) {
-        ablations::GateJUnit(*gate);
-        ablations::GateMarkdown(*gate);
-        ablations::DumpFile(ablations::GateJson(*gate));
+        report::GateJUnit(*gate);
+        report::GateMarkdown(*gate);
+        ablations::DumpFile(report::GateJson(*gate));
       }
     }
   }

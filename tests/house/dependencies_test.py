@@ -41,6 +41,7 @@ KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch",
 BASE = {"ablations/base", "kernels/common"}
 RECORD = BASE | {"ablations/record"}
 PLAN = RECORD | {"ablations/stats", "ablations/plan"}
+JUDGE = PLAN | {"ablations/summary", "ablations/judge"}
 SUBJECTS = {"ablations/subjects/sdpa", "ablations/subjects/sdpa/designs",
             "ablations/subjects/sdpa/dtypes"}
 ROOMS = {
@@ -52,8 +53,8 @@ ROOMS = {
     "ablations/summary": RECORD | {"ablations/plan", "ablations/summary"},
     # A record is all that passes between these two.
     "ablations/measure": PLAN | {"ablations/measure", "micro/harness"},
-    "ablations/judge": PLAN | {"ablations/judge"},
-    "ablations/judge/compare": PLAN | {"ablations/judge", "ablations/judge/compare"},
+    "ablations/judge": JUDGE,
+    "ablations/judge/compare": JUDGE | {"ablations/judge/compare"},
     "ablations/subjects/sdpa": PLAN | SUBJECTS | KERNELS | {"micro/harness"},
     "ablations/subjects/sdpa/gpu": PLAN | SUBJECTS | KERNELS | {"ablations/subjects/sdpa/gpu"},
     "ablations/subjects/sdpa/designs": {"ablations/subjects/sdpa/designs", "ablations/plan"} | KERNELS,
@@ -68,6 +69,7 @@ SECTIONS = DERIVED | {"reports/sections", "kernels/sdpa/mma"}
 REPORTS = {
     "reports/model": MODEL,
     "reports/model/derived": DERIVED,
+    "reports/compared": MODEL | {"reports/compared"},
     "reports/sections": SECTIONS,
     "reports/pages": SECTIONS | {"reports/pages"},
 }
@@ -78,16 +80,6 @@ CLI = {*ROOMS, *REPORTS, "ablations/cli", "ablations/cli/sdpa", *CLI_ROOMS} | KE
 ROOMS |= {"ablations/cli": CLI, "ablations/cli/sdpa": CLI - CLI_ROOMS,
           **{room: ENGINE | {room, "ablations/cli", "ablations/cli/records", *REPORTS}
              for room in CLI_ROOMS}}
-# Includes that still cross a wall, by the file that has them: two compare records in words, and
-# some commands ask for kernels of SDPA. A file leaves this list when it no longer does; none
-# enters it.
-NOT_YET = {
-    "ablations/judge/compare/compare_text.cc", "ablations/judge/compare/gate.cc",
-    "ablations/cli/archive/close_record.cc", "ablations/cli/measure/calibrate.cc",
-    "ablations/cli/measure/dry_run.cc",
-    "ablations/cli/measure/run_request.cc", "ablations/cli/measure/run_request.h",
-    "ablations/cli/records/ratchet.cc", "ablations/cli/records/report.cc",
-}
 # Most source files of a room, and the rooms that are still larger.
 ROOM_FILES = 17
 LARGER = {"ablations/stats": 27, "ablations/judge": 21}
@@ -142,21 +134,9 @@ def include_violations(root):
                 continue
             if not (root / target).is_file():
                 violations.append(f"{name}: there is no {target}")
-            if target_layer not in MAY_INCLUDE[source_layer] and name not in NOT_YET:
+            if target_layer not in MAY_INCLUDE[source_layer]:
                 violations.append(f"{name}: {source_layer} may not include {target}")
     return violations
-
-
-def no_longer_crossing(root):
-    """Files of NOT_YET that keep to their walls, or that are gone."""
-    crossing = set()
-    for name in NOT_YET:
-        path = root / name
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        layers = {layer(target) for quote, target in INCLUDE.findall(text) if quote == '"'}
-        if layers - {None} - MAY_INCLUDE[layer(name)]:
-            crossing.add(name)
-    return sorted(NOT_YET - crossing)
 
 
 def cycles(root):
@@ -241,9 +221,6 @@ class TheTree(FolderTest):
     def test_includes_only_what_each_folder_may_include(self):
         self.assertEqual(include_violations(ROOT), [])
 
-    def test_has_no_exception_that_nothing_needs(self):
-        self.assertEqual(no_longer_crossing(ROOT), [])
-
     def test_has_no_cycle_of_files(self):
         self.assertEqual(cycles(ROOT), [])
 
@@ -293,6 +270,8 @@ class TheChecker(FolderTest):
             "microbenchmarks see no attention": ("micro/a.cu", "kernels/sdpa/shared/x.cuh"),
             "the harness knows no benchmark": ("micro/harness/a.h", "micro/x.h"),
             "reports see the summary only": ("reports/model/a.cc", "ablations/base/x.h"),
+            "what judges writes no page": ("ablations/judge/compare/a.cc", "reports/model/x.h"),
+            "a command asks the subject": ("ablations/cli/measure/a.cc", "ablations/subjects/sdpa/x.h"),
             "a page has sections, no section a page": ("reports/sections/a.cc", "reports/pages/x.h"),
             "what a page knows has no look": ("reports/model/a.cc", "reports/sections/x.h"),
             "a source file is in a room": ("reports/a.cc", "reports/model/x.h"),
@@ -335,12 +314,6 @@ class TheChecker(FolderTest):
         self.write("ablations/plan/a.h", "")
         self.assertEqual(large_rooms(self.path), ["ablations/base: 18 files; it may have 17",
                                                   "kernels/sdpa/mma: 18 files; it may have 17"])
-
-    def test_finds_an_exception_that_nothing_needs(self):
-        self.write("ablations/measure/run.h", '#include "ablations/plan/job.h"\n')
-        self.write("ablations/measure/run.cc", '#include "kernels/sdpa/launch/launch.h"\n')
-        self.assertEqual(no_longer_crossing(self.path),
-                         sorted(NOT_YET - {"ablations/measure/run.cc"}))
 
     def test_finds_an_include_of_a_file_that_is_not_there(self):
         self.write("ablations/base/a.cc", '#include "ablations/base/gone.h"\n')

@@ -9,15 +9,12 @@
 #include "ablations/cli/subjects.h"
 #include "ablations/measure/calibrate.h"
 #include "ablations/plan/job.h"
-#include "ablations/subjects/sdpa/plan.h"
-#include "ablations/subjects/sdpa/subject.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/registry/variant.h"
 
 namespace warpledger::cli {
 namespace {
@@ -61,13 +58,13 @@ std::string LastStep(const ablations::PlannedDesign& ladder) {
 absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   RETURN_IF_ERROR(CheckReleaseBuild());
   ablations::CalibrateOptions options;
-  const ablations::Subject& subject = ablations::SdpaSubject();
+  ASSIGN_OR_RETURN(const ablations::Subject* found, FindSubject(*flags.subject));
+  const ablations::Subject& subject = *found;
   ASSIGN_OR_RETURN(const ablations::PlannedDesign ladder, subject.FindDesign("ladder"));
   ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> of_ladder,
                    subject.ParseProblems("ladder"));
   const std::string variant = flags.variant.given ? *flags.variant : LastStep(ladder);
-  ASSIGN_OR_RETURN(const ablations::NamedVariant found, ablations::FindVariant(variant));
-  options.plan.variant = sdpa::ConfigName(found.config);
+  ASSIGN_OR_RETURN(options.plan.variant, subject.FindVariant(variant));
   ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> shapes,
                    subject.ParseProblems(*flags.shape));
   if (shapes.size() != 1) return absl::InvalidArgumentError("--shape: name one shape");

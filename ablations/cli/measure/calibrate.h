@@ -12,6 +12,7 @@
 namespace warpledger::cli {
 
 struct CalibrateFlags : FlagSet {
+  Flag<std::string> subject{this, "subject", "sdpa", kSubjectHelp};
   Flag<std::string> variant{this, "variant", "", kVariantHelp};
   Flag<std::string> shape{this, "shape", "mission_b", "the one shape to calibrate on"};
   Flag<std::string> out{this, "out", "", kOutHelp};

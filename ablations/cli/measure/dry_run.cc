@@ -12,15 +12,11 @@
 #include "ablations/plan/job.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/sdpa/measurable.h"
-#include "ablations/subjects/sdpa/plan.h"
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::cli {
 namespace {
@@ -66,30 +62,6 @@ absl::StatusOr<Known> LoadKnown(const ablations::RunOptions& options, const std:
   known.times.merge(ablations::TimesIn(record));
   if (known.l2_bytes == 0) known.l2_bytes = record.run.gpu.l2_bytes;
   return known;
-}
-
-// What a run refuses. A kernel of the design that this build lacks counts as there, because
-// the dry run's last lines say how to build it.
-absl::Status CheckAsARunWould(const RunRequest& request, const ablations::Design& design,
-                              const HoldsKernel& holds) {
-  std::vector<sdpa::Config> of_design;
-  for (const ablations::DesignArm& arm : design.arms) {
-    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
-      of_design.push_back(config);
-    }
-  }
-  const std::vector<sdpa::Config> of_others =
-      holds ? std::vector<sdpa::Config>() : ablations::AllInstanceConfigs();
-  for (const ablations::ShapeInfo& shape : request.options.shapes) {
-    RETURN_IF_ERROR(ablations::CheckSdpaMeasurable(
-        request.design, shape, [&](const sdpa::Config& config, const sdpa::Problem& problem) {
-          const sdpa::Config wanted = sdpa::Specialise(config, problem.head_dim, problem.causal,
-                                                       problem.dtype, problem.embed_dim > 0);
-          return absl::c_linear_search(of_design, wanted) ||
-                 (holds ? holds(wanted) : absl::c_linear_search(of_others, wanted));
-        }));
-  }
-  return absl::OkStatus();
 }
 
 void PrintCells(const RunRequest& request) {
@@ -156,12 +128,8 @@ absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier
   const int64_t l2_bytes = known.l2_bytes > 0 ? known.l2_bytes : kSupposedL2Bytes;
   for (const ablations::ShapeInfo& shape : options.shapes) {
     RETURN_IF_ERROR(ablations::CheckRotation(shape, options.cache, l2_bytes));
-  }
-  const HoldsKernel holds = KernelsOfThisBuild();
-  std::optional<ablations::Design> of_kernels;  // where kernels of a build are measured
-  if (request.subject == &ablations::SdpaSubject()) {
-    ASSIGN_OR_RETURN(of_kernels, ablations::FindDesign(options.design));
-    RETURN_IF_ERROR(CheckAsARunWould(request, *of_kernels, holds));
+    // Code that this build lacks counts as there: the last lines say how to build it.
+    RETURN_IF_ERROR(request.subject->CheckMeasurable(request.design, shape));
   }
   const ablations::RunEstimate estimate = ablations::EstimateRun(plan, known.done, known.times);
 
@@ -191,19 +159,19 @@ absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier
           ? ""
           : "; the others count as --replay_us a sample, which slow kernels exceed");
 
-  if (!of_kernels) return kExitOk;
-  if (!holds) {
+  const std::optional<ablations::CodeOfDesign> code = request.subject->CodeOf(request.design);
+  if (!code) return kExitOk;
+  if (!code->any) {
     absl::PrintF("Kernels: none, this is a build without CUDA\n");
     return kExitOk;
   }
-  const std::set<std::string> missing = MissingKernels(*of_kernels, holds);
-  if (missing.empty()) {
+  if (code->missing.empty()) {
     absl::PrintF("Kernels: this build holds all of them\n");
     return kExitOk;
   }
-  absl::PrintF("Kernels: this build lacks %d of them\n", missing.size());
-  for (const std::string& name : missing) absl::PrintF("  %s\n", name);
-  absl::PrintF("To build them: %s\n", ablations::HowToBuild(*of_kernels));
+  absl::PrintF("Kernels: this build lacks %d of them\n", code->missing.size());
+  for (const std::string& name : code->missing) absl::PrintF("  %s\n", name);
+  absl::PrintF("To build them: %s\n", code->how_to_build);
   return kExitFinding;
 }
 

@@ -13,10 +13,7 @@
 namespace warpledger::cli {
 
 struct RunFlags : FlagSet {
-  Flag<std::string> subject{
-      this, "subject", "sdpa",
-      "what is measured: sdpa, attention on a GPU; or stand_in, which needs none and whose times "
-      "are drawn from a known model"};
+  Flag<std::string> subject{this, "subject", "sdpa", kSubjectHelp};
   Flag<std::string> design{
       this, "design", "ladder",
       "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and "

@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <cstring>
-#include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,18 +12,45 @@
 #include "ablations/cli/subjects.h"
 #include "ablations/plan/job.h"
 #include "ablations/plan/stopping.h"
-#include "ablations/subjects/sdpa/plan.h"
-#include "ablations/subjects/sdpa/planted_faults.h"
-#include "ablations/subjects/sdpa/subject.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/registry/variant.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {
+namespace {
+
+absl::Status CheckKnown(const char* kind, const std::string& name,
+                        const std::vector<std::string>& known) {
+  if (absl::c_linear_search(known, name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--plant: there is no ", kind, " '", name,
+                                                 "'; known are ", absl::StrJoin(known, ", ")));
+}
+
+// "trap@ladder:wmma_pv@mission_b,spin@…": fault, arm and, if not on all, shape.
+absl::StatusOr<std::vector<ablations::PlantedFault>> ParsePlants(
+    const std::string& text, const ablations::Subject& subject,
+    const std::vector<std::string>& arms, const std::vector<std::string>& shapes) {
+  std::vector<ablations::PlantedFault> plants;
+  if (text.empty()) return plants;
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  for (const std::string& part : parts) {
+    const std::vector<std::string> fields = absl::StrSplit(part, '@');
+    if (fields.size() < 2 || fields.size() > 3) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' is no FAULT@ARM or FAULT@ARM@SHAPE"));
+    }
+    plants.push_back({fields[0], fields[1], fields.size() == 3 ? fields[2] : ""});
+    RETURN_IF_ERROR(CheckKnown("fault", plants.back().fault, subject.Faults()));
+    RETURN_IF_ERROR(CheckKnown("arm", plants.back().arm, arms));
+    if (fields.size() == 3) RETURN_IF_ERROR(CheckKnown("shape", plants.back().shape, shapes));
+  }
+  return plants;
+}
+
+}  // namespace
 
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
@@ -65,7 +92,7 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   for (const ablations::PlannedArm& arm : request.design.arms) arms.push_back(arm.name);
   std::vector<std::string> shape_names;
   for (const ablations::ShapeInfo& shape : options.shapes) shape_names.push_back(shape.name);
-  ASSIGN_OR_RETURN(auto planted, ablations::ParsePlants(*flags.plant, arms, shape_names));
+  ASSIGN_OR_RETURN(auto planted, ParsePlants(*flags.plant, *request.subject, arms, shape_names));
   options.planted = std::move(planted);
   const std::string& peers = *flags.peers;
   const std::vector<std::string> all = request.subject->Peers();
@@ -98,26 +125,13 @@ absl::Status CheckReleaseBuild() {
                    " build; times are taken from Release builds only (cmake --preset release)"));
 }
 
-std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds) {
-  std::set<std::string> missing;
-  for (const ablations::DesignArm& arm : design.arms) {
-    for (const sdpa::Config& config : ablations::Specialisations(design, arm)) {
-      if (!holds(config)) missing.insert(sdpa::InstanceName(config));
-    }
-  }
-  return missing;
-}
-
 absl::Status CheckCompiled(const RunRequest& request) {
-  const HoldsKernel holds = KernelsOfThisBuild();
-  if (!holds || request.subject != &ablations::SdpaSubject()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ablations::Design design, ablations::FindDesign(request.design.name));
-  const std::set<std::string> missing = MissingKernels(design, holds);
-  if (missing.empty()) return absl::OkStatus();
+  const std::optional<ablations::CodeOfDesign> code = request.subject->CodeOf(request.design);
+  if (!code || !code->any || code->missing.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "design '", design.name, "': this build lacks ", missing.size(), " of its kernels, ",
-      *missing.begin(), " among them; `warpledger run --dry_run` names all. To build them: ",
-      ablations::HowToBuild(design)));
+      "design '", request.design.name, "': this build lacks ", code->missing.size(),
+      " of its kernels, ", code->missing.front(),
+      " among them; `warpledger run --dry_run` names all. To build them: ", code->how_to_build));
 }
 
 }  // namespace warpledger::cli

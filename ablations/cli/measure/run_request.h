@@ -5,17 +5,11 @@
 #ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
 #define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
 
-#include <functional>
-#include <set>
-#include <string>
-
 #include "ablations/cli/measure/run.h"
 #include "ablations/measure/run.h"
 #include "ablations/plan/subject.h"
-#include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/sdpa/registry/config.h"
 
 namespace warpledger::cli {
 
@@ -31,12 +25,6 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags);
 // Times are taken from Release builds only.
 absl::Status CheckReleaseBuild();
 
-// Whether a build has a kernel of a specialised configuration of attention.
-using HoldsKernel = std::function<bool(const sdpa::Config&)>;
-HoldsKernel KernelsOfThisBuild();  // null in a build without CUDA
-
-// The distinct kernels of the design that the build lacks, by name.
-std::set<std::string> MissingKernels(const ablations::Design& design, const HoldsKernel& holds);
 // InvalidArgument where this build lacks kernels that the request needs: how to build them.
 absl::Status CheckCompiled(const RunRequest& request);
 

@@ -8,6 +8,7 @@
 #include "ablations/cli/flags.h"
 #include "ablations/cli/subjects.h"
 #include "kernels/common/status_macros.h"
+#include "reports/compared/comparison.h"
 
 namespace warpledger::cli {
 namespace {
@@ -25,10 +26,10 @@ absl::StatusOr<int> Compare(const CompareFlags& flags) {
   RETURN_IF_ERROR(flags.b.Needed(kRecordMissing));
   ASSIGN_OR_RETURN(const ablations::JudgedRecord a, ablations::LoadJudged(*flags.a, SubjectOf, {}));
   ASSIGN_OR_RETURN(const ablations::JudgedRecord b, ablations::LoadJudged(*flags.b, SubjectOf, {}));
-  const nlohmann::ordered_json comparison = ablations::Compare(a, b);
-  RETURN_IF_ERROR(WriteIfAsked(flags.out, ablations::ComparisonMarkdown(comparison)));
-  const std::string text =
-      json ? ablations::DumpFile(comparison) : ablations::ComparisonText(comparison);
+  const summary::Comparison comparison = ablations::Compare(a, b);
+  RETURN_IF_ERROR(WriteIfAsked(flags.out, report::ComparisonMarkdown(comparison)));
+  const std::string text = json ? ablations::DumpFile(ablations::ToJson(comparison))
+                                : report::ComparisonText(comparison);
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }

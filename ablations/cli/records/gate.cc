@@ -8,17 +8,18 @@
 #include "ablations/cli/flags.h"
 #include "ablations/cli/subjects.h"
 #include "kernels/common/status_macros.h"
+#include "reports/compared/gate.h"
 
 namespace warpledger::cli {
 namespace {
 
-using ablations::GateResult;
 using ablations::JudgedRecord;
+using summary::GateResult;
 
 struct GateFlags : FlagSet {
   Flag<std::string> record{this, "record", "", kRecordHelp};
   Flag<std::string> baseline{this, "baseline", "", kBaselineHelp};
-  Flag<double> tolerance{this, "tolerance", ablations::GateOptions{}.tolerance,
+  Flag<double> tolerance{this, "tolerance", summary::GateOptions{}.tolerance,
                          "largest slow-down that is let through, as a fraction"};
   Flag<bool> allow_other_gpu{
       this, "allow_other_gpu", false,
@@ -30,7 +31,7 @@ struct GateFlags : FlagSet {
 };
 
 absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
-                                       const ablations::GateOptions& options) {
+                                       const summary::GateOptions& options) {
   RETURN_IF_ERROR(flags.format.WantsJson().status());
   RETURN_IF_ERROR(flags.baseline.Needed(kRecordMissing));
   RETURN_IF_ERROR(flags.record.Needed(kRecordMissing));
@@ -44,20 +45,19 @@ absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
 }
 
 absl::StatusOr<int> Gate(const GateFlags& flags) {
-  const ablations::GateOptions options = {.tolerance = *flags.tolerance,
-                                          .allow_other_gpu = *flags.allow_other_gpu};
+  const summary::GateOptions options = {.tolerance = *flags.tolerance,
+                                        .allow_other_gpu = *flags.allow_other_gpu};
   const absl::StatusOr<GateResult> gate = GateRecords(flags, options);
   // A pipeline that reads the files must find why there is no answer.
   const GateResult told =
       gate.ok() ? *gate
                 : ablations::RefusedGate(*flags.baseline, *flags.record,
                                          std::string(gate.status().message()), options);
-  RETURN_IF_ERROR(WriteIfAsked(flags.junit, ablations::GateJUnit(told)));
-  RETURN_IF_ERROR(WriteIfAsked(flags.markdown, ablations::GateMarkdown(told)));
+  RETURN_IF_ERROR(WriteIfAsked(flags.junit, report::GateJUnit(told)));
+  RETURN_IF_ERROR(WriteIfAsked(flags.markdown, report::GateMarkdown(told)));
   if (!gate.ok()) return gate.status();
-  const std::string text = *flags.format.WantsJson()
-                               ? ablations::DumpFile(ablations::GateJson(*gate))
-                               : ablations::GateText(*gate);
+  const std::string text = *flags.format.WantsJson() ? ablations::DumpFile(report::GateJson(*gate))
+                                                     : report::GateText(*gate);
   std::fputs(text.c_str(), stdout);
   return gate->exit;
 }
@@ -74,7 +74,7 @@ Command GateCommand() {
                   "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
                   "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
                   "could not run at all. A regression that was shown goes first, then 3, then 2.",
-       .exit_on_failure = ablations::kGateNotCompared});
+       .exit_on_failure = summary::kGateNotCompared});
 }
 
 }  // namespace warpledger::cli

@@ -9,15 +9,14 @@
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/pages.h"
 #include "ablations/cli/records/summaries.h"
-#include "ablations/judge/compare/gate.h"
+#include "ablations/cli/subjects.h"
 #include "ablations/judge/profile_summary.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/proportion.h"
-#include "ablations/subjects/sdpa/dtypes/dtype_study.h"
-#include "ablations/subjects/sdpa/subject.h"
 #include "ablations/summary/calibration.h"
+#include "ablations/summary/gate.h"
 #include "ablations/summary/summary.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -52,7 +51,7 @@ void AddFamilies(const summary::CalibrationSummary& other, report::PooledFamilie
 report::OtherRuns RunsBeside(const std::string& path,
                              const summary::CalibrationSummary& calibration) {
   report::OtherRuns out;
-  out.gate_tolerance = ablations::GateOptions{}.tolerance;
+  out.gate_tolerance = summary::GateOptions{}.tolerance;
   const auto leave_out = [](const std::string& file, const absl::Status& status) {
     absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, status.message());
   };
@@ -95,8 +94,10 @@ struct Rendered {
 
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
+  // No other subject is profiled.
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, FindSubject(ablations::kFirstSubject));
   ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
-                   ablations::SummarizeProfiles(record, ablations::SdpaSubject(), SummarizeRecord));
+                   ablations::SummarizeProfiles(record, *subject, SummarizeRecord));
   return Rendered{summary, report::kProfileReportFile,
                   report::RenderProfileReport(summary, options), "a record of profiles"};
 }

@@ -23,8 +23,8 @@
 //
 //   absl::StatusOr<JudgedRecord> a = LoadJudged("out/before", subject_of, {});
 //   absl::StatusOr<JudgedRecord> b = LoadJudged("out/after", subject_of, {});
-//   nlohmann::ordered_json comparison = Compare(*a, *b);
-//   std::cout << ComparisonText(comparison);
+//   const summary::Comparison comparison = Compare(*a, *b);
+//   std::cout << report::ComparisonText(comparison);  // reports/compared/comparison.h
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_
 #define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_
@@ -39,6 +39,7 @@
 #include "ablations/record/store.h"
 #include "ablations/stats/holm.h"
 #include "ablations/stats/unpaired.h"
+#include "ablations/summary/comparison.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
@@ -111,9 +112,6 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
 std::vector<analysis::HolmLevel> LevelsAgainst(const std::vector<MatchedCell>& cells, double null,
                                                double confidence);
 
-// Of the one-sided bound on the share of verdicts that agree.
-inline constexpr double kAgreementConfidence = 0.95;
-
 struct Reference {
   std::string name;
   std::string shape;
@@ -125,26 +123,11 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
                                        const MatchOptions& options, double neutral_delta);
 
 // What else differs between the two runs: GPU, driver, compiler, sources, ….
-struct Difference {
-  std::string what;
-  std::string a;
-  std::string b;
-};
-std::vector<Difference> Differences(const RunInfo& a, const RunInfo& b);
+std::vector<summary::Difference> Differences(const RunInfo& a, const RunInfo& b);
 bool SameGpu(const RunInfo& a, const RunInfo& b);  // the very same board
 
-// {schema_version, a, b, differences, statistics, cells, references, verdicts}.
-// Of the verdicts that are `compared`, those count as `decided` that both records answer with
-// ADOPT, REAL_BELOW_GATE, NEUTRAL or REGRESSION; `unanswered` are those that one of them leaves
-// INVALID, BROKEN or NOT_APPLICABLE.
-// A cell's `outcome` is FASTER, SLOWER, SAME (within neutral_delta, by two
-// one-sided tests), CANNOT_TELL, or NOT_COMPARED with its reason.
-nlohmann::ordered_json Compare(const JudgedRecord& a, const JudgedRecord& b,
-                               const SummarizeOptions& options = {});
-
-// Both take what Compare returned.
-std::string ComparisonText(const nlohmann::ordered_json& comparison);
-std::string ComparisonMarkdown(const nlohmann::ordered_json& comparison);
+summary::Comparison Compare(const JudgedRecord& a, const JudgedRecord& b,
+                            const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
 

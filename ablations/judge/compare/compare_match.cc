@@ -303,10 +303,10 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
   return references;
 }
 
-std::vector<Difference> Differences(const RunInfo& a, const RunInfo& b) {
+std::vector<summary::Difference> Differences(const RunInfo& a, const RunInfo& b) {
   const Json before = ToJson(a);
   const Json after = ToJson(b);
-  std::vector<Difference> differences;
+  std::vector<summary::Difference> differences;
   const auto add = [&](const std::string& what, const Json& in_a, const Json& in_b) {
     if (in_a == in_b) return;
     const auto text = [](const Json& value) {

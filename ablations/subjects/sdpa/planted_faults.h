@@ -13,11 +13,8 @@
 #ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
 #define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
 
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "ablations/record/record.h"
 #include "ablations/subjects/sdpa/fault.h"
 #include "absl/status/statusor.h"
 
@@ -37,12 +34,6 @@ inline constexpr NamedFault kFaults[] = {
 
 // InvalidArgument for a name that is none of kFaults.
 absl::StatusOr<Fault> FindFault(std::string_view name);
-
-// "trap@ladder:wmma_pv@mission_b,spin@…": fault, arm and, if not on all, shape.
-// InvalidArgument for another form, or a fault, arm or shape that does not exist.
-absl::StatusOr<std::vector<PlantedFault>> ParsePlants(std::string_view text,
-                                                      const std::vector<std::string>& arms,
-                                                      const std::vector<std::string>& shapes);
 
 }  // namespace warpledger::ablations
 

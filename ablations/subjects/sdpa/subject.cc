@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "ablations/base/json_fields.h"
 #include "ablations/plan/job.h"
 #include "ablations/subjects/sdpa/designs/own_designs.h"
+#include "ablations/subjects/sdpa/measurable.h"
 #include "ablations/subjects/sdpa/plan.h"
+#include "ablations/subjects/sdpa/planted_faults.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
@@ -19,6 +22,7 @@
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
+#include "warpledger_build_info.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -57,6 +61,21 @@ std::string RoofOfConfig(const sdpa::Config& config) {
       break;
   }
   return config.wmma_qk || config.wmma_pv ? "mma.sync" : "fp32 FMA";
+}
+
+// Of every kernel that a design's arms may run on.
+std::vector<sdpa::Config> ConfigsOf(const Design& design) {
+  std::vector<sdpa::Config> configs;
+  for (const DesignArm& arm : design.arms) {
+    for (const sdpa::Config& config : Specialisations(design, arm)) configs.push_back(config);
+  }
+  return configs;
+}
+
+// Of every kernel that a build with nvcc holds.
+const std::vector<sdpa::Config>& InstanceConfigs() {
+  static const auto* configs = new std::vector<sdpa::Config>(AllInstanceConfigs());
+  return *configs;
 }
 
 class Sdpa final : public Subject {
@@ -118,6 +137,44 @@ class Sdpa final : public Subject {
     std::vector<std::string> kinds;
     for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) kinds.emplace_back(kind.name);
     return kinds;
+  }
+
+  std::optional<CodeOfDesign> CodeOf(const PlannedDesign& planned) const override {
+    const absl::StatusOr<Design> design = ablations::FindDesign(planned.name);
+    if (!design.ok()) return std::nullopt;
+    CodeOfDesign code = {.any = build_info::kNvcc[0] != '\0', .how_to_build = HowToBuild(*design)};
+    std::set<std::string> missing;
+    for (const sdpa::Config& config : ConfigsOf(*design)) {
+      if (!absl::c_linear_search(InstanceConfigs(), config)) {
+        missing.insert(sdpa::InstanceName(config));
+      }
+    }
+    code.missing.assign(missing.begin(), missing.end());
+    return code;
+  }
+
+  absl::Status CheckMeasurable(const PlannedDesign& planned,
+                               const ShapeInfo& problem) const override {
+    ASSIGN_OR_RETURN(const Design design, ablations::FindDesign(planned.name));
+    const std::vector<sdpa::Config> own = ConfigsOf(design);
+    return CheckSdpaMeasurable(
+        planned, problem, [&](const sdpa::Config& config, const sdpa::Problem& p) {
+          const sdpa::Config wanted =
+              sdpa::Specialise(config, p.head_dim, p.causal, p.dtype, p.embed_dim > 0);
+          return absl::c_linear_search(own, wanted) ||
+                 absl::c_linear_search(InstanceConfigs(), wanted);
+        });
+  }
+
+  std::vector<std::string> Faults() const override {
+    std::vector<std::string> names;
+    for (const NamedFault& fault : kFaults) names.emplace_back(fault.name);
+    return names;
+  }
+
+  absl::StatusOr<std::string> FindVariant(std::string_view name) const override {
+    ASSIGN_OR_RETURN(const NamedVariant variant, ablations::FindVariant(name));
+    return sdpa::ConfigName(variant.config);
   }
 
   // `peers.py --list` answers the same.

@@ -170,6 +170,17 @@ class StandIn final : public Subject {
   }
   std::vector<std::string> InputKinds() const override { return {"normal", "constant"}; }
 
+  absl::StatusOr<std::string> FindVariant(std::string_view name) const override {
+    std::vector<std::string> known;
+    for (const PlannedDesign& design : Designs()) {
+      for (const PlannedArm& arm : design.arms) {
+        if (arm.name == name) return arm.config;
+        known.push_back(arm.name);
+      }
+    }
+    if (IsVariant(name)) return std::string(name);
+    return UnknownName("variant", name, known);
+  }
   std::string LabelOf(std::string_view config) const override {
     return config == kBaselineVariant ? "One accumulator" : "";
   }

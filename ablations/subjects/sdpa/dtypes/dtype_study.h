@@ -22,7 +22,6 @@
 
 namespace warpledger::ablations {
 
-inline constexpr char kDtypesFile[] = "dtypes.json";
 inline constexpr char kDtypesKind[] = "dtypes";
 
 enum class StudyArithmetic {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ablations/plan/stopping.h"
+#include "reports/compared/comparison.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {
@@ -21,7 +22,15 @@ constexpr char kTiling[] = "ladder:kv_tiling";
 constexpr char kWmma[] = "ladder:wmma_qk";
 
 Json ComparisonOf(const Record& a, const Record& b) {
-  return Compare(Judged(a), Judged(b), {.bootstrap_resamples = 2000});
+  return ToJson(Compare(Judged(a), Judged(b), {.bootstrap_resamples = 2000}));
+}
+
+std::string ComparisonText(const Json& comparison) {
+  return report::ComparisonText(*FromJson<summary::Comparison>(comparison));
+}
+
+std::string ComparisonMarkdown(const Json& comparison) {
+  return report::ComparisonMarkdown(*FromJson<summary::Comparison>(comparison));
 }
 
 Json CellOf(const Json& comparison, const std::string& variant, const std::string& shape) {

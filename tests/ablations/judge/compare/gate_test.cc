@@ -4,11 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reports/compared/gate.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {
 namespace {
 
+using report::GateJUnit;
+using report::GateMarkdown;
+using report::GateText;
+using summary::GateCell;
+using summary::GateOutcome;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -53,7 +59,7 @@ TEST(GateTest, TwoRunsOfOneThingSeldomFailWhateverTheirNoise) {
       const ExampleNoise noise = {.processes = 3, .process = spread};
       const GateResult gate = GateOf(ExampleRecord(2 * seed, noise),
                                      ExampleRecord(2 * seed + 1, noise), {.tolerance = 0.002});
-      regressions += gate.exit == kGateRegression ? 1 : 0;
+      regressions += gate.exit == summary::kGateRegression ? 1 : 0;
     }
     // At 95% one or two of 30 are due, were the true change on the tolerance.
     EXPECT_LE(regressions, 2) << spread;
@@ -70,8 +76,8 @@ TEST(GateTest, ASlowDownOfFivePerCentInOneCellIsFound) {
   const GateCell& cell = GateCellOf(gate, kTilingArm, "small");
   EXPECT_EQ(cell.outcome, GateOutcome::kRegression);
   EXPECT_NEAR(*cell.change, 0.05, 0.003);
-  EXPECT_GT(cell.interval.low, 0.02);
-  EXPECT_LT(cell.interval.high, 0.08);
+  EXPECT_GT(*cell.low, 0.02);
+  EXPECT_LT(*cell.high, 0.08);
   EXPECT_THAT(cell.reason, HasSubstr("machine code is the same in both"));
 }
 
