@@ -32,7 +32,7 @@ function(warpledger_library)
 endfunction()
 
 # warpledger_add_tests(NAME <program> SOURCES <..._test.cc> [LIBS <targets>] [PREFIX <prefix>]
-#                      LABELS <cpu|codegen|plots|docs|slow>... [COMPUTES])
+#                      LABELS <cpu|codegen|plots|docs|slow|long>... [COMPUTES])
 #
 # Sources of CPU tests that share libraries: one GoogleTest program (tests/main.cc), and one
 # test of ctest's for each source, <prefix><path>, as in kernels_mma_kv8_test for mma/kv8_test.cc.
@@ -60,10 +60,11 @@ function(warpledger_add_tests)
 endfunction()
 
 # warpledger_add_test(NAME <snake_case> SOURCES <files> [LIBS <targets>]
-#                     LABELS <cpu|gpu|codegen|plots|docs|slow>... [ARGS <arguments>]
+#                     LABELS <cpu|gpu|codegen|plots|docs|slow|long>... [ARGS <arguments>]
 #                     [TIMEOUT <seconds>] [COMPUTES])
 #
-# `./test --quick` leaves out what is slow: tests of more than some ten seconds.
+# `./test --quick` leaves out what is slow: tests of more than some ten seconds. Without `--long`,
+# `./test` leaves out what is long: minutes.
 #
 # A GoogleTest program of its own. With the label gpu its main is tests/gpu_main.cc: without
 # a usable GPU the program says why and exits with 77, which ctest reports as
@@ -200,9 +201,9 @@ endmacro()
 
 function(_warpledger_check_labels name labels left_out)
   foreach(label IN LISTS labels)
-    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs|slow)$")
+    if(NOT label MATCHES "^(cpu|gpu|codegen|plots|docs|slow|long)$")
       message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs, "
-                          "slow.")
+                          "slow, long.")
     endif()
     if(label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
       set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${name})

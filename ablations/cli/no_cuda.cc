@@ -3,7 +3,8 @@
 
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
-#include "ablations/cli/subjects.h"
+#include "ablations/plan/known_subjects.h"
+#include "ablations/subjects/sdpa/subject.h"
 
 namespace warpledger::cli {
 namespace {
@@ -15,10 +16,13 @@ absl::Status NoCuda() {
       "are.");
 }
 
+absl::StatusOr<ablations::Device> OpenGpu() { return NoCuda(); }
+using ablations::SdpaSubject;
+WARPLEDGER_SUBJECT(SdpaSubject, OpenGpu);
+
 }  // namespace
 
 absl::StatusOr<int> Check(const CheckFlags& /*flags*/) { return NoCuda(); }
 absl::StatusOr<int> Exec(const ExecFlags& /*flags*/) { return NoCuda(); }
-absl::StatusOr<Device> OpenGpu() { return NoCuda(); }
 
 }  // namespace warpledger::cli

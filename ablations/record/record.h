@@ -227,7 +227,9 @@ struct RunInfo {
   Toolchain toolchain;
   GpuInfo gpu;
 
-  std::string_view SubjectName() const { return subject.empty() ? kFirstSubject : subject; }
+  std::string_view SubjectName() const {
+    return subject.empty() ? std::string_view(kFirstSubject) : subject;
+  }
 
   template <typename F>
   void Visit(F& f) {

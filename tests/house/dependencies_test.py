@@ -58,7 +58,9 @@ ROOMS = {
     "ablations/subjects/sdpa": PLAN | SUBJECTS | KERNELS | {"micro/harness"},
     "ablations/subjects/sdpa/gpu": PLAN | SUBJECTS | KERNELS | {"ablations/subjects/sdpa/gpu"},
     "ablations/subjects/sdpa/designs": {"ablations/subjects/sdpa/designs", "ablations/plan"} | KERNELS,
-    "ablations/subjects/stand_in": PLAN | {"ablations/subjects/stand_in", "micro/harness"},
+    "ablations/subjects/host": PLAN | {"ablations/subjects/host", "micro/harness"},
+    "ablations/subjects/stand_in": PLAN | {"ablations/subjects/host", "ablations/subjects/stand_in",
+                                           "micro/harness"},
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and the registry.

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/cli/subjects.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/plan/calibration_record.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
@@ -49,7 +49,7 @@ int64_t BlocksMissing(const Json& summary) {
 
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const Record record, LoadRecord(files.path()));
-  ASSIGN_OR_RETURN(const Subject* subject, cli::SubjectOf(record.run));
+  ASSIGN_OR_RETURN(const Subject* subject, ablations::SubjectOf(record.run));
   ASSIGN_OR_RETURN(const Json summary, Summarize(record, *subject, kQuick));
   return BlocksMissing(summary);
 }

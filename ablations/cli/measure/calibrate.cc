@@ -6,9 +6,9 @@
 
 #include "ablations/base/paths.h"
 #include "ablations/cli/measure/run_request.h"
-#include "ablations/cli/subjects.h"
 #include "ablations/measure/calibrate.h"
 #include "ablations/plan/job.h"
+#include "ablations/plan/known_subjects.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -58,7 +58,7 @@ std::string LastStep(const ablations::PlannedDesign& ladder) {
 absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   RETURN_IF_ERROR(CheckReleaseBuild());
   ablations::CalibrateOptions options;
-  ASSIGN_OR_RETURN(const ablations::Subject* found, FindSubject(*flags.subject));
+  ASSIGN_OR_RETURN(const ablations::Subject* found, ablations::FindSubject(*flags.subject));
   const ablations::Subject& subject = *found;
   ASSIGN_OR_RETURN(const ablations::PlannedDesign ladder, subject.FindDesign("ladder"));
   ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> of_ladder,
@@ -103,7 +103,7 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   options.out_dir = *flags.out;
   options.argv = CommandLine();
   options.worker = {ablations::ExecutablePath(), "worker"};
-  ASSIGN_OR_RETURN(const Device device, OpenDevice(subject));
+  ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(subject));
   RETURN_IF_ERROR(ablations::Calibrate(options, subject, *device.rig, *device.machine));
   absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", options.out_dir,
                options.out_dir);

@@ -4,8 +4,8 @@
 #include "ablations/base/paths.h"
 #include "ablations/cli/measure/dry_run.h"
 #include "ablations/cli/measure/run_request.h"
-#include "ablations/cli/subjects.h"
 #include "ablations/measure/run.h"
+#include "ablations/plan/known_subjects.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
@@ -17,7 +17,7 @@ absl::StatusOr<int> Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckReleaseBuild());
   RETURN_IF_ERROR(CheckCompiled(request));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
-  ASSIGN_OR_RETURN(const Device device, OpenDevice(*request.subject));
+  ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(*request.subject));
   request.options.worker = {ablations::ExecutablePath(), "worker"};
   RETURN_IF_ERROR(
       ablations::RunDesign(request.options, *request.subject, *device.rig, *device.machine));

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/cli/subjects.h"
 #include "ablations/plan/job.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/plan/stopping.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<ablations::PlantedFault>> ParsePlants(
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
   ablations::RunOptions& options = request.options;
-  ASSIGN_OR_RETURN(request.subject, FindSubject(*flags.subject));
+  ASSIGN_OR_RETURN(request.subject, ablations::FindSubject(*flags.subject));
   options.design = *flags.design;
   ASSIGN_OR_RETURN(request.design, request.subject->FindDesign(options.design));
   ASSIGN_OR_RETURN(options.shapes, request.subject->ParseProblems(*flags.shapes));

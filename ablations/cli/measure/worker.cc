@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ablations/cli/measure/run.h"
-#include "ablations/cli/subjects.h"
+#include "ablations/plan/known_subjects.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
@@ -16,8 +16,8 @@ namespace warpledger::cli {
 absl::StatusOr<int> Work(const FlagSet& /*flags*/) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::FromText<ablations::WorkerJob>(text));
-  ASSIGN_OR_RETURN(const ablations::Subject* subject, FindSubject(job.subject));
-  ASSIGN_OR_RETURN(const Device device, OpenDevice(*subject));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::FindSubject(job.subject));
+  ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(*subject));
   RETURN_IF_ERROR(ablations::RunWorker(job, *subject, *device.rig, *device.machine));
   return kExitOk;
 }

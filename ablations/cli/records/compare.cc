@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "ablations/cli/flags.h"
-#include "ablations/cli/subjects.h"
+#include "ablations/plan/known_subjects.h"
 #include "kernels/common/status_macros.h"
 #include "reports/compared/comparison.h"
 
@@ -24,8 +24,10 @@ absl::StatusOr<int> Compare(const CompareFlags& flags) {
   ASSIGN_OR_RETURN(const bool json, flags.format.WantsJson());
   RETURN_IF_ERROR(flags.a.Needed(kRecordMissing));
   RETURN_IF_ERROR(flags.b.Needed(kRecordMissing));
-  ASSIGN_OR_RETURN(const ablations::JudgedRecord a, ablations::LoadJudged(*flags.a, SubjectOf, {}));
-  ASSIGN_OR_RETURN(const ablations::JudgedRecord b, ablations::LoadJudged(*flags.b, SubjectOf, {}));
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord a,
+                   ablations::LoadJudged(*flags.a, ablations::SubjectOf, {}));
+  ASSIGN_OR_RETURN(const ablations::JudgedRecord b,
+                   ablations::LoadJudged(*flags.b, ablations::SubjectOf, {}));
   const summary::Comparison comparison = ablations::Compare(a, b);
   RETURN_IF_ERROR(WriteIfAsked(flags.out, report::ComparisonMarkdown(comparison)));
   const std::string text = json ? ablations::DumpFile(ablations::ToJson(comparison))

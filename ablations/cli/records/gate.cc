@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "ablations/cli/flags.h"
-#include "ablations/cli/subjects.h"
+#include "ablations/plan/known_subjects.h"
 #include "kernels/common/status_macros.h"
 #include "reports/compared/gate.h"
 
@@ -38,9 +38,9 @@ absl::StatusOr<GateResult> GateRecords(const GateFlags& flags,
   // The gate uses a summary's facts alone; its intervals are its own.
   const ablations::SummarizeOptions facts_only = {.bootstrap_resamples = 100};
   ASSIGN_OR_RETURN(const JudgedRecord baseline,
-                   ablations::LoadJudged(*flags.baseline, SubjectOf, facts_only));
+                   ablations::LoadJudged(*flags.baseline, ablations::SubjectOf, facts_only));
   ASSIGN_OR_RETURN(const JudgedRecord record,
-                   ablations::LoadJudged(*flags.record, SubjectOf, facts_only));
+                   ablations::LoadJudged(*flags.record, ablations::SubjectOf, facts_only));
   return ablations::Gate(baseline, record, options);
 }
 

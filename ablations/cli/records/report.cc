@@ -9,8 +9,8 @@
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/pages.h"
 #include "ablations/cli/records/summaries.h"
-#include "ablations/cli/subjects.h"
 #include "ablations/judge/profile_summary.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
@@ -95,7 +95,8 @@ struct Rendered {
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
   // No other subject is profiled.
-  ASSIGN_OR_RETURN(const ablations::Subject* subject, FindSubject(ablations::kFirstSubject));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject,
+                   ablations::FindSubject(ablations::kFirstSubject));
   ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
                    ablations::SummarizeProfiles(record, *subject, SummarizeRecord));
   return Rendered{summary, report::kProfileReportFile,

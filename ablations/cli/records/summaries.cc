@@ -9,9 +9,9 @@
 #include "ablations/base/files.h"
 #include "ablations/base/json_text.h"
 #include "ablations/base/paths.h"
-#include "ablations/cli/subjects.h"
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
@@ -33,7 +33,7 @@ absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
   ASSIGN_OR_RETURN(ablations::Record record, ablations::LoadRecord(path));
   ASSIGN_OR_RETURN(std::optional<ablations::MicroRecord> micro,
                    FindMicroRecord(path, record.run.gpu.slug));
-  ASSIGN_OR_RETURN(const ablations::Subject* subject, SubjectOf(record.run));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::SubjectOf(record.run));
   return ablations::Summarize(record, *subject, {.micro = std::move(micro)});
 }
 

@@ -4,6 +4,7 @@
 #include "ablations/base/files.h"
 #include "ablations/base/paths.h"
 #include "ablations/cli/flags.h"
+#include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/dtypes/dtype_study.h"
 #include "absl/strings/str_cat.h"

@@ -12,20 +12,18 @@
 #ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STAND_IN_STAND_IN_H_
 #define WARPLEDGER_ABLATIONS_SUBJECTS_STAND_IN_STAND_IN_H_
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ablations/plan/machine.h"
-#include "ablations/plan/rig.h"
-#include "ablations/plan/subject.h"
+#include "ablations/subjects/host/host_rig.h"
+#include "ablations/subjects/host/listed_subject.h"
 
 namespace warpledger::ablations {
 
-const Subject& StandInSubject();
+const ListedSubject& StandInSubject();
 
 // Microseconds of a call of a variant on a problem, before noise.
 double TrueUs(std::string_view config, const ShapeInfo& problem);
@@ -39,37 +37,29 @@ struct StandInStep {
 };
 using StandInHook = std::function<absl::Status(const StandInStep& step)>;
 
-// The subject on the CPU, which is its machine too.
-class StandInRig final : public Rig, public Machine {
+class StandInRig final : public HostRig {
  public:
-  explicit StandInRig(StandInHook hook = nullptr) : hook_(std::move(hook)) {}
+  explicit StandInRig(StandInHook hook = nullptr)
+      : HostRig(StandInSubject()), hook_(std::move(hook)) {}
 
-  absl::Status CheckMeasurable(const PlannedDesign& design,
-                               const ShapeInfo& problem) const override;
-  absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& problem,
-                                              const BenchInputs& inputs) override;
-  absl::Status WriteEvidence(const PlannedDesign& design, const std::vector<ShapeInfo>& problems,
-                             const std::string& dir) const override;
+  std::vector<double> Compute(const std::vector<const ListedTechnique*>& on,
+                              absl::Span<const float> in) const override;
+  std::vector<double> Reference(absl::Span<const float> in) const override;
+  void AfterCall(std::string_view config, const ShapeInfo& problem) const override;
+  absl::Status AfterCheck(const PlannedArm& arm, const ShapeInfo& problem, Check* check) override;
 
   absl::StatusOr<GpuInfo> Describe() const override;
   absl::StatusOr<std::unique_ptr<TimedCalls>> Capture(const harness::ReplayPlan& plan,
                                                       const PutCall& call,
                                                       const Capturing& capturing) override;
-  absl::StatusOr<std::unique_ptr<TimedCalls>> CaptureExactly(int launches,
-                                                             const PutCall& call) override;
   absl::StatusOr<harness::ReplaySample> Replay(const TimedCalls& calls,
                                                const SamplePlace& place) override;
   absl::Status CallNothing(Stream stream) override;
   absl::Status CallDelay(int64_t cycles, Stream stream) override;
-  Sensors ReadSensors() override { return {.temp_c = 40, .power_w = 100, .throttle = 0}; }
-  absl::Duration WarmUp() const override { return absl::ZeroDuration(); }
-  absl::Duration CappedWarmUp() const override { return absl::ZeroDuration(); }
-  std::string FaultKind() override { return "trap"; }
 
  private:
-  friend class StandInVariant;
   StandInHook hook_;
-  double spent_us_ = 0;  // by the calls since the replay began
+  mutable double spent_us_ = 0;  // by the calls since the replay began
 };
 
 }  // namespace warpledger::ablations

@@ -6,7 +6,7 @@ import json
 import cli_fixture
 from cli_fixture import USAGE, CliTest
 
-# What each technique of the stand-in is worth: kTechniques in stand_in.cc.
+# What each technique of the stand-in is worth: kTrueRatios in stand_in.cc.
 TRUTH = {"four_accumulators": 1.6, "prefetch": 1.05, "backwards": 0.95, "skip_last": 1.2}
 VERDICTS = {"four_accumulators": "ADOPT", "prefetch": "REAL_BELOW_GATE", "backwards": "REGRESSION",
             "skip_last": "BROKEN"}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subjects that a program is linked with, and the device of each.
+//
+// A subject's file adds it, at namespace scope:
+//
+//   WARPLEDGER_SUBJECT(StandInSubject, Open);
+
+#ifndef WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_
+#define WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_
+
+#include <memory>
+#include <string_view>
+
+#include "ablations/plan/machine.h"
+#include "ablations/plan/rig.h"
+#include "ablations/plan/subject.h"
+#include "absl/status/statusor.h"
+
+namespace warpledger::ablations {
+
+// What a subject is measured on; one object may be both.
+struct Device {
+  std::shared_ptr<Machine> machine;
+  std::shared_ptr<Rig> rig;
+};
+
+// InvalidArgument with the known ones.
+absl::StatusOr<const Subject*> FindSubject(std::string_view name);
+// The subject of a record that was loaded: FailedPrecondition where this program lacks it.
+absl::StatusOr<const Subject*> SubjectOf(const RunInfo& run);
+// Unavailable or Unimplemented where this machine or this build has none.
+absl::StatusOr<Device> OpenDevice(const Subject& subject);
+
+struct SubjectRegistrar {
+  SubjectRegistrar(const Subject& (*subject)(), absl::StatusOr<Device> (*open)());
+};
+
+}  // namespace warpledger::ablations
+
+// `subject`: a function that returns const Subject&; `open`: one that returns StatusOr<Device>.
+#define WARPLEDGER_SUBJECT(subject, open)                                                         \
+  [[maybe_unused]] static const ::warpledger::ablations::SubjectRegistrar kRegistrarOf_##subject( \
+      []() -> const ::warpledger::ablations::Subject& { return subject(); }, &open)
+
+#endif  // WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/host/listed_subject.h"
+
+#include <utility>
+
+#include "ablations/base/json_fields.h"
+#include "ablations/base/nearest.h"
+#include "ablations/plan/job.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace warpledger::ablations {
+namespace {
+
+constexpr char kLadder[] = "ladder";
+constexpr char kFactorial[] = "factorial";
+
+std::vector<std::string> NamesOf(const std::vector<ShapeInfo>& problems) {
+  std::vector<std::string> names;
+  for (const ShapeInfo& problem : problems) names.push_back(problem.name);
+  return names;
+}
+
+}  // namespace
+
+ShapeInfo SizedProblem(std::string name, int n) {
+  return {std::move(name), {{"n", n}, {"flops", 1.0 * n}, {"min_bytes", 4.0 * n}}};
+}
+
+ListedSubject::ListedSubject(SubjectList list) : list_(std::move(list)) {
+  for (const ListedTechnique& technique : list_.techniques) claims_.push_back(technique.claim);
+}
+
+std::vector<const ListedTechnique*> ListedSubject::On(std::string_view config) const {
+  std::vector<const ListedTechnique*> on;
+  const std::vector<std::string> ids = absl::StrSplit(std::string(config), '+');
+  for (const ListedTechnique& technique : list_.techniques) {
+    if (absl::c_linear_search(ids, technique.claim.id)) on.push_back(&technique);
+  }
+  return on;
+}
+
+bool ListedSubject::IsVariant(std::string_view config) const {
+  return config == list_.baseline ||
+         static_cast<size_t>(1 + absl::c_count(config, '+')) == On(config).size();
+}
+
+bool ListedSubject::IsOn(std::string_view config, const Claim& claim) const {
+  return absl::c_any_of(On(config),
+                        [&](const ListedTechnique* each) { return each->claim.id == claim.id; });
+}
+
+bool ListedSubject::IsPredictedFor(const Claim& /*claim*/, std::string_view design,
+                                   std::string_view /*candidate*/) const {
+  return KindOf(design) == DesignKind::kCumulative;
+}
+
+// The arm with one technique more than `base`.
+PlannedArm ListedSubject::With(const PlannedArm& base, std::string_view role, std::string name,
+                               const Claim& claim) const {
+  const std::string id(claim.id);
+  return {.name = std::move(name),
+          .config = base.config == list_.baseline ? id : absl::StrCat(base.config, "+", id),
+          .role = std::string(role),
+          .toggle = id,
+          .base = base.name};
+}
+
+void ListedSubject::AddControls(const PlannedArm& of, PlannedDesign* design) const {
+  design->arms.push_back(
+      {.name = "control:aa", .config = of.config, .role = kRoleAa, .base = of.name});
+  for (const ListedTechnique& technique : list_.techniques) {
+    if (!technique.control) continue;
+    design->arms.push_back(With(
+        of, kRoleNull, absl::StrCat("control:", std::string(technique.claim.id)), technique.claim));
+  }
+}
+
+PlannedDesign ListedSubject::Ladder() const {
+  PlannedDesign design = {
+      .name = kLadder,
+      .label = "each technique on top of all before it",
+      .arms = {{.name = list_.baseline, .config = list_.baseline, .role = kRoleBase}},
+      .floors = {kFloorArm},
+      .peers = false};
+  for (const ListedTechnique& technique : list_.techniques) {
+    if (technique.control) continue;
+    design.arms.push_back(With(design.arms.back(), kRoleStep,
+                               absl::StrCat("ladder:", std::string(technique.claim.id)),
+                               technique.claim));
+  }
+  AddControls(PlannedArm(design.arms.front()), &design);
+  return design;
+}
+
+PlannedDesign ListedSubject::TwoByTwo() const {
+  PlannedDesign design = {
+      .name = kFactorial,
+      .label = "every combination of two techniques",
+      .arms = {{.name = "cell:none", .config = list_.baseline, .role = kRoleBase}},
+      .floors = {kFloorArm},
+      .peers = false};
+  const Claim& first = list_.techniques[0].claim;
+  const Claim& second = list_.techniques[1].claim;
+  const auto add = [&](size_t base, const Claim& claim) {
+    PlannedArm arm = With(design.arms[base], kRoleStep, "", claim);
+    arm.name = absl::StrCat("cell:", arm.config);
+    design.arms.push_back(std::move(arm));
+  };
+  add(0, first);
+  add(0, second);
+  add(1, second);
+  AddControls(PlannedArm(design.arms.back()), &design);
+  return design;
+}
+
+std::vector<PlannedDesign> ListedSubject::Designs() const {
+  std::vector<PlannedDesign> designs = {Ladder()};
+  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
+  if (has_two) designs.push_back(TwoByTwo());
+  return designs;
+}
+
+absl::StatusOr<PlannedDesign> ListedSubject::FindDesign(std::string_view name) const {
+  std::vector<std::string> known;
+  for (PlannedDesign& design : Designs()) {
+    if (design.name == name) return std::move(design);
+    known.push_back(design.name);
+  }
+  return UnknownName("design", name, known);
+}
+
+DesignKind ListedSubject::KindOf(std::string_view design) const {
+  return design == kLadder ? DesignKind::kCumulative : DesignKind::kFactorial;
+}
+
+std::optional<std::vector<InfeasibleCell>> ListedSubject::Infeasible(
+    std::string_view /*design*/) const {
+  return std::vector<InfeasibleCell>();
+}
+
+absl::StatusOr<std::vector<ShapeInfo>> ListedSubject::ParseProblems(std::string_view list) const {
+  if (list == "all" || list == "ladder") return list_.problems;
+  std::vector<ShapeInfo> problems;
+  const std::vector<std::string> names = absl::StrSplit(std::string(list), ',', absl::SkipEmpty());
+  for (const std::string& name : names) {
+    const auto found =
+        absl::c_find_if(list_.problems, [&](const ShapeInfo& p) { return p.name == name; });
+    if (found == list_.problems.end()) return UnknownName("shape", name, NamesOf(list_.problems));
+    problems.push_back(*found);
+  }
+  return problems;
+}
+
+absl::Status ListedSubject::CheckProblem(const ShapeInfo& problem) const {
+  FieldPath path;
+  FieldReader fields(problem.fields, path);
+  for (const auto& [name, value] : list_.problems.front().fields.items()) {
+    int number = 0;
+    if (value.is_number_integer()) fields(name.c_str(), number, Within{1, 1 << 24});
+  }
+  return fields.status();
+}
+
+absl::StatusOr<std::string> ListedSubject::FindVariant(std::string_view name) const {
+  std::vector<std::string> known;
+  for (const PlannedDesign& design : Designs()) {
+    for (const PlannedArm& arm : design.arms) {
+      if (arm.name == name) return arm.config;
+      known.push_back(arm.name);
+    }
+  }
+  if (IsVariant(name)) return std::string(name);
+  return UnknownName("variant", name, known);
+}
+
+std::string ListedSubject::LabelOf(std::string_view config) const {
+  return config == list_.baseline ? list_.baseline_label : "";
+}
+
+std::vector<std::string> ListedSubject::CodeNames(const std::string& config,
+                                                  const ShapeInfo& /*problem*/) const {
+  return {config};
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A subject from lists: techniques, problems, kinds of inputs.
+//
+// Its designs follow from the list of techniques: `ladder`, each on top of all before it, and
+// `factorial`, every combination of the first two. Both have the control `control:aa`, and
+// `control:null_toggle` where a technique is a control. A configuration is printed as the ids of
+// its techniques, joined by '+'.
+//
+//   const ListedSubject subject({.name = "sums",
+//                                .baseline = "one_accumulator",
+//                                .baseline_label = "One accumulator",
+//                                .techniques = {{.claim = {.id = "four", .label = "Four"}}},
+//                                .problems = {SizedProblem("sum_1k", 1 << 10)}});
+
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/plan/subject.h"
+
+namespace warpledger::ablations {
+
+struct ListedTechnique {
+  Claim claim;
+  bool control = false;  // does nothing, and is a step of no ladder
+};
+
+struct SubjectList {
+  std::string name;
+  std::string baseline;        // what the variant without any technique is called in a record
+  std::string baseline_label;  // and by a person
+  std::vector<ListedTechnique> techniques;  // in the order of the ladder
+  std::vector<ShapeInfo> problems;
+  std::vector<std::string> input_kinds = {"uniform", "constant"};
+};
+
+// A problem of n numbers, each read and added once.
+ShapeInfo SizedProblem(std::string name, int n);
+
+class ListedSubject final : public Subject {
+ public:
+  explicit ListedSubject(SubjectList list);
+
+  // The techniques that a configuration has on.
+  std::vector<const ListedTechnique*> On(std::string_view config) const;
+  bool IsVariant(std::string_view config) const;
+
+  std::string_view name() const override { return list_.name; }
+  const std::string& baseline() const { return list_.baseline; }
+  absl::Span<const Claim> claims() const override { return claims_; }
+  bool IsPredictedFor(const Claim& claim, std::string_view design,
+                      std::string_view candidate) const override;
+  std::vector<PlannedDesign> Designs() const override;
+  absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const override;
+  DesignKind KindOf(std::string_view design) const override;
+  std::optional<std::vector<InfeasibleCell>> Infeasible(std::string_view design) const override;
+  absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const override;
+  // Every number of the first problem must be there, from 1 to 2^24.
+  absl::Status CheckProblem(const ShapeInfo& problem) const override;
+  std::vector<std::string> InputKinds() const override { return list_.input_kinds; }
+  absl::StatusOr<std::string> FindVariant(std::string_view name) const override;
+  std::string LabelOf(std::string_view config) const override;
+  std::vector<std::string> CodeNames(const std::string& config,
+                                     const ShapeInfo& problem) const override;
+  bool IsOn(std::string_view config, const Claim& claim) const override;
+  std::string WhyNoVariant(const ShapeInfo& /*problem*/) const override { return ""; }
+
+ private:
+  PlannedArm With(const PlannedArm& base, std::string_view role, std::string name,
+                  const Claim& claim) const;
+  PlannedDesign Ladder() const;
+  PlannedDesign TwoByTwo() const;
+  void AddControls(const PlannedArm& of, PlannedDesign* design) const;
+
+  SubjectList list_;
+  std::vector<Claim> claims_;
+};
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
