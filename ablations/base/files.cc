@@ -2,6 +2,7 @@
 #include "ablations/base/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -30,14 +31,37 @@ class FileDescriptor {
   int fd_;
 };
 
-absl::Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return OsError(path, "write");
-    bytes.remove_prefix(static_cast<size_t>(written));
+absl::Status WriteAll(int fd, const std::string& path,
+                      std::initializer_list<std::string_view> parts) {
+  for (std::string_view bytes : parts) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(fd, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return OsError(path, "write");
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
   }
   return absl::OkStatus();
+}
+
+// Where a write to `path` ends up: behind links, also one that points to nothing yet. The OS
+// refuses a circle.
+std::filesystem::path BehindLinks(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path;
+}
+
+// Into a device or a pipe, which no rename may replace.
+absl::Status WriteInto(const std::string& path, std::initializer_list<std::string_view> parts) {
+  // Opened without waiting: a pipe that nobody reads is an error, not a wait.
+  const FileDescriptor fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (fd.get() < 0) return OsError(path, "open");
+  if (fcntl(fd.get(), F_SETFL, 0) != 0) return OsError(path, "open");
+  return WriteAll(fd.get(), path, parts);
 }
 
 }  // namespace
@@ -59,6 +83,15 @@ absl::Status SyncDirectory(const std::string& dir) {
 }
 
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return OsError(path, "read");
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": this is no regular file; name one"));
+  }
+  if (info.st_size > kLargestFile) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": this file has ", info.st_size,
+                                                   " bytes; at most ", kLargestFile, " are read"));
+  }
   std::string text;
   char buffer[1 << 16];
   off_t offset = 0;
@@ -107,12 +140,26 @@ absl::Status CreateDirectories(const std::string& dir) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting for the other end of a pipe, which ReadAll refuses.
+  const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) return OsError(path, "open");
   return ReadAll(fd.get(), path);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  return WriteFileAtomically(path, {contents});
+}
+
+absl::Status WriteFileAtomically(const std::string& named,
+                                 std::initializer_list<std::string_view> parts) {
+  const std::string path = BehindLinks(named).string();
+  struct stat before;
+  const bool exists = stat(path.c_str(), &before) == 0;
+  if (!exists && errno != ENOENT) return OsError(path, "write");
+  if (exists && S_ISDIR(before.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": this is a folder; name a file"));
+  }
+  if (exists && !S_ISREG(before.st_mode)) return WriteInto(path, parts);
   static std::atomic<int> counter = 0;
   const std::string temporary =
       absl::StrCat(path, ".tmp.", static_cast<int64_t>(getpid()), ".", counter.fetch_add(1));
@@ -121,7 +168,12 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
     const FileDescriptor fd(
         open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (fd.get() < 0) return OsError(temporary, "create");
-    if (absl::Status status = WriteAll(fd.get(), temporary, contents); !status.ok()) return status;
+    // Only root may give a file away; the mode comes last, because a new owner clears parts of it.
+    if (exists && geteuid() == 0 && fchown(fd.get(), before.st_uid, before.st_gid) != 0) {
+      return OsError(temporary, "chown");
+    }
+    if (exists && fchmod(fd.get(), before.st_mode & 07777) != 0) return OsError(temporary, "chmod");
+    if (absl::Status status = WriteAll(fd.get(), temporary, parts); !status.ok()) return status;
     if (fsync(fd.get()) != 0) return OsError(temporary, "fsync");
     if (rename(temporary.c_str(), path.c_str()) != 0) return OsError(path, "rename into place");
     return SyncDirectory(parent.empty() ? "." : parent);

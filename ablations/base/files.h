@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that survive a kill: whole or as they were.
 //
-// Errors: NotFound for a missing file, InvalidArgument where a file stands in a
-// folder's place, Internal for all else that the OS refuses.
+// Errors: NotFound for a missing file; InvalidArgument where a file stands in a folder's
+// place or a folder in a file's, and for what is read and is no regular file or a larger
+// one than kLargestFile; Internal for all else that the OS refuses.
 
 #ifndef WARPLEDGER_ABLATIONS_BASE_FILES_H_
 #define WARPLEDGER_ABLATIONS_BASE_FILES_H_
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -15,9 +18,17 @@
 
 namespace warpledger::ablations {
 
+// The largest file that is read, in bytes. The largest record so far has 12 MB.
+inline constexpr int64_t kLargestFile = int64_t{1} << 32;
+
 // Writes `path` through a temporary file of the same directory, fsync and
-// rename: readers see the old bytes or the new ones, never half of them.
+// rename: readers see the old bytes or the new ones, never half of them. A link stays,
+// and what it points to is written; a file keeps its mode and owner. What is no regular
+// file, say /dev/null or a pipe, is written to as it is.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
+// The parts one after another.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 std::initializer_list<std::string_view> parts);
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 // mkdir -p.
 absl::Status CreateDirectories(const std::string& dir);

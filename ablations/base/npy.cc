@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "ablations/base/files.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -61,11 +62,9 @@ class File {
     if (fd_ >= 0) close(fd_);
   }
   int fd() const { return fd_; }
-  // The result counts: some file systems report a failed write only here.
-  int Close() { return close(std::exchange(fd_, -1)); }
 
  private:
-  int fd_;
+  const int fd_;
 };
 
 // Reads until `size` bytes or the end of the file. Returns the bytes read, or
@@ -80,17 +79,6 @@ int64_t ReadUpTo(int fd, void* out, std::size_t size) {
     done += static_cast<std::size_t>(n);
   }
   return static_cast<int64_t>(done);
-}
-
-bool WriteAll(int fd, const void* data, std::size_t size) {
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t n = write(fd, static_cast<const char*>(data) + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    done += static_cast<std::size_t>(n);
-  }
-  return true;
 }
 
 // Bytes of an array, or nullopt when they don't fit into an int64_t.
@@ -364,6 +352,11 @@ absl::StatusOr<NpyArray> ReadNpy(const std::string& path) {
   if (present > layout->data_bytes) {
     return Bad(path, sizes, "the file holds more than one array: save one array alone");
   }
+  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (layout->data_bytes > memory) {
+    return Bad(path, absl::StrCat(sizes, ", and this machine has ", memory, " of memory"),
+               "save a smaller array");
+  }
   NpyArray array = {.shape = std::move(layout->shape), .type = layout->type, .data = {}};
   array.data.resize(static_cast<std::size_t>(layout->data_bytes));
   got = ReadUpTo(file.fd(), array.data.data(), array.data.size());
@@ -418,26 +411,12 @@ absl::Status WriteNpy(const std::string& path, absl::Span<const int64_t> shape, 
   }
   head += text;
 
-  // A new file beside the old one, renamed when whole. The name is this
-  // process's own, so two writers of one path don't mix their bytes.
-  static std::atomic<int> counter = 0;
-  const std::string temporary = absl::StrCat(path, ".partial-", getpid(), "-", ++counter);
-  const auto fail = [&](absl::string_view what) {
-    const int error = errno;
-    unlink(temporary.c_str());
+  const std::string_view values(reinterpret_cast<const char*>(data.data()), data.size());
+  if (absl::Status status = WriteFileAtomically(path, {head, values}); !status.ok()) {
     return absl::UnavailableError(absl::StrCat(
-        path, ": ", what, ": ", std::strerror(error),
+        status.message(),
         "; check that the folder exists, may be written to and has room. Nothing was changed"));
-  };
-  File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.fd() < 0) return fail("cannot be created");
-  if (!WriteAll(file.fd(), head.data(), head.size()) ||
-      !WriteAll(file.fd(), data.data(), data.size())) {
-    return fail("cannot be written");
   }
-  // Without it a power cut can leave the new name on an empty file.
-  if (fsync(file.fd()) != 0 || file.Close() != 0) return fail("cannot be written");
-  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("cannot be put in place");
   return absl::OkStatus();
 }
 

@@ -11,8 +11,10 @@
 
 #include "ablations/base/files.h"
 #include "ablations/cli/command.h"
+#include "ablations/record/record_files.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::cli {
 
@@ -81,9 +83,14 @@ inline constexpr char kRecordMissing[] = "DIR is missing: a directory that `warp
 inline constexpr char kRecordOrPackMissing[] =
     "DIR is missing: the directory that `warpledger run` wrote, or a pack of one";
 
-// Writes to the file that the flag names, where it is given.
+// Writes an output. A file of a record is never replaced by one.
+inline absl::Status WriteOutput(const std::string& file, const std::string& text) {
+  RETURN_IF_ERROR(ablations::RefuseRawFile(file));
+  return ablations::WriteFileAtomically(file, text);
+}
+// To the file that the flag names, where it is given.
 inline absl::Status WriteIfAsked(const Flag<std::string>& file, const std::string& text) {
-  return file.given ? ablations::WriteFileAtomically(*file, text) : absl::OkStatus();
+  return file.given ? WriteOutput(*file, text) : absl::OkStatus();
 }
 
 // The names in a flag's value: none is empty.

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "ablations/base/files.h"
+#include "ablations/record/profile.h"
+#include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -143,6 +145,26 @@ std::vector<std::string> RecordsIn(const std::string& folder) {
   std::vector<std::string> paths;
   for (const auto& [name, path] : records) paths.push_back(path);
   return paths;
+}
+
+absl::Status RefuseRawFile(const std::string& file) {
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(file, error);
+  if (error || !fs::exists(target, error) || fs::is_directory(target, error)) {
+    return absl::OkStatus();
+  }
+  if (absl::EndsWith(target.string(), kPackSuffix)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": this is a packed record; name another file"));
+  }
+  const fs::path folder = target.parent_path();
+  for (const char* mark : {kRunFile, kProfileFile, kDtypesFile}) {
+    if (target.filename() == kSummaryFile || !fs::exists(folder / mark, error)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": this file belongs to the record ", folder.string(), ", and nothing but ",
+        kSummaryFile, " is written again there; name another file"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RefusePacked(const std::string& dir) {

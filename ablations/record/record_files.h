@@ -66,6 +66,10 @@ std::vector<std::string> RecordsIn(const std::string& folder);
 // The path without a pack's suffix and without a slash at its end.
 std::string WithoutPackSuffix(std::string_view path);
 
+// InvalidArgument where `file`, which an output is about to replace, is a pack or belongs to a
+// record: only summary.json is computed from one, and may be written again.
+absl::Status RefuseRawFile(const std::string& file);
+
 // FailedPrecondition where a writer to `dir` would write beside or into a pack.
 absl::Status RefusePacked(const std::string& dir);
 

@@ -53,7 +53,7 @@ absl::StatusOr<int> Judge(const JudgeFlags& flags) {
     }
     out = files.PathOf(ablations::kSummaryFile);
   }
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(out, ablations::DumpFile(summary)));
+  RETURN_IF_ERROR(WriteOutput(out, ablations::DumpFile(summary)));
   ASSIGN_OR_RETURN(const std::string table, IsCalibration(summary)
                                                 ? ablations::CalibrationTable(summary)
                                                 : ablations::VerdictTable(summary));

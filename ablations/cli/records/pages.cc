@@ -48,7 +48,7 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
 absl::Status ReadmeFlags::Renew(const char* section, const std::string& body) const {
   ASSIGN_OR_RETURN(std::string text, ablations::ReadFile(*readme));
   ASSIGN_OR_RETURN(std::string renewed, report::ReplaceGeneratedSection(text, section, body));
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(*readme, renewed));
+  RETURN_IF_ERROR(WriteOutput(*readme, renewed));
   absl::PrintF("Renewed the generated section %s of %s\n", section, *readme);
   return absl::OkStatus();
 }
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<report::Summary>> ReadViews(
 
 absl::Status WritePage(const std::string& file, const std::string& text) {
   RETURN_IF_ERROR(ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
-  return ablations::WriteFileAtomically(file, text);
+  return WriteOutput(file, text);
 }
 
 absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,

@@ -273,12 +273,21 @@ TEST_F(NpyTest, ReplacesAFileAndLeavesNothingBesideIt) {
 }
 
 TEST_F(NpyTest, KeepsTheOldFileWhenAWriteFails) {
-  // A folder of the same name can't be replaced by a file: rename fails.
+  // A folder of the same name can't be replaced by a file.
   fs::create_directory(Path());
   EXPECT_THAT(WriteNpy(Path(), {1}, NpyType::kFloat16, Bytes("ab")),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot be put in place")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("this is a folder")));
   EXPECT_TRUE(fs::is_directory(Path()));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
+}
+
+TEST_F(NpyTest, RefusesAnArrayThatIsLargerThanTheMemory) {
+  const int64_t values = int64_t{1} << 41;
+  std::ofstream(Path(), std::ios::binary)
+      << FileBytes(1, HeaderText("<f2", "False", "(" + std::to_string(values) + ",)"), "");
+  fs::resize_file(Path(), fs::file_size(Path()) + 2 * values);  // it takes no room
+  EXPECT_THAT(ReadNpy(Path()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("of memory")));
 }
 
 TEST_F(NpyTest, SaysThatTheFolderOfAWriteIsMissing) {

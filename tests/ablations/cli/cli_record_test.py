@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import pathlib
 
 import cli_fixture
@@ -52,6 +53,45 @@ class Judge(RecordTest):
         before = set(self.files())
         self.judge("--out=elsewhere.json")
         self.assertEqual(set(self.files()) - before, {"elsewhere.json"})
+
+    def test_replaces_no_file_of_a_record_and_no_pack(self):
+        self.said("pack", "record", "--keep")
+        (self.path / "link.json").symlink_to(self.record / "run.json")
+        for command, flag, name in (
+                ("judge", "out", "record/samples.jsonl"), ("judge", "out", "record/run.json"),
+                ("judge", "out", "link.json"), ("judge", "out", "record.tar.zst"),
+                ("report", "summary", "record/correctness.jsonl")):
+            with self.subTest(command=command, name=name):
+                pages = ["--out=pages", "--plots=false"] if command == "report" else []
+                result = self.run_program(command, "--record=record", f"--{flag}={name}", *pages)
+                self.assertEqual(result.returncode, USAGE, result.stdout + result.stderr)
+                self.assertIn("name another file", result.stderr)
+                self.assertTrue((self.record / "run.json").read_text().startswith("{"))
+        self.judge("--out=record/summary.json")
+        self.assertEqual(self.judge("--out=s.json").count("s.json"), 1)
+
+    def test_goes_through_a_link_and_into_a_device(self):
+        (self.path / "link.json").symlink_to("target.json")
+        self.judge("--out=link.json")
+        self.assertTrue((self.path / "link.json").is_symlink())
+        self.assertIn("verdicts", json.loads((self.path / "target.json").read_text()))
+        self.judge("--out=/dev/null")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+
+    def test_waits_for_no_pipe_and_reads_no_device(self):
+        for name in "run.json", "samples.jsonl", "correctness.jsonl", "broken.jsonl":
+            with self.subTest(file=name):
+                path = self.record / name
+                kept = path.read_bytes() if path.exists() else None
+                path.unlink(missing_ok=True)
+                os.mkfifo(path)
+                self.assertIn("no regular file", self.refused(USAGE, "judge", "--record=record"))
+                path.unlink()
+                path.symlink_to("/dev/zero")
+                self.assertIn("no regular file", self.refused(USAGE, "judge", "--record=record"))
+                path.unlink()
+                if kept is not None:
+                    path.write_bytes(kept)
 
     def test_wants_a_record(self):
         self.assertIn("--record=DIR is missing", self.refused(USAGE, "judge"))
