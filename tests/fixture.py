@@ -32,3 +32,11 @@ class FolderTest(unittest.TestCase):
         return subprocess.run([*map(str, command)], cwd=self.path, stdin=subprocess.DEVNULL,
                               stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
                               timeout=200, env=os.environ | {"PATH": path} | environment)
+
+    def ends(self, done, code=0, out=(), err=()):
+        """Holds a call to its exit code and to what it says (a text, or several); returns it."""
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        for wanted, said in (out, done.stdout), (err, done.stderr):
+            for text in [wanted] if isinstance(wanted, str) else wanted:
+                self.assertIn(text, said)
+        return done

@@ -108,10 +108,7 @@ class LauncherTest(FolderTest):
         for spills in ("4 bytes spill stores, 0 bytes spill loads",
                        "0 bytes spill stores, 120 bytes spill loads"):
             with self.subTest(spills=spills):
-                done = self.launch(report(spills))
-                self.assertEqual(done.returncode, 3)
-                self.assertIn(spills, done.stderr)
-                self.assertIn("_Z1xv for sm_90:", done.stderr)
+                self.ends(self.launch(report(spills)), 3, err=(spills, "_Z1xv for sm_90:"))
                 self.assertEqual(self.left(), [])
 
     def test_spills_are_let_through_where_a_waiver_gives_a_reason(self):
@@ -128,15 +125,11 @@ class LauncherTest(FolderTest):
             for kind in ("ptxas info    :", "ptxas warning :"):
                 with self.subTest(code=code, kind=kind):
                     line = f"{kind} ({code}) Potential Performance Loss: wgmma serialised\n"
-                    done = self.launch(report(extra=line))
-                    self.assertEqual(done.returncode, 3)
-                    self.assertIn(code, done.stderr)
+                    self.ends(self.launch(report(extra=line)), 3, err=code)
                     self.assertEqual(self.left(), [])
 
     def test_a_report_without_a_kernel_fails(self):
-        done = self.launch("")
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("reported no kernel", done.stderr)
+        self.ends(self.launch(""), 3, err="reported no kernel")
 
     def test_a_refused_compile_leaves_the_last_good_pair_alone(self):
         self.launch(report())
@@ -171,9 +164,8 @@ class LauncherTest(FolderTest):
         self.assertEqual((self.folder / "args").read_text(encoding="utf-8"), "--version\n")
 
     def test_a_call_without_a_compiler_says_how_to_call_it(self):
-        done = subprocess.run([LAUNCHER], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no compiler given", done.stderr)
+        self.ends(subprocess.run([LAUNCHER], capture_output=True, text=True, check=False), 2,
+                  err="no compiler given")
 
 
 @unittest.skipUnless(shutil.which("nvcc"), "no nvcc on PATH")

@@ -32,9 +32,7 @@ class Ruff(FolderTest):
     def test_finds_a_name_that_nothing_uses(self):
         shutil.copy(ROOT / "pyproject.toml", self.path)
         self.write("bad.py", "import os\n")
-        found = findings(self.path)
-        self.assertEqual(found.returncode, 1)
-        self.assertIn("bad.py:1:8: F401", found.stdout)
+        self.ends(findings(self.path), 1, out="bad.py:1:8: F401")
 
 
 if __name__ == "__main__":

@@ -74,8 +74,7 @@ class RecordShTest(FolderTest):
         return self.log.read_text().split() if self.log.exists() else []
 
     def test_keeps_samples_values_and_pages_of_all_processes(self):
-        done = self.call()
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ends(self.call())
         self.assertEqual(self.ran(), ["0", "1", "2"])
         micro = json.loads((self.out / "micro.json").read_text())
         self.assertEqual(micro["micro"][0]["value"], 21)
@@ -85,12 +84,8 @@ class RecordShTest(FolderTest):
         self.assertTrue((self.out / "micro" / "a.md").exists())
 
     def test_the_same_call_goes_on_after_a_kill(self):
-        stopped = self.call(FAKE_STOP="1")
-        self.assertEqual(stopped.returncode, 1)
-        self.assertIn("the same call goes on", stopped.stderr)
-        done = self.call()
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("process 1 of 3: done before", done.stderr)
+        self.ends(self.call(FAKE_STOP="1"), 1, err="the same call goes on")
+        self.ends(self.call(), err="process 1 of 3: done before")
         self.assertEqual(self.ran(), ["0", "1", "1", "2"])
         # The samples of the killed process aren't there twice.
         self.assertEqual(json.loads((self.out / "micro.json").read_text())["provenance"]["n_samples"],
@@ -106,17 +101,13 @@ class RecordShTest(FolderTest):
     def test_refuses_a_folder_of_another_run(self):
         self.assertEqual(self.call().returncode, 0)
         for arguments, environment in ((["--filter", "b"], {}), ([], {"FAKE_CASES": "2"})):
-            done = self.call(*arguments, **environment)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("name a new folder", done.stderr)
+            self.ends(self.call(*arguments, **environment), 2, err="name a new folder")
 
     def test_refuses_a_folder_of_another_build_of_the_program(self):
         self.call(FAKE_STOP="1")
         program = self.path / "prefix" / "bin" / "warpledger_micro"
         program.write_text(program.read_text() + "# built again\n")
-        done = self.call()
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("started by another build of", done.stderr)
+        self.ends(self.call(), 2, err="started by another build of")
         # A folder from before the program was noted may be of any.
         settings = self.out / "settings.txt"
         settings.write_text(settings.read_text().partition(" program=")[0] + "\n")
@@ -124,13 +115,10 @@ class RecordShTest(FolderTest):
         self.assertEqual(self.ran(), ["0", "1"])
 
     def test_a_process_without_samples_is_a_failure(self):
-        done = self.call(FAKE_EMPTY="1")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("process 0 wrote no sample", done.stderr)
+        self.ends(self.call(FAKE_EMPTY="1"), 1, err="process 0 wrote no sample")
 
     def test_a_failed_case_is_told_by_the_exit_code(self):
-        done = self.call(FAKE_STATUS="1")
-        self.assertEqual(done.returncode, 1)
+        self.ends(self.call(FAKE_STATUS="1"), 1)
         self.assertTrue((self.out / "micro.json").exists())
 
     def test_wrong_use_is_two_and_no_gpu_three(self):
@@ -139,22 +127,15 @@ class RecordShTest(FolderTest):
         for arguments, told in ((["--filter"], "--filter needs a value"),
                                 (["--filter="], "--filter needs a value"),
                                 (["--filter=a", "--filter", "b"], "--filter is given twice")):
-            done = self.call(*arguments)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(told, done.stderr)
+            self.ends(self.call(*arguments), 2, err=told)
         self.assertEqual(self.call(FAKE_NO_GPU="1").returncode, 3)
-        done = self.call(prefix="/no")
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("/no/bin/warpledger_micro", done.stderr)
+        self.ends(self.call(prefix="/no"), 3, err="/no/bin/warpledger_micro")
 
     def test_a_filter_that_matches_nothing_is_told(self):
-        done = self.call("--filter=none")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no case matches 'none'", done.stderr)
+        self.ends(self.call("--filter=none"), 2, err="no case matches 'none'")
 
     def test_help_names_every_option(self):
-        done = self.call("--help")
-        self.assertEqual(done.returncode, 0)
+        done = self.ends(self.call("--help"))
         for option in ("--filter", "--processes", "--repetitions", "--prefix", "--python",
                        "--noplots"):
             self.assertIn(option, done.stdout)

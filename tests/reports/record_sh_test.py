@@ -36,8 +36,7 @@ class RecordShTest(FolderTest):
     def test_every_set_is_a_run_that_this_program_can_make(self):
         self.assertGreater(len(sets()), 10)
         self.assertEqual(len(set(sets())), len(sets()))
-        done = call(self.out, "--prefix", PREFIX, "--dry_run")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.ends(call(self.out, "--prefix", PREFIX, "--dry_run"))
         for name in sets():
             self.assertIn(f"== {name}: exit code 0", done.stdout)
         self.assertEqual(done.stdout.count("this build holds all of them"), len(sets()))
@@ -56,11 +55,9 @@ class RecordShTest(FolderTest):
         self.assertEqual(done.stdout.count("= 3 processes x 1 shapes"), 2)
 
     def test_one_failure_does_not_keep_the_others_from_running(self):
-        done = call(self.out, "--prefix", PREFIX, "--only", "ladder,one_on", "--dry_run", "--",
-                    "--shapes=nowhere")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("== one_on: exit code 2", done.stdout)
-        self.assertIn("failed: ladder one_on", done.stderr)
+        self.ends(call(self.out, "--prefix", PREFIX, "--only", "ladder,one_on", "--dry_run", "--",
+                       "--shapes=nowhere"),
+                  1, out="== one_on: exit code 2", err="failed: ladder one_on")
 
     def stand_in(self, then):
         """A prefix whose warpledger says where it runs, and `then` does that."""
@@ -136,9 +133,7 @@ class RecordShTest(FolderTest):
                 ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 to 99"),
                 ((self.out, "--prefix", self.out), 3, "no program")):
             with self.subTest(arguments=arguments):
-                done = call(*arguments)
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn(words, done.stderr)
+                self.ends(call(*arguments), code, err=words)
         self.assertFalse(self.out.exists())
 
 

@@ -78,20 +78,17 @@ class Environments(FolderTest):
     def test_a_build_without_a_test_is_a_failure(self):
         self.rows("true", "umask")
         (self.build / "CTestTestfile.cmake").write_text("", encoding="utf-8")
-        done = self.call(sys.executable, "-B", SCRIPT, "--build", self.build, "--only=umask")
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.ends(self.call(sys.executable, "-B", SCRIPT, "--build", self.build, "--only=umask"), 1)
 
     def test_wrong_use_is_refused(self):
         code, said = self.rows("true", "moonlight")
         self.assertEqual(code, 2)
         self.assertIn("no row is named moonlight", said)
-        done = self.call(sys.executable, "-B", SCRIPT, "--build", self.path / "none")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("holds no build", done.stderr)
+        self.ends(self.call(sys.executable, "-B", SCRIPT, "--build", self.path / "none"), 2,
+                  err="holds no build")
 
     def test_the_list_has_every_row(self):
-        done = self.call(sys.executable, "-B", SCRIPT, "--list")
-        self.assertEqual(done.returncode, 0)
+        done = self.ends(self.call(sys.executable, "-B", SCRIPT, "--list"))
         rows = stand_ins.load(SCRIPT).ROWS
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], list(rows))
 

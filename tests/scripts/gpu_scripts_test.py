@@ -23,8 +23,7 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
                          self.path / "python", GPU_TEST_SHARDS="3")
 
     def test_all_parts_of_the_long_test_run(self):
-        done = self.gpu_tests("none")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.ends(self.gpu_tests("none"))
         for shard in range(3):
             self.assertIn(f"shard {shard} of 3", done.stdout)
         self.assertIn("6 passed, 0 failed", done.stdout)
@@ -32,16 +31,11 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
     def test_a_number_of_parts_that_is_none_is_refused(self):
         script(self.path / "prefix" / "share" / "warpledger" / "gpu_tests" / "a_gpu_test",
                "exit 0\n")
-        done = self.call(ROOT / "tests" / "gpu_tests.sh", self.path / "prefix",
-                         GPU_TEST_SHARDS="many")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("GPU_TEST_SHARDS=many", done.stderr)
+        self.ends(self.call(ROOT / "tests" / "gpu_tests.sh", self.path / "prefix",
+                            GPU_TEST_SHARDS="many"), 2, err="GPU_TEST_SHARDS=many")
 
     def test_one_part_that_fails_fails_it(self):
-        done = self.gpu_tests("1")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("FAILED: forward_gpu_test", done.stdout)
-        self.assertIn("5 passed, 1 failed", done.stdout)
+        self.ends(self.gpu_tests("1"), 1, out=("FAILED: forward_gpu_test", "5 passed, 1 failed"))
 
 
 if __name__ == "__main__":

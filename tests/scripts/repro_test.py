@@ -89,21 +89,15 @@ class Repro(FolderTest):
         return (self.root / "calls.log").read_text(encoding="utf-8").splitlines()
 
     def test_explains_itself(self):
-        result = self.repro("--help")
-        self.assertEqual(result.returncode, 0)
-        self.assertIn("--replay", result.stdout)
+        self.ends(self.repro("--help"), out="--replay")
 
     def test_refuses_an_unknown_argument(self):
-        result = self.repro("--rePlay")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--rePlay", result.stderr)
+        self.ends(self.repro("--rePlay"), 2, err="--rePlay")
 
     def test_replays_the_newest_record_where_there_is_no_gpu(self):
         self.record("h100/zz", "2025-01-02T00:00:00Z")
         self.record("h200/aa", "2025-03-04T00:00:00Z")
-        result = self.repro()
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("the NVIDIA driver lists no GPU", result.stdout)
+        result = self.ends(self.repro(), out="the NVIDIA driver lists no GPU")
         self.assertEqual(
             self.calls()[0],
             "judge --record=reports/data/h200/aa --out=out/replay/summary.json")
@@ -122,14 +116,10 @@ class Repro(FolderTest):
         right = hashlib.sha256(b"packed\n").hexdigest()
         for arguments in (), (self.root / "reports/data/h200/aa",):
             table.write_text(f"{right}  h200/aa\n")
-            result = self.repro("--replay", *arguments)
-            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-            self.assertIn("equals what is committed (1 files)", result.stdout)
+            self.ends(self.repro("--replay", *arguments), out="equals what is committed (1 files)")
             table.write_text(f"{'0' * 64}  h200/aa\n{right}  h200/aaa\n")
-            result = self.repro("--replay", *arguments)
-            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-            self.assertIn("DIFFERS from what is committed: reports/data/summaries.sha256\n",
-                          result.stdout)
+            self.ends(self.repro("--replay", *arguments), 1,
+                      out="DIFFERS from what is committed: reports/data/summaries.sha256\n")
 
     def test_replays_the_newest_ladder_though_another_design_is_newer(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z")
@@ -151,8 +141,7 @@ class Repro(FolderTest):
         stale = self.root / "out/replay/factorial.md"
         stale.write_text("of another replay\n")
         os.utime(stale, (1, 1))
-        result = self.repro()
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.ends(self.repro())
 
     def test_names_fresh_where_the_unfinished_run_is_of_other_shapes_or_code(self):
         self.gpu(True)
@@ -160,9 +149,7 @@ class Repro(FolderTest):
         unfinished.mkdir(parents=True)
         (unfinished / "run.json").write_text("{}")
         self.program("program", "#!/bin/bash\necho \"$*\" >>calls.log\nexit 2\n")
-        result = self.repro("--shapes=small")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("./repro --fresh", result.stderr)
+        self.ends(self.repro("--shapes=small"), 2, err="./repro --fresh")
         self.assertEqual(len(self.calls()), 1)
         self.assertNotIn("--fresh", self.repro("--fresh").stderr)
 
@@ -170,9 +157,7 @@ class Repro(FolderTest):
         self.record("h200/aa", "2025-03-04T00:00:00Z")
         (self.root / "reports/h200").mkdir()
         (self.root / "reports/h200/ladder.md").write_text("an older report\n")
-        result = self.repro()
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("DIFFERS from what is committed: reports/h200/ladder.md\n", result.stdout)
+        self.ends(self.repro(), 1, out="DIFFERS from what is committed: reports/h200/ladder.md\n")
 
     def test_of_an_older_record_the_verdicts_alone_are_compared(self):
         older = self.record("h200/aa", "2025-03-04T00:00:00Z")
@@ -181,10 +166,8 @@ class Repro(FolderTest):
         (self.root / "reports/h200").mkdir()
         page = self.root / "reports/h200/ladder.md"
         page.write_text("of the newer record\n")
-        result = self.repro("--replay", older)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("equals what is committed (1 files)", result.stdout)
-        self.assertIn("are of a newer record", result.stdout)
+        self.ends(self.repro("--replay", older),
+                  out=("equals what is committed (1 files)", "are of a newer record"))
         (older / "judged").write_text("otherwise\n")
         result = self.repro("--replay", older)
         self.assertEqual(result.returncode, 1)
@@ -204,9 +187,7 @@ class Repro(FolderTest):
 
     def test_nothing_to_compare_with_is_no_success(self):
         (self.record("h200/aa", "2025-03-04T00:00:00Z") / "summary.json").unlink()
-        result = self.repro()
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("Nothing is committed beside this record", result.stdout)
+        self.ends(self.repro(), 1, out="Nothing is committed beside this record")
 
     def test_a_committed_picture_that_is_not_made_again_is_a_difference(self):
         # The ladder's page shows two of them, and another design's a third.
@@ -223,29 +204,20 @@ class Repro(FolderTest):
         for missing in all_of_it:
             (self.root / "pictures").write_text(" ".join(set(all_of_it) - {missing}))
             shutil.rmtree(self.root / "out", ignore_errors=True)
-            result = self.repro()
-            self.assertEqual(result.returncode, 1, result.stdout)
-            self.assertIn(f"committed: reports/h200/{missing} (not made)\n", result.stdout)
+            self.ends(self.repro(), 1, out=f"committed: reports/h200/{missing} (not made)\n")
         (self.root / "pictures").write_text(" ".join(all_of_it))
-        result = self.repro()
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertIn("equals what is committed (4 files)", result.stdout)
+        self.ends(self.repro(), out="equals what is committed (4 files)")
 
     def test_fails_when_the_verdicts_differ_from_the_committed_ones(self):
         self.record("h200/aa", "2025-03-04T00:00:00Z", judged="otherwise\n")
-        result = self.repro()
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("reports/data/h200/aa/summary.json", result.stdout)
+        self.ends(self.repro(), 1, out="reports/data/h200/aa/summary.json")
 
     def test_fails_where_there_is_neither_gpu_nor_record(self):
-        result = self.repro()
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("no recorded run", result.stderr)
+        self.ends(self.repro(), 1, err="no recorded run")
 
     def test_measures_judges_and_reports_where_there_is_a_gpu(self):
         self.gpu(True)
-        result = self.repro("--shapes=small,long")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        result = self.ends(self.repro("--shapes=small,long"))
         run, judge, report = self.calls()
         self.assertRegex(run, r"^run --design=ladder --out=out/ladder-\d{8}T\d{6}Z --python=\S+ "
                               r"--shapes=small,long$")
@@ -258,8 +230,7 @@ class Repro(FolderTest):
         unfinished = self.root / "out/ladder-20250101T000000Z"
         unfinished.mkdir(parents=True)
         (unfinished / "run.json").write_text("{}")
-        fresh = self.repro("--fresh")
-        self.assertEqual(fresh.returncode, 0, fresh.stdout + fresh.stderr)
+        self.ends(self.repro("--fresh"))
         self.assertNotIn("20250101T000000Z", self.calls()[0])
         self.assertEqual(self.repro().returncode, 0)
         self.assertIn("--out=out/ladder-20250101T000000Z", self.calls()[3])
@@ -268,8 +239,7 @@ class Repro(FolderTest):
         self.gpu(True)
         self.record("h200/aa", "2025-03-04T00:00:00Z")
         self.record("h200/bb", "2025-03-05T00:00:00Z")
-        result = self.repro("--replay", str(self.root / "reports/data/h200/aa"))
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.ends(self.repro("--replay", str(self.root / "reports/data/h200/aa")))
         self.assertIn("--record=reports/data/h200/aa", self.calls()[0])
 
     def test_does_not_measure_without_nvcc(self):

@@ -109,8 +109,7 @@ echo '========= ERROR SUMMARY: 0 errors'
         return files
 
     def test_clean_is_every_tool_on_every_part_of_every_small_shape(self):
-        done = self.sanitize("true", "--out", self.path / "out")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.ends(self.sanitize("true", "--out", self.path / "out"))
         self.assertEqual(done.stdout.count(": clean, 1 instances"), 16)
         record = self.record()
         self.assertEqual(record["instances"], {f"{shape}-{part}": f"code of {shape}-{part}"
@@ -130,9 +129,8 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def test_a_tool_that_overlooks_a_planted_fault_is_believed_nothing(self):
         self.blind = "initcheck"
-        done = self.sanitize("true", "--out", self.path / "out")
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("initcheck does not find the fault", done.stderr)
+        self.ends(self.sanitize("true", "--out", self.path / "out"), 3,
+                  err="initcheck does not find the fault")
         self.assertFalse((self.path / "calls").exists())
         self.blind = "none"
         self.assertEqual(self.sanitize("true", "--out", self.path / "out").returncode, 0)
@@ -143,24 +141,19 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertIn('racecheck, "a fault for racecheck"', page)
 
     def test_variants_run_on_the_shapes_that_they_are_made_for(self):
-        done = self.sanitize("true", "--out", self.path / "out", "--variants=on_small")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.ends(self.sanitize("true", "--out", self.path / "out", "--variants=on_small"))
         self.assertEqual({run["shape"] for run in self.record()["runs"]}, {"small"})
         for variants, says in (("nowhere", "none of these variants has a kernel"),
                                ("broken", "no variant 'broken'")):
-            done = self.sanitize("true", f"--variants={variants}")
-            self.assertEqual(done.returncode, 2, done.stdout)
-            self.assertIn(says, done.stderr)
+            self.ends(self.sanitize("true", f"--variants={variants}"), 2, err=says)
 
     def test_without_planted_faults_nothing_runs(self):
-        done = self.sanitize("true", f"--faults={self.path / 'nowhere'}")
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("nowhere, which plants a fault", done.stderr)
+        self.ends(self.sanitize("true", f"--faults={self.path / 'nowhere'}"), 3,
+                  err="nowhere, which plants a fault")
 
     def page_of_out(self):
-        done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "report",
-                         self.path / "out", "--out", self.path / "page")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ends(self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "report",
+                            self.path / "out", "--out", self.path / "page"))
         return (self.path / "page" / "sanitizers.md").read_text(encoding="utf-8")
 
     def test_a_warning_that_leaves_the_exit_code_alone_is_a_finding(self):
@@ -180,12 +173,10 @@ echo '========= ERROR SUMMARY: 0 errors'
         self.assertEqual(self.sanitize("exit 0").returncode, 1)
 
     def test_the_same_call_goes_on_after_a_kill(self):
-        killed = self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
-                               "--out", self.path / "out")
-        self.assertEqual(killed.returncode, -9)
+        self.ends(self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
+                                "--out", self.path / "out"), -9)
         self.assertFalse((self.path / "out" / "sanitizers.json").exists())
-        done = self.sanitize("true", "--out", self.path / "out")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.ends(self.sanitize("true", "--out", self.path / "out"))
         self.assertRegex(done.stdout, r"^[1-9]\d* of 16 processes were clean already")
         already = int(done.stdout.split()[0])
         self.assertEqual(already + done.stdout.count(": clean, 1 instances"), 16)
@@ -194,21 +185,18 @@ echo '========= ERROR SUMMARY: 0 errors'
     def test_what_another_call_began_is_refused(self):
         self.sanitize("kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit",
                       "--out", self.path / "out")
-        done = self.sanitize("true", "--out", self.path / "out", "--parts=3")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("holds the beginning of another run", done.stderr)
+        self.ends(self.sanitize("true", "--out", self.path / "out", "--parts=3"), 2,
+                  err="holds the beginning of another run")
 
         script(self.path / "other", PROGRAM.replace("code of", "other code of"))
-        done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
-                         self.path / "other", "--parts=2", "--jobs=2",
-                         f"--faults={self.path / 'faults'}", "--out", self.path / "out")
-        self.assertEqual(done.returncode, 2, done.stdout)
-        self.assertIn("was another kernel in an earlier call", done.stderr)
+        self.ends(self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
+                            self.path / "other", "--parts=2", "--jobs=2",
+                            f"--faults={self.path / 'faults'}", "--out", self.path / "out"),
+                  2, err="was another kernel in an earlier call")
 
     def test_what_an_earlier_record_found_clean_is_left_out(self):
         earlier = self.earlier("earlier", says="exit 9")
-        done = self.sanitize("true", "--out", self.path / "out", "--since", earlier)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.ends(self.sanitize("true", "--out", self.path / "out", "--since", earlier))
         pairs = [(tool, shape) for tool in SANITIZERS.TOOLS for shape in ("small", "ragged")]
         clean = [pair for pair in pairs if pair != ("racecheck", "ragged")]
         self.assertEqual(self.known(), {(tool, shape): [f"code of {shape}-1", f"code of {shape}-2"]
@@ -225,18 +213,15 @@ echo '========= ERROR SUMMARY: 0 errors'
 
     def test_a_first_part_that_fails_says_nothing_of_the_second(self):
         earlier = self.earlier("earlier")
-        done = self.sanitize("exit 9", "--since", earlier)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("racecheck on ragged, part 1: FOUND", done.stdout)
-        self.assertIn("racecheck on ragged, part 2: clean", done.stdout)
+        self.ends(self.sanitize("exit 9", "--since", earlier), 1,
+                  out=("racecheck on ragged, part 1: FOUND", "racecheck on ragged, part 2: clean"))
 
     def test_machine_code_that_no_record_ran_clean_runs(self):
         """What `tools` lacks is synccheck on `ragged`; in `shape` two have other machine code."""
         tools = self.earlier("tools", lambda record: record["runs"].pop())
         shape = self.earlier("shape", lambda record: record["instances"].update({
             "ragged-1": "old code", "small-2": "old code of another"}))
-        done = self.sanitize("true", "--out", self.path / "out", "--since", f"{shape},{tools}")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.ends(self.sanitize("true", "--out", self.path / "out", "--since", f"{shape},{tools}"))
         self.assertEqual(self.record()["since"], ["shape", "tools"])
         self.assertEqual(self.known()["synccheck", "ragged"], ["code of ragged-2", "old code"])
         self.assertEqual(self.known()["memcheck", "small"],
@@ -255,8 +240,7 @@ echo '========= ERROR SUMMARY: 0 errors'
                                    "gone": "code of nothing"}
 
         earlier = self.earlier("earlier", rename)
-        done = self.sanitize("true", "--since", earlier)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = self.ends(self.sanitize("true", "--since", earlier))
         # All that the program has is left, in both parts; the record's first two ran on `ragged`.
         self.assertEqual(done.stdout.count(": clean, 1 instances"), 16)
         self.assertEqual(self.known()["memcheck", "ragged"], [tree[ran]])
@@ -278,28 +262,21 @@ echo '========= ERROR SUMMARY: 0 errors'
     def test_a_call_goes_on_with_the_same_earlier_records_alone(self):
         earlier = self.earlier("earlier", lambda record: record["runs"].clear())
         kill = "kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); exit"
-        killed = self.sanitize(kill, "--out", self.path / "out", "--since", earlier)
-        self.assertEqual(killed.returncode, -9)
+        self.ends(self.sanitize(kill, "--out", self.path / "out", "--since", earlier), -9)
         for since in ([], ["--since", f"{earlier},{self.earlier('other')}"]):
-            done = self.sanitize("true", "--out", self.path / "out", *since)
-            self.assertEqual(done.returncode, 2, done.stdout)
-            self.assertIn("holds the beginning of another run", done.stderr)
-        done = self.sanitize("true", "--out", self.path / "out", "--since", earlier)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.ends(self.sanitize("true", "--out", self.path / "out", *since), 2,
+                      err="holds the beginning of another run")
+        self.ends(self.sanitize("true", "--out", self.path / "out", "--since", earlier))
         self.assertEqual(self.record()["since"], ["earlier"])
 
     def test_wrong_use_has_one_line(self):
         for arguments, said in ((["--tools=racechek"], "no tool 'racechek'"),
                                 (["--shapes=smal"], "no shape 'smal'"),
                                 (["--since=nowhere"], "nowhere/sanitizers.json can't be read")):
-            done = self.sanitize("true", *arguments)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(said, done.stderr)
+            done = self.ends(self.sanitize("true", *arguments), 2, err=said)
             self.assertEqual(done.stderr.count("\n"), 1)
-        done = self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
-                         self.path / "not_built")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("Build it", done.stderr)
+        done = self.ends(self.call(sys.executable, ROOT / "tests" / "sanitizers.py", "run",
+                                   self.path / "not_built"), 2, err="Build it")
         self.assertEqual(done.stderr.count("\n"), 1)
 
     def page(self, *changes):

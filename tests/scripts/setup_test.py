@@ -39,8 +39,7 @@ class Setup(FolderTest):
             env={"PATH": str(self.bin), "HOME": str(self.path), **environment})
 
     def missing(self):
-        result = self.bash("system_python() { true; }; missing_packages")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(self.bash("system_python() { true; }; missing_packages"))
         return result.stdout.split()
 
     def test_finds_nothing_missing_on_a_complete_machine(self):
@@ -88,8 +87,7 @@ class Setup(FolderTest):
 
     def test_uses_sudo_that_needs_no_password(self):
         self.fake("sudo", f'echo "$*" >>"{self.path}/sudo.log"')
-        result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="1000")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.ends(self.bash("install_packages libabsl-dev", EUID_FOR_TEST="1000"))
         log = (self.path / "sudo.log").read_text(encoding="utf-8")
         self.assertIn("-n apt-get -qq update", log)
         self.assertIn("libabsl-dev", log.splitlines()[-1])
@@ -102,9 +100,7 @@ class Setup(FolderTest):
     def test_names_missing_programs_where_there_is_no_apt(self):
         (self.bin / "dpkg-query").unlink()
         (self.bin / "cmake").unlink()
-        result = self.bash("install_system_packages")
-        self.assertEqual(result.returncode, 3)
-        self.assertIn("cmake", result.stderr)
+        self.ends(self.bash("install_system_packages"), 3, err="cmake")
 
     def test_compares_versions_by_number(self):
         for have, want, enough in (("3.25.1", "3.25", True), ("3.31.6", "3.25", True),
@@ -129,17 +125,13 @@ class Test(FolderTest):
         return self.call(ROOT / "test", *arguments, WARPLEDGER_SKIP_SETUP="1")
 
     def test_explains_itself(self):
-        result = self.run_script("--help")
-        self.assertEqual(result.returncode, 0)
-        self.assertIn("--label", result.stdout)
+        self.ends(self.run_script("--help"), out="--label")
 
     def test_refuses_an_unknown_argument_before_it_does_anything(self):
         for arguments, told in ((["--lable=cpu"], "'--lable=cpu'"), (["--preset="], "'--preset='"),
                                 (["--preset", "fast"], "'--preset=fast'"),
                                 (["--label"], "--label needs a name")):
-            result = self.run_script(*arguments)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn(told, result.stderr)
+            result = self.ends(self.run_script(*arguments), 2, err=told)
             self.assertEqual(result.stdout, "")
 
 

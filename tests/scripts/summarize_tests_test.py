@@ -22,8 +22,7 @@ class SummarizeTests(FolderTest):
                          "--configure-log", self.write("configure.log", log))
 
     def test_counts_and_names_what_happened(self):
-        result = self.summarize(PASSED, FAILED, SKIPPED)
-        self.assertEqual(result.returncode, 0)
+        result = self.ends(self.summarize(PASSED, FAILED, SKIPPED))
         self.assertEqual(result.stdout.splitlines(), [
             "Tests: 1 passed, 1 failed, 1 skipped",
             "  failed: bad_test",
@@ -40,9 +39,7 @@ class SummarizeTests(FolderTest):
         self.assertIn("nothing was tested", self.summarize(SKIPPED).stdout)
 
     def test_fails_when_there_was_no_test(self):
-        result = self.summarize()
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("No test ran", result.stderr)
+        self.ends(self.summarize(), 1, err="No test ran")
 
 
 if __name__ == "__main__":
