@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure of a calibration: what it shows, and how it fails."""
 
-import contextlib
-import io
-import json
-import pathlib
-import tempfile
 import unittest
 
-import matplotlib.pyplot as plt
+from figure_test_case import FigureTest
 
-from plots import calibration, render
+from plots import calibration
 from plots.summary import SummaryError
 
 
@@ -39,10 +34,7 @@ def invented():
             "plants": plants, "trials": trials}
 
 
-class CalibrationTest(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(plt.close, "all")
-
+class CalibrationTest(FigureTest):
     def test_the_title_says_what_was_found(self):
         figure = calibration.draw(invented())
         texts = [text.get_text().replace("\n", " ") for text in figure.texts]
@@ -119,27 +111,14 @@ class CalibrationTest(unittest.TestCase):
     def test_render_refuses_it_in_one_line_and_writes_nothing(self):
         data = invented()
         del data["plants"][0]["found"]["rate"]
-        with tempfile.TemporaryDirectory() as folder:
-            summary = pathlib.Path(folder) / "summary.json"
-            summary.write_text(json.dumps(data), encoding="utf-8")
-            said = io.StringIO()
-            with contextlib.redirect_stderr(said):
-                self.assertEqual(render.main(["--summary", str(summary), "--out",
-                                              f"{folder}/out"]), 2)
-            self.assertEqual(said.getvalue().count("\n"), 1)
-            self.assertIn("plants[0].found.rate", said.getvalue())
-            self.assertFalse((pathlib.Path(folder) / "out").exists())
+        self.assert_fails(data, "plants[0].found.rate")
 
     def test_render_draws_it_with_the_same_bytes_each_time(self):
-        with tempfile.TemporaryDirectory() as folder:
-            summary = pathlib.Path(folder) / "summary.json"
-            summary.write_text(json.dumps(invented()), encoding="utf-8")
-            contents = set()
-            for out in ("a", "b"):
-                self.assertEqual(render.main(["--summary", str(summary), "--out",
-                                              f"{folder}/{out}"]), 0)
-                contents.add((pathlib.Path(folder) / out / "calibration.svg").read_bytes())
-            self.assertEqual(len(contents), 1)
+        contents = set()
+        for _ in range(2):
+            self.assertEqual(self.run_on(invented()), (0, ""))
+            contents.add(self.written()["calibration.svg"])
+        self.assertEqual(len(contents), 1)
 
 
 if __name__ == "__main__":

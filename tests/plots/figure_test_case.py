@@ -1,19 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of figures share: closing them, and the check that they are readable."""
+"""What tests of figures share: closing them, that they are readable, and the programs that draw."""
 
+import contextlib
+import io
 import itertools
-import unittest
-
-from render_test import drawn_texts
+import json
 
 import matplotlib.pyplot as plt
+from fixture import FolderTest
+
+from plots import render
 
 
-class FigureTest(unittest.TestCase):
+def drawn_texts(figure):
+    """Every text that the figure shows, with its extent in pixels."""
+    renderer = figure.canvas.get_renderer()
+    texts = list(figure.texts) + [text for legend in figure.legends for text in legend.get_texts()]
+    for axes in figure.axes:
+        texts += axes.texts + [axes.title, axes.xaxis.label]
+        if axes.get_legend() is not None:
+            texts += axes.get_legend().get_texts()
+        low, high = axes.get_xlim()
+        texts += [tick.label1 for tick in axes.xaxis.get_major_ticks()
+                  if low <= tick.get_loc() <= high]
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts
+            if text.get_visible() and text.get_text().strip()]
+
+
+def heading(figure):
+    """The title, in one line."""
+    return " ".join(max(figure.texts, key=plt.Text.get_fontsize).get_text().split())
+
+
+class FigureTest(FolderTest):
     def setUp(self):
+        super().setUp()
         self.addCleanup(plt.close, "all")
 
-    def assert_readable(self, figure):
+    def assert_readable(self, figure, air=1):
+        """Returns the texts. Their extents include a pixel of air."""
         figure.canvas.draw()
         texts = drawn_texts(figure)
         self.assertGreater(len(texts), 5)
@@ -24,5 +49,23 @@ class FigureTest(unittest.TestCase):
         for (text, extent), (other, other_extent) in itertools.combinations(texts, 2):
             wide = min(extent.x1, other_extent.x1) - max(extent.x0, other_extent.x0)
             high = min(extent.y1, other_extent.y1) - max(extent.y0, other_extent.y0)
-            self.assertFalse(wide > 1 and high > 1, f"{text!r} overlaps {other!r}")
+            self.assertFalse(wide > air and high > air, f"{text!r} overlaps {other!r}")
         return [text for text, _ in texts]
+
+    def run_on(self, content, *arguments, main=render.main, flag="--summary", name="summary.json"):
+        """Exit code and stderr of a program that draws this; its pictures go to out/."""
+        path = self.write(name, content if isinstance(content, str) else json.dumps(content))
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+            code = main([flag, str(path), "--out", str(self.path / "out"), *arguments])
+        return code, stderr.getvalue()
+
+    def written(self):
+        return {path.name: path.read_bytes() for path in (self.path / "out").iterdir()}
+
+    def assert_fails(self, content, message, *arguments, **program):
+        code, stderr = self.run_on(content, *arguments, **program)
+        self.assertEqual(code, 2)
+        self.assertEqual(stderr.count("\n"), 1, stderr)
+        self.assertIn(message, stderr)
+        self.assertFalse((self.path / "out").exists(), "a failed run leaves files behind")

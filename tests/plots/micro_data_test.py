@@ -3,9 +3,9 @@
 
 import gzip
 import json
-import pathlib
-import tempfile
 import unittest
+
+from fixture import FolderTest
 
 from plots import micro_data
 
@@ -73,13 +73,12 @@ class FormulaTest(unittest.TestCase):
                          ["512 B", "8 KiB", "3 MiB", "1 GiB"])
 
 
-class LoadTest(unittest.TestCase):
+class LoadTest(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / "micro.json"
+        super().setUp()
+        self.path = self.path / "micro.json"
 
-    def write(self, entries, **changes):
+    def write_record(self, entries, **changes):
         self.path.write_text(json.dumps(
             {"schema_version": 1, "gpu": {"name": "GPU", "sm_count": 132},
              "provenance": {"started": "2026-01-02"},
@@ -87,7 +86,7 @@ class LoadTest(unittest.TestCase):
                         "parameters": {}} | entry for entry in entries], "not_run": []} | changes))
 
     def test_a_record_without_processes_takes_them_from_its_raw_samples(self):
-        self.write([{"name": "a/b/c"}])
+        self.write_record([{"name": "a/b/c"}])
         line = json.dumps({"case": "a/b/c", "process": 1, "repetition": 0, "value": 2})
         with gzip.open(self.path.parent / "micro_raw.jsonl.gz", "wt") as raw:
             raw.write(line + '\n{"case":"a/b')
@@ -95,7 +94,7 @@ class LoadTest(unittest.TestCase):
         self.assertEqual([process["value"] for process in entry["by_process"]], [2])
 
     def test_a_curve_rises_by_its_parameter(self):
-        self.write([{"name": f"a/x{n}/c", "value": 10 * n, "parameters": {"n": n},
+        self.write_record([{"name": f"a/x{n}/c", "value": 10 * n, "parameters": {"n": n},
                      "by_process": []} for n in (4, 1, 2)])
         micro = micro_data.load(self.path)
         self.assertEqual(micro.curve(r"a/x\d/c", "n"), [(1, 10), (2, 20), (4, 40)])
@@ -113,7 +112,7 @@ class LoadTest(unittest.TestCase):
     def test_what_a_case_lacks_or_garbles_is_named_by_its_path(self):
         for key in ("name", "unit", "value", "parameters", "percent_of_limit", "sm_mhz_p50"):
             whole = {"name": "a/b/c", "by_process": []}
-            self.write([whole, whole])
+            self.write_record([whole, whole])
             data = json.loads(self.path.read_text())
             del data["micro"][1][key]
             self.path.write_text(json.dumps(data))
@@ -121,11 +120,11 @@ class LoadTest(unittest.TestCase):
                 micro_data.load(self.path)
         for change, where in (({"value": None}, r"micro\[0\]\.value"),
                               ({"parameters": {"n": None}}, r"micro\[0\]\.parameters\.n")):
-            self.write([{"name": "a/b/c", "by_process": []} | change])
+            self.write_record([{"name": "a/b/c", "by_process": []} | change])
             with self.assertRaisesRegex(micro_data.MicroError, f"{where} can't be null"):
                 micro_data.load(self.path)
         for changes in ({"gpu": {}}, {"provenance": {}}, {"micro": None}):
-            self.write([], **changes)
+            self.write_record([], **changes)
             with self.assertRaisesRegex(micro_data.MicroError, next(iter(changes))):
                 micro_data.load(self.path)
 

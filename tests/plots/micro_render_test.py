@@ -3,16 +3,13 @@
 
 import contextlib
 import copy
-import io
-import json
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import matplotlib.pyplot as plt
 import record_files
+from figure_test_case import FigureTest
 from fixture import ROOT
 
 from plots import micro_data, micro_render, render, style
@@ -21,6 +18,7 @@ FOLDER = contextlib.ExitStack()
 unittest.addModuleCleanup(FOLDER.close)
 RECORD = FOLDER.enter_context(record_files.records(
     ROOT / "reports" / "data", "micro.json", "micro-")[-1].folder()) / "micro.json"
+PROGRAM = {"main": micro_render.main, "flag": "--micro", "name": "micro.json"}
 
 
 def overlap_entries(like):
@@ -44,17 +42,17 @@ def shown_texts(figure):
     return [text for text in texts if text.get_text() and text.get_visible()]
 
 
-class MicroRenderTest(unittest.TestCase):
+class MicroRenderTest(FigureTest):
     @classmethod
     def setUpClass(cls):
         cls.micro = micro_data.load(RECORD)
 
-    def tearDown(self):
-        plt.close("all")
+    def record_of(self, entries):
+        return {"schema_version": 1, "gpu": self.micro.gpu, "provenance": self.micro.provenance,
+                "micro": entries, "not_run": []}
 
     def with_entries(self, entries):
-        return micro_data.Micro({"gpu": self.micro.gpu, "provenance": self.micro.provenance,
-                                 "micro": entries, "not_run": []})
+        return micro_data.Micro(self.record_of(entries))
 
     def draw(self, name, micro):
         figure = micro_render.FIGURES[name](micro)
@@ -108,21 +106,14 @@ class MicroRenderTest(unittest.TestCase):
                          for _ in range(2))
         self.assertEqual(first, second)
 
+    def entries(self, pattern):
+        return copy.deepcopy([entry for _, entry in self.micro.matching(pattern)])
+
     def test_the_program_writes_what_it_draws_and_names_what_it_leaves_out(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder)
-            (out / "micro.json").write_text(json.dumps(
-                {"schema_version": 1, "gpu": self.micro.gpu, "provenance": self.micro.provenance,
-                 "micro": [entry for _, entry in self.micro.matching(r"xor_swizzle/dilution.*")],
-                 "not_run": []}))
-            done = subprocess.run(
-                [sys.executable, "-B", ROOT / "plots" / "micro_render.py", "--micro",
-                 out / "micro.json", "--out", out / "plots"], capture_output=True, text=True,
-                check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(sorted(path.name for path in (out / "plots").iterdir()),
-                             ["swizzle_dilution.svg"])
-            self.assertIn("wgmma_widths is left out", done.stderr)
+        code, said = self.run_on(self.record_of(self.entries(r"xor_swizzle/dilution.*")), **PROGRAM)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(list(self.written()), ["swizzle_dilution.svg"])
+        self.assertIn("wgmma_widths is left out", said)
 
     def test_a_record_that_cant_be_read_is_an_error_of_one_line(self):
         done = subprocess.run([sys.executable, "-B", ROOT / "plots" / "micro_render.py", "--micro",
@@ -131,23 +122,11 @@ class MicroRenderTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
 
     def test_a_case_without_its_parameters_is_an_error_of_one_line_and_no_figure(self):
-        sweep = [entry for _, entry in self.micro.matching(r"wgmma/m64n\d+k16_f16_ss/thr.*")]
         for change, said in ((lambda entry: entry.pop("parameters"), "micro[0].parameters is"),
                              (lambda entry: entry["parameters"].pop("n"), "the parameter n;")):
-            entries = copy.deepcopy(sweep)
+            entries = self.entries(r"wgmma/m64n\d+k16_f16_ss/thr.*")
             change(entries[0])
-            with tempfile.TemporaryDirectory() as folder:
-                out = pathlib.Path(folder)
-                (out / "micro.json").write_text(json.dumps(
-                    {"schema_version": 1, "gpu": self.micro.gpu,
-                     "provenance": self.micro.provenance, "micro": entries, "not_run": []}))
-                errors = io.StringIO()
-                with contextlib.redirect_stderr(errors):
-                    status = micro_render.main(["--micro", str(out / "micro.json"), "--figure",
-                                                "wgmma_widths", "--out", str(out / "plots")])
-                self.assertEqual((status, errors.getvalue().count("\n")), (2, 1))
-                self.assertIn(said, errors.getvalue())
-                self.assertFalse((out / "plots").exists())
+            self.assert_fails(self.record_of(entries), said, "--figure", "wgmma_widths", **PROGRAM)
 
     def test_style_has_a_colour_for_every_series(self):
         self.assertGreaterEqual(len(style.SERIES), 6)

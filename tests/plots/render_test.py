@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of plots/: what they show, that they are readable, and how they fail."""
 
-import contextlib
 import copy
-import io
 import itertools
 import json
 import math
@@ -13,7 +11,8 @@ import unittest
 
 import make_summary
 import matplotlib.pyplot as plt
-from fixture import ROOT, FolderTest
+from figure_test_case import FigureTest, drawn_texts, heading
+from fixture import ROOT
 from sizes_test import MAX_HEIGHT_OF_WIDTH
 
 from plots import effects, ladder, matrix, render, speedup, style
@@ -92,22 +91,7 @@ def all_figures(data):
     return {name: draw() for name, draw in render.figures(Summary(data)).items()}
 
 
-def drawn_texts(figure):
-    """Every text that the figure shows, with its extent in pixels."""
-    renderer = figure.canvas.get_renderer()
-    texts = list(figure.texts) + [text for legend in figure.legends for text in legend.get_texts()]
-    for axes in figure.axes:
-        texts += axes.texts + [axes.title, axes.xaxis.label]
-        if axes.get_legend() is not None:
-            texts += axes.get_legend().get_texts()
-        low, high = axes.get_xlim()
-        texts += [tick.label1 for tick in axes.xaxis.get_major_ticks()
-                  if low <= tick.get_loc() <= high]
-    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts
-            if text.get_visible() and text.get_text().strip()]
-
-
-class ReadabilityTest(unittest.TestCase):
+class ReadabilityTest(FigureTest):
     RECORDS = {
         "usual": synthetic,
         "extreme": extreme,
@@ -119,9 +103,6 @@ class ReadabilityTest(unittest.TestCase):
     }
 
     OF_MANY_SHAPES = ("many shapes", "long names", "more than one picture holds")
-
-    def setUp(self):
-        self.addCleanup(plt.close, "all")
 
     def test_a_title_breaks_the_name_of_a_variant_that_is_wider_than_the_figure(self):
         figure = plt.figure(figsize=(5, 3))
@@ -139,21 +120,9 @@ class ReadabilityTest(unittest.TestCase):
                     continue  # one per shape, the same as above
                 with self.subTest(record=record, figure=name):
                     figure = draw()
-                    figure.canvas.draw()
                     width, height = figure.get_size_inches()
                     self.assertLessEqual(height, MAX_HEIGHT_OF_WIDTH * width)
-                    texts = drawn_texts(figure)
-                    self.assertGreater(len(texts), 10)
-                    box = figure.bbox
-                    for text, extent in texts:
-                        self.assertTrue(
-                            extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0
-                            and extent.y1 <= box.y1, f"{text!r} is cut off")
-                    for (text, extent), (other, other_extent) in itertools.combinations(texts, 2):
-                        # Extents include a pixel of air.
-                        wide = min(extent.x1, other_extent.x1) - max(extent.x0, other_extent.x0)
-                        high = min(extent.y1, other_extent.y1) - max(extent.y0, other_extent.y0)
-                        self.assertFalse(wide > 1 and high > 1, f"{text!r} overlaps {other!r}")
+                    self.assertGreater(len(self.assert_readable(figure)), 10)
                     plt.close(figure)
 
     def test_every_step_is_labelled_in_every_figure(self):
@@ -189,17 +158,12 @@ class ReadabilityTest(unittest.TestCase):
         self.assertEqual(len({colour for _, colour, _ in marks}), len(marks))
 
 
-class FindingTest(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(plt.close, "all")
-
-    @staticmethod
-    def title(figure):
-        return next(text.get_text() for text in figure.texts if text.get_fontweight() == "bold")
+class FindingTest(FigureTest):
+    def ladder_title(self, data):
+        return heading(ladder.draw(Summary(data), "mission_b"))
 
     def test_the_ladder_says_how_much_faster_it_got_and_where_the_best_peer_is(self):
-        figure = ladder.draw(Summary(synthetic()), "mission_b")
-        self.assertEqual(self.title(figure),
+        self.assertEqual(self.ladder_title(synthetic()),
                          "17.3× faster after 7 steps; cudnn is still 1.58× ahead")
 
     def test_the_ladder_names_gpu_shape_cache_and_date(self):
@@ -212,7 +176,7 @@ class FindingTest(unittest.TestCase):
         data = synthetic()
         data["peers"] = [peer for peer in data["peers"] if peer["name"] == "peer:math"]
         self.assertIn(", and 4.59× ahead of the best peer, math",
-                      self.title(ladder.draw(Summary(data), "mission_b")))
+                      self.ladder_title(data))
 
     def test_a_broken_step_is_shown_and_never_ranked(self):
         data = synthetic()
@@ -220,38 +184,30 @@ class FindingTest(unittest.TestCase):
             if cell["variant"] == "ladder:wmma_pv":
                 cell["correct"] = False
         figure = ladder.draw(Summary(data), "mission_b")
-        self.assertTrue(self.title(figure).startswith("7.18× faster after 6 steps"))
+        self.assertTrue(heading(figure).startswith("7.18× faster after 6 steps"))
         shown = [text for text, _ in drawn_texts(figure)]
         self.assertIn("BROKEN", shown)
         self.assertIn("14.2", shown)
         self.assertNotIn("2.41×", shown)
 
-    def test_a_wrong_peer_is_never_the_best_peer(self):
-        data = synthetic()
-        for peer in data["peers"]:
-            if peer["name"] == "peer:cudnn":
-                peer["correct"] = False
-        self.assertIn("flash (FA2) is still", self.title(ladder.draw(Summary(data), "mission_b")))
-
-    def test_a_peer_that_was_not_checked_is_never_the_best_peer(self):
-        data = synthetic()
-        for peer in data["peers"]:
-            if peer["name"] == "peer:cudnn":
-                peer["correct"] = None
-        self.assertIn("flash (FA2) is still", self.title(ladder.draw(Summary(data), "mission_b")))
+    def test_a_peer_that_is_wrong_or_was_not_checked_is_never_the_best_peer(self):
+        for correct in False, None:
+            data = synthetic()
+            for peer in data["peers"]:
+                if peer["name"] == "peer:cudnn":
+                    peer["correct"] = correct
+            self.assertIn("flash (FA2) is still", self.ladder_title(data))
 
     def test_the_ladder_says_so_when_nothing_is_correct_or_faster(self):
         data = synthetic()
         for cell in data["cells"]:
             cell["correct"] = False
-        self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
-                        .startswith("No step passed correctness"))
+        self.assertTrue(self.ladder_title(data).startswith("No step passed correctness"))
         data = synthetic()
         for cell in data["cells"]:
             if cell["role"] == "step":
                 cell.update(p50_us=500, ci_low_us=499, ci_high_us=501)
-        self.assertTrue(self.title(ladder.draw(Summary(data), "mission_b"))
-                        .startswith("No step beats the first one"))
+        self.assertTrue(self.ladder_title(data).startswith("No step beats the first one"))
 
     def test_what_stands_beside_the_ladder_is_drawn_and_is_no_step(self):
         usual, data = synthetic(), synthetic()
@@ -266,11 +222,11 @@ class FindingTest(unittest.TestCase):
         # where it is the fastest of ours and of the peers.
         best = min(peer["p50_us"] for peer in usual["peers"]
                    if peer["shape"] == "mission_b" and peer["p50_us"])
-        title = self.title(ladder.draw(Summary(usual), "mission_b"))
-        self.assertEqual(self.title(figure).replace("\n", " "),
+        title = self.ladder_title(usual)
+        self.assertEqual(heading(figure),
                          f"{title}; {spoken_times(best / 1.0)} by “hopper_small:one_kv_warpgroup”")
         data["cells"][-1]["p50_us"] = 1000.0
-        self.assertEqual(self.title(ladder.draw(Summary(data), "mission_b")), title)
+        self.assertEqual(self.ladder_title(data), title)
         texts = [text for text, _ in drawn_texts(figure)]
         for text in "beside the ladder", "hopper_small:pipelined", "hopper_small:one_kv_warpgroup":
             self.assertIn(text, texts)
@@ -278,7 +234,7 @@ class FindingTest(unittest.TestCase):
         self.assertIn("hopper_small_ladder_mission_b", render.figures(Summary(data)))
 
     def test_effects_count_the_steps_that_pass_everywhere_and_nowhere(self):
-        self.assertEqual(self.title(effects.draw(Summary(synthetic()))),
+        self.assertEqual(heading(effects.draw(Summary(synthetic()))),
                          "4 of 7 steps pass their gates at every shape, "
                          "1 only at some and 2 at none")
 
@@ -293,7 +249,7 @@ class FindingTest(unittest.TestCase):
                 data = only_shapes(usual, names) if names else copy.deepcopy(usual)
                 for verdict in data["verdicts"]:
                     verdict["verdict"], = verdicts
-                self.assertEqual(self.title(effects.draw(Summary(data))), title)
+                self.assertEqual(heading(effects.draw(Summary(data))), title)
 
     def test_effects_show_a_lone_large_ratio_at_the_edge_so_that_the_others_stay_apart(self):
         data = only_shapes(synthetic(), ["long", "mission_b"])
@@ -358,7 +314,7 @@ class FindingTest(unittest.TestCase):
         self.assertFalse([text for text in shown if "±0.0" in text])
 
     def test_the_overview_names_the_largest_and_the_smallest_gain(self):
-        self.assertEqual(self.title(speedup.draw(Summary(synthetic()))),
+        self.assertEqual(heading(speedup.draw(Summary(synthetic()))),
                          "The whole ladder gains 23.0× at long, but 1.60× at small")
 
     def test_the_overview_breaks_its_line_at_a_step_that_is_not_ranked(self):
@@ -374,30 +330,7 @@ class FindingTest(unittest.TestCase):
                              [row == 4 for row in range(8)])
 
 
-class CommandTest(FolderTest):
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(plt.close, "all")
-
-    def run_on(self, content, *arguments):
-        path = self.path / "summary.json"
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-        stdout, stderr = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-            code = render.main(["--summary", str(path), "--out", str(self.path / "out"),
-                                *arguments])
-        return code, stderr.getvalue()
-
-    def written(self):
-        return {path.name: path.read_bytes() for path in (self.path / "out").iterdir()}
-
-    def assert_fails(self, content, message, *arguments):
-        code, stderr = self.run_on(content, *arguments)
-        self.assertEqual(code, 2)
-        self.assertEqual(stderr.count("\n"), 1, stderr)
-        self.assertIn(message, stderr)
-        self.assertFalse((self.path / "out").exists(), "a failed run leaves files behind")
-
+class CommandTest(FigureTest):
     def test_every_figure_is_written_as_svg_with_the_same_bytes_in_another_process(self):
         code, stderr = self.run_on(synthetic())
         self.assertEqual((code, stderr), (0, ""))
@@ -428,15 +361,10 @@ class CommandTest(FolderTest):
         self.assert_fails(synthetic(), "no figure is called ladder_x; there are ladder_small",
                           "--figure", "ladder_x")
 
-    def test_text_that_is_not_json_is_refused(self):
+    def test_text_that_is_not_json_and_a_missing_file_are_refused(self):
         self.assert_fails("{", "not JSON")
-
-    def test_a_missing_file_is_refused(self):
-        stderr = io.StringIO()
-        with contextlib.redirect_stderr(stderr):
-            code = render.main(["--summary", str(self.path / "none.json"), "--out", "out"])
-        self.assertEqual(code, 2)
-        self.assertIn("none.json: No such file or directory", stderr.getvalue())
+        self.assert_fails(synthetic(), "none.json: No such file or directory", "--summary",
+                          str(self.path / "none.json"))
 
     def test_a_damaged_field_is_named_with_its_path(self):
         damages = {
@@ -471,9 +399,13 @@ class CommandTest(FolderTest):
                 self.assert_fails(data, message, "--figure", name)
 
 
+def last_names(data, count):
+    return [verdict["toggle"] for verdict in Summary(data).verdicts[-count:]]
+
+
 class SummaryTest(unittest.TestCase):
     def test_a_toggle_that_is_judged_at_several_levels_goes_by_its_arms(self):
-        data = make_summary.make_summary()
+        data = synthetic()
         toggle = data["verdicts"][0]["toggle"]
         self.assertIn(toggle, {verdict["toggle"] for verdict in Summary(data).verdicts})
         once = [verdict for verdict in data["verdicts"] if verdict["toggle"] == toggle]
@@ -485,37 +417,34 @@ class SummaryTest(unittest.TestCase):
         self.assertIn(f"{once[0]['base']} → {once[0]['candidate']}".replace(":", ": "), names)
 
     def test_an_arm_that_is_judged_against_two_others_names_both(self):
-        data = make_summary.make_summary()
+        data = synthetic()
         first = data["verdicts"][0]
         longer = first["base"] + ":more=2"
         for base in (first["base"], first["base"] + ":m"):
             data["verdicts"].append(dict(first, base=base, candidate=longer))
-        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-2:]]
-        self.assertEqual(names, [f"{base} → {longer}".replace(":", ": ")
-                                 for base in (first["base"], first["base"] + ":m")])
+        self.assertEqual(last_names(data, 2), [f"{base} → {longer}".replace(":", ": ")
+                                               for base in (first["base"], first["base"] + ":m")])
 
     def test_of_a_long_chain_the_end_is_named_where_that_tells_arms_apart(self):
-        data = make_summary.make_summary()
+        data = synthetic()
         first = data["verdicts"][0]
         chain = first["base"] + ":a=1+b=1+c=1+d=1"
         for candidate in (chain + "+e=1", chain + "+e=2"):
             data["verdicts"].append(dict(first, base=chain, candidate=candidate))
-        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-2:]]
-        self.assertEqual(names, ["… + d=1 + e=1", "… + d=1 + e=2"])
+        self.assertEqual(last_names(data, 2), ["… + d=1 + e=1", "… + d=1 + e=2"])
         twin = first["base"] + ":a=2+b=1+c=1+d=1"
         data["verdicts"].append(dict(first, base=twin, candidate=twin + "+e=1"))
-        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-3:]]
-        self.assertEqual(names, [first["base"] + ": a=1 + b=1 + c=1 + d=1 + e=1", "… + d=1 + e=2",
-                                 first["base"] + ": a=2 + b=1 + c=1 + d=1 + e=1"])
+        self.assertEqual(last_names(data, 3), [first["base"] + ": a=1 + b=1 + c=1 + d=1 + e=1",
+                                               "… + d=1 + e=2",
+                                               first["base"] + ": a=2 + b=1 + c=1 + d=1 + e=1"])
 
     def test_ends_of_chains_are_as_long_as_it_takes_to_tell_them_apart(self):
-        data = make_summary.make_summary()
+        data = synthetic()
         first = data["verdicts"][0]
         for chain in ("a=1+b=1+c=1+d=1", "a=1+b=1+c=2+d=1", "a=1+b=2+c=3+d=1"):
             base = f"{first['base']}:{chain}"
             data["verdicts"].append(dict(first, base=base, candidate=base + "+e=1"))
-        names = [verdict["toggle"] for verdict in Summary(data).verdicts[-3:]]
-        self.assertEqual(names, [f"… + c={c} + d=1 + e=1" for c in (1, 2, 3)])
+        self.assertEqual(last_names(data, 3), [f"… + c={c} + d=1 + e=1" for c in (1, 2, 3)])
 
     def test_the_committed_synthetic_summary_is_what_its_program_writes(self):
         self.assertEqual(json.loads(SUMMARY.read_text()), synthetic())

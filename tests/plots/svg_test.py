@@ -3,13 +3,12 @@
 
 import contextlib
 import io
-import pathlib
 import re
-import tempfile
 import unittest
 
 import make_summary
 import matplotlib.pyplot as plt
+from fixture import FolderTest
 
 from plots import compare_svg, effects, render, svg
 from plots.summary import Summary
@@ -21,7 +20,7 @@ def by_matplotlib(figure):
     return text.getvalue()
 
 
-class PictureTest(unittest.TestCase):
+class PictureTest(FolderTest):
     @classmethod
     def setUpClass(cls):
         figure = effects.draw(Summary(make_summary.make_summary()))
@@ -170,17 +169,14 @@ class CompareTest(PictureTest):
 
 class ProgramTest(PictureTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         for name in "a/one.svg", "a/deep/two.svg", "b/one.svg", "b/deep/two.svg":
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(self.picture)
+            self.write(name, self.picture)
 
     def run_on(self, *names):
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = compare_svg.main([str(self.folder / name) for name in names])
+            code = compare_svg.main([str(self.path / name) for name in names])
         return code, said.getvalue()
 
     def test_equal_files_and_folders_are_passed_in_silence(self):
@@ -188,20 +184,20 @@ class ProgramTest(PictureTest):
         self.assertEqual(self.run_on("a", "b"), (0, ""))
 
     def test_a_difference_is_told_with_its_file(self):
-        (self.folder / "a/deep/two.svg").write_text(self.picture.replace("WMMA for P V", "x"))
+        (self.path / "a/deep/two.svg").write_text(self.picture.replace("WMMA for P V", "x"))
         for names in (("a/deep/two.svg", "b/one.svg"), ("a", "b")):
             code, said = self.run_on(*names)
             self.assertEqual(code, 1)
             self.assertIn("a/deep/two.svg: text text 'x'", said)
 
     def test_a_file_that_only_one_folder_has_is_told(self):
-        (self.folder / "a/deep/two.svg").unlink()
-        self.assertEqual(self.run_on("a", "b"), (1, f"{self.folder}/a/deep/two.svg is not there\n"))
-        self.assertEqual(self.run_on("b", "a"), (1, f"{self.folder}/a/deep/two.svg is not there\n"))
+        (self.path / "a/deep/two.svg").unlink()
+        self.assertEqual(self.run_on("a", "b"), (1, f"{self.path}/a/deep/two.svg is not there\n"))
+        self.assertEqual(self.run_on("b", "a"), (1, f"{self.path}/a/deep/two.svg is not there\n"))
 
     def test_what_cant_be_compared_is_no_success(self):
-        (self.folder / "empty").mkdir()
-        (self.folder / "a/one.svg").write_text("no picture")
+        (self.path / "empty").mkdir()
+        (self.path / "a/one.svg").write_text("no picture")
         for names in ((), ("a",), ("a", "b"), ("a/one.svg", "b/one.svg"), ("none.svg", "b/one.svg"),
                       ("empty", "empty")):
             with self.subTest(names):

@@ -2,14 +2,9 @@
 """TFLOP/s by length: what the figure shows, that it is readable, and when there is none."""
 
 import json
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 
-from figure_test_case import FigureTest
-from fixture import ROOT
+from figure_test_case import FigureTest, heading
 from make_summary import GRID_LENGTHS, make_grid, make_summary
 
 from plots import render, throughput
@@ -57,7 +52,7 @@ class ThroughputTest(FigureTest):
             ratio = {512: 0.5, 1024: 2.0, 2048: 8.0}[int(peer["shape"].split("_s")[1].split("_")[0])]
             peer["p50_us"] = us * ratio * (1 if peer["name"] == "peer:cudnn" else 3)
             peer.update(ci_low_us=None, ci_high_us=None)
-        title = throughput.draw(Summary(data)).texts[-2].get_text().replace("\n", " ")
+        title = heading(throughput.draw(Summary(data)))
         self.assertIn("2.00× the best peer over 3 cells (geometric mean), 0.500× to 8.00×", title)
 
     def test_arms_with_8_bits_have_a_line_of_their_own_and_keep_peers_out_of_the_title(self):
@@ -74,7 +69,7 @@ class ThroughputTest(FigureTest):
         ours, eight = (line(figure.axes[0], name).get_ydata()
                        for name in (throughput.OURS, throughput.OURS_8_BIT))
         self.assertAlmostEqual(eight[0] / ours[0], 2)
-        title = figure.texts[-2].get_text().replace("\n", " ")
+        title = heading(figure)
         self.assertIn("K and V in 8 bits: 2.00× our fastest arm of 16 bits over", title)
         self.assertNotIn("peer", title)
 
@@ -117,7 +112,7 @@ class ThroughputTest(FigureTest):
     def test_without_peers_the_title_names_the_highest_rate(self):
         data = make_grid()
         data["peers"] = []
-        self.assertIn("reaches", throughput.draw(Summary(data)).texts[-2].get_text())
+        self.assertIn("reaches", heading(throughput.draw(Summary(data))))
 
     def test_shapes_that_differ_in_more_than_their_length_are_no_curve(self):
         # small, medium, mission_a, mission_b and long have five lengths, but unlike sizes.
@@ -137,17 +132,9 @@ class ThroughputTest(FigureTest):
             throughput.draw(first, Summary(make_grid()))
 
     def test_render_takes_several_summaries(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            arguments = []
-            for head_dim in 64, 256:
-                path = folder / f"{head_dim}.json"
-                path.write_text(json.dumps(make_grid(head_dims=(head_dim,))))
-                arguments += ["--summary", path]
-            subprocess.run([sys.executable, "-B", ROOT / "plots" / "render.py", *arguments, "--out",
-                            folder / "out"], check=True, timeout=200, capture_output=True)
-            self.assertEqual(sorted(path.name for path in (folder / "out").iterdir()),
-                             ["throughput.svg"])
+        other = self.write("256.json", json.dumps(make_grid(head_dims=(256,))))
+        self.assertEqual(self.run_on(make_grid(head_dims=(64,)), "--summary", str(other)), (0, ""))
+        self.assertEqual(list(self.written()), ["throughput.svg"])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The waterfall of Shapley shares: what it shows, that it is readable, and how it fails."""
 
-import itertools
 import math
 import unittest
 
 import make_summary
 import matplotlib.pyplot as plt
+from figure_test_case import FigureTest, heading
 
 from plots import render, waterfall
 from plots.summary import Summary, SummaryError
@@ -32,10 +32,7 @@ WIDE = {"warp_shuffle": -0.4, "vector_loads": 0.0, "wmma_qk": 0.02, "cp_async_st
 TINY = {"warp_shuffle": 0.004, "vector_loads": 0.001, "wmma_qk": -0.002}
 
 
-class WaterfallTest(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(plt.close, "all")
-
+class WaterfallTest(FigureTest):
     def draw(self, data, shape="mission_b"):
         return waterfall.draw(Summary(data), shape)
 
@@ -45,18 +42,6 @@ class WaterfallTest(unittest.TestCase):
         patches = [patch for patch in figure.axes[0].patches if abs(patch.get_height() - 0.56) < 1e-9]
         return [(patch.get_x(), patch.get_x() + patch.get_width())
                 for patch in sorted(patches, key=lambda patch: patch.get_y())]
-
-    @staticmethod
-    def texts(figure):
-        figure.canvas.draw()  # lays the axis label out
-        renderer = figure.canvas.get_renderer()
-        axes = figure.axes[0]
-        low, high = axes.get_xlim()
-        texts = list(figure.texts) + axes.texts + [axes.xaxis.label]
-        texts += [tick.label1 for tick in axes.xaxis.get_major_ticks()
-                  if low <= tick.get_loc() <= high]
-        return [(text.get_text(), text.get_fontsize(), text.get_window_extent(renderer))
-                for text in texts if text.get_text().strip()]
 
     def test_each_bar_begins_where_the_one_above_ends_and_all_make_the_whole(self):
         for logs in (PLAIN, WIDE, TINY):
@@ -76,24 +61,16 @@ class WaterfallTest(unittest.TestCase):
         self.assertNotEqual(colours["bar:warp_shuffle"], colours["bar:wmma_pv"])
 
     def test_the_title_says_who_earned_most(self):
-        figure = self.draw(factorial(PLAIN))
-        title = next(text.get_text() for text in figure.texts if text.get_fontweight() == "bold")
-        self.assertEqual(title, "WMMA for P V earns 42% of the 3.32× at mission_b")
+        self.assertEqual(heading(self.draw(factorial(PLAIN))),
+                         "WMMA for P V earns 42% of the 3.32× at mission_b")
 
     def test_every_text_is_inside_the_figure_large_enough_and_clear_of_the_others(self):
         for name, logs in (("plain", PLAIN), ("wide", WIDE), ("tiny", TINY)):
             with self.subTest(name):
                 figure = self.draw(factorial(logs))
-                width, height = figure.canvas.get_width_height()
-                texts = self.texts(figure)
-                for text, size, box in texts:
-                    self.assertGreaterEqual(size, 11, text)
-                    self.assertGreaterEqual(box.x0, 0, text)
-                    self.assertGreaterEqual(box.y0, 0, text)
-                    self.assertLessEqual(box.x1, width, text)
-                    self.assertLessEqual(box.y1, height, text)
-                for (left, _, a), (right, _, b) in itertools.combinations(texts, 2):
-                    self.assertFalse(a.overlaps(b), f"{left!r} runs into {right!r}")
+                self.assert_readable(figure, air=0)
+                for text in figure.findobj(plt.Text):
+                    self.assertGreaterEqual(text.get_fontsize(), 11, text.get_text())
 
     def test_an_interval_that_is_missing_is_no_error(self):
         data = factorial(PLAIN)
@@ -123,7 +100,7 @@ class WaterfallTest(unittest.TestCase):
             Summary(data)
 
     def test_labels_are_those_of_the_steps(self):
-        shown = {" ".join(text.split()) for text, _, _ in self.texts(self.draw(factorial(PLAIN)))}
+        shown = {" ".join(text.split()) for text in self.assert_readable(self.draw(factorial(PLAIN)))}
         self.assertIn("Two-stage cp.async for K/V", shown)
         self.assertIn("all together", shown)
 
