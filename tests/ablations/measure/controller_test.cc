@@ -180,9 +180,8 @@ TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, IsEmpty());
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), kAllBlocks);
-  const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200});
-  ASSERT_TRUE(summary.ok()) << summary.status();
-  for (const auto& verdict : (*summary)["verdicts"]) {
+  const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200}).value();
+  for (const auto& verdict : summary["verdicts"]) {
     if (verdict["shape"] != "sum_1k" || verdict["candidate"] != kStep) continue;
     EXPECT_EQ(verdict["verdict"], "BROKEN");
     EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("the planted results are wrong"));

@@ -26,9 +26,8 @@ CalibrationPlan Plan() {
 }
 
 TEST(CalibrationPlanTest, ThePrintedFormIsReadBackAsItWas) {
-  const auto plan = ParsePlan(PlanText(Plan()));
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(*plan, Plan());
+  const auto plan = ParsePlan(PlanText(Plan())).value();
+  EXPECT_EQ(plan, Plan());
   CalibrationPlan none = Plan();
   none.plants.clear();
   EXPECT_EQ(*ParsePlan(PlanText(none)), none);
@@ -77,13 +76,12 @@ TEST(CalibrationPlanTest, TwoPlantsOfOneSizeWouldShareTheirNames) {
 }
 
 TEST(CalibrationPlanTest, TrialsOfOneKindShareNoArm) {
-  const auto design = CalibrationDesign(PlanText(Plan()));
-  ASSERT_TRUE(design.ok()) << design.status();
+  const auto design = CalibrationDesign(PlanText(Plan())).value();
   std::map<std::string, std::set<std::string>> used;  // kind: arms of its trials
   int aa = 0;
   int planted = 0;
   int delays = 0;
-  for (const PlannedArm& arm : design->arms) {
+  for (const PlannedArm& arm : design.arms) {
     delays += arm.spin_alone;
     EXPECT_EQ(arm.spin_cycles > 0, arm.role == kRolePlanted || arm.role == kRoleDelay);
     if (arm.role != kRoleAa && arm.role != kRolePlanted) continue;
@@ -99,10 +97,9 @@ TEST(CalibrationPlanTest, TrialsOfOneKindShareNoArm) {
 }
 
 TEST(CalibrationPlanTest, AllArmsButDelaysAreOneKernel) {
-  const auto design = CalibrationDesign(PlanText(Plan()));
-  ASSERT_TRUE(design.ok());
-  for (const PlannedArm& arm : design->arms) {
-    EXPECT_EQ(arm.config, arm.spin_alone ? "" : design->arms[0].config);
+  const auto design = CalibrationDesign(PlanText(Plan())).value();
+  for (const PlannedArm& arm : design.arms) {
+    EXPECT_EQ(arm.config, arm.spin_alone ? "" : design.arms[0].config);
   }
   EXPECT_FALSE(CalibrationDesign("calibrate:no_such;processes=5;family=1;plants=").ok());
 }

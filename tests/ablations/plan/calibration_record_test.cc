@@ -83,20 +83,18 @@ TEST(CalibrationHeaderTest, ItsArmsAreThoseOfItsPlan) {
 
 TEST_F(CalibrationRecordTest, WhatIsWrittenIsRead) {
   {
-    auto writer = CalibrationWriter::Open(dir_, Header());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->Append(Block(0, 0)).ok());
-    ASSERT_TRUE((*writer)->Append(CalibrationChecks{0, 12}).ok());
-    ASSERT_TRUE((*writer)->Append(Block(1, 2)).ok());
+    auto writer = CalibrationWriter::Open(dir_, Header()).value();
+    ASSERT_TRUE(writer->Append(Block(0, 0)).ok());
+    ASSERT_TRUE(writer->Append(CalibrationChecks{0, 12}).ok());
+    ASSERT_TRUE(writer->Append(Block(1, 2)).ok());
   }
   EXPECT_TRUE(IsCalibrationRecord(dir_));
-  const auto record = LoadCalibration(dir_);
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(record->header.run, Header().run);
-  EXPECT_EQ(record->header.plan, Header().plan);
-  EXPECT_EQ(record->header.pilot, Header().pilot);
-  EXPECT_EQ(record->checks, 12);
-  EXPECT_EQ(record->blocks, (std::vector{Block(0, 0), Block(1, 2)}));
+  const auto record = LoadCalibration(dir_).value();
+  EXPECT_EQ(record.header.run, Header().run);
+  EXPECT_EQ(record.header.plan, Header().plan);
+  EXPECT_EQ(record.header.pilot, Header().pilot);
+  EXPECT_EQ(record.checks, 12);
+  EXPECT_EQ(record.blocks, (std::vector{Block(0, 0), Block(1, 2)}));
 }
 
 TEST_F(CalibrationRecordTest, AfterAKillAnywhereInALineTheWholeBlocksBeforeItAreKept) {
@@ -107,17 +105,15 @@ TEST_F(CalibrationRecordTest, AfterAKillAnywhereInALineTheWholeBlocksBeforeItAre
     std::filesystem::resize_file(BlocksPath(), whole);
     std::ofstream(BlocksPath(), std::ios::app) << line.substr(0, cut);
     EXPECT_EQ(LoadCalibration(dir_).status().code(), absl::StatusCode::kDataLoss);
-    auto writer = CalibrationWriter::Open(dir_, Header());
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    EXPECT_TRUE((*writer)->Has(0, 0));
-    EXPECT_FALSE((*writer)->Has(0, 1));
+    auto writer = CalibrationWriter::Open(dir_, Header()).value();
+    EXPECT_TRUE(writer->Has(0, 0));
+    EXPECT_FALSE(writer->Has(0, 1));
     EXPECT_EQ(std::filesystem::file_size(BlocksPath()), whole);
   }
 }
 
 TEST_F(CalibrationRecordTest, ASecondWriterIsRefused) {
-  auto writer = CalibrationWriter::Open(dir_, Header());
-  ASSERT_TRUE(writer.ok());
+  auto writer = CalibrationWriter::Open(dir_, Header()).value();
   EXPECT_EQ(CalibrationWriter::Open(dir_, Header()).status().code(),
             absl::StatusCode::kUnavailable);
 }

@@ -38,25 +38,23 @@ TEST_F(MicroRecordTest, QuotesTheNewestOfTheGpu) {
   Write("micro-20260202T000000Z", Text("h200", 2.00000049));
   Write("micro-20260303T000000Z", Text("l4", 3));
   Write("ladder-20260404T000000Z", Text("h200", 4));
-  const auto found = NewestMicroRecord(dir_.string(), "h200");
-  ASSERT_TRUE(found.ok()) << found.status();
-  ASSERT_TRUE(found->has_value());
-  EXPECT_EQ((*found)->provenance["run_id"], "micro-20260202T000000Z");
-  EXPECT_EQ((*found)->provenance["gpu_uuid"], "GPU-1");
-  EXPECT_EQ((*found)->dir, (dir_ / "micro-20260202T000000Z").string());
-  ASSERT_EQ((*found)->entries.size(), 2);
-  EXPECT_EQ((*found)->entries[0].dump(),
+  const auto found = NewestMicroRecord(dir_.string(), "h200").value();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->provenance["run_id"], "micro-20260202T000000Z");
+  EXPECT_EQ(found->provenance["gpu_uuid"], "GPU-1");
+  EXPECT_EQ(found->dir, (dir_ / "micro-20260202T000000Z").string());
+  ASSERT_EQ(found->entries.size(), 2);
+  EXPECT_EQ(found->entries[0].dump(),
             R"({"name":"a/b/c","unit":"cycles","value":2.0,"percent_of_limit":null})");
-  EXPECT_EQ((*found)->entries[1]["percent_of_limit"], 33.3333);
+  EXPECT_EQ(found->entries[1]["percent_of_limit"], 33.3333);
 }
 
 TEST_F(MicroRecordTest, HasNothingToSayWhereNothingWasMeasured) {
   Write("micro-20260303T000000Z", Text("l4", 3));
   std::filesystem::create_directories(dir_ / "micro-20260505T000000Z");  // still running
   for (const std::string& dir : {dir_.string(), (dir_ / "gone").string()}) {
-    const auto found = NewestMicroRecord(dir, "h200");
-    ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_FALSE(found->has_value());
+    const auto found = NewestMicroRecord(dir, "h200").value();
+    EXPECT_FALSE(found.has_value());
   }
 }
 

@@ -412,11 +412,10 @@ TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {
 }
 
 TEST_F(StoreTest, ASecondWriterOfTheSameProcessIsRefused) {
-  auto first = RecordWriter::Create(dir(), ExampleRun());
-  ASSERT_TRUE(first.ok()) << first.status();
+  auto first = RecordWriter::Create(dir(), ExampleRun()).value();
   EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(),
             absl::StatusCode::kUnavailable);
-  first->reset();
+  first.reset();
   EXPECT_TRUE(RecordWriter::Resume(dir(), ExampleRun()).ok());
 }
 

@@ -34,37 +34,34 @@ const std::vector<uint32_t> kHalf = {0b0000, 0b1001, 0b1010, 0b0011,
                                      0b1100, 0b0101, 0b0110, 0b1111};
 
 TEST(MainEffectsTest, EffectsWithoutInteractionsAreFoundExactly) {
-  const auto effects = MainEffects::Create(4, kHalf);
-  ASSERT_TRUE(effects.ok()) << effects.status();
+  const auto effects = MainEffects::Create(4, kHalf).value();
   const std::vector<double> truth = {0.3, -0.1, 0.02, 0.5};
   for (int i = 0; i < 4; ++i) {
-    EXPECT_NEAR(Apply(effects->Effect(i), GainsOfRuns(kHalf, truth)), truth[static_cast<size_t>(i)],
+    EXPECT_NEAR(Apply(effects.Effect(i), GainsOfRuns(kHalf, truth)), truth[static_cast<size_t>(i)],
                 1e-12);
   }
 }
 
 TEST(MainEffectsTest, AFractionOfResolutionFourHidesNoInteractionOfTwo) {
-  const auto effects = MainEffects::Create(4, kHalf);
-  ASSERT_TRUE(effects.ok());
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(effects->Aliases(i).empty()) << i;
+  const auto effects = MainEffects::Create(4, kHalf).value();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(effects.Aliases(i).empty()) << i;
 }
 
 TEST(MainEffectsTest, AnAliasMovesTheEstimateByTwiceItsCoefficient) {
   // Without two of the eight cells the rest is no longer regular.
   const std::vector<uint32_t> cells(kHalf.begin(), kHalf.begin() + 6);
-  const auto effects = MainEffects::Create(4, cells);
-  ASSERT_TRUE(effects.ok()) << effects.status();
+  const auto effects = MainEffects::Create(4, cells).value();
   const std::vector<double> truth = {0.3, -0.1, 0.02, 0.5};
   int aliased = 0;
   for (int i = 0; i < 4; ++i) {
     for (int a = 0; a < 4; ++a) {
       for (int b = a + 1; b < 4; ++b) {
         double coefficient = 0;
-        for (const MainEffects::Alias& alias : effects->Aliases(i)) {
+        for (const MainEffects::Alias& alias : effects.Aliases(i)) {
           if (alias.a == a && alias.b == b) coefficient = alias.coefficient;
         }
         aliased += coefficient != 0;
-        EXPECT_NEAR(Apply(effects->Effect(i), GainsOfRuns(cells, truth, a, b, 0.05)),
+        EXPECT_NEAR(Apply(effects.Effect(i), GainsOfRuns(cells, truth, a, b, 0.05)),
                     truth[static_cast<size_t>(i)] + 2 * coefficient * 0.05, 1e-9);
       }
     }

@@ -9,6 +9,7 @@
 #include "ablations/subjects/sdpa/designs/own_designs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 
 template <typename T>
 std::vector<std::string> Names(const absl::StatusOr<std::vector<T>>& rows) {
@@ -28,31 +31,13 @@ std::vector<std::string> Names(const absl::StatusOr<std::vector<T>>& rows) {
   return names;
 }
 
-// The message of an InvalidArgument.
-template <typename T>
-std::string Refusal(const absl::StatusOr<T>& result) {
-  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << result.status();
-  return std::string(result.status().message());
-}
-
 TEST(FindDesign, FindsEachDesignOfTheBuild) {
   for (const char* name : {"ladder", "one_on", "leave_one_out", "factorial"}) {
     const Design design = FindDesign(name).value();
     EXPECT_EQ(design.name, name);
     EXPECT_EQ(IsFactorial(name), std::string(name) == "factorial");
+    EXPECT_GT(design.arms.size(), 8u) << name;
   }
-}
-
-TEST(FindDesign, FindsTheLadder) {
-  const Design design = FindDesign("ladder").value();
-  EXPECT_EQ(design.name, "ladder");
-  EXPECT_GT(design.arms.size(), 8u);
-}
-
-TEST(FindDesign, SuggestsTheNearestName) {
-  EXPECT_THAT(Refusal(FindDesign("lader")),
-              AllOf(HasSubstr("unknown design 'lader'"), HasSubstr("did you mean 'ladder'?"),
-                    HasSubstr("`warpledger list designs`")));
 }
 
 TEST(FindDesign, MakesAFactorialOfNamedToggles) {
@@ -72,27 +57,20 @@ TEST(FindDesign, DeclaresTheCellsThatAnOwnFactorialCanNotHave) {
   EXPECT_EQ(design.infeasible[0].missing, "kv_tiling");
 }
 
-TEST(FindDesign, RefusesAFactorialThatMakesNoSense) {
-  EXPECT_THAT(Refusal(FindDesign("factorial:")), HasSubstr("spans 0 toggles; name 1 to 7"));
-  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_pw")),
-              AllOf(HasSubstr("unknown toggle 'wmma_pw'"), HasSubstr("'wmma_pv'")));
-  EXPECT_THAT(Refusal(FindDesign("factorial:null_toggle")), HasSubstr("unknown toggle"));
-  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_pv@nonesuch")), HasSubstr("'nonesuch'"));
-  EXPECT_THAT(Refusal(FindDesign("factorial:kv_tiling@wmma_pv")),
-              HasSubstr("kv_tiling is switched, but its background names it or needs it"));
-}
-
 TEST(FindDesign, MakesASweepAndRefusesOneThatMakesNoSense) {
   const Design design = FindDesign("sweep:cp_async_stages@wmma_pv").value();
   EXPECT_EQ(design.arms.front().name, "sweep:cp_async_stages=0");
-  EXPECT_THAT(Refusal(FindDesign("sweep:kv_tiling,wmma_pv")), HasSubstr("sweeps 2 toggles"));
-  EXPECT_THAT(Refusal(FindDesign("sweep:xor_swizzle@wmma_qk")),
-              AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("drop one of them")));
+  EXPECT_THAT(FindDesign("sweep:kv_tiling,wmma_pv"),
+              StatusIs(kInvalid, HasSubstr("sweeps 2 toggles")));
+  EXPECT_THAT(FindDesign("sweep:xor_swizzle@wmma_qk"),
+              StatusIs(kInvalid, AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"),
+                                       HasSubstr("drop one of them"))));
 }
 
 TEST(FindDesign, RefusesAFactorialOfTwoTogglesThatExcludeEachOther) {
-  EXPECT_THAT(Refusal(FindDesign("factorial:wmma_qk,xor_swizzle")),
-              AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"), HasSubstr("span them in two")));
+  EXPECT_THAT(FindDesign("factorial:wmma_qk,xor_swizzle"),
+              StatusIs(kInvalid, AllOf(HasSubstr("xor_swizzle can't go with wmma_qk"),
+                                       HasSubstr("span them in two"))));
   // Excluded by what is always on, the toggle is in no cell.
   const Design design = FindDesign("factorial:cp_async_stages,smem_layout,xor_swizzle").value();
   EXPECT_EQ(design.infeasible.size(), 4u);
@@ -160,42 +138,9 @@ TEST(FindVariant, ReadsPrintedConfigurationsBack) {
 }
 
 TEST(FindVariant, TakesTogglesInAnyOrderAndLevelsSpelledOut) {
-  const auto variant = FindVariant("vector_loads+kv_tiling+cp_async_stages=2");
-  ASSERT_TRUE(variant.ok()) << variant.status();
-  EXPECT_EQ(variant->config,
+  const auto variant = FindVariant("vector_loads+kv_tiling+cp_async_stages=2").value();
+  EXPECT_EQ(variant.config,
             (sdpa::Config{.kv_tiling = 1, .vector_loads = 1, .cp_async_stages = 2}));
-}
-
-TEST(FindVariant, NamesTheToggleThatAnIllegalCombinationLacks) {
-  EXPECT_THAT(
-      Refusal(FindVariant("kv_tiling+cp_async_stages")),
-      AllOf(HasSubstr("'kv_tiling+cp_async_stages'"),
-            HasSubstr("cp_async_stages needs vector_loads"), HasSubstr("add 'vector_loads'")));
-  EXPECT_THAT(Refusal(FindVariant("wmma_pv")), HasSubstr("wmma_pv needs kv_tiling"));
-}
-
-TEST(FindVariant, RefusesLevelsThatAToggleDoesNotHave) {
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling+vector_loads+cp_async_stages=7")),
-              AllOf(HasSubstr("cp_async_stages"), HasSubstr("no such level")));
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling=two")),
-              AllOf(HasSubstr("'two'"), HasSubstr("no level of kv_tiling")));
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling=")), HasSubstr("'' is no level of kv_tiling"));
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling=99999999999")), HasSubstr("no level of kv_tiling"));
-}
-
-TEST(FindVariant, SuggestsTheNearestToggleOrArm) {
-  EXPECT_THAT(Refusal(FindVariant("kv_tilling")), HasSubstr("did you mean 'kv_tiling'"));
-  EXPECT_THAT(Refusal(FindVariant("ladder:wmma_vp")), HasSubstr("'ladder:wmma_pv'"));
-  EXPECT_THAT(Refusal(FindVariant("hopper_decode:base+wgmma_pack_heds")),
-              AllOf(HasSubstr("unknown variant 'hopper_decode:base+wgmma_pack_heds'"),
-                    HasSubstr("did you mean 'hopper_decode:base+wgmma_pack_heads'")));
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling+warp_shufle")),
-              AllOf(HasSubstr("unknown variant 'warp_shufle'"), HasSubstr("'warp_shuffle'")));
-}
-
-TEST(FindVariant, RefusesEmptyParts) {
-  EXPECT_THAT(Refusal(FindVariant("")), HasSubstr("unknown variant ''"));
-  EXPECT_THAT(Refusal(FindVariant("kv_tiling+")), HasSubstr("unknown variant ''"));
 }
 
 TEST(ParseVariants, TakesAllOrAListInTheOrderGiven) {
@@ -209,27 +154,11 @@ TEST(ParseVariants, DropsRepeatsAndEmptyNames) {
               ElementsAre("kv_tiling", "minimal_scalar"));
 }
 
-TEST(ParseVariants, RefusesAnEmptyList) {
-  EXPECT_THAT(Refusal(ParseVariants("")), HasSubstr("'all'"));
-  EXPECT_THAT(Refusal(ParseVariants(" , ")), HasSubstr("'all'"));
-}
-
-TEST(ParseVariants, FailsWhenAnyOfThemIsUnknown) {
-  EXPECT_THAT(Refusal(ParseVariants("kv_tiling,nonesuch")), HasSubstr("'nonesuch'"));
-}
-
 TEST(ParseShapes, TakesAllOrTheLaddersOrAListInTheOrderGiven) {
   EXPECT_EQ(Names(ParseShapes("all")).size(), std::size(sdpa::kShapes));
   EXPECT_THAT(Names(ParseShapes("ladder")),
               ElementsAre("small", "medium", "mission_a", "mission_b", "long"));
   EXPECT_THAT(Names(ParseShapes("long,small,long")), ElementsAre("long", "small"));
-}
-
-TEST(ParseShapes, SuggestsTheNearestName) {
-  EXPECT_THAT(Refusal(ParseShapes("small,misson_b")),
-              AllOf(HasSubstr("unknown shape 'misson_b'"), HasSubstr("did you mean 'mission_b'"),
-                    HasSubstr("`warpledger list shapes`")));
-  EXPECT_THAT(Refusal(ParseShapes("")), HasSubstr("no shape named"));
 }
 
 TEST(ParseInputKinds, TakesAllOrAList) {
@@ -238,23 +167,79 @@ TEST(ParseInputKinds, TakesAllOrAList) {
   EXPECT_THAT(Names(ParseInputKinds("constant,normal")), ElementsAre("constant", "normal"));
 }
 
-// `warpledger list` shows them under "inputs".
-TEST(ParseInputKinds, SuggestsTheNearestNameAndACommandThatExists) {
-  EXPECT_THAT(Refusal(ParseInputKinds("norml")),
-              AllOf(HasSubstr("'norml'"), HasSubstr("did you mean 'normal'"),
-                    HasSubstr("`warpledger list inputs`")));
-}
-
-TEST(FindVariant, RefusesAToggleNamedTwiceAndTheBaselineAsAToggle) {
-  EXPECT_THAT(std::string(FindVariant("kv_tiling+kv_tiling").status().message()),
-              HasSubstr("names kv_tiling twice"));
-  EXPECT_THAT(std::string(FindVariant("minimal_scalar+kv_tiling").status().message()),
-              HasSubstr("minimal_scalar is every toggle off"));
-}
-
 TEST(FindVariant, GivesTheCanonicalNameWhateverTheOrder) {
   EXPECT_EQ(FindVariant("warp_shuffle+kv_tiling")->name, "kv_tiling+warp_shuffle");
   EXPECT_EQ(FindVariant("kv_tiling=0")->name, "minimal_scalar");
+}
+
+// --- What is refused ------------------------------------------------------------
+
+struct Refusal {
+  const char* given;
+  std::vector<const char*> said;
+};
+
+template <typename Parse>
+void ExpectRefusals(Parse parse, const std::vector<Refusal>& refusals) {
+  for (const Refusal& refusal : refusals) {
+    for (const char* said : refusal.said) {
+      EXPECT_THAT(parse(refusal.given), StatusIs(kInvalid, HasSubstr(said))) << refusal.given;
+    }
+  }
+}
+
+TEST(FindDesign, SaysWhatIsWrongAndWhatIsNear) {
+  ExpectRefusals(
+      [](const char* given) { return FindDesign(given); },
+      {{"lader", {"unknown design 'lader'", "did you mean 'ladder'?", "`warpledger list designs`"}},
+       {"factorial:", {"spans 0 toggles; name 1 to 7"}},
+       {"factorial:wmma_pw", {"unknown toggle 'wmma_pw'", "'wmma_pv'"}},
+       {"factorial:null_toggle", {"unknown toggle"}},
+       {"factorial:wmma_pv@nonesuch", {"'nonesuch'"}},
+       {"factorial:kv_tiling@wmma_pv",
+        {"kv_tiling is switched, but its background names it or needs it"}}});
+}
+
+TEST(FindVariant, SaysWhatIsWrongAndWhatIsNear) {
+  ExpectRefusals(
+      [](const char* given) { return FindVariant(given); },
+      {{"kv_tiling+cp_async_stages",
+        {"'kv_tiling+cp_async_stages'", "cp_async_stages needs vector_loads",
+         "add 'vector_loads'"}},
+       {"wmma_pv", {"wmma_pv needs kv_tiling"}},
+       {"kv_tiling+vector_loads+cp_async_stages=7", {"cp_async_stages", "no such level"}},
+       {"kv_tiling=two", {"'two'", "no level of kv_tiling"}},
+       {"kv_tiling=", {"'' is no level of kv_tiling"}},
+       {"kv_tiling=99999999999", {"no level of kv_tiling"}},
+       {"kv_tilling", {"did you mean 'kv_tiling'"}},
+       {"ladder:wmma_vp", {"'ladder:wmma_pv'"}},
+       {"hopper_decode:base+wgmma_pack_heds",
+        {"unknown variant 'hopper_decode:base+wgmma_pack_heds'",
+         "did you mean 'hopper_decode:base+wgmma_pack_heads'"}},
+       {"kv_tiling+warp_shufle", {"unknown variant 'warp_shufle'", "'warp_shuffle'"}},
+       {"", {"unknown variant ''"}},
+       {"kv_tiling+", {"unknown variant ''"}},
+       {"kv_tiling+kv_tiling", {"names kv_tiling twice"}},
+       {"minimal_scalar+kv_tiling", {"minimal_scalar is every toggle off"}}});
+}
+
+TEST(ParseVariants, SaysWhatIsWrong) {
+  ExpectRefusals([](const char* given) { return ParseVariants(given); },
+                 {{"", {"'all'"}}, {" , ", {"'all'"}}, {"kv_tiling,nonesuch", {"'nonesuch'"}}});
+}
+
+TEST(ParseShapes, SaysWhatIsWrongAndWhatIsNear) {
+  ExpectRefusals(
+      [](const char* given) { return ParseShapes(given); },
+      {{"small,misson_b",
+        {"unknown shape 'misson_b'", "did you mean 'mission_b'", "`warpledger list shapes`"}},
+       {"", {"no shape named"}}});
+}
+
+// `warpledger list` shows them under "inputs".
+TEST(ParseInputKinds, SuggestsTheNearestNameAndACommandThatExists) {
+  ExpectRefusals([](const char* given) { return ParseInputKinds(given); },
+                 {{"norml", {"'norml'", "did you mean 'normal'", "`warpledger list inputs`"}}});
 }
 
 }  // namespace

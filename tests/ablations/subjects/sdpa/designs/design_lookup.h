@@ -29,6 +29,11 @@ inline std::set<std::string> Differences(const sdpa::Config& a, const sdpa::Conf
   return ids;
 }
 
+inline std::set<std::string> Differences(const Design& design, const std::string& a,
+                                         const std::string& b) {
+  return Differences(ArmNamed(design, a).config, ArmNamed(design, b).config);
+}
+
 }  // namespace warpledger::ablations
 
 #endif  // WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_

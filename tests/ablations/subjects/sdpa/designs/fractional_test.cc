@@ -36,9 +36,8 @@ TEST_P(FractionTest, IsRegularBalancedAndOfResolutionFourAtLeast) {
                                   [&](uint32_t cell) { return (cell >> i & 1u) != 0; });
     EXPECT_EQ(2 * on, static_cast<int64_t>(cells.size())) << "column " << i;
   }
-  const auto effects = analysis::MainEffects::Create(GetParam(), cells);
-  ASSERT_TRUE(effects.ok()) << effects.status();
-  for (int i = 0; i < GetParam(); ++i) EXPECT_TRUE(effects->Aliases(i).empty()) << i;
+  const auto effects = analysis::MainEffects::Create(GetParam(), cells).value();
+  for (int i = 0; i < GetParam(); ++i) EXPECT_TRUE(effects.Aliases(i).empty()) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Factors, FractionTest, ::testing::Range(4, 17));
@@ -50,37 +49,35 @@ TEST(FractionalDesignTest, HoldsLegalCellsAloneAndDeclaresTheOthers) {
     if (named++ > 0) all += ",";
     all += row->id;
   }
-  const auto design = FindDesign(all);
-  ASSERT_TRUE(design.ok()) << design.status();
+  const auto design = FindDesign(all).value();
   int cells = 0;
   std::set<std::string> configs;
-  for (const DesignArm& arm : design->arms) {
+  for (const DesignArm& arm : design.arms) {
     EXPECT_FALSE(sdpa::WhyInvalid(arm.config)) << arm.name;
     if (arm.role != "cell") continue;
     ++cells;
     EXPECT_TRUE(configs.insert(sdpa::ConfigName(arm.config)).second) << arm.name;
   }
-  EXPECT_EQ(cells + static_cast<int>(design->infeasible.size()),
+  EXPECT_EQ(cells + static_cast<int>(design.infeasible.size()),
             1 << BasicColumns(static_cast<size_t>(named)));
-  for (const InfeasibleCell& cell : design->infeasible) {
+  for (const InfeasibleCell& cell : design.infeasible) {
     EXPECT_FALSE(cell.toggle.empty()) << cell.name;
   }
-  EXPECT_EQ(design->arms.front().name, "cell:none");
-  EXPECT_THAT(design->label, HasSubstr("of resolution 4"));
-  EXPECT_EQ(design->arms[design->arms.size() - 2].role, "aa");
+  EXPECT_EQ(design.arms.front().name, "cell:none");
+  EXPECT_THAT(design.label, HasSubstr("of resolution 4"));
+  EXPECT_EQ(design.arms[design.arms.size() - 2].role, "aa");
 }
 
 TEST(FractionalDesignTest, SaysWhatIsAliasedWhereCellsAreMissing) {
-  const auto clear = FindDesign("fractional:warp_shuffle,vector_loads,wmma_qk,wmma_pv@kv_tiling");
-  ASSERT_TRUE(clear.ok()) << clear.status();
+  const auto clear =
+      FindDesign("fractional:warp_shuffle,vector_loads,wmma_qk,wmma_pv@kv_tiling").value();
   std::vector<Arm> arms;
-  for (const DesignArm& arm : clear->arms) arms.push_back({arm.name, "", arm.role, "", ""});
+  for (const DesignArm& arm : clear.arms) arms.push_back({arm.name, "", arm.role, "", ""});
   const Fraction fraction = FindFraction(SdpaSubject(), arms);
   EXPECT_EQ(fraction.toggles.size(), 4u);
-  EXPECT_EQ(fraction.cells.size() + clear->infeasible.size(), 8u);
-  const auto aliases = AliasWarnings(fraction);
-  ASSERT_TRUE(aliases.ok()) << aliases.status();
-  EXPECT_EQ(aliases->empty(), clear->infeasible.empty());
+  EXPECT_EQ(fraction.cells.size() + clear.infeasible.size(), 8u);
+  const auto aliases = AliasWarnings(fraction).value();
+  EXPECT_EQ(aliases.empty(), clear.infeasible.empty());
   // One cell less, and nothing is regular any more.
   Fraction less = fraction;
   less.cells.pop_back();
@@ -97,10 +94,10 @@ TEST(FractionalDesignTest, TooFewOrTooManyTogglesAreRefused) {
 }
 
 TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
-  const auto design = FindDesign("fractional:warp_shuffle,vector_loads,wmma_qk,wmma_pv@kv_tiling");
-  ASSERT_TRUE(design.ok());
+  const auto design =
+      FindDesign("fractional:warp_shuffle,vector_loads,wmma_qk,wmma_pv@kv_tiling").value();
   std::vector<Arm> arms;
-  for (const DesignArm& arm : design->arms) arms.push_back({arm.name, "", arm.role, "", ""});
+  for (const DesignArm& arm : design.arms) arms.push_back({arm.name, "", arm.role, "", ""});
   const Fraction fraction = FindFraction(SdpaSubject(), arms);
   const double factor[] = {1.5, 1.25, 0.9, 2};  // time off over time on
   std::vector<std::vector<analysis::Timing>> timings(fraction.cells.size());
@@ -134,14 +131,13 @@ TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
 
 TEST(SweepDesignTest, TimesEachLevelAgainstTheFirst) {
   for (const sdpa::ToggleRow* row : LadderToggles()) {
-    const auto design = FindDesign(std::string("sweep:").append(row->id));
-    ASSERT_TRUE(design.ok()) << design.status();
+    const auto design = FindDesign(std::string("sweep:").append(row->id)).value();
     size_t steps = 0;
-    for (const DesignArm& arm : design->arms) {
+    for (const DesignArm& arm : design.arms) {
       EXPECT_FALSE(sdpa::WhyInvalid(arm.config)) << arm.name;
       if (arm.role != "step") continue;
       ++steps;
-      EXPECT_EQ(arm.base, design->arms.front().name);
+      EXPECT_EQ(arm.base, design.arms.front().name);
       EXPECT_EQ(arm.toggle, row->id);
     }
     EXPECT_EQ(steps, row->levels.count - 1);
