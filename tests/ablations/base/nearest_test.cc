@@ -16,52 +16,41 @@ using ::testing::IsEmpty;
 const std::vector<std::string> kShapes = {"small",     "tiny_multi",       "medium", "mission_a",
                                           "mission_b", "mission_b_causal", "long"};
 
-TEST(NearestNames, PutsTheFewestEditsFirst) {
-  EXPECT_THAT(NearestNames("misson_b", kShapes), ElementsAre("mission_b", "mission_a"));
-}
-
-TEST(NearestNames, KeepsTheListsOrderAmongEquals) {
-  EXPECT_THAT(NearestNames("mission_c", kShapes), ElementsAre("mission_a", "mission_b"));
-}
-
-TEST(NearestNames, CountsASwapOfNeighboursAsOneEdit) {
-  EXPECT_THAT(NearestNames("logn", kShapes), ElementsAre("long"));
-  EXPECT_THAT(NearestNames("ab", {"ba"}), ElementsAre("ba"));
-}
-
-TEST(NearestNames, IgnoresCase) {
-  EXPECT_THAT(NearestNames("MEDIUM", kShapes), ElementsAre("medium"));
-  EXPECT_THAT(NearestNames("medium", {"MEDIUM"}), ElementsAre("MEDIUM"));
-}
-
-TEST(NearestNames, FindsNamesThatHoldTheWord) {
-  EXPECT_THAT(NearestNames("causal", kShapes), ElementsAre("mission_b_causal"));
-  EXPECT_THAT(NearestNames("mission", kShapes),
-              ElementsAre("mission_a", "mission_b", "mission_b_causal"));
-}
-
-TEST(NearestNames, FindsNamesThatTheWordHolds) {
-  EXPECT_THAT(NearestNames("the_medium_shape", kShapes), ElementsAre("medium"));
-}
-
-TEST(NearestNames, SuggestsNothingForSomethingElse) {
-  EXPECT_THAT(NearestNames("zebra", kShapes), IsEmpty());
-  EXPECT_THAT(NearestNames("", kShapes), IsEmpty());
-  EXPECT_THAT(NearestNames("small", {}), IsEmpty());
-}
-
-TEST(NearestNames, DoesNotMatchEveryNameThatHoldsOneLetter) {
-  EXPECT_THAT(NearestNames("m", kShapes), IsEmpty());
-  EXPECT_THAT(NearestNames("x", {"a", "b"}), IsEmpty());
+TEST(NearestNames, FindsWhatWasMeant) {
+  using Names = std::vector<std::string>;
+  const struct {
+    const char* why;
+    const char* word;
+    Names names;
+    Names nearest;
+  } kCases[] = {
+      {"the fewest edits first", "misson_b", kShapes, {"mission_b", "mission_a"}},
+      {"the list's order among equals", "mission_c", kShapes, {"mission_a", "mission_b"}},
+      {"a swap of neighbours is one edit", "logn", kShapes, {"long"}},
+      {"a swap of neighbours is one edit", "ab", {"ba"}, {"ba"}},
+      {"case is ignored", "MEDIUM", kShapes, {"medium"}},
+      {"case is ignored", "medium", {"MEDIUM"}, {"MEDIUM"}},
+      {"names that hold the word", "causal", kShapes, {"mission_b_causal"}},
+      {"names that hold the word",
+       "mission",
+       kShapes,
+       {"mission_a", "mission_b", "mission_b_causal"}},
+      {"names that the word holds", "the_medium_shape", kShapes, {"medium"}},
+      {"nothing for something else", "zebra", kShapes, {}},
+      {"nothing for nothing", "", kShapes, {}},
+      {"nothing of nothing", "small", {}, {}},
+      {"one letter is in too many names", "m", kShapes, {}},
+      {"one letter is in too many names", "x", {"a", "b"}, {}},
+      {"each name once", "smal", {"small", "small"}, {"small"}},
+  };
+  for (const auto& [why, word, names, nearest] : kCases) {
+    EXPECT_EQ(NearestNames(word, names), nearest) << why << ": " << word;
+  }
 }
 
 TEST(NearestNames, StopsAtTheNumberAskedFor) {
   EXPECT_THAT(NearestNames("mission", kShapes, 1), ElementsAre("mission_a"));
   EXPECT_THAT(NearestNames("mission", kShapes, 0), IsEmpty());
-}
-
-TEST(NearestNames, NamesEachNameOnce) {
-  EXPECT_THAT(NearestNames("smal", {"small", "small"}), ElementsAre("small"));
 }
 
 TEST(UnknownName, SaysWhatWasMeantAndWhereAllNamesAre) {

@@ -26,11 +26,7 @@ using ::testing::Not;
 constexpr char kPingPong[] = "tests/ablations/record/testdata/ncu_ping_pong.csv";
 constexpr char kFailed[] = "tests/ablations/record/testdata/ncu_application_failed.csv";
 
-std::string NcuOutput(const char* path) {
-  absl::StatusOr<std::string> text = ReadFile(path);
-  EXPECT_TRUE(text.ok()) << text.status();
-  return text.ok() ? *text : "";
-}
+std::string NcuOutput(const char* path) { return ReadFile(path).value(); }
 
 std::string ErrorOf(std::string_view output) {
   const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(output);
@@ -121,6 +117,30 @@ class ProfileRecordTest : public ::testing::Test {
   void Write(const char* name, const std::string& text) {
     std::ofstream(absl::StrCat(dir_, "/", name)) << text;
   }
+  // Beside the record.
+  void WriteBeside(const std::string& run, const char* file, const nlohmann::ordered_json& json) {
+    std::filesystem::create_directories(absl::StrCat(parent_.path(), "/", run));
+    std::ofstream(absl::StrCat(parent_.path(), "/", run, "/", file)) << json;
+  }
+  static nlohmann::ordered_json Cell(const char* config, const char* code, double us) {
+    return {{"shape", "small"},
+            {"config", config},
+            {"code_sha256", code},
+            {"correct", true},
+            {"p50_us", us}};
+  }
+  // Of the n-th of January.
+  void WriteSummary(const char* run, int day, const std::vector<nlohmann::ordered_json>& cells,
+                    const char* design = "ladder", const char* cache = kCacheWarm) {
+    WriteBeside(run, "summary.json",
+                {{"run_id", run},
+                 {"design", design},
+                 {"provenance",
+                  {{"created_utc", absl::StrCat("2026-01-0", day, "T00:00:00Z")},
+                   {"cache", cache},
+                   {"gpu", {{"name", "NVIDIA H200"}}}}},
+                 {"cells", cells}});
+  }
   static Profile Example(const std::string& variant, const std::string& code) {
     Profile profile;
     profile.variant = variant;
@@ -176,31 +196,12 @@ TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
 TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAWarmL2) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
-  const auto summary = [](const char* run, const char* created, const char* code, double us,
-                          const char* cache = kCacheWarm, const char* config = "minimal_scalar") {
-    return nlohmann::ordered_json{
-        {"run_id", run},
-        {"design", "ladder"},
-        {"provenance",
-         {{"created_utc", created}, {"cache", cache}, {"gpu", {{"name", "NVIDIA H200"}}}}},
-        {"cells",
-         {{{"shape", "small"},
-           {"config", config},
-           {"code_sha256", code},
-           {"correct", true},
-           {"p50_us", us}}}}};
-  };
-  for (const auto& json :
-       {summary("old", "2026-01-01T00:00:00Z", "aa", 3.0),
-        summary("new", "2026-01-03T00:00:00Z", "aa", 2.0),
-        summary("cold", "2026-01-04T00:00:00Z", "aa", 4.0, kCacheCold),
-        // The same code, launched otherwise.
-        summary("stream", "2026-01-05T00:00:00Z", "aa", 5.0, kCacheWarm, "stream_launch"),
-        summary("other", "2026-01-04T00:00:00Z", "cc", 1.0)}) {
-    const std::string folder = absl::StrCat(parent_.path(), "/", json["run_id"].get<std::string>());
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/summary.json") << json;
-  }
+  WriteSummary("old", 1, {Cell("minimal_scalar", "aa", 3.0)});
+  WriteSummary("new", 3, {Cell("minimal_scalar", "aa", 2.0)});
+  WriteSummary("cold", 4, {Cell("minimal_scalar", "aa", 4.0)}, "ladder", kCacheCold);
+  // The same code, launched otherwise.
+  WriteSummary("stream", 5, {Cell("stream_launch", "aa", 5.0)});
+  WriteSummary("other", 4, {Cell("minimal_scalar", "cc", 1.0)});
   std::filesystem::create_directories(parent_.path() + "/broken");
   std::ofstream(parent_.path() + "/broken/summary.json") << "{";
   const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
@@ -216,28 +217,10 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
 TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernels) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
-  const auto cell = [](const char* config, const char* code, double us) {
-    return nlohmann::ordered_json{{"shape", "small"},
-                                  {"config", config},
-                                  {"code_sha256", code},
-                                  {"correct", true},
-                                  {"p50_us", us}};
-  };
-  const auto write = [&](const char* run, const char* created, const char* design,
-                         const std::vector<nlohmann::ordered_json>& cells) {
-    const std::string folder = absl::StrCat(parent_.path(), "/", run);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/summary.json") << nlohmann::ordered_json{
-        {"run_id", run},
-        {"design", design},
-        {"provenance",
-         {{"created_utc", created}, {"cache", kCacheWarm}, {"gpu", {{"name", "NVIDIA H200"}}}}},
-        {"cells", cells}};
-  };
-  write("both", "2026-01-01T00:00:00Z", "one_on",
-        {cell("minimal_scalar", "aa", 3.0), cell("kv_tiling", "bb", 4.0)});
-  write("ladder", "2026-01-02T00:00:00Z", "ladder", {cell("minimal_scalar", "aa", 1.0)});
-  write("newest", "2026-01-03T00:00:00Z", "one_on", {cell("kv_tiling", "bb", 2.0)});
+  WriteSummary("both", 1, {Cell("minimal_scalar", "aa", 3.0), Cell("kv_tiling", "bb", 4.0)},
+               "one_on");
+  WriteSummary("ladder", 2, {Cell("minimal_scalar", "aa", 1.0)});
+  WriteSummary("newest", 3, {Cell("kv_tiling", "bb", 2.0)}, "one_on");
   const auto times = [&] {
     const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
     return std::pair(json["profiles"][0]["p50_us"].get<double>(),
@@ -271,30 +254,26 @@ TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
 TEST_F(ProfileRecordTest, CeilingsAreOfTheNewestMicrobenchmarksOfTheSameKindOfGpu) {
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "aa")).ok());
   const auto write = [&](const char* run, const char* slug, double value) {
-    const std::string folder = absl::StrCat(parent_.path(), "/", run);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder + "/micro.json") << nlohmann::ordered_json{
-        {"gpu", {{"slug", slug}, {"uuid", "GPU-1"}}},
-        {"provenance", {{"started", "2026-01-01"}, {"processes", 3}, {"n_samples", 9}}},
-        {"micro",
-         {{{"name", "global_memory/dram_16B/bandwidth"},
-           {"unit", "GB/s"},
-           {"value", value},
-           {"percent_of_limit", nullptr}}}}};
+    WriteBeside(run, "micro.json",
+                {{"gpu", {{"slug", slug}, {"uuid", "GPU-1"}}},
+                 {"provenance", {{"started", "2026-01-01"}, {"processes", 3}, {"n_samples", 9}}},
+                 {"micro",
+                  {{{"name", "global_memory/dram_16B/bandwidth"},
+                    {"unit", "GB/s"},
+                    {"value", value},
+                    {"percent_of_limit", nullptr}}}}});
   };
   write("micro-20260101T000000Z", "h200", 4000);
   write("micro-20260202T000000Z", "h200", 4100);
   write("micro-20260303T000000Z", "l4", 300);
-  absl::StatusOr<nlohmann::ordered_json> json = SummarizeProfiles(dir_, SdpaSubject());
-  ASSERT_TRUE(json.ok()) << json.status();
-  ASSERT_EQ((*json)["ceilings"].size(), 1u);
-  EXPECT_EQ((*json)["ceilings"][0]["per_s"], 4.1e12);
-  EXPECT_EQ((*json)["ceilings"][0]["run"], "micro-20260202T000000Z");
+  nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
+  ASSERT_EQ(json["ceilings"].size(), 1u);
+  EXPECT_EQ(json["ceilings"][0]["per_s"], 4.1e12);
+  EXPECT_EQ(json["ceilings"][0]["run"], "micro-20260202T000000Z");
   std::ofstream(parent_.path() + "/micro-20260303T000000Z/micro.json") << "{";
-  json = SummarizeProfiles(dir_, SdpaSubject());
-  ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_TRUE((*json)["ceilings"].empty());
-  EXPECT_EQ((*json)["skipped"], nlohmann::ordered_json::array({"micro.json"}));
+  json = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_TRUE(json["ceilings"].empty());
+  EXPECT_EQ(json["skipped"], nlohmann::ordered_json::array({"micro.json"}));
 }
 
 TEST_F(ProfileRecordTest, ARecordWithoutAWorkingProfileHasNoPage) {

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -22,20 +23,15 @@
 namespace warpledger::ablations {
 namespace {
 
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string TextOf(const absl::Status& status) { return std::string(status.message()); }
 
 class StoreTest : public ::testing::Test {
  protected:
   std::string dir() const { return root_.path() + "/h200/run"; }
   std::string File(const char* name) const { return dir() + "/" + name; }
-  std::string Text(const char* name) const {
-    const absl::StatusOr<std::string> text = ReadFile(File(name));
-    EXPECT_TRUE(text.ok()) << text.status();
-    return text.ok() ? *text : "";
-  }
+  std::string Text(const char* name) const { return ReadFile(File(name)).value(); }
   void Overwrite(const char* name, const std::string& text) const {
     std::ofstream(File(name), std::ios::binary | std::ios::trunc) << text;
   }
@@ -48,16 +44,21 @@ class StoreTest : public ::testing::Test {
     }
   }
 
+  absl::StatusOr<std::unique_ptr<RecordWriter>> Resume(const RunInfo& run = ExampleRun()) const {
+    return RecordWriter::Resume(dir(), run);
+  }
+  absl::StatusOr<Record> Load() const { return LoadRecord(dir()); }
+
   TemporaryDirectory root_;
 };
 
 TEST_F(StoreTest, WhatIsWrittenIsReadBack) {
   MakeRecord(2);
   {
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     ASSERT_TRUE(writer->AppendCheck(ExampleCheck("minimal_scalar", "small")).ok());
   }
-  const Record record = LoadRecord(dir()).value();
+  const Record record = Load().value();
   EXPECT_EQ(record.run, ExampleRun());
   ASSERT_EQ(record.samples.size(), 2 * ExampleRun().arms.size());
   for (size_t i = 0; i < record.samples.size(); ++i) {
@@ -71,38 +72,37 @@ TEST_F(StoreTest, WhatIsWrittenIsReadBack) {
 TEST_F(StoreTest, SamplesOfTwoCacheModesNeverShareARecord) {
   MakeRecord(1);
   {
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     std::vector<Sample> block = ExampleBlock(0, "small", 1);
     block[2].cache = kCacheCold;
-    const absl::Status status = writer->AppendBlock(block);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(TextOf(status), HasSubstr("cache mode 'cold', but run.json says 'warm'"));
+    EXPECT_THAT(writer->AppendBlock(block),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("cache mode 'cold', but run.json says 'warm'")));
   }
   std::string text = Text(kSamplesFile);
   text.replace(text.find("\"warm\""), 6, "\"cold\"");
   Overwrite(kSamplesFile, text);
-  const absl::Status status = LoadRecord(dir()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(TextOf(status), HasSubstr("samples.jsonl:1: cache mode"));
+  EXPECT_THAT(Load(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("samples.jsonl:1: cache mode")));
   RunInfo cold = ExampleRun();
   cold.cache = kCacheCold;
-  EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), cold).status()), HasSubstr("cache was"));
+  EXPECT_THAT(Resume(cold), StatusIs(_, HasSubstr("cache was")));
 }
 
 TEST_F(StoreTest, TheSameCheckIsOneLineAndAnotherAnswerIsAnother) {
   MakeRecord(1);
   Check check = ExampleCheck("minimal_scalar", "small");
   for (int call = 0; call < 2; ++call) {
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     ASSERT_TRUE(writer->AppendCheck(check).ok());
     ASSERT_TRUE(writer->AppendCheck(check).ok());
   }
-  EXPECT_EQ(LoadRecord(dir())->checks.size(), 1u);
+  EXPECT_EQ(Load()->checks.size(), 1u);
   check.correct = false;
   check.reason = "it is a race";
-  auto writer = RecordWriter::Resume(dir(), ExampleRun());
+  auto writer = Resume();
   ASSERT_TRUE((*writer)->AppendCheck(check).ok());
-  EXPECT_EQ(LoadRecord(dir())->checks.size(), 2u);
+  EXPECT_EQ(Load()->checks.size(), 2u);
 }
 
 TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
@@ -111,17 +111,17 @@ TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
   const BrokenArm first = {0, "ladder:kv_tiling", "small", "trap", "timing it", "it trapped"};
   const BrokenArm second = {1, "control:aa", "mission_b", "no_answer", "warming up", "no answer"};
   {
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     ASSERT_TRUE(writer->AppendBroken(first).ok());
     ASSERT_TRUE(writer->AppendBroken(second).ok());
     EXPECT_FALSE(writer->AppendBroken({0, "nobody", "small", "trap", "", "why"}).ok());
     EXPECT_FALSE(writer->AppendBroken({0, "control:aa", "nowhere", "trap", "", "why"}).ok());
   }
-  EXPECT_EQ(LoadRecord(dir())->broken, (std::vector<BrokenArm>{first, second}));
+  EXPECT_EQ(Load()->broken, (std::vector<BrokenArm>{first, second}));
   const std::string whole = Text(kBrokenFile);
   Overwrite(kBrokenFile, whole.substr(0, whole.size() - 5));
-  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
-  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss));
+  const auto writer = Resume().value();
   EXPECT_TRUE(writer->dropped().Any());
   EXPECT_EQ(writer->Broken(), std::vector<BrokenArm>{first});
   ASSERT_TRUE(writer->AppendBroken(second).ok());
@@ -131,8 +131,8 @@ TEST_F(StoreTest, BrokenArmsAreReadBackAndATornOneIsMendedByTheNextWriter) {
 TEST_F(StoreTest, DamageToABrokenArmBeforeTheTailIsAnErrorWithItsLine) {
   MakeRecord(1);
   Overwrite(kBrokenFile, "{\"process\":0}\n");
-  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("broken.jsonl:1: arm"));
-  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Load(), StatusIs(_, HasSubstr("broken.jsonl:1: arm")));
+  EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
@@ -141,34 +141,34 @@ TEST_F(StoreTest, CallsAreReadBackOnceEachAndATornOneIsMendedByTheNextWriter) {
   const LaunchedCall first = {"ladder:kv_tiling", "small", {"by graph", "kernel a"}};
   const LaunchedCall other = {"ladder:kv_tiling", "small", {"by graph", "kernel b"}};
   for (int process = 0; process < 2; ++process) {
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     ASSERT_TRUE(writer->AppendCall(first).ok());
     ASSERT_TRUE(writer->AppendCall(other).ok());
     EXPECT_FALSE(writer->AppendCall({"nobody", "small", {"by graph"}}).ok());
     EXPECT_FALSE(writer->AppendCall({"control:aa", "nowhere", {"by graph"}}).ok());
   }
-  EXPECT_EQ(LoadRecord(dir())->calls, (std::vector<LaunchedCall>{first, other}));
+  EXPECT_EQ(Load()->calls, (std::vector<LaunchedCall>{first, other}));
   const std::string whole = Text(kCallsFile);
   Overwrite(kCallsFile, whole.substr(0, whole.size() - 5));
-  EXPECT_EQ(LoadRecord(dir()).status().code(), absl::StatusCode::kDataLoss);
-  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss));
+  const auto writer = Resume().value();
   EXPECT_TRUE(writer->dropped().Any());
   ASSERT_TRUE(writer->AppendCall(other).ok());
   EXPECT_EQ(Text(kCallsFile), whole);
   Overwrite(kCallsFile, "{\"arm\":\"control:aa\",\"shape\":\"small\",\"lines\":[]}\n");
-  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("calls.jsonl:1: lines"));
+  EXPECT_THAT(Load(), StatusIs(_, HasSubstr("calls.jsonl:1: lines")));
 }
 
 TEST_F(StoreTest, OptionalFilesAreReadWhenTheyAreThere) {
   MakeRecord(1);
   const Codegen codegen = {"", {{"kv_tiling", "sm_90", "c0", "d0", {}}}};
   ASSERT_TRUE(WriteFileAtomically(File(kCodegenFile), DumpFile(ToJson(codegen))).ok());
-  const Record record = LoadRecord(dir()).value();
+  const Record record = Load().value();
   ASSERT_TRUE(record.codegen.has_value());
   EXPECT_EQ(record.codegen->instances[0].code_sha256, "c0");
 
   Overwrite(kLaunchFile, "{\"schema_version\":1}");
-  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("launch.json: instances: missing"));
+  EXPECT_THAT(Load(), StatusIs(_, HasSubstr("launch.json: instances: missing")));
 }
 
 TEST_F(StoreTest, CreateRefusesADirectoryThatHoldsARecord) {
@@ -204,11 +204,11 @@ TEST_F(StoreTest, ResumeNamesTheFirstDifferenceFromTheRunOnDisk) {
   for (const auto& [change, error] : kChanges) {
     RunInfo other = ExampleRun();
     change(other);
-    EXPECT_THAT(TextOf(RecordWriter::Resume(dir(), other).status()), HasSubstr(error));
+    EXPECT_THAT(Resume(other), StatusIs(_, HasSubstr(error)));
   }
   RunInfo silent = ExampleRun();
   silent.gpu.power_limit_w.reset();
-  EXPECT_TRUE(RecordWriter::Resume(dir(), silent).ok());
+  EXPECT_TRUE(Resume(silent).ok());
 }
 
 TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
@@ -216,7 +216,7 @@ TEST_F(StoreTest, ARecordFromBeforeItSaidHowLongReplaysAreGoesOn) {
   older.replay_us.reset();
   older.max_launches.reset();
   { ASSERT_TRUE(RecordWriter::Create(dir(), older).ok()); }
-  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  const auto writer = Resume().value();
   EXPECT_EQ(writer->run(), older);
 }
 
@@ -227,7 +227,7 @@ TEST_F(StoreTest, ResumeKeepsTheRunFileOfTheFirstStart) {
   later.created_utc = "2026-02-02T00:00:00Z";
   later.argv.push_back("--again");
   {
-    const auto writer = RecordWriter::Resume(dir(), later).value();
+    const auto writer = Resume(later).value();
     EXPECT_EQ(writer->run().created_utc, ExampleRun().created_utc);
   }
   EXPECT_EQ(Text(kRunFile), before);
@@ -245,7 +245,7 @@ TEST_F(StoreTest, ResumeGoesOnAfterTheCompletedBlocks) {
     ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 2)).ok());
     EXPECT_TRUE(writer->CompletedBlocks().contains({0, "small", 2, false}));
   }
-  EXPECT_TRUE(LoadRecord(dir()).ok());
+  EXPECT_TRUE(Load().ok());
 }
 
 TEST_F(StoreTest, PeersHaveBlocksOfTheirOwnUnderTheSameNumbers) {
@@ -256,34 +256,30 @@ TEST_F(StoreTest, PeersHaveBlocksOfTheirOwnUnderTheSameNumbers) {
                                  ExampleSample(0, "small", 0, 0, "peer:cudnn", 2)})
                   .ok());
   EXPECT_TRUE(writer->CompletedBlocks().contains({0, "small", 0, true}));
-  EXPECT_TRUE(LoadRecord(dir()).ok());
+  EXPECT_TRUE(Load().ok());
 }
 
 TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
   const auto writer = RecordWriter::Create(dir(), ExampleRun()).value();
-  const auto append = [&](std::vector<Sample> samples) {
-    return TextOf(writer->AppendBlock(std::move(samples)));
-  };
-  EXPECT_THAT(append({}), HasSubstr("without samples"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
-                      ExampleSample(0, "small", 0, 0, "ladder:kv_tiling", 1)}),
-              HasSubstr("two samples at order 0"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
-                      ExampleSample(0, "small", 0, 1, "minimal_scalar", 1)}),
-              HasSubstr("times arm 'minimal_scalar' twice"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 1),
-                      ExampleSample(0, "small", 1, 1, "ladder:kv_tiling", 1)}),
-              HasSubstr("has 1 of its 2 samples"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 1, "minimal_scalar", 1)}),
-              HasSubstr("order 1 of 1"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "ladder:unheard_of", 1)}),
-              HasSubstr("'ladder:unheard_of' is not in run.json"));
-  EXPECT_THAT(append({ExampleSample(0, "huge", 0, 0, "minimal_scalar", 1)}),
-              HasSubstr("'huge' is not in run.json"));
-  EXPECT_THAT(append({ExampleSample(0, "small", 0, 0, "minimal_scalar", 0)}), HasSubstr("us:"));
+  const auto sample = [](int order, const char* arm = "minimal_scalar", int block = 0,
+                         const char* shape = "small",
+                         double us = 1) { return ExampleSample(0, shape, block, order, arm, us); };
+  const std::pair<std::vector<Sample>, const char*> kBlocks[] = {
+      {{}, "without samples"},
+      {{sample(0), sample(0, "ladder:kv_tiling")}, "two samples at order 0"},
+      {{sample(0), sample(1)}, "times arm 'minimal_scalar' twice"},
+      {{sample(0), sample(1, "ladder:kv_tiling", 1)}, "has 1 of its 2 samples"},
+      {{sample(1)}, "order 1 of 1"},
+      {{sample(0, "ladder:unheard_of")}, "'ladder:unheard_of' is not in run.json"},
+      {{sample(0, "minimal_scalar", 0, "huge")}, "'huge' is not in run.json"},
+      {{sample(0, "minimal_scalar", 0, "small", 0)}, "us:"}};
+  for (const auto& [samples, error] : kBlocks) {
+    EXPECT_THAT(writer->AppendBlock(samples), StatusIs(_, HasSubstr(error)));
+  }
   EXPECT_EQ(Text(kSamplesFile), "");
   ASSERT_TRUE(writer->AppendBlock(ExampleBlock(0, "small", 0)).ok());
-  EXPECT_THAT(append(ExampleBlock(0, "small", 0)), HasSubstr("on disk already"));
+  EXPECT_THAT(writer->AppendBlock(ExampleBlock(0, "small", 0)),
+              StatusIs(_, HasSubstr("on disk already")));
 }
 
 TEST_F(StoreTest, ACutAtAnyByteOfTheLastBlockLosesThatBlockAndNoMore) {
@@ -297,12 +293,11 @@ TEST_F(StoreTest, ACutAtAnyByteOfTheLastBlockLosesThatBlockAndNoMore) {
     Overwrite(kSamplesFile, whole.substr(0, bytes));
     // Whoever only reads must not lose samples in silence.
     if (bytes > two_blocks) {
-      const absl::Status status = LoadRecord(dir()).status();
-      ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << bytes;
-      ASSERT_THAT(TextOf(status), AllOf(HasSubstr("samples.jsonl:1"), HasSubstr("warpledger run")))
+      EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss, AllOf(HasSubstr("samples.jsonl:1"),
+                                                                      HasSubstr("warpledger run"))))
           << bytes;
     }
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     ASSERT_EQ(Text(kSamplesFile), kept) << bytes;
     ASSERT_EQ(writer->dropped().sample_bytes, static_cast<int64_t>(bytes - two_blocks));
     ASSERT_EQ(writer->CompletedBlocks().size(), 2u);
@@ -317,7 +312,7 @@ TEST_F(StoreTest, TheLinesOfADroppedBlockAreCounted) {
   size_t cut = 0;
   for (size_t i = 0; i < 6 + 3; ++i) cut = whole.find('\n', cut) + 1;
   Overwrite(kSamplesFile, whole.substr(0, cut + 10));
-  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  const auto writer = Resume().value();
   EXPECT_EQ(writer->dropped().sample_lines, 4);
 }
 
@@ -330,11 +325,11 @@ TEST_F(StoreTest, ACutCheckIsDroppedWhenTheRunGoesOn) {
   }
   const std::string whole = Text(kChecksFile);
   Overwrite(kChecksFile, whole.substr(0, whole.size() - 5));
-  EXPECT_THAT(TextOf(LoadRecord(dir()).status()), HasSubstr("correctness.jsonl:2: "));
-  const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+  EXPECT_THAT(Load(), StatusIs(_, HasSubstr("correctness.jsonl:2: ")));
+  const auto writer = Resume().value();
   EXPECT_GT(writer->dropped().check_bytes, 0);
   EXPECT_EQ(writer->Checks().size(), 1u);
-  EXPECT_TRUE(LoadRecord(dir()).ok());
+  EXPECT_TRUE(Load().ok());
 }
 
 TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
@@ -366,21 +361,17 @@ TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
   };
   for (const Case& damaged : cases) {
     Overwrite(kSamplesFile, damaged.text);
-    const absl::Status read = LoadRecord(dir()).status();
-    EXPECT_EQ(read.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(TextOf(read), HasSubstr(damaged.expected));
-    const absl::Status resumed = RecordWriter::Resume(dir(), ExampleRun()).status();
-    EXPECT_THAT(TextOf(resumed), HasSubstr(damaged.expected));
+    EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(damaged.expected)));
+    const absl::Status resumed = Resume().status();
+    EXPECT_THAT(resumed, StatusIs(_, HasSubstr(damaged.expected)));
     EXPECT_EQ(Text(kSamplesFile), damaged.text) << "a refused record must stay as it was";
   }
 }
 
 TEST_F(StoreTest, AMissingRecordSaysWhatToName) {
-  const absl::Status status = LoadRecord(dir()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(TextOf(status), HasSubstr("no run.json"));
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("no run.json")));
   EXPECT_FALSE(HasRecord(dir()));
-  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(StoreTest, ARecordThatLostAFileOfLinesIsDamaged) {
@@ -388,35 +379,30 @@ TEST_F(StoreTest, ARecordThatLostAFileOfLinesIsDamaged) {
     std::filesystem::remove_all(dir());
     MakeRecord(1);
     std::filesystem::remove(File(file));
-    const absl::Status status = LoadRecord(dir()).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-    EXPECT_THAT(TextOf(status), HasSubstr(file));
+    EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(file)));
   }
 }
 
 TEST_F(StoreTest, AFileIsNoRecord) {
   MakeRecord(1);
-  const absl::Status status = LoadRecord(File(kSamplesFile)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(TextOf(status), HasSubstr("name a folder"));
+  EXPECT_THAT(LoadRecord(File(kSamplesFile)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("name a folder")));
 }
 
 TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {
   RunInfo run = ExampleRun();
   run.arms[2].base = "nothing";
-  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()),
-              HasSubstr("judged against 'nothing'"));
+  EXPECT_THAT(RecordWriter::Create(dir(), run), StatusIs(_, HasSubstr("judged against 'nothing'")));
   run = ExampleRun();
   run.arms[1].name = run.arms[0].name;
-  EXPECT_THAT(TextOf(RecordWriter::Create(dir(), run).status()), HasSubstr("stands twice"));
+  EXPECT_THAT(RecordWriter::Create(dir(), run), StatusIs(_, HasSubstr("stands twice")));
 }
 
 TEST_F(StoreTest, ASecondWriterOfTheSameProcessIsRefused) {
   auto first = RecordWriter::Create(dir(), ExampleRun()).value();
-  EXPECT_EQ(RecordWriter::Resume(dir(), ExampleRun()).status().code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kUnavailable));
   first.reset();
-  EXPECT_TRUE(RecordWriter::Resume(dir(), ExampleRun()).ok());
+  EXPECT_TRUE(Resume().ok());
 }
 
 // Runs `body` in a child; it must end by _exit or by a signal.
@@ -435,7 +421,7 @@ TEST_F(StoreTest, AWriterInAnotherProcessIsWaitedForAndItsDeathLetsGo) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = Fork([&] {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    auto writer = Resume();
     const char answer = writer.ok() ? 'y' : 'n';
     if (write(ready[1], &answer, 1) != 1) _exit(2);
     pause();
@@ -443,13 +429,12 @@ TEST_F(StoreTest, AWriterInAnotherProcessIsWaitedForAndItsDeathLetsGo) {
   char answer = 0;
   ASSERT_EQ(read(ready[0], &answer, 1), 1);
   ASSERT_EQ(answer, 'y');
-  const absl::Status status = RecordWriter::Resume(dir(), ExampleRun()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(TextOf(status), HasSubstr("another process is writing"));
+  EXPECT_THAT(Resume(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another process is writing")));
 
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_TRUE(RecordWriter::Resume(dir(), ExampleRun()).ok());
+  EXPECT_TRUE(Resume().ok());
   close(ready[0]);
   close(ready[1]);
 }
@@ -461,7 +446,7 @@ TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     const pid_t child = Fork([&] {
-      auto writer = RecordWriter::Resume(dir(), ExampleRun());
+      auto writer = Resume();
       if (!writer.ok()) _exit(1);
       int block = static_cast<int>((*writer)->CompletedBlocks().size());
       for (bool first = true;; first = false, ++block) {
@@ -479,12 +464,12 @@ TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(started && WIFSIGNALED(status)) << "the child failed by itself, round " << round;
 
-    const auto writer = RecordWriter::Resume(dir(), ExampleRun()).value();
+    const auto writer = Resume().value();
     const int64_t blocks = static_cast<int64_t>(writer->CompletedBlocks().size());
     EXPECT_GT(blocks, blocks_before);
     EXPECT_LT(writer->dropped().sample_lines, 7);
     blocks_before = blocks;
-    const Record record = LoadRecord(dir()).value();
+    const Record record = Load().value();
     EXPECT_EQ(record.samples.size(), static_cast<size_t>(blocks) * ExampleRun().arms.size());
   }
 }
@@ -494,7 +479,7 @@ TEST_F(StoreTest, ABlockThatDoesNotFitOnTheDiskLeavesWhatWasThere) {
   const std::string before = Text(kSamplesFile);
   // In a child, because the limit holds for the process.
   const pid_t child = Fork([&] {
-    auto writer = RecordWriter::Resume(dir(), ExampleRun());
+    auto writer = Resume();
     if (!writer.ok()) _exit(1);
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {before.size() + 100, before.size() + 100};
@@ -524,7 +509,7 @@ TEST_F(StoreTest, AFileIsReplacedWholeAndLeavesNoTemporary) {
 
 TEST_F(StoreTest, AFileInAMissingDirectoryIsAnErrorThatNamesIt) {
   const absl::Status status = WriteFileAtomically(root_.path() + "/none/summary.json", "x");
-  EXPECT_THAT(TextOf(status), HasSubstr("none/summary.json"));
+  EXPECT_THAT(status, StatusIs(_, HasSubstr("none/summary.json")));
 }
 
 }  // namespace
