@@ -6,11 +6,7 @@
 namespace warpledger::micro {
 namespace {
 
-double Hidden(const OverlapTimes& times) {
-  const absl::StatusOr<double> hidden = HiddenFraction(times);
-  EXPECT_TRUE(hidden.ok()) << hidden.status();
-  return hidden.value_or(-100);
-}
+double Hidden(const OverlapTimes& times) { return HiddenFraction(times).value(); }
 
 TEST(HiddenFraction, IsOneWhenTheShorterAddsNothing) {
   EXPECT_DOUBLE_EQ(Hidden({.op = 400, .mma = 500, .both = 500}), 1);

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 import record_files
-from fixture import ROOT
+from fixture import ROOT, FolderTest
 
 DATA = ROOT / "reports" / "data"
 DESIGN = "hopper_tiles"  # few arms at few shapes: its page and pictures are made quickly
@@ -29,7 +29,7 @@ def call(*arguments, **keywords):
                           timeout=250, check=False, **keywords)
 
 
-class BundleTest(unittest.TestCase):
+class BundleTest(FolderTest):
     @classmethod
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
@@ -80,17 +80,15 @@ class BundleTest(unittest.TestCase):
         return bundle
 
     def assert_named(self, bundle, complaint, *arguments):
-        done = self.replay(bundle, *arguments)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        done = self.ends(self.replay(bundle, *arguments), 1)
         self.assertEqual(done.stdout.strip(), complaint)
 
     def test_unpacked_elsewhere_it_gives_the_same_results(self):
         manifest = json.loads((self.bundle / "manifest.json").read_text())
         digest = hashlib.sha256((self.bundle / "manifest.json").read_bytes()).hexdigest()
         self.assertIn(f"manifest: {digest}", self.made.stdout)
-        done = self.replay(self.bundle, f"--manifest_sha256={digest}")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("of 2 records come out the same, byte for byte", done.stdout)
+        done = self.ends(self.replay(self.bundle, f"--manifest_sha256={digest}"),
+                         out="of 2 records come out the same, byte for byte")
         self.assertNotIn("left out", done.stdout)
         # It leaves nothing behind.
         self.assertEqual({str(path.relative_to(self.bundle))
@@ -116,9 +114,7 @@ class BundleTest(unittest.TestCase):
         manifest["environment"]["matplotlib"] = ""  # no picture is drawn
         (bundle / "manifest.json").write_text(json.dumps(manifest))
         # The tree still holds these microbenchmarks; the packed program must not find them.
-        done = self.replay(bundle)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn(f"differs: {self.record.name}/summary.json", done.stdout)
+        self.ends(self.replay(bundle), 1, out=f"differs: {self.record.name}/summary.json")
 
     def test_the_same_inputs_give_the_same_tarball(self):
         again = self.folder / "again" / "one.tar.gz"
@@ -164,9 +160,7 @@ class BundleTest(unittest.TestCase):
         (bundle / "manifest.json").write_text(json.dumps(manifest))
         self.assert_named(bundle, "changed: manifest.json", f"--manifest_sha256={digest}")
         (bundle / "manifest.json").write_text("{")
-        done = self.replay(bundle)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("changed: manifest.json", done.stdout)
+        self.ends(self.replay(bundle), 1, out="changed: manifest.json")
 
     def test_results_that_do_not_come_out_are_named_even_when_the_manifest_fits(self):
         bundle = self.copy()
@@ -201,8 +195,7 @@ class BundleTest(unittest.TestCase):
                     f"--python={sys.executable}")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("is no record", done.stderr)
-        done = call(PROGRAM, "bundle", f"--record={self.folder / 'nowhere'}", f"--out={out}")
-        self.assertEqual(done.returncode, 2)
+        self.ends(call(PROGRAM, "bundle", f"--record={self.folder / 'nowhere'}", f"--out={out}"), 2)
         self.assertFalse(out.exists())
 
 

@@ -31,9 +31,7 @@ class CompareTest(cli_fixture.CliTest):
         self.write_record(run, sample_lines(run, us_of), name=name)
 
     def gate(self, code, *flags):
-        result = self.run_program("gate", "--record=new", "--baseline=old", *flags)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
-        return result
+        return self.ends(self.run_program("gate", "--record=new", "--baseline=old", *flags), code)
 
 
 class Gate(CompareTest):
@@ -141,8 +139,7 @@ class Compare(CompareTest):
         self.make("new", 2, scale={"ladder:kv_tiling": 2.5})  # 2.0x becomes 0.8x
 
     def test_shows_ratios_and_the_verdict_that_changed_its_sign(self):
-        result = self.run_program("compare", "--a=old", "--b=new", "--out=compare.md")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ends(self.run_program("compare", "--a=old", "--b=new", "--out=compare.md"))
         self.assertRegex(result.stdout, r"ladder:kv_tiling +small .* 0\.400 .* SLOWER")
         self.assertRegex(result.stdout, r"minimal_scalar +small .* SAME")
         markdown = (self.path / "compare.md").read_text(encoding="utf-8")
@@ -157,8 +154,7 @@ class Compare(CompareTest):
 
     def test_wants_two_records(self):
         for flags in ([], ["--a=old"], ["--b=new"], ["--a=old", "--b=none"]):
-            result = self.run_program("compare", *flags)
-            self.assertEqual(result.returncode, USAGE, flags)
+            result = self.ends(self.run_program("compare", *flags), USAGE)
             self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
 
     def test_leaves_nothing_behind_when_it_fails(self):
@@ -171,8 +167,7 @@ class RatchetOfNothing(CompareTest):
     def test_could_not_run_without_a_baseline_that_can_be_read(self):
         (self.path / "bad.json").write_text("{")
         for flags in ([], ["--baseline=none"], ["--baseline=bad.json"]):
-            result = self.run_program("ratchet", *flags)
-            self.assertEqual(result.returncode, NOT_COMPARED, flags)
+            result = self.ends(self.run_program("ratchet", *flags), NOT_COMPARED)
             self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
 
 

@@ -115,8 +115,7 @@ class Judge(RecordTest):
         self.assertEqual((whole.returncode, whole.stderr), (OK, ""))
         lines = sample_lines(run_json())[:4 * BLOCKS // 3 * len(ARMS)]  # a third of the second process
         self.write_record(run_json(), lines)
-        part = self.run_program("judge", "--record=record")
-        self.assertEqual(part.returncode, OK)
+        part = self.ends(self.run_program("judge", "--record=record"), OK)
         self.assertRegex(part.stderr, r"unfinished: 8 of 18 blocks; .*`warpledger run`")
         provenance = json.loads((self.record / "summary.json").read_text())["provenance"]
         self.assertEqual((provenance["processes_found"], provenance["blocks_missing"]), (2, 10))
@@ -182,10 +181,8 @@ class Report(RecordTest):
                       self.refused(DAMAGED, "report", "--record=record", "--out=out"))
 
     def test_says_what_plots_need_where_the_interpreter_is_missing(self):
-        result = self.run_program("report", "--record=record", "--out=out",
-                                  "--python=warpledger_no_python")
-        self.assertEqual(result.returncode, MISSING, result.stderr)
-        self.assertIn("--noplots", result.stderr)
+        self.ends(self.run_program("report", "--record=record", "--out=out",
+                                   "--python=warpledger_no_python"), MISSING, err="--noplots")
         self.assertTrue((self.path / "out/ladder.md").exists())
 
     def test_renews_only_the_marked_section_of_a_readme(self):

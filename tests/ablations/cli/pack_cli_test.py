@@ -206,10 +206,9 @@ class Read(PackTest):
         with tarfile.open(self.path / "b.tar.gz") as tar:
             self.assertIn("b/data/record.tar.zst", tar.getnames())
             tar.extractall(self.path)
-        done = subprocess.run([sys.executable, "b/replay.py"], cwd=self.path, check=False,
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, OK, done.stdout + done.stderr)
-        self.assertIn("reports of 1 records come out the same", done.stdout)
+        self.ends(subprocess.run([sys.executable, "b/replay.py"], cwd=self.path, check=False,
+                                 capture_output=True, text=True),
+                  OK, out="reports of 1 records come out the same")
 
 
 class Damaged(PackTest):

@@ -57,8 +57,7 @@ class ProfileCliTest(cli_fixture.CliTest):
                 for line in (self.record / "profiles.jsonl").read_text().splitlines()]
 
     def test_every_variant_gets_a_line(self):
-        done = self.profile()
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ends(self.profile())
         self.assertEqual([line["variant"] for line in self.lines()],
                          ["minimal_scalar", "kv_tiling"])
         self.assertTrue(all(not line["reason"] for line in self.lines()))
@@ -70,13 +69,10 @@ class ProfileCliTest(cli_fixture.CliTest):
         self.assertNotIn("dram__bytes_read.sum", info["metrics"])
 
     def test_the_same_call_profiles_only_what_is_missing(self):
-        done = self.profile(fail="minimal_scalar")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("NO PROFILE: minimal_scalar on small", done.stderr)
-        self.assertIn("reported by the driver", done.stderr)
+        self.ends(self.profile(fail="minimal_scalar"), 1,
+                  err=("NO PROFILE: minimal_scalar on small", "reported by the driver"))
         self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling"])
-        done = self.profile()
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.ends(self.profile())
         self.assertEqual(self.profiled(), ["minimal_scalar", "kv_tiling", "minimal_scalar"])
         self.assertEqual(len(self.lines()), 3)
         report = ("report", f"--record={self.record}", "--out=report", "--noplots")
@@ -92,9 +88,7 @@ class ProfileCliTest(cli_fixture.CliTest):
     def test_a_record_of_other_shapes_is_left_alone(self):
         self.assertEqual(self.profile().returncode, 0)
         before = (self.record / "profile.json").read_bytes()
-        done = self.profile(shapes="medium")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("other shapes", done.stderr)
+        self.ends(self.profile(shapes="medium"), 2, err="other shapes")
         self.assertEqual((self.record / "profile.json").read_bytes(), before)
 
     def test_a_record_of_another_gpu_or_profiler_is_left_alone(self):
@@ -104,24 +98,19 @@ class ProfileCliTest(cli_fixture.CliTest):
                 ({"GPU": "NVIDIA Other"}, "is of NVIDIA Fake, this is NVIDIA Other"),
                 ({"NCU_VERSION": "1.0"}, "another version of Nsight Compute")):
             with self.subTest(**environment):
-                done = self.profile(**environment)
-                self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertIn(error, done.stderr)
+                done = self.ends(self.profile(**environment), 2, err=error)
                 self.assertEqual(done.stderr.count("give another --out"), 1, done.stderr)
                 self.assertEqual((self.record / "profiles.jsonl").read_bytes(), before)
         self.assertEqual(self.profile().returncode, 0)
 
     def test_without_ncu_there_is_one_clear_error(self):
         self.ncu = self.path / "nowhere"
-        done = self.profile()
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("Nsight Compute is not here", done.stderr)
+        done = self.ends(self.profile(), 3, err="Nsight Compute is not here")
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertFalse(self.record.exists())
 
     def test_a_variant_that_does_not_exist_is_wrong_use(self):
-        done = self.profile(variants="no_such_toggle")
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.ends(self.profile(variants="no_such_toggle"), 2)
         self.assertFalse(self.record.exists())
 
 

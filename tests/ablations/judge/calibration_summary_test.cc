@@ -11,6 +11,7 @@
 #include "reports/pages/calibration.h"
 #include "tests/ablations/record/record_fixture.h"
 #include "tests/reports/from_json.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -78,9 +79,7 @@ CalibrationRecord Example() {
 }
 
 Json SummaryOf(const CalibrationRecord& record) {
-  const auto summary = SummarizeCalibration(record, {.bootstrap_resamples = 500});
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  return summary.ok() ? *summary : Json();
+  return SummarizeCalibration(record, {.bootstrap_resamples = 500}).value();
 }
 
 TEST(CalibrationSummaryTest, IdenticalArmsAreNeutralAndPlantsAreFound) {
@@ -218,9 +217,8 @@ TEST(CalibrationSummaryTest, ACalibrationThatWasThrottledThroughoutShowsNothing)
   EXPECT_EQ(summary["plants"][0]["found"]["of"], 0);
   EXPECT_EQ(summary["planted_intervals"]["of"], 0);
   EXPECT_THAT(CalibrationTable(summary), HasSubstr("0 of 0"));
-  const auto page = report::RenderCalibration(summary, {});
-  ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_THAT(*page, HasSubstr("6 of 6 trials are INVALID and stand in no rate."));
+  const auto page = report::RenderCalibration(summary, {}).value();
+  EXPECT_THAT(page, HasSubstr("6 of 6 trials are INVALID and stand in no rate."));
 }
 
 TEST(CalibrationSummaryTest, AGroupThatIsNotWholeIsLeftOut) {
@@ -266,9 +264,9 @@ TEST(CalibrationSummaryTest, APageOfCountsThatAreNoneIsRefused) {
         Json(std::numeric_limits<uint64_t>::max()), Json(true), Json(nullptr)}) {
     Json damaged = summary;
     damaged["provenance"]["blocks_missing"] = bad;
-    const absl::Status status = report::RenderCalibration(damaged, {}).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("provenance.blocks_missing: expected"));
+    EXPECT_THAT(report::RenderCalibration(damaged, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("provenance.blocks_missing: expected")));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "tests/ablations/judge/summarize_fixture.h"
 #include "tests/ablations/record/record_fixture.h"
+#include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -28,10 +29,9 @@ TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
       .provenance = {{"run_id", "micro-1"}},
       .entries = {
           {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
-  const absl::StatusOr<Json> summary = Summarize(ExampleRecord(), SdpaSubject(), options);
-  ASSERT_TRUE(summary.ok()) << summary.status();
-  EXPECT_EQ((*summary)["micro"], options.micro->entries);
-  EXPECT_EQ((*summary)["provenance"]["micro"]["run_id"], "micro-1");
+  const Json summary = Summarize(ExampleRecord(), SdpaSubject(), options).value();
+  EXPECT_EQ(summary["micro"], options.micro->entries);
+  EXPECT_EQ(summary["provenance"]["micro"]["run_id"], "micro-1");
   const Json without = SummaryOf(ExampleRecord());
   EXPECT_TRUE(without["micro"].empty());
   EXPECT_FALSE(without["provenance"].contains("micro"));
@@ -291,9 +291,8 @@ TEST(SummarizeTest, DerivedFiguresCarrySixSignificantDigits) {
 TEST(SummarizeTest, AToggleThatTheRegistryDoesNotKnowIsAnErrorThatNamesIt) {
   Record record = ExampleRecord();
   record.run.arms[1].toggle = "removed_toggle";
-  const absl::Status status = Summarize(record, SdpaSubject()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("'removed_toggle'"));
+  EXPECT_THAT(Summarize(record, SdpaSubject()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'removed_toggle'")));
 }
 
 TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
@@ -301,9 +300,9 @@ TEST(SummarizeTest, AStepOrLeaveOneOutArmOfNoToggleIsAnErrorThatNamesTheArm) {
     Record record = ExampleRecord();
     record.run.arms[1].role = role;
     record.run.arms[1].toggle = "";
-    const absl::Status status = Summarize(record, SdpaSubject()).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("'ladder:kv_tiling' is one of toggle ''"));
+    EXPECT_THAT(Summarize(record, SdpaSubject()),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("'ladder:kv_tiling' is one of toggle ''")));
   }
 }
 
@@ -317,9 +316,8 @@ TEST(SummarizeTest, ASampleOfAnUnknownArmIsAnErrorAndNotSkipped) {
 TEST(SummarizeTest, ARecordWithoutSamplesIsNotJudged) {
   Record record;
   record.run = ExampleRun();
-  const absl::Status status = Summarize(record, SdpaSubject()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("holds no sample"));
+  EXPECT_THAT(Summarize(record, SdpaSubject()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("holds no sample")));
 }
 
 TEST(SummarizeTest, ARecordOfOneSampleHasCellsWithoutFigures) {

@@ -21,12 +21,11 @@ using ::testing::IsEmpty;
 using State = Staleness::State;
 
 RenderOptions Tree(const ordered_json& archs, const std::string& sources = "now") {
-  absl::StatusOr<TreeCode> code =
-      ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.88"}, {"archs", archs}});
-  EXPECT_TRUE(code.ok()) << code.status();
-  return {.kernel_source_sha256 = sources,
-          .registry_sha256 = "registry",
-          .tree_code = code.ok() ? *std::move(code) : TreeCode()};
+  return {
+      .kernel_source_sha256 = sources,
+      .registry_sha256 = "registry",
+      .tree_code =
+          ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.88"}, {"archs", archs}}).value()};
 }
 
 // Two instances of one arm each.

@@ -19,25 +19,22 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
-  const absl::StatusOr<nlohmann::ordered_json> summary =
-      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject());
-  ASSERT_TRUE(summary.ok()) << summary.status();
-  const absl::StatusOr<std::string> report = RenderReport(*summary, {});
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(*report, HasSubstr("### `mission_b`"));
-  EXPECT_THAT(*report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
-  EXPECT_TRUE(RenderReadmeSection(*summary, {}).ok());
+  const nlohmann::ordered_json summary =
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value();
+  const std::string report = RenderReport(summary, {}).value();
+  EXPECT_THAT(report, HasSubstr("### `mission_b`"));
+  EXPECT_THAT(report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
+  EXPECT_TRUE(RenderReadmeSection(summary, {}).ok());
 }
 
 // The fixture of the other tests must have the judge's fields, or they would
 // test a schema of their own.
 TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
-  const absl::StatusOr<nlohmann::ordered_json> judged =
-      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject());
-  ASSERT_TRUE(judged.ok()) << judged.status();
+  const nlohmann::ordered_json judged =
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value();
   std::ifstream file("tests/reports/testdata/summary.json");
   const nlohmann::ordered_json synthetic = nlohmann::ordered_json::parse(file);
-  for (const auto& [key, value] : judged->items()) {
+  for (const auto& [key, value] : judged.items()) {
     ASSERT_TRUE(synthetic.contains(key)) << key;
     if (!value.is_array() || value.empty()) continue;
     ASSERT_FALSE(synthetic[key].empty()) << key;
@@ -46,7 +43,7 @@ TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
     }
   }
   for (const char* key : {"provenance", "statistics", "controls_summary"}) {
-    for (const auto& [field, ignored] : (*judged)[key].items()) {
+    for (const auto& [field, ignored] : judged[key].items()) {
       EXPECT_TRUE(synthetic[key].contains(field)) << key << "." << field;
     }
   }

@@ -16,9 +16,7 @@ namespace warpledger::report {
 
 inline std::string Render(const nlohmann::ordered_json& summary,
                           const RenderOptions& options = {}) {
-  const absl::StatusOr<std::string> report = RenderReport(summary, options);
-  EXPECT_TRUE(report.ok()) << report.status();
-  return report.value_or("");
+  return RenderReport(summary, options).value();
 }
 
 // The part of the report from a heading to the next heading of its level.

@@ -47,9 +47,7 @@ void PartShapes(ordered_json& json) {
 }
 
 Standings Render(const std::vector<ordered_json>& records, const RenderOptions& options = {}) {
-  absl::StatusOr<Standings> standings = RenderStandings(*ViewsOf(records), options);
-  EXPECT_TRUE(standings.ok()) << standings.status();
-  return standings.ok() ? *std::move(standings) : Standings();
+  return RenderStandings(*ViewsOf(records), options).value();
 }
 
 TEST(StandingsTest, TheMeanIsGeometricAndOverTheBestPeerOfEachCell) {

@@ -19,9 +19,7 @@ using ::testing::Not;
 
 std::vector<Page> Pages(const std::vector<ordered_json>& records,
                         const RenderOptions& options = {}) {
-  absl::StatusOr<std::vector<Page>> pages = RenderTechniques(*ViewsOf(records), options);
-  EXPECT_TRUE(pages.ok()) << pages.status();
-  return pages.ok() ? *std::move(pages) : std::vector<Page>();
+  return RenderTechniques(*ViewsOf(records), options).value();
 }
 
 std::string Text(const std::vector<Page>& pages, const std::string& path) {

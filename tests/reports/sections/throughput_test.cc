@@ -17,9 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string ThroughputSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ViewOf(json);
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  return summary.ok() ? ThroughputSection(*summary, "plots/") : "";
+  return ThroughputSection(ViewOf(json).value(), "plots/");
 }
 
 TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) {
@@ -33,9 +31,7 @@ TEST(ThroughputSectionTest, IsLeftOutUnlessThreeShapesDifferInTheirLengthAlone) 
 }
 
 std::string BesidePeers(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ViewOf(json);
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  return summary.ok() ? BesidePeersSection(*summary) : "";
+  return BesidePeersSection(ViewOf(json).value());
 }
 
 TEST(BesidePeersSectionTest, ShowsTheFastestArmAndEachRankedPeerWhereThereIsNoCurve) {
@@ -55,11 +51,7 @@ TEST(BesidePeersSectionTest, ShowsTheFastestArmAndEachRankedPeerWhereThereIsNoCu
 
 TEST(PlainReadSectionTest, SetsTheFastestArmBesideTheReadOfItsShape) {
   ordered_json json = Grid({1, 1, 1, 1, 1});
-  const auto section = [&] {
-    const absl::StatusOr<Summary> summary = ViewOf(json);
-    EXPECT_TRUE(summary.ok()) << summary.status();
-    return summary.ok() ? PlainReadSection(*summary) : "";
-  };
+  const auto section = [&] { return PlainReadSection(ViewOf(json).value()); };
   EXPECT_EQ(section(), "") << "an empty kernel is no read";
   ordered_json read = json["floors"][0];
   read["name"] = "floor:read_kv";

@@ -142,9 +142,8 @@ TEST(RatchetTest, AWaiverLetsGrowthThroughUpToItsLimit) {
   grown.resources[0].registers = 120;
   grown.resources[1].registers = 120;
   const auto exit_with = [&](const char* text) {
-    const absl::StatusOr<std::vector<Waiver>> waivers = ParseWaivers(text);
-    EXPECT_TRUE(waivers.ok()) << waivers.status();
-    return RunRatchet(Facts(), grown, *waivers);
+    const std::vector<Waiver> waivers = ParseWaivers(text).value();
+    return RunRatchet(Facts(), grown, waivers);
   };
   Ratchet ratchet = exit_with("# why\n\nkv_tiling * registers 120 3% faster on an H200\n");
   EXPECT_EQ(ratchet.exit, 0);
@@ -169,9 +168,7 @@ TEST(RatchetTest, AWaiverWithoutAReasonOrWithAnUnknownResourceIsRefused) {
 TEST(RatchetTest, TheBaselineIsARecordOrAResourcesFile) {
   const TemporaryDirectory dir;
   const Record example = ExampleRecord(1);
-  absl::StatusOr<std::unique_ptr<RecordWriter>> writer =
-      RecordWriter::Create(dir.path(), example.run);
-  ASSERT_TRUE(writer.ok()) << writer.status();
+  std::unique_ptr<RecordWriter> writer = RecordWriter::Create(dir.path(), example.run).value();
   EXPECT_TRUE(absl::IsNotFound(LoadBaselineFacts(dir.path()).status()));
   const std::string file = dir.path() + "/" + kResourcesFile;
   ASSERT_TRUE(WriteFileAtomically(file, DumpFile(ToJson(ResourcesFile{*example.resources}))).ok());
@@ -180,18 +177,16 @@ TEST(RatchetTest, TheBaselineIsARecordOrAResourcesFile) {
                           DumpFile(ToJson(LaunchFile{{{"kv_tiling", 2048, 0, 40, 64, 12}}})))
           .ok());
 
-  const absl::StatusOr<BuildFacts> record = LoadBaselineFacts(dir.path());
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(record->name, example.run.run_id);
-  EXPECT_EQ(record->nvcc, "13.0.0");
-  EXPECT_EQ(record->resources.size(), 3u);
-  EXPECT_EQ(record->dynamic_smem_bytes.at("kv_tiling"), 2048);
+  const BuildFacts record = LoadBaselineFacts(dir.path()).value();
+  EXPECT_EQ(record.name, example.run.run_id);
+  EXPECT_EQ(record.nvcc, "13.0.0");
+  EXPECT_EQ(record.resources.size(), 3u);
+  EXPECT_EQ(record.dynamic_smem_bytes.at("kv_tiling"), 2048);
 
-  const absl::StatusOr<BuildFacts> alone = LoadBaselineFacts(file);
-  ASSERT_TRUE(alone.ok()) << alone.status();
-  EXPECT_EQ(alone->resources.size(), 3u);
-  EXPECT_EQ(alone->nvcc, "");
-  EXPECT_EQ(alone->dynamic_smem_bytes.size(), 0u);
+  const BuildFacts alone = LoadBaselineFacts(file).value();
+  EXPECT_EQ(alone.resources.size(), 3u);
+  EXPECT_EQ(alone.nvcc, "");
+  EXPECT_EQ(alone.dynamic_smem_bytes.size(), 0u);
 
   ASSERT_TRUE(WriteFileAtomically(file, "{}").ok());
   EXPECT_FALSE(LoadBaselineFacts(file).ok());

@@ -62,11 +62,7 @@ bool Runs(const KernelInstance& instance, const Problem& problem) {
   return device.ok() && CheckLaunchable(instance.config, problem, *device).ok();
 }
 
-DeviceBuffer Allocated(size_t bytes) {
-  absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(bytes);
-  EXPECT_TRUE(buffer.ok()) << buffer.status();
-  return buffer.ok() ? *std::move(buffer) : DeviceBuffer();
-}
+DeviceBuffer Allocated(size_t bytes) { return DeviceBuffer::Allocate(bytes).value(); }
 
 void CopyToStart(const std::vector<Bits16>& values, DeviceBuffer* buffer) {
   EXPECT_EQ(buffer->CopyFromHost(absl::MakeConstSpan(

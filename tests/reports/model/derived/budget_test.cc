@@ -115,12 +115,9 @@ void Forget(ordered_json& json, const std::string& name) {
 }
 
 Budget At(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ViewOf(json);
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
-  absl::StatusOr<Budget> budget = BudgetOf(*summary, summary->MainShape(), *cell);
-  EXPECT_TRUE(budget.ok()) << budget.status();
-  return budget.ok() ? *std::move(budget) : Budget();
+  const Summary summary = ViewOf(json).value();
+  const Cell* cell = summary.FindCell("ladder:wmma_pv", "mission_b");
+  return BudgetOf(summary, summary.MainShape(), *cell).value();
 }
 
 double Us(const Budget& budget, std::string_view name) {
@@ -191,9 +188,7 @@ TEST(BudgetTest, RefusesAConfigurationOfAnotherRegistry) {
 }
 
 std::string BudgetSection(const ordered_json& json) {
-  const absl::StatusOr<Summary> summary = ViewOf(json);
-  EXPECT_TRUE(summary.ok()) << summary.status();
-  return summary.ok() ? SmallShapesSection(*summary, "plots/") : "";
+  return SmallShapesSection(ViewOf(json).value(), "plots/");
 }
 
 // The text from a heading to the next.
