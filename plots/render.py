@@ -16,6 +16,7 @@ import argparse
 import io
 import os
 import pathlib
+import re
 import sys
 
 from matplotlib import pyplot
@@ -102,12 +103,17 @@ def draw_all(draws):
     return pictures
 
 
+def plain_name(name):
+    """What a file may be called that a record's names come into; pages link it by the same rule."""
+    return re.sub("[^a-z0-9_]", "-", name)
+
+
 def write(pictures, out):
     """Writes {name: SVG} into the folder `out`, which is made if missing, and prints the paths."""
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     for name, content in pictures.items():
-        path = out / f"{name}.svg"
+        path = out / f"{plain_name(name)}.svg"
         temporary = out / f".{path.name}.{os.getpid()}"
         temporary.write_text(content, encoding="utf-8")
         temporary.replace(path)

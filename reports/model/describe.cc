@@ -47,17 +47,20 @@ std::string_view CacheSuffix(std::string_view cache) {
   return cache == ablations::kCacheCold ? "_cold" : "";
 }
 
-std::string ReportFileName(std::string_view design, std::string_view cache) {
-  std::string name(design);
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    if (!plain) c = '-';
+std::string PlainName(std::string_view name) {
+  std::string plain(name);
+  for (char& c : plain) {
+    if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) c = '-';
   }
-  return Cat(name, CacheSuffix(cache), ".md");
+  return plain;
+}
+
+std::string ReportFileName(std::string_view design, std::string_view cache) {
+  return Cat(PlainName(design), CacheSuffix(cache), ".md");
 }
 
 std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name) {
-  return Cat(prefix, name, CacheSuffix(summary.provenance.cache), ".svg");
+  return Cat(prefix, PlainName(name), CacheSuffix(summary.provenance.cache), ".svg");
 }
 
 std::vector<const Shape*> ShapesMainFirst(const Summary& summary) {

@@ -35,8 +35,11 @@ std::string DescribeShape(const Shape& shape);
 // What names of pages and pictures end with, so that a record with a cold L2 has its own beside
 // those of the warm one: "_cold", else "".
 std::string_view CacheSuffix(std::string_view cache);
-// What the report's file is called: the design's name, "_cold" where the record's `cache` is that,
-// and ".md", with what a file name can't hold replaced.
+// With a dash for what is no small letter, digit or underscore, as plots/render.py does: names of a
+// record come into files' names, and must not lead out of the folder.
+std::string PlainName(std::string_view name);
+// What the report's file is called: the design's name, plainly, "_cold" where the record's `cache`
+// is that, and ".md".
 std::string ReportFileName(std::string_view design, std::string_view cache);
 // "plots/effects.svg" for "effects" and the prefix "plots/"; as plots/render.py names the file.
 std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name);

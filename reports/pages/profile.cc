@@ -477,7 +477,8 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   }
   Append(&out, "\n## Why warps wait\n\n");
   for (const std::string& shape : page.shapes) {
-    Append(&out, "![Stalls at ", shape, "](", prefix, "profile_stalls_", shape, ".svg)\n\n");
+    Append(&out, "![Stalls at ", shape, "](", prefix, "profile_stalls_", PlainName(shape),
+           ".svg)\n\n");
   }
   Append(&out, "Shares are of all cycles of resident warps, those that issue included.\n",
          StallLegend(page));

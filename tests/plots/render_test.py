@@ -357,6 +357,14 @@ class CommandTest(FigureTest):
         self.assertEqual(code, 0)
         self.assertEqual(set(self.written()), {"ladder_mission_b.svg"})
 
+    def test_no_name_of_a_record_leads_out_of_the_folder(self):
+        summary = synthetic()
+        summary["design"] = "/../../victim"
+        self.run_on(summary)
+        self.assertEqual(set(self.written()),
+                         {"-------victim_effects.svg", "-------victim_matrix.svg"})
+        self.assertEqual({path.name for path in self.path.iterdir()}, {"summary.json", "out"})
+
     def test_a_figure_that_does_not_exist_is_refused_with_those_that_do(self):
         self.assert_fails(synthetic(), "no figure is called ladder_x; there are ladder_small",
                           "--figure", "ladder_x")

@@ -70,6 +70,14 @@ class Judge(RecordTest):
         self.judge("--out=record/summary.json")
         self.assertEqual(self.judge("--out=s.json").count("s.json"), 1)
 
+    def test_links_no_picture_outside_of_the_folder(self):
+        self.write_record(run_json(design="/../../victim"))
+        self.said("report", "--record=record", "--out=pages", "--plots=false")
+        [page] = (self.path / "pages").iterdir()
+        self.assertEqual(page.name, "-------victim.md")
+        self.assertIn("(-------victim_effects.svg)", page.read_text())
+        self.assertNotIn("(/../", page.read_text())
+
     def test_goes_through_a_link_and_into_a_device(self):
         (self.path / "link.json").symlink_to("target.json")
         self.judge("--out=link.json")
