@@ -14,8 +14,7 @@ by_process holds each process's own medians.
 and the raw samples must agree, or nothing is written.
 
 A report is OUT/micro.md, the index, and OUT/micro/, a page for each benchmark and
-the figures. The folder OUT/micro is the report's own: what it holds from before and
-is no part of it any more is removed.
+the figures. What else stands there stays.
 
 Errors: exit status 1 and one line that says what, why and what to do. Same input,
 same bytes out.
@@ -296,7 +295,6 @@ def report(micro_json, out, python, with_figures):
     texts = pages.render(micro, cases, pages.heads_in(here), drawn)
     for name, text in texts.items():
         write(out / name, text)
-    mine = {pathlib.PurePath(name).name for name in texts}
     if with_figures:
         done = subprocess.run([python, "-B", here.parent / "plots" / "micro_render.py", "--micro",
                                micro_json, "--out", out / "micro"], capture_output=True, text=True,
@@ -305,10 +303,6 @@ def report(micro_json, out, python, with_figures):
             raise RecordError(f"the figures can't be drawn: {done.stderr.strip()}; the pages are "
                               "written. Name a Python that has matplotlib (--python), or leave "
                               "the figures out (--noplots).")
-        mine |= {f"{name}.svg" for name in drawn}
-    for path in sorted((out / "micro").iterdir()):
-        if path.name not in mine:
-            path.unlink()
 
 
 def main(argv=None):

@@ -259,11 +259,18 @@ def _regenerate(program, out, kept, say, workers, opened):
 
 
 def left_over(made):
-    """Files committed under reports/<gpu> that no record gives."""
+    """Files under reports/<gpu> that no record gives."""
     folders = {path.parts[1] for path in made if path.parts[0] == "reports"} - {"data"}
     there = {path.relative_to(ROOT) for gpu in folders
              for path in (ROOT / "reports" / gpu).rglob("*") if path.is_file()}
     return there - made
+
+
+def committed():
+    """What git can give back; nothing where this tree is no checkout."""
+    listed = subprocess.run(["git", "ls-files", "-z", "reports"], cwd=ROOT, capture_output=True,
+                            text=True, check=False)
+    return {pathlib.Path(name) for name in listed.stdout.split("\0") if name}
 
 
 def main():
@@ -280,9 +287,13 @@ def main():
     except (OSError, StepFailed, record_files.RecordError, subprocess.SubprocessError) as error:
         print(f"regenerate.py: {error}", file=sys.stderr)
         return 1
+    known = committed()
     for path in sorted(left_over(made)):
-        print(f"deleted {path}: no record gives it")
-        (ROOT / path).unlink()
+        if path in known:
+            print(f"deleted {path}: no record gives it")
+            (ROOT / path).unlink()
+        else:
+            print(f"kept {path}: no record gives it, and git does not know it")
     print(f"{len(made)} files")
     return 0
 

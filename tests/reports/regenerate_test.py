@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import shutil
+import subprocess
 import sys
 import unittest
 from unittest import mock
@@ -116,6 +117,21 @@ class Regenerate(FolderTest):
                          {"reports/h200/profile-3.md",
                           "reports/h200/profile_decode_b1/profile-4.md",
                           "reports/h200/profile_decode_b16_decode_mqa_b1/profile-6.md"})
+
+    def test_only_what_git_can_give_back_is_deleted(self):
+        self.record("ladder", 1)
+        self.write("reports/h200/old.md", "of a record that is gone")
+        for command in ("init", "-q"), ("add", "reports/h200/old.md"):
+            subprocess.run(["git", *command], cwd=self.path, check=True)
+        self.write("reports/h200/notes.md", "somebody's own")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), mock.patch.object(regenerate.summaries, "write"), \
+                mock.patch.object(sys, "argv", ["regenerate.py", f"--program={self.program}"]):
+            self.assertEqual(regenerate.main(), 0)
+        self.assertIn("deleted reports/h200/old.md", said.getvalue())
+        self.assertIn("kept reports/h200/notes.md", said.getvalue())
+        self.assertFalse((self.path / "reports/h200/old.md").exists())
+        self.assertTrue((self.path / "reports/h200/notes.md").exists())
 
     def test_a_record_that_cant_be_read_is_an_error_that_names_its_file(self):
         for name, content in (("a/run.json", "{"), ("a/run.json", "[]"), ("a/run.json", "{}"),
