@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/json_text.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -31,8 +35,22 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("not JSON of ours: it nests more than ", kDeepestJson, " levels deep"));
   }
+  // A name that stands twice in an object would be read by some and not by others.
+  std::vector<std::set<std::string>> names;  // of the objects that are open
+  std::string twice;
+  const auto note = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const std::string name = parsed.get<std::string>();
+      if (!names.back().insert(name).second) twice = name;
+    }
+    return true;
+  };
   try {
-    return Json::parse(text.begin(), text.end());
+    Json json = Json::parse(text.begin(), text.end(), note);
+    if (twice.empty()) return json;
+    return absl::InvalidArgumentError(absl::StrCat("not JSON of ours: '", twice, "' stands twice"));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not JSON: ", error.what()));
   }

@@ -290,9 +290,9 @@ struct Sample {
     // A peer's own lines lack it until they are stored.
     f("of", of, kOlderRecordsLack, "samples in the block");
     f("arm", arm);
-    f("launches", launches, "in the replay");
+    f("launches", launches, AtLeast{1}, "in the replay");
     f("us", us, Above{0, "a time"}, "the replay's time divided by launches");
-    f("sm_mhz", sm_mhz);
+    f("sm_mhz", sm_mhz, Above{0, "a clock"});
     f("temp_c", temp_c);
     f("power_w", power_w);
     f("throttle", throttle, "NVML's bit mask of clock event reasons");

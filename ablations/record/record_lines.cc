@@ -85,12 +85,18 @@ std::string WhyUnknown(const Names& names, const Sample& sample) {
     return absl::StrCat("cache mode '", sample.cache, "', but ", kRunFile, " says '", names.cache,
                         "'");
   }
+  if (sample.process >= names.processes || sample.block >= names.blocks) {
+    return absl::StrCat(NameOf(KeyOf(sample)), ", but ", kRunFile, " plans ", names.processes,
+                        " processes of ", names.blocks, " blocks");
+  }
   return "";
 }
 
 absl::StatusOr<Names> NamesOf(const RunInfo& run) {
   Names names;
   names.cache = run.cache;
+  names.processes = run.processes;
+  names.blocks = run.blocks_per_process;
   for (const ShapeInfo& shape : run.shapes) {
     if (!names.shapes.insert(shape.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("shapes: '", shape.name, "' stands twice"));

@@ -29,6 +29,8 @@ struct Names {
   std::set<std::string> arms;
   std::set<std::string> shapes;
   std::string cache;
+  int processes = 0;
+  int blocks = 0;  // of each process
 };
 absl::StatusOr<Names> NamesOf(const RunInfo& run);
 

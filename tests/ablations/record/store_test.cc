@@ -16,6 +16,7 @@
 
 #include "ablations/base/files.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tests/ablations/record/record_fixture.h"
 #include "tests/status_matchers.h"
@@ -272,6 +273,7 @@ TEST_F(StoreTest, BlocksThatContradictThemselvesAreNotWritten) {
       {{sample(1)}, "order 1 of 1"},
       {{sample(0, "ladder:unheard_of")}, "'ladder:unheard_of' is not in run.json"},
       {{sample(0, "minimal_scalar", 0, "huge")}, "'huge' is not in run.json"},
+      {{sample(0, "minimal_scalar", 8)}, "block 8, but run.json plans 3 processes of 8 blocks"},
       {{sample(0, "minimal_scalar", 0, "small", 0)}, "us:"}};
   for (const auto& [samples, error] : kBlocks) {
     EXPECT_THAT(writer->AppendBlock(samples), StatusIs(_, HasSubstr(error)));
@@ -355,6 +357,12 @@ TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
       {with(4, "{\"seq\":4}"), "samples.jsonl:5: process: missing"},
       {with(4, ""), "samples.jsonl:5: not JSON"},
       {with(4, "(deleted)"), "samples.jsonl:5: seq is 5, expected 4"},
+      {with(4, absl::StrReplaceAll(lines[4], {{"\"launches\":64", "\"launches\":0"}})),
+       "samples.jsonl:5: launches: expected a number from 1"},
+      {with(4, absl::StrReplaceAll(lines[4], {{"\"sm_mhz\":1980.0", "\"sm_mhz\":-1"}})),
+       "samples.jsonl:5: sm_mhz: expected a clock above 0"},
+      {with(4, absl::StrReplaceAll(lines[4], {{"{", "{\"us\":1,"}})),
+       "samples.jsonl:5: not JSON of ours: 'us' stands twice"},
       {with(4, lines[3]), "samples.jsonl:5: "},
       {with(4, other_shape), "samples.jsonl:5: shape 'huge' is not in run.json"},
       {with(17, "garbage"), "samples.jsonl:18: not JSON"},
@@ -440,13 +448,15 @@ TEST_F(StoreTest, AWriterInAnotherProcessIsWaitedForAndItsDeathLetsGo) {
 }
 
 TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
-  MakeRecord(0);
+  RunInfo run = ExampleRun();
+  run.blocks_per_process = 10000;
+  ASSERT_TRUE(RecordWriter::Create(dir(), run).ok());
   int64_t blocks_before = 0;
   for (int round = 0; round < 12; ++round) {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     const pid_t child = Fork([&] {
-      auto writer = Resume();
+      auto writer = Resume(run);
       if (!writer.ok()) _exit(1);
       int block = static_cast<int>((*writer)->CompletedBlocks().size());
       for (bool first = true;; first = false, ++block) {
@@ -464,7 +474,7 @@ TEST_F(StoreTest, AWriterKilledWhileAppendingLeavesARecordThatGoesOn) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(started && WIFSIGNALED(status)) << "the child failed by itself, round " << round;
 
-    const auto writer = Resume().value();
+    const auto writer = Resume(run).value();
     const int64_t blocks = static_cast<int64_t>(writer->CompletedBlocks().size());
     EXPECT_GT(blocks, blocks_before);
     EXPECT_LT(writer->dropped().sample_lines, 7);
