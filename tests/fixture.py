@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests in Python share: the tree's root, a folder of their own, and calls of programs."""
 
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -32,6 +36,13 @@ class FolderTest(unittest.TestCase):
         return subprocess.run([*map(str, command)], cwd=self.path, stdin=subprocess.DEVNULL,
                               stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
                               timeout=200, env=os.environ | {"PATH": path} | environment)
+
+    def run_main(self, main, *arguments):
+        """What a script's main() returns for these arguments, and what it prints."""
+        said = io.StringIO()
+        with (mock.patch.object(sys, "argv", ["script", *map(str, arguments)]),
+              contextlib.redirect_stdout(said), contextlib.redirect_stderr(said)):
+            return main(), said.getvalue()
 
     def ends(self, done, code=0, out=(), err=()):
         """Holds a call to its exit code and to what it says (a text, or several); returns it."""

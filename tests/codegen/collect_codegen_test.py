@@ -2,8 +2,6 @@
 """cmake/collect_codegen.py, on hand-made cubins and, where there is one, on nvcc's."""
 
 import collections
-import contextlib
-import io
 import json
 import pathlib
 import shutil
@@ -221,26 +219,22 @@ class CollectTest(FolderTest):
         self.instances.append({"variant": variant, "set": "smem", "symbol": symbol,
                                "source": f"/elsewhere/generated/{symbol}.cu"})
 
-    def run_main(self, *extra):
+    def collect(self, *extra):
         listed = self.write("instances.json", json.dumps({"instances": self.instances}))
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors):
-            status = collect.main(["--instances", str(listed), "--keep-root",
-                                   str(self.path / "build"), "--out-dir",
-                                   str(self.path / "out"), *extra])
-        return status, errors.getvalue()
+        return self.run_main(collect.main, "--instances", listed, "--keep-root",
+                             self.path / "build", "--out-dir", self.path / "out", *extra)
 
     def out(self, name):
         return json.loads((self.path / "out" / name).read_text(encoding="utf-8"))
 
     def fails(self, pattern):
-        status, errors = self.run_main("--nvdisasm", str(self.nvdisasm))
+        status, errors = self.collect("--nvdisasm", str(self.nvdisasm))
         self.assertEqual(status, 1)
         self.assertRegex(errors, pattern)
         self.assertFalse((self.path / "out").exists())
 
     def test_both_files_hold_each_instance_on_each_architecture(self):
-        self.assertEqual(self.run_main("--nvdisasm", str(self.nvdisasm)), (0, ""))
+        self.assertEqual(self.collect("--nvdisasm", str(self.nvdisasm)), (0, ""))
         resources, codegen = self.out("resources.json"), self.out("codegen.json")
         places = [(variant, arch) for variant in ("minimal_scalar", "kv_tiling")
                   for arch in ("sm_80", "sm_90")]
@@ -260,26 +254,26 @@ class CollectTest(FolderTest):
         self.assertEqual(first["ptx_sha256"], other["ptx_sha256"])
 
     def test_the_hash_of_the_sources_is_in_it(self):
-        self.run_main("--nvdisasm", "", "--kernel-sources", "ab12")
+        self.collect("--nvdisasm", "", "--kernel-sources", "ab12")
         self.assertEqual(self.out("codegen.json")["kernel_source_sha256"], "ab12")
 
     def test_a_failure_leaves_no_facts_of_an_older_build(self):
-        self.run_main("--nvdisasm", "")
+        self.collect("--nvdisasm", "")
         self.assertEqual(len(list((self.path / "out").iterdir())), 2)
         next((self.path / "build").rglob("x.compute_90.cubin")).unlink()
-        self.assertEqual(self.run_main("--nvdisasm", "")[0], 1)
+        self.assertEqual(self.collect("--nvdisasm", "")[0], 1)
         self.assertEqual(list((self.path / "out").iterdir()), [])
 
     def test_the_same_input_gives_the_same_bytes(self):
-        self.run_main("--nvdisasm", str(self.nvdisasm))
+        self.collect("--nvdisasm", str(self.nvdisasm))
         before = [path.read_bytes() for path in sorted((self.path / "out").iterdir())]
-        self.run_main("--nvdisasm", str(self.nvdisasm))
+        self.collect("--nvdisasm", str(self.nvdisasm))
         self.assertEqual([path.read_bytes() for path in sorted((self.path / "out").iterdir())],
                          before)
         self.assertEqual(len(before), 2)
 
     def test_without_a_disassembler_the_hashes_are_there_and_the_loss_is_told(self):
-        status, errors = self.run_main("--nvdisasm", "")
+        status, errors = self.collect("--nvdisasm", "")
         self.assertEqual(status, 0)
         self.assertIn("no nvdisasm", errors)
         codegen = self.out("codegen.json")
@@ -288,7 +282,7 @@ class CollectTest(FolderTest):
         self.assertEqual(codegen["instances"][0]["code_sha256"], hash_of())
 
     def test_a_disassembler_that_is_none_is_an_error(self):
-        status, errors = self.run_main("--nvdisasm", "/bin/true")
+        status, errors = self.collect("--nvdisasm", "/bin/true")
         self.assertEqual(status, 1)
         self.assertIn("is it nvdisasm?", errors)
 
@@ -325,7 +319,7 @@ class CollectTest(FolderTest):
     def test_but_those_of_another_set_may_be(self):
         self.add("wmma_pv", "z", archs=("sm_90",))
         self.instances[-1]["set"] = "mma90"
-        self.assertEqual(self.run_main("--nvdisasm", str(self.nvdisasm)), (0, ""))
+        self.assertEqual(self.collect("--nvdisasm", str(self.nvdisasm)), (0, ""))
         self.assertEqual([row["arch"] for row in self.out("resources.json")["instances"]
                           if row["variant"] == "wmma_pv"], ["sm_90"])
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cmake/machine_code_file.py, on build folders made by hand."""
 
-import contextlib
-import io
 import json
 import os
 import unittest
@@ -43,11 +41,8 @@ class MachineCodeFileTest(FolderTest):
 
     def call(self, *arguments):
         """Exit code and what was printed."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = machine_code_file.main(["--build", str(self.path / "build"), "--file",
-                                           str(self.file), *arguments])
-        return code, out.getvalue()
+        return self.run_main(machine_code_file.main, "--build", self.path / "build", "--file",
+                             self.file, *arguments)
 
     def written(self, **build):
         self.build(**build)

@@ -58,10 +58,8 @@ class RecordShTest(FolderTest):
         super().setUp()
         self.out = self.path / "out"
         self.log = self.path / "processes.txt"
-        program = self.path / "prefix" / "bin" / "warpledger_micro"
-        program.parent.mkdir(parents=True)
-        program.write_text(textwrap.dedent(PROGRAM).format(python=sys.executable, log=self.log))
-        program.chmod(0o755)
+        self.write("prefix/bin/warpledger_micro",
+                   textwrap.dedent(PROGRAM).format(python=sys.executable, log=self.log), 0o755)
 
     def call(self, *arguments, prefix=None, **environment):
         return subprocess.run(

@@ -150,17 +150,17 @@ class RecordTest(FolderTest):
         self.assertIn("| b/latency | 21.00 |",
                       (out / "micro" / "a.md").read_text(encoding="utf-8"))
         self.assertIn("[a](micro/a.md)", (out / "micro.md").read_text(encoding="utf-8"))
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(record.main(["collect", "--run", str(self.path / "no")]), 1)
-        self.assertIn("cases.json", said.getvalue())
+        code, said = self.run_main(record.main, "collect", "--run", self.path / "no")
+        self.assertEqual(code, 1)
+        self.assertIn("cases.json", said)
 
     def test_figures_that_cant_be_drawn_are_an_error_that_says_so(self):
         self.write_run([make_case("a/b/latency")], {"a/b/latency": {0: [20]}})
         self.assertEqual(record.main(["collect", "--run", str(self.path)]), 0)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(record.main(["report", "--micro", str(self.path / "micro.json"),
-                                          "--out", str(self.path), "--python", "false"]), 1)
-        self.assertIn("--noplots", said.getvalue())
+        code, said = self.run_main(record.main, "report", "--micro", self.path / "micro.json",
+                                   "--out", self.path, "--python", "false")
+        self.assertEqual(code, 1)
+        self.assertIn("--noplots", said)
 
 
 class RowsOnLinesTest(unittest.TestCase):

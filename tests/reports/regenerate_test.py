@@ -4,12 +4,9 @@
 Runs in a tree of its own with a stand-in for the program, which notes its calls.
 """
 
-import contextlib
-import io
 import json
 import shutil
 import subprocess
-import sys
 import unittest
 from unittest import mock
 
@@ -40,9 +37,7 @@ class Regenerate(FolderTest):
         super().setUp()
         self.data = self.path / "reports/data"
         (self.path / "README.md").write_text("")
-        self.program = self.path / "program"
-        self.program.write_text(PROGRAM)
-        self.program.chmod(0o755)
+        self.program = self.write("program", PROGRAM, 0o755)
         patch = mock.patch.multiple(regenerate, ROOT=self.path, DATA=self.data, draw=self.draw)
         patch.start()
         self.addCleanup(patch.stop)
@@ -52,9 +47,7 @@ class Regenerate(FolderTest):
         (folder / f"{summary.read_text().strip()}.svg").touch()
 
     def record(self, design, day, cache="warm"):
-        folder = self.data / "h200" / f"{design}-{cache}-{day}"
-        folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps(
+        self.write(f"reports/data/h200/{design}-{cache}-{day}/run.json", json.dumps(
             {"design": design, "cache": cache, "created_utc": f"2026-01-{day:02}T00:00:00Z"}))
 
     def made(self):
@@ -108,9 +101,7 @@ class Regenerate(FolderTest):
                              ("profile-3", ["mission_b", "long"]), ("profile-4", ["decode_b1"]),
                              ("profile-5", ["decode_b16"]),
                              ("profile-6", ["decode_b16", "decode_mqa_b1"])):
-            folder = self.data / "h200" / name
-            folder.mkdir(parents=True)
-            (folder / "profile.json").write_text(json.dumps(
+            self.write(f"reports/data/h200/{name}/profile.json", json.dumps(
                 {"shapes": [{"name": shape} for shape in shapes]}))
         made = regenerate.regenerate(self.program, self.path, self.path / "kept")
         self.assertEqual({str(path) for path in made},
@@ -124,12 +115,11 @@ class Regenerate(FolderTest):
         for command in ("init", "-q"), ("add", "reports/h200/old.md"):
             subprocess.run(["git", *command], cwd=self.path, check=True)
         self.write("reports/h200/notes.md", "somebody's own")
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), mock.patch.object(regenerate.summaries, "write"), \
-                mock.patch.object(sys, "argv", ["regenerate.py", f"--program={self.program}"]):
-            self.assertEqual(regenerate.main(), 0)
-        self.assertIn("deleted reports/h200/old.md", said.getvalue())
-        self.assertIn("kept reports/h200/notes.md", said.getvalue())
+        with mock.patch.object(regenerate.summaries, "write"):
+            code, said = self.run_main(regenerate.main, f"--program={self.program}")
+        self.assertEqual(code, 0)
+        self.assertIn("deleted reports/h200/old.md", said)
+        self.assertIn("kept reports/h200/notes.md", said)
         self.assertFalse((self.path / "reports/h200/old.md").exists())
         self.assertTrue((self.path / "reports/h200/notes.md").exists())
 
@@ -140,15 +130,11 @@ class Regenerate(FolderTest):
                               ("profile-1/profile.json", '{"shapes": [{}]}'),
                               ("sanitizers-1/sanitizers.json", '{"run_id": null}'),
                               ("sanitizers-1/sanitizers.json", '{"run_id": "", "gpu": null}')):
-            path = self.data / "h200" / name
-            path.parent.mkdir(parents=True)
-            path.write_text(content)
-            said = io.StringIO()
-            with self.subTest(name=name, content=content), contextlib.redirect_stderr(said), \
-                    mock.patch.object(sys, "argv", ["regenerate.py", f"--program={self.program}"]):
-                self.assertEqual(regenerate.main(), 1)
-            self.assertEqual(said.getvalue().count("\n"), 1)
-            self.assertIn(str(path), said.getvalue())
+            path = self.write(f"reports/data/h200/{name}", content)
+            with self.subTest(name=name, content=content):
+                code, said = self.run_main(regenerate.main, f"--program={self.program}")
+                self.assertEqual((code, said.count("\n")), (1, 1))
+                self.assertIn(str(path), said)
             shutil.rmtree(path.parent)
 
 

@@ -2,11 +2,8 @@
 """reports/step_samples.py: what it reads from ncu, which loop it keeps and what it says of it."""
 
 import argparse
-import contextlib
-import io
 import json
 import os
-import sys
 import unittest
 from unittest import mock
 
@@ -87,13 +84,10 @@ class Page(FolderTest):
     def refused(self, record):
         """What the program says of a record that it can't read."""
         (self.out / step_samples.RECORD).write_text(json.dumps(record), encoding="utf-8")
-        said = io.StringIO()
-        sys.argv = ["step_samples.py", "report", str(self.out), f"--out={self.out}"]
-        with contextlib.redirect_stderr(said):
-            self.assertEqual(step_samples.main(), 2)
-        self.assertEqual(said.getvalue().count("\n"), 1)
+        code, said = self.run_main(step_samples.main, "report", self.out, f"--out={self.out}")
+        self.assertEqual((code, said.count("\n")), (2, 1))
         self.assertFalse((self.out / step_samples.PAGE).exists())
-        return said.getvalue()
+        return said
 
     def test_samples_become_cycles_of_a_pass(self):
         page = self.page("0" * 64)
@@ -173,26 +167,18 @@ case $1 in
 esac""")
         self.tool("nvidia-smi", "echo A GPU")
         self.tool("warpledger", "exit 1")
-        codegen = self.path / "share/warpledger/codegen"
-        codegen.mkdir(parents=True)
-        (codegen / "codegen.json").write_text(json.dumps({"instances": [
+        self.write("share/warpledger/codegen/codegen.json", json.dumps({"instances": [
             {"variant": "wgmma@d128_causal", "arch": "sm_90a", "code_sha256": "c0de"}]}))
         patch = mock.patch.dict("os.environ", {"PATH": f"{self.path}/bin:{os.environ['PATH']}"})
         patch.start()
         self.addCleanup(patch.stop)
 
     def tool(self, name, script):
-        path = self.path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/bash\n{script}\n")
-        path.chmod(0o755)
+        self.write(f"bin/{name}", f"#!/bin/bash\n{script}\n", 0o755)
 
     def take(self, *arguments):
-        said = io.StringIO()
-        sys.argv = ["step_samples.py", "take", *arguments, f"--out={self.path}/out",
-                    f"--program={self.path}/bin/warpledger"]
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            return step_samples.main(), said.getvalue()
+        return self.run_main(step_samples.main, "take", *arguments, f"--out={self.path}/out",
+                             f"--program={self.path}/bin/warpledger")
 
     def test_a_record_holds_the_loop_and_the_machine_code_of_each_variant(self):
         self.assertEqual(self.take("wgmma", "--problem=1,2,64,128,causal")[0], 0)
@@ -244,14 +230,13 @@ esac""")
             self.assertFalse((self.path / "out").exists())
 
 
-class Arguments(unittest.TestCase):
+class Arguments(FolderTest):
     def test_a_problem_of_other_numbers_is_refused(self):
         for problem in ("1,2,3", "1,2,3,128,both", "a,2,3,128"):
-            said = io.StringIO()
-            sys.argv = ["step_samples.py", "take", "wgmma", "--out=x", f"--problem={problem}"]
-            with contextlib.redirect_stderr(said):
-                self.assertEqual(step_samples.main(), 2)
-            self.assertIn("B,H,S,D", said.getvalue())
+            code, said = self.run_main(step_samples.main, "take", "wgmma", "--out=x",
+                                       f"--problem={problem}")
+            self.assertEqual(code, 2)
+            self.assertIn("B,H,S,D", said)
 
 
 if __name__ == "__main__":

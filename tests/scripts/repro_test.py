@@ -69,13 +69,11 @@ class Repro(FolderTest):
                      "#!/bin/bash\n" + ("echo 'GPU 0: some GPU'\n" if present else "exit 9\n"))
 
     def record(self, name, created_utc, judged="as committed\n", design="ladder", cache="warm"):
-        folder = self.root / "reports/data" / name
-        folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps({"created_utc": created_utc,
-                                                      "design": design, "cache": cache}))
-        (folder / "judged").write_text(judged)
-        (folder / "summary.json").write_text("as committed\n")
-        return folder
+        folder = f"a tree/reports/data/{name}"
+        self.write(f"{folder}/run.json", json.dumps({"created_utc": created_utc,
+                                                     "design": design, "cache": cache}))
+        self.write(f"{folder}/judged", judged)
+        return self.write(f"{folder}/summary.json", "as committed\n").parent
 
     def repro(self, *arguments, **environment):
         return self.call(self.root / "repro", *arguments, **{
