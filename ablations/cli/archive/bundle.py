@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ sys.dont_write_bytecode = True
 import bundle_replay  # noqa: E402
 
 SCHEMA_VERSION = 1
+LEFT_OVER = re.compile(r"\.tmp\.\d+\.\d+$")  # by a program that was killed while it wrote
 
 
 class BundleError(Exception):
@@ -43,14 +45,6 @@ class BundleError(Exception):
 
 def name_of(record):
     return record.name.removesuffix(".tar.zst")
-
-
-def calls_for(record, kind):
-    """What the program is asked to do with a record; "{data}" and "{out}" stand for folders."""
-    where = f"--record={{data}}/{name_of(record)}"
-    report = ["report", where, "--out={out}"]
-    return {"run": [["judge", where, "--out={out}/summary.json"], report],
-            "profile": [report], "micro": []}[kind]
 
 
 def copy_records(records, data):
@@ -63,7 +57,10 @@ def copy_records(records, data):
         if record.is_file():
             shutil.copyfile(record, data / record.name)
         for path in sorted(record.rglob("*")):
-            if path.is_file() and not path.name.startswith("."):
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise BundleError(f"{path}: no regular file, and a bundle holds nothing else; "
+                                  "remove it, or copy there what it points to")
+            if path.is_file() and not path.name.startswith(".") and not LEFT_OVER.search(path.name):
                 target = data / record.name / path.relative_to(record)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)
@@ -88,8 +85,11 @@ def write_tarball(folder, name, out):
                        compresslevel=6) as file:
         file.write(raw.getvalue())
     partial = out.with_name(f".{out.name}.{os.getpid()}")
-    partial.write_bytes(packed.getvalue())
-    partial.replace(out)
+    try:
+        partial.write_bytes(packed.getvalue())
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def build(arguments):
@@ -100,7 +100,7 @@ def build(arguments):
     records = [pathlib.Path(record).resolve() for record in arguments.record.split(",") if record]
     if not records or not name or not out.name.endswith((".tar.gz", ".tgz")):
         raise BundleError("give --record=DIR[,DIR..] and --out=NAME.tar.gz")
-    commands = [{"run": name_of(record), "calls": calls_for(record, kind)}
+    commands = [{"run": name_of(record), "calls": bundle_replay.calls_of(name_of(record))[kind]}
                 for record, kind in zip(records, arguments.kind.split(","), strict=True)]
     commands = [command for command in commands if command["calls"]]
     with tempfile.TemporaryDirectory() as scratch:

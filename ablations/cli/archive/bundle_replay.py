@@ -47,9 +47,25 @@ def damaged_files(folder, manifest):
     known = set(manifest["files"]) | {MANIFEST}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if not path.is_dir() and name not in known:
+        if (path.is_symlink() or not path.is_dir()) and name not in known:
             complaints.append(f"unknown: {name}")
     return complaints
+
+
+def calls_of(run):
+    """What the program is asked to do with a record, by its kind; "{data}" and "{out}" stand for
+    folders."""
+    where = f"--record={{data}}/{run}"
+    report = ["report", where, "--out={out}"]
+    return {"run": [["judge", where, "--out={out}/summary.json"], report], "profile": [report],
+            "micro": []}
+
+
+def foreign_commands(commands):
+    """One line for each command that no bundle is made with: its name could lead elsewhere."""
+    return [f"changed: {MANIFEST}: a command on {command['run']!r}" for command in commands
+            if pathlib.PurePath(command["run"]).name != command["run"] or command["run"] == ".."
+            or command["calls"] not in calls_of(command["run"]).values()]
 
 
 def matplotlib_version():
@@ -119,13 +135,14 @@ def main(argv=None):
     try:
         manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
         promised = manifest["files"], manifest["commands"], manifest["environment"]
+        complaints = foreign_commands(promised[1])
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"changed: {MANIFEST}: {error!r}")
         return 1
     if arguments.manifest_sha256 and sha256(manifest_file) != arguments.manifest_sha256:
         print(f"changed: {MANIFEST}")
         return 1
-    complaints = damaged_files(HERE, manifest)
+    complaints = complaints or damaged_files(HERE, manifest)
     if complaints:
         print("\n".join(complaints))
         return 1
