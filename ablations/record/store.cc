@@ -281,8 +281,6 @@ absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
   return absl::OkStatus();
 }
 
-absl::Status RecordWriter::AppendSample(Sample sample) { return AppendBlock({std::move(sample)}); }
-
 absl::Status RecordWriter::AppendCheck(const Check& check) {
   const bool known = std::any_of(run_.arms.begin(), run_.arms.end(),
                                  [&](const Arm& arm) { return arm.name == check.arm; });

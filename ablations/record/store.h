@@ -78,8 +78,6 @@ class RecordWriter {
   // `order` from 0 to n-1 once. Sets their `seq` and `of`. On failure the file
   // is put back to where it was.
   absl::Status AppendBlock(std::vector<Sample> samples);
-  // A block of one sample.
-  absl::Status AppendSample(Sample sample);
   // Does nothing when the very same check is on disk: a run that was stopped
   // makes the checks of an unfinished shape again, and one answer is one line.
   absl::Status AppendCheck(const Check& check);

@@ -12,7 +12,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
 namespace warpledger {
@@ -133,18 +132,6 @@ absl::Status Keep(const Api& api, absl::string_view what, int code, Reading read
 constexpr double kWattsPerMilliwatt = 1e-3;
 
 }  // namespace
-
-std::string DescribeThrottle(uint64_t mask) {
-  if (mask == 0) return "none";
-  std::vector<std::string> names;
-  for (const ThrottleReason& reason : kThrottleReasons) {
-    if ((mask & reason.bit) == 0) continue;
-    names.emplace_back(reason.name);
-    mask &= ~reason.bit;
-  }
-  if (mask != 0) names.push_back(absl::StrCat("0x", absl::Hex(mask)));
-  return absl::StrJoin(names, "+");
-}
 
 // One initialised use of the library. NVML counts these, so several devices
 // may be open at once.

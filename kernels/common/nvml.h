@@ -70,10 +70,6 @@ constexpr bool IsPowerCapped(uint64_t mask) { return (mask & kPowerCap) != 0; }
 // Whether anything but the power limit slows the GPU.
 constexpr bool IsThrottledBesidesPowerCap(uint64_t mask) { return IsThrottled(mask & ~kPowerCap); }
 
-// "none", or names joined by '+': "gpu_idle+sw_power_cap". Bits without a name
-// are added in hexadecimal.
-std::string DescribeThrottle(uint64_t mask);
-
 struct NvmlSample {
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;

@@ -7,6 +7,7 @@
 
 #include "ablations/cli/flags.h"
 #include "ablations/plan/known_subjects.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 #include "reports/compared/gate.h"
 
@@ -53,9 +54,14 @@ absl::StatusOr<int> Gate(const GateFlags& flags) {
       gate.ok() ? *gate
                 : ablations::RefusedGate(*flags.baseline, *flags.record,
                                          std::string(gate.status().message()), options);
-  RETURN_IF_ERROR(WriteIfAsked(flags.junit, report::GateJUnit(told)));
-  RETURN_IF_ERROR(WriteIfAsked(flags.markdown, report::GateMarkdown(told)));
+  absl::Status written = WriteIfAsked(flags.junit, report::GateJUnit(told));
+  written.Update(WriteIfAsked(flags.markdown, report::GateMarkdown(told)));
   if (!gate.ok()) return gate.status();
+  // A regression goes before a file that can't be written.
+  if (gate->exit != summary::kGateRegression) RETURN_IF_ERROR(written);
+  if (!written.ok()) {
+    absl::FPrintF(stderr, "warpledger: %s\n", std::string(written.message()));
+  }
   const std::string text = *flags.format.WantsJson() ? ablations::DumpFile(report::GateJson(*gate))
                                                      : report::GateText(*gate);
   std::fputs(text.c_str(), stdout);

@@ -49,6 +49,7 @@ class Gate(CompareTest):
         self.assertRegex(result.stdout, r"ladder:kv_tiling +small +\+5\.\d% .* REGRESSION")
         self.assertRegex(result.stdout, r"minimal_scalar +small .* PASS")
         self.gate(PASS, "--tolerance=0.1")
+        self.assertIn("none/here.xml", self.gate(REGRESSION, "--junit=none/here.xml").stderr)
 
     def test_cannot_tell_from_too_few_processes(self):
         self.make("new", 2, processes=1)

@@ -229,16 +229,6 @@ TEST(Nvml, IsUnavailableWithoutADriverAndSaysWhy) {
                        AllOf(HasSubstr("libnvidia-ml.so.1"), HasSubstr("NVIDIA driver"))));
 }
 
-TEST(DescribeThrottle, NamesEachReason) {
-  EXPECT_EQ(DescribeThrottle(0), "none");
-  EXPECT_EQ(DescribeThrottle(0x1), "gpu_idle");
-  EXPECT_EQ(DescribeThrottle(0x4 | 0x20), "sw_power_cap+sw_thermal_slowdown");
-}
-
-TEST(DescribeThrottle, KeepsBitsThatHaveNoName) {
-  EXPECT_EQ(DescribeThrottle(0x8 | 0x1000), "hw_slowdown+0x1000");
-}
-
 TEST(IsPowerCapped, IsTheBoardsOwnLimitAlone) {
   EXPECT_TRUE(IsPowerCapped(0x4));
   EXPECT_TRUE(IsPowerCapped(0x4 | 0x1 | 0x20));
