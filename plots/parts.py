@@ -10,9 +10,10 @@ from plots import style
 
 _MAX_VERDICTS = 115  # with more a picture is more than twice as tall as wide
 
+# Shapes of other subjects than attention have neither.
 _KEYS = (
-    lambda shape: (f"_d{shape['head_dim']}", f"head_dim {shape['head_dim']}"),
-    lambda shape: (("_causal", "causal attention") if shape["causal"] else
+    lambda shape: (f"_d{shape.get('head_dim')}", f"head_dim {shape.get('head_dim')}"),
+    lambda shape: (("_causal", "causal attention") if shape.get("causal") else
                    ("_full", "full attention")),
 )
 

@@ -139,6 +139,7 @@ class Summary:
         self.gpu = _field(gpu, "provenance.gpu", "name", str)
         self.date = _field(provenance, "provenance", "created_utc", str)[:10]
         self.cache = _field(provenance, "provenance", "cache", str)
+        self._is_attention = provenance.get("subject", "sdpa") == "sdpa"
         statistics = _field(data, "", "statistics", dict)
         self.part = ""  # a subtitle's word on the shapes, where they are some of the record's
         self.confidence = _field(statistics, "statistics", "confidence", _NUMBER)
@@ -163,12 +164,15 @@ class Summary:
     def _elements(data, key):
         return [(element, f"{key}[{i}]") for i, element in enumerate(_field(data, "", key, list))]
 
-    @staticmethod
-    def _shape(j, path):
-        shape = {"name": _field(j, path, "name", str), "causal": _field(j, path, "causal", bool)}
+    def _shape(self, j, path):
+        shape = {"name": _field(j, path, "name", str), "flops": _field(j, path, "flops", _NUMBER)}
+        if not self._is_attention:
+            shape["words"] = ", ".join(f"{key} {value}" for key, value in j.items()
+                                       if key not in ("name", "flops", "min_bytes"))
+            return shape
+        shape["causal"] = _field(j, path, "causal", bool)
         for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             shape[key] = _field(j, path, key, int)
-        shape["flops"] = _field(j, path, "flops", _NUMBER)
         shape["dtype"] = _field(j, path, "dtype", str) if "dtype" in j else "fp16"
         return shape
 
@@ -308,6 +312,8 @@ class Summary:
 
 
 def describe(shape):
+    if "words" in shape:
+        return shape["words"]
     heads = f"{shape['heads_q']} head{'' if shape['heads_q'] == 1 else 's'}"
     if shape["heads_kv"] != shape["heads_q"]:
         heads += f" ({shape['heads_kv']} K/V)"

@@ -30,7 +30,7 @@ def series(summary):
     """
     found = {}
     for shape in summary.shapes:
-        if shape["seq_q"] == shape["seq_kv"]:
+        if "seq_q" in shape and shape["seq_q"] == shape["seq_kv"]:
             key = (shape["head_dim"], shape["causal"], shape["dtype"] != "fp16", shape["dtype"],
                    shape["batch"] * shape["seq_q"], shape["heads_q"], shape["heads_kv"])
             found.setdefault(key, []).append(shape)

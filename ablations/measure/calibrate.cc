@@ -58,8 +58,8 @@ absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options, const std::
   pilot.launches = (*plain)->launches();
   replays.push_back(*std::move(plain));
   for (const int64_t cycles : kPilotCycles) {
-    absl::StatusOr<std::unique_ptr<TimedCalls>> delayed =
-        machine.CaptureExactly(pilot.launches, [&](int i, Stream stream) {
+    absl::StatusOr<std::unique_ptr<TimedCalls>> delayed = machine.CaptureExactly(
+        pilot.launches, [&machine, &pilot, call, cycles](int i, Stream stream) {
           absl::Status status = call(i, stream);
           if (!status.ok() || i + 1 < pilot.launches) return status;
           return machine.CallDelay(cycles, stream);

@@ -54,7 +54,7 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
   absl::StatusOr<GpuInfo> gpu = machine.Describe();
   if (!gpu.ok()) return gpu.status();
   for (const ShapeInfo& shape : options.shapes) {
-    RETURN_IF_ERROR(rig.CheckMeasurable(*design, shape));
+    RETURN_IF_ERROR(subject.CheckMeasurable(*design, shape));
     RETURN_IF_ERROR(CheckRotation(shape, options.cache, gpu->l2_bytes));
   }
   ControlledRun controlled;

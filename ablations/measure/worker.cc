@@ -275,7 +275,7 @@ class Worker {
     if (!calls.ok() || arm.variant == nullptr || delay == 0) return calls;
     // As many calls as without the delay, which ends the replay.
     const int launches = (*calls)->launches();
-    return machine_.CaptureExactly(launches, [&](int i, Stream stream) {
+    return machine_.CaptureExactly(launches, [this, call, launches, delay](int i, Stream stream) {
       absl::Status status = call(i, stream);
       if (!status.ok() || i + 1 < launches) return status;
       return machine_.CallDelay(delay, stream);

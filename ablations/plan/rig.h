@@ -83,9 +83,6 @@ class Rig {
  public:
   virtual ~Rig() = default;
 
-  // InvalidArgument where the design can't be timed on a problem: it has no variant for it.
-  virtual absl::Status CheckMeasurable(const PlannedDesign& design,
-                                       const ShapeInfo& problem) const = 0;
   virtual absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& problem,
                                                       const BenchInputs& inputs) = 0;
   // Writes the machine code, the resources and the launches of the design's variants to `dir`:

@@ -43,15 +43,30 @@ struct ClaimPrediction {
   std::string_view problem = {};
   double low = 0;
   double high = 0;
+  std::string_view why = {};
 };
 
-// What a record can show to be true of a technique, or false.
+// The microbenchmark that isolates a technique, by its case without it and with it; the value of
+// `off` counts `off_factor` units of the other's.
+struct ClaimMicro {
+  std::string_view on = {};
+  std::string_view off = {};  // empty: the case shows the mechanism's cost alone
+  double off_factor = 1;
+};
+
+// What a record can show to be true of a technique, or false. Texts are of whole sentences.
 struct Claim {
   std::string_view id;
   std::string_view label;
-  double gate = 1.10;  // time ratio needed to adopt it
+  std::string_view mechanism = {};
+  bool control = false;  // planted, no technique
+  double gate = 1.10;    // time ratio needed to adopt it
   ClaimPrediction predicted = {};
   ClaimEvidence evidence = {};
+  ClaimMicro micro = {};
+  std::string_view prior = {};   // what others reported
+  double prior_us = 0;           // on the GPU that `prior` names
+  std::string_view lesson = {};  // what the measurements taught
   // It says which kernels are launched, or how: the machine code of both sides may be one.
   bool launch_side = false;
 };
@@ -101,7 +116,8 @@ class Subject {
 
   // --- Claims: each technique once, in the order of bits in a factorial.
   virtual absl::Span<const Claim> claims() const = 0;
-  const Claim* FindClaim(std::string_view id) const {  // null: there is none
+  virtual std::string_view ClaimsFile() const { return ""; }  // the source that states them
+  const Claim* FindClaim(std::string_view id) const {         // null: there is none
     for (const Claim& claim : claims()) {
       if (claim.id == id) return &claim;
     }

@@ -7,13 +7,6 @@
 
 namespace warpledger::report {
 
-const sdpa::ToggleRow* FindToggle(std::string_view id) {
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.id == id) return &row;
-  }
-  return nullptr;
-}
-
 std::string Code(std::string_view text) { return Cat("`", text, "`"); }
 
 std::string PeerName(std::string_view name) {
@@ -28,17 +21,23 @@ std::string_view StepId(const Cell& cell) {
 }
 
 std::string StepLabel(const Cell& cell) {
-  if (!cell.label.empty()) return cell.label;
-  const sdpa::ToggleRow* row = FindToggle(cell.toggle);
-  return std::string(row != nullptr ? row->label : StepId(cell));
+  return cell.label.empty() ? std::string(StepId(cell)) : cell.label;
 }
 
+namespace {
+
+std::string DescribeAttention(const Attention& a) {
+  std::string heads = Count(a.heads_q, "head");
+  if (a.heads_kv != a.heads_q) Append(&heads, " (", a.heads_kv, " of K/V)");
+  return Cat("batch ", a.batch, ", ", heads, ", ", a.seq_q, " queries × ", a.seq_kv,
+             " keys, head_dim ", a.head_dim, a.causal ? ", causal" : "",
+             a.dtype == "fp16" ? "" : Cat(", ", a.dtype));
+}
+
+}  // namespace
+
 std::string DescribeShape(const Shape& shape) {
-  std::string heads = Count(shape.heads_q, "head");
-  if (shape.heads_kv != shape.heads_q) Append(&heads, " (", shape.heads_kv, " of K/V)");
-  return Cat("batch ", shape.batch, ", ", heads, ", ", shape.seq_q, " queries × ", shape.seq_kv,
-             " keys, head_dim ", shape.head_dim, shape.causal ? ", causal" : "",
-             shape.dtype == "fp16" ? "" : Cat(", ", shape.dtype), "; ",
+  return Cat(shape.attention ? DescribeAttention(*shape.attention) : shape.parameters, "; ",
              FormatSignificant(shape.flops / 1e9, 3), " GFLOP, ",
              FormatSignificant(shape.min_bytes / 1e6, 3), " MB at least");
 }
@@ -116,11 +115,11 @@ std::string_view VerdictMeaning(std::string_view verdict) {
   return "does not apply";
 }
 
-Range PredictedRange(const sdpa::ToggleRow& row, const Verdict* verdict) {
+Range PredictedRange(const ablations::ClaimPrediction& predicted, const Verdict* verdict) {
   if (verdict != nullptr && verdict->predicted_low && verdict->predicted_high) {
     return {*verdict->predicted_low, *verdict->predicted_high};
   }
-  return {row.predicted.low, row.predicted.high};
+  return {predicted.low, predicted.high};
 }
 
 Miss MissOf(const Verdict& verdict, const Range& range) {
@@ -132,12 +131,12 @@ Miss MissOf(const Verdict& verdict, const Range& range) {
   return Miss::kUnknown;
 }
 
-std::string PredictionOutcome(const sdpa::ToggleRow& row, const Verdict* verdict) {
-  const std::string shape = Code(row.predicted.shape);
+std::string PredictionOutcome(const ablations::ClaimPrediction& predicted, const Verdict* verdict) {
+  const std::string shape = Code(predicted.problem);
   if (verdict == nullptr) {
     return Cat("The record has no verdict at ", shape, ", so nothing is said of it.");
   }
-  const Range range = PredictedRange(row, verdict);
+  const Range range = PredictedRange(predicted, verdict);
   const std::string measured = Cat(FormatRatio(verdict->ratio.value), " ",
                                    FormatRatioInterval(verdict->ratio.low, verdict->ratio.high));
   switch (MissOf(*verdict, range)) {

@@ -2,8 +2,8 @@
 // The phrases and table cells that the report's sections share: how a step, a
 // shape, a prediction and a verdict are named in text.
 //
-// Contract: pure functions of the summary and the registry. Pointers are null
-// where the registry or the record has no such entry. No errors.
+// Contract: pure functions of the summary and its subject's claims. Pointers are null
+// where the record has no such entry. No errors.
 //
 //   Code(StepId(cell))                                "`wmma_pv`"
 //   StepSpeedup(summary, cell, verdict, true)         "2.41× [2.39, 2.43]"
@@ -15,12 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/summary.h"
 
 namespace warpledger::report {
-
-const sdpa::ToggleRow* FindToggle(std::string_view id);
 
 // "1 process", "2 processes".
 std::string Processes(int64_t n);
@@ -63,14 +60,14 @@ struct Range {
   double low = 0;
   double high = 0;
 };
-// The range that the record was judged against, else the registry's.
-Range PredictedRange(const sdpa::ToggleRow& row, const Verdict* verdict);
+// The range that the record was judged against, else today's.
+Range PredictedRange(const ablations::ClaimPrediction& predicted, const Verdict* verdict);
 // On which side of its range a measured ratio lies.
 enum class Miss { kNone, kLow, kHigh, kUnknown };
 Miss MissOf(const Verdict& verdict, const Range& range);
 // What the measured effect says about the prediction, with the factor by which
 // it missed: the next change of the kernel should wait until that is explained.
-std::string PredictionOutcome(const sdpa::ToggleRow& row, const Verdict* verdict);
+std::string PredictionOutcome(const ablations::ClaimPrediction& predicted, const Verdict* verdict);
 
 std::string CorrectCell(const Cell& cell);
 std::string VerdictCell(const Cell& cell, const Verdict* verdict);

@@ -108,6 +108,8 @@ Staleness CompareWithTree(const MadeOf& record, const RenderOptions& options) {
 }
 
 Staleness StalenessOf(const Summary& summary, const RenderOptions& options) {
+  // Sources and kernels that it could be older than are attention's.
+  if (summary.provenance.SubjectName() != ablations::kFirstSubject) return {};
   MadeOf record = {.kernel_source_sha256 = summary.provenance.kernel_source_sha256,
                    .registry_sha256 = summary.provenance.registry_sha256,
                    .nvcc = summary.provenance.toolchain.nvcc,
@@ -120,10 +122,10 @@ Staleness StalenessOf(const Summary& summary, const RenderOptions& options) {
     if (shape == summary.shapes.end()) continue;  // ReadSummary() lets none through
     record.kernels.push_back({.arm = cell.variant,
                               .config = cell.config,
-                              .head_dim = shape->head_dim,
-                              .causal = shape->causal,
-                              .dtype = shape->dtype,
-                              .projected = shape->projected(),
+                              .head_dim = shape->attention->head_dim,
+                              .causal = shape->attention->causal,
+                              .dtype = shape->attention->dtype,
+                              .projected = shape->attention->projected(),
                               .code_sha256 = cell.code_sha256.value_or("")});
   }
   return CompareWithTree(record, options);

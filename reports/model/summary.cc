@@ -32,13 +32,23 @@ void Flatten(const std::string& prefix, const Json& json,
 
 }  // namespace
 
-absl::StatusOr<Summary> ViewOf(summary::Summary summary) {
+absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subject& subject) {
   Summary view;
   static_cast<summary::Summary&>(view) = std::move(summary);
+  view.subject = &subject;
   for (const ablations::ShapeInfo& problem : view.problems) {
-    absl::StatusOr<Shape> shape = ablations::FromJson<Shape>(ToJson(problem));
-    if (!shape.ok()) return shape.status();
-    view.shapes.push_back(*std::move(shape));
+    Shape& shape = view.shapes.emplace_back();
+    shape.name = problem.name;
+    shape.flops = problem.flops();
+    shape.min_bytes = problem.min_bytes();
+    if (subject.name() == ablations::kFirstSubject) {
+      ASSIGN_OR_RETURN(shape.attention, ablations::FromJson<Attention>(problem.fields));
+      continue;
+    }
+    for (const auto& [name, value] : problem.fields.items()) {
+      if (name == "flops" || name == "min_bytes") continue;
+      Append(&shape.parameters, shape.parameters.empty() ? "" : ", ", name, " ", value.dump());
+    }
   }
   return view;
 }

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a page knows of a run: its summary (ablations/summary), with problems as attention sees
-// them.
+// What a page knows of a run: its summary (ablations/summary), with the subject's claims, and
+// with problems of attention as attention sees them.
 //
-//   absl::StatusOr<Summary> view = ViewOf(*std::move(summary));
+//   absl::StatusOr<Summary> view = ViewOf(*std::move(summary), subject);
 //   const Cell* cell = view->FindCell("ladder:wmma_pv", "mission_b");
 //
-// Errors of ViewOf(): InvalidArgument with the path of a shape's field that is none of attention's.
+// Errors of ViewOf(): InvalidArgument with the path of a parameter that attention's shapes have and
+// this one lacks.
 
 #ifndef WARPLEDGER_REPORTS_MODEL_SUMMARY_H_
 #define WARPLEDGER_REPORTS_MODEL_SUMMARY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ablations/plan/subject.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 
@@ -43,8 +46,8 @@ using summary::Verdict;
 inline constexpr char kEmptyFloor[] = "floor:empty_kernel";
 inline constexpr char kReadFloor[] = "floor:read_kv";
 
-struct Shape {
-  std::string name;
+// The parameters that problems of attention have, and no other subject's.
+struct Attention {
   int64_t batch = 0;
   int64_t heads_q = 0;
   int64_t heads_kv = 0;
@@ -54,15 +57,12 @@ struct Shape {
   int64_t embed_dim = 0;
   std::string dtype = "fp16";
   bool causal = false;
-  double flops = 0;
-  double min_bytes = 0;
   double exponentials = 0;
 
   bool projected() const { return embed_dim > 0; }  // begins in front of SDPA
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
     f("batch", batch, summary::kCount);
     f("heads_q", heads_q, summary::kCount);
     f("heads_kv", heads_kv, summary::kCount);
@@ -71,16 +71,25 @@ struct Shape {
     f("head_dim", head_dim, summary::kCount);
     f("causal", causal);
     f("embed_dim", embed_dim, ablations::kOnlyWhereSet);
-    f("flops", flops);
-    f("min_bytes", min_bytes);
     f("exponentials", exponentials);
     f("dtype", dtype, ablations::kOnlyWhereSet);
   }
 };
 
+struct Shape {
+  std::string name;
+  std::string parameters;  // "n 1024": all that is no declared work; empty of attention
+  double flops = 0;
+  double min_bytes = 0;
+  std::optional<Attention> attention;  // empty: of another subject
+};
+
 struct Summary : summary::Summary {
   std::vector<Shape> shapes;
+  const ablations::Subject* subject = nullptr;  // what was measured
 
+  // Null where today's subject has no such claim.
+  const ablations::Claim* FindClaim(std::string_view id) const { return subject->FindClaim(id); }
   // The ladder at a shape: the base and its steps, in ladder order.
   std::vector<const Cell*> Ladder(std::string_view shape) const;
   // Null where the record has none.
@@ -107,7 +116,7 @@ struct Summary : summary::Summary {
   const Peer* FastestPeer(std::string_view shape) const;
 };
 
-absl::StatusOr<Summary> ViewOf(summary::Summary summary);
+absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subject& subject);
 
 // How much faster than the first of its ladder; empty where that means nothing.
 inline Estimate GainOf(const Cell& cell) { return cell.speedup_over_first.value_or(Estimate{}); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
 #include "reports/model/describe.h"
 #include "reports/model/staleness.h"
@@ -333,8 +335,9 @@ std::string ClaimSection(const ProfilePage& page) {
   std::string claims;
   for (const Json& step : page.json.at("steps")) {
     const std::string toggle = step.at("toggle").get<std::string>();
-    const sdpa::ToggleRow* row = FindToggle(toggle);
-    if (row == nullptr) continue;
+    const auto row = std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                                  [&](const sdpa::ToggleRow& each) { return each.id == toggle; });
+    if (row == std::end(sdpa::kToggles)) continue;
     const sdpa::CounterClaim& claim = row->counter_claim;
     const Counter* counter = FindCounter(claim.counter);
     if (counter == nullptr) continue;

@@ -107,8 +107,8 @@ absl::StatusOr<std::string> RenderReadmeSection(const Summary& summary,
   Append(&out, "![Ladder at ", main.name, " on ", summary.provenance.gpu.name, "](",
          PicturePath(summary, options.picture_prefix, Cat("ladder_", main.name)), ")\n\n",
          ProgressSentence(summary, main), " (", summary.provenance.gpu.name, ", ", Date(summary),
-         ", ", main.dtype, ", `", summary.provenance.cache, "` L2.)\n\n",
-         CompactLadder(summary, main));
+         ", ", main.attention ? Cat(main.attention->dtype, ", ") : "", "`",
+         summary.provenance.cache, "` L2.)\n\n", CompactLadder(summary, main));
   const std::string verdicts = VerdictSentences(summary, main);
   if (!verdicts.empty()) Append(&out, "\n", verdicts);
   return out;

@@ -218,7 +218,7 @@ std::string MeansTable(const std::vector<ChosenSeries>& all, std::string_view up
 std::string LengthsTable(const std::vector<ChosenSeries>& all) {
   std::set<int64_t> lengths;
   for (const ChosenSeries& chosen : all) {
-    for (const Shape* shape : chosen.series.shapes) lengths.insert(shape->seq_q);
+    for (const Shape* shape : chosen.series.shapes) lengths.insert(shape->attention->seq_q);
   }
   std::vector<Table::Column> columns = {{"TFLOP/s (over the best peer)"}};
   for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
@@ -226,8 +226,9 @@ std::string LengthsTable(const std::vector<ChosenSeries>& all) {
   for (const ChosenSeries& chosen : all) {
     std::vector<std::string> row = {SeriesName(chosen.series)};
     for (const int64_t length : lengths) {
-      const auto pair = std::find_if(chosen.pairs.begin(), chosen.pairs.end(),
-                                     [&](const Pair& p) { return p.shape->seq_q == length; });
+      const auto pair = std::find_if(chosen.pairs.begin(), chosen.pairs.end(), [&](const Pair& p) {
+        return p.shape->attention->seq_q == length;
+      });
       row.push_back(pair == chosen.pairs.end()
                         ? std::string(kNone)
                         : Cat(FormatTflops(TeraflopsPerS(*pair->shape, *pair->ours->p50_us.value)),

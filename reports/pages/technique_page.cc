@@ -65,13 +65,15 @@ std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement
     // Other verdicts have no range: they are of another place than the prediction speaks of.
     if (j.verdict->shape == row.predicted.shape && j.verdict->predicted_low) predicted = j.verdict;
   }
-  const Range range = PredictedRange(row, predicted);
+  const ablations::ClaimPrediction prediction = {row.predicted.shape, row.predicted.low,
+                                                 row.predicted.high, row.predicted.why};
+  const Range range = PredictedRange(prediction, predicted);
   Append(&out, "\n\n**Prediction**, ",
          blind ? "written before anything of it had run" : "written after prototypes had run", ". ",
          FormatLimit(range.low), " to ", FormatLimit(range.high), " at ", Code(row.predicted.shape),
          ", to be adopted from ", FormatLimit(row.gate), " on. ", row.predicted.why, " ");
   if (predicted != nullptr) {
-    out += PredictionOutcome(row, predicted);
+    out += PredictionOutcome(prediction, predicted);
   } else {
     Append(&out, "No record judges it where the prediction speaks of it.");
   }
@@ -232,8 +234,9 @@ std::string IsolatedPart(const std::vector<ReadRecord>& records, const sdpa::Tog
   if (quoting == records.end()) {
     return Cat(out, "No record yet of its microbenchmark ", Code(row.micro), ".\n");
   }
-  const Isolated isolated = IsolatedOf(quoting->summary, row);
-  Append(&out, DescribeCases(isolated, row));
+  const ablations::ClaimMicro micro = {row.micro, row.micro_off, row.micro_off_factor};
+  const Isolated isolated = IsolatedOf(quoting->summary, micro);
+  Append(&out, DescribeCases(isolated, micro));
   if (isolated.effect) {
     Append(&out, ": alone it is worth **", FormatRatio(isolated.effect), "**");
   } else if (row.micro_off.empty()) {

@@ -31,11 +31,13 @@ std::vector<ShapeGroup> GroupShapes(const std::vector<ReadRecord>& records) {
   std::vector<ShapeGroup> groups;
   for (const ReadRecord& record : records) {
     for (const Shape& shape : record.summary.shapes) {
+      if (!shape.attention) continue;
+      const Attention& of = *shape.attention;
       auto group = std::find_if(groups.begin(), groups.end(), [&](const ShapeGroup& g) {
-        return g.head_dim == shape.head_dim && g.causal == shape.causal;
+        return g.head_dim == of.head_dim && g.causal == of.causal;
       });
       if (group == groups.end()) {
-        groups.push_back({shape.head_dim, shape.causal, {}});
+        groups.push_back({of.head_dim, of.causal, {}});
         group = groups.end() - 1;
       }
       if (std::find(group->names.begin(), group->names.end(), shape.name) == group->names.end()) {

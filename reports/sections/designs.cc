@@ -164,11 +164,12 @@ std::vector<std::string> ToggleIds(const std::string& config) {
 
 // The toggles that an arm lacks besides the one that a verdict is on, because they need it:
 // "`warp_shuffle` and `vector_loads`"; "" where there is none.
-std::string Dependents(const Verdict& verdict, const Cell& without, const Cell& with) {
+std::string Dependents(const Summary& summary, const Verdict& verdict, const Cell& without,
+                       const Cell& with) {
   const std::vector<std::string> there = ToggleIds(without.config);
   std::vector<std::string> gone;
   for (const std::string& id : ToggleIds(with.config)) {
-    if (id == verdict.toggle || FindToggle(id) == nullptr) continue;
+    if (id == verdict.toggle || summary.FindClaim(id) == nullptr) continue;
     if (std::find(there.begin(), there.end(), id) == there.end()) gone.push_back(Code(id));
   }
   return JoinWords(gone);
@@ -191,7 +192,7 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
     const Cell* candidate = summary.FindCell(verdict.candidate, shape.name);
     std::string without = Code(verdict.base);
     if (base != nullptr && candidate != nullptr) {
-      const std::string dependents = Dependents(verdict, *base, *candidate);
+      const std::string dependents = Dependents(summary, verdict, *base, *candidate);
       if (!dependents.empty()) Append(&without, ", also without ", dependents);
     }
     table.AddRow({Code(verdict.toggle), without,
@@ -200,7 +201,7 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
                   candidate != nullptr ? FormatUs(candidate->p50_us.value) : std::string(kNone),
                   HasMeaning(verdict) ? RatioWithInterval(verdict.ratio) : std::string(kNone),
                   FormatLimit(verdict.gate), Cat("**", verdict.verdict, "**"),
-                  ResourceChange(verdict), InstructionChange(verdict, kMostOpcodesInRow)});
+                  ResourceChange(verdict), InstructionChange(summary, verdict, kMostOpcodesInRow)});
   }
   return table.ToMarkdown();
 }

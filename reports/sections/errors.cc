@@ -257,6 +257,8 @@ std::string OtherReasons(const Summary& summary) {
 }  // namespace
 
 std::string ErrorSection(const Summary& summary) {
+  // It speaks of attention's outputs and of its rule of correctness.
+  if (summary.provenance.SubjectName() != ablations::kFirstSubject) return "";
   if (!summary.statistics.error_ratio || summary.verdicts.empty()) return "";
   const double most = *summary.statistics.error_ratio;
   const std::string at_most = Cat(absl::StrFormat("%.4g", most),

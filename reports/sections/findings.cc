@@ -23,12 +23,12 @@ std::string PredictionSentence(const Summary& summary) {
   int held = 0;
   int judged = 0;
   for (const std::string& toggle : StepToggles(summary)) {
-    const sdpa::ToggleRow* row = FindToggle(toggle);
-    if (row == nullptr) continue;
-    const Verdict* verdict = FindToggleVerdict(summary, toggle, row->predicted.shape);
+    const ablations::Claim* claim = summary.FindClaim(toggle);
+    if (claim == nullptr) continue;
+    const Verdict* verdict = FindToggleVerdict(summary, toggle, claim->predicted.problem);
     if (verdict == nullptr || !verdict->prediction_held || !HasMeaning(*verdict)) continue;
     ++judged;
-    switch (MissOf(*verdict, PredictedRange(*row, verdict))) {
+    switch (MissOf(*verdict, PredictedRange(claim->predicted, verdict))) {
       case Miss::kNone:
         ++held;
         break;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
@@ -27,26 +26,26 @@ std::string ValueOf(const MicroValue& row) {
 
 }  // namespace
 
-Isolated IsolatedOf(const Summary& summary, const sdpa::ToggleRow& row) {
+Isolated IsolatedOf(const Summary& summary, const ablations::ClaimMicro& micro) {
   Isolated out;
-  out.on = summary.FindMicro(row.micro);
-  out.off = summary.FindMicro(row.micro_off);
+  out.on = summary.FindMicro(micro.on);
+  out.off = summary.FindMicro(micro.off);
   if (out.on == nullptr || out.off == nullptr || out.on->value <= 0 || out.off->value <= 0) {
     return out;
   }
-  const double off = out.off->value * row.micro_off_factor;
+  const double off = out.off->value * micro.off_factor;
   out.effect = IsCost(out.on->unit) ? off / out.on->value : out.on->value / off;
   return out;
 }
 
-std::string DescribeCases(const Isolated& isolated, const sdpa::ToggleRow& row) {
-  if (row.micro.empty()) return "no microbenchmark isolates it";
-  if (isolated.on == nullptr) return Cat(Code(row.micro), ", not in this record");
-  std::string out = Cat(Code(row.micro), ": ", ValueOf(*isolated.on));
+std::string DescribeCases(const Isolated& isolated, const ablations::ClaimMicro& micro) {
+  if (micro.on.empty()) return "no microbenchmark isolates it";
+  if (isolated.on == nullptr) return Cat(Code(micro.on), ", not in this record");
+  std::string out = Cat(Code(micro.on), ": ", ValueOf(*isolated.on));
   if (isolated.off == nullptr) return out;
-  Append(&out, ", against ", Code(row.micro_off), ": ", ValueOf(*isolated.off));
-  if (row.micro_off_factor != 1) {
-    Append(&out, " × ", FormatSignificant(row.micro_off_factor, 1));
+  Append(&out, ", against ", Code(micro.off), ": ", ValueOf(*isolated.off));
+  if (micro.off_factor != 1) {
+    Append(&out, " × ", FormatSignificant(micro.off_factor, 1));
   }
   return out;
 }
@@ -136,9 +135,9 @@ std::string IsolatedSection(const Summary& summary) {
                {Cat("verdict, ", main.name)}});
   std::vector<Row> rows;
   for (const std::string& toggle : StepToggles(summary)) {
-    const sdpa::ToggleRow* row = FindToggle(toggle);
-    if (row == nullptr || row->control) continue;
-    const Isolated isolated = IsolatedOf(summary, *row);
+    const ablations::Claim* claim = summary.FindClaim(toggle);
+    if (claim == nullptr || claim->control) continue;
+    const Isolated isolated = IsolatedOf(summary, claim->micro);
     const Verdict* verdict = FindToggleVerdict(summary, toggle, main.name);
     const bool means = verdict != nullptr && HasMeaning(*verdict) && verdict->ratio.value;
     const std::vector<double> ratios = KernelRatios(summary, toggle);
@@ -147,7 +146,7 @@ std::string IsolatedSection(const Summary& summary) {
       const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
       range = Cat(FormatRatio(*low), " to ", FormatRatio(*high));
     }
-    table.AddRow({Code(toggle), DescribeCases(isolated, *row), FormatRatio(isolated.effect),
+    table.AddRow({Code(toggle), DescribeCases(isolated, claim->micro), FormatRatio(isolated.effect),
                   means ? FormatRatio(verdict->ratio.value) : std::string(kNone), range,
                   verdict != nullptr ? Cat("**", verdict->verdict, "**") : std::string(kNone)});
     if (isolated.effect && means) rows.push_back({toggle, *isolated.effect, *verdict->ratio.value});

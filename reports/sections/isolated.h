@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each technique is worth alone, by its microbenchmark.
 //
-// Contract: pure functions of the summary and the registry. Units in which less is
+// Contract: pure functions of their arguments. Units in which less is
 // better ("cycles", "us", "ns") are told from rates, so that an effect above 1 is
 // always the faster one. No errors.
 //
-//   Isolated isolated = IsolatedOf(summary, row);
+//   Isolated isolated = IsolatedOf(summary, claim.micro);
 //   if (isolated.effect) text += FormatRatio(isolated.effect);
 
 #ifndef WARPLEDGER_REPORTS_SECTIONS_ISOLATED_H_
@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 
-#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/summary.h"
 
 namespace warpledger::report {
@@ -26,10 +25,10 @@ struct Isolated {
   std::optional<double> effect;  // above 1: the technique is faster
 };
 
-Isolated IsolatedOf(const Summary& summary, const sdpa::ToggleRow& row);
+Isolated IsolatedOf(const Summary& summary, const ablations::ClaimMicro& micro);
 
 // The cases and their values in words: "`a/b`: 16.0 B/clk/SM, against `a/c`: 128 B/clk/SM".
-std::string DescribeCases(const Isolated& isolated, const sdpa::ToggleRow& row);
+std::string DescribeCases(const Isolated& isolated, const ablations::ClaimMicro& micro);
 
 }  // namespace warpledger::report
 

@@ -24,10 +24,10 @@ using Align = Table::Align;
 constexpr size_t kMostOpcodes = 6;
 constexpr size_t kMostOpcodesInLadder = 2;  // whose rows have much else to say
 
-double PriorUs(const Cell& cell) {
+double PriorUs(const Summary& summary, const Cell& cell) {
   if (cell.variant == sdpa::kBaseline.id) return sdpa::kBaseline.prior.p50_us;
-  const sdpa::ToggleRow* row = FindToggle(cell.toggle);
-  return row != nullptr ? row->prior.p50_us : 0;
+  const ablations::Claim* claim = summary.FindClaim(cell.toggle);
+  return claim != nullptr ? claim->prior_us : 0;
 }
 
 // Below the ladder's tables: why a row has no rank.
@@ -47,7 +47,7 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   // table they would be a comparison of two problems.
   bool has_prior = false;
   if (shape.name == "mission_b") {
-    for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(*cell) > 0;
+    for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(summary, *cell) > 0;
   }
   const std::string ci = FormatPercent(summary.statistics.confidence) + " CI, µs";
   std::vector<Table::Column> columns = {{"step"},
@@ -68,22 +68,23 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   for (const Cell* cell : summary.Ladder(shape.name)) {
     const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
     const bool ranked = summary.IsRanked(*cell);
-    std::vector<std::string> row = {
-        Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
-        FormatUs(cell->p50_us.value),
-        FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
-        StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
-        GainOverFirst(summary, *cell),
-        ranked ? FormatTflops(cell->tflops) : std::string(kNone),
-        FormatInteger(cell->registers),
-        FormatKib(cell->smem_bytes),
-        FormatInteger(cell->spill_bytes),
-        FormatInteger(cell->ctas_per_sm),
-        verdict != nullptr ? InstructionChange(*verdict, kMostOpcodesInLadder) : std::string(kNone),
-        CorrectCell(*cell),
-        VerdictCell(*cell, verdict)};
+    std::vector<std::string> row = {Cat(StepLabel(*cell), " ", Code(StepId(*cell))),
+                                    FormatUs(cell->p50_us.value),
+                                    FormatUsInterval(cell->p50_us.low, cell->p50_us.high),
+                                    StepSpeedup(summary, *cell, verdict, /*with_interval=*/true),
+                                    GainOverFirst(summary, *cell),
+                                    ranked ? FormatTflops(cell->tflops) : std::string(kNone),
+                                    FormatInteger(cell->registers),
+                                    FormatKib(cell->smem_bytes),
+                                    FormatInteger(cell->spill_bytes),
+                                    FormatInteger(cell->ctas_per_sm),
+                                    verdict != nullptr
+                                        ? InstructionChange(summary, *verdict, kMostOpcodesInLadder)
+                                        : std::string(kNone),
+                                    CorrectCell(*cell),
+                                    VerdictCell(*cell, verdict)};
     if (has_prior) {
-      const double prior = PriorUs(*cell);
+      const double prior = PriorUs(summary, *cell);
       row.push_back(prior > 0 ? FormatUs(prior) : std::string(kNone));
     }
     table.AddRow(row);
@@ -100,19 +101,24 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
 }
 
 std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
-  const sdpa::ToggleRow* row = FindToggle(toggle);
-  std::string out = Cat("### ", row != nullptr ? std::string(row->label) : Code(toggle), " (",
+  const ablations::Claim* claim = summary.FindClaim(toggle);
+  std::string out = Cat("### ", claim != nullptr ? std::string(claim->label) : Code(toggle), " (",
                         Code(toggle), ")\n\n");
-  if (row == nullptr) {
+  if (claim == nullptr) {
     out +=
         "This build's registry has no such toggle, so its claim and prediction are not here.\n\n";
   } else {
-    const Verdict* predicted = FindToggleVerdict(summary, toggle, row->predicted.shape);
-    const Range range = PredictedRange(*row, predicted);
-    Append(&out, "**Claim.** ", row->claim, "\n\n**Prediction.** ", FormatLimit(range.low), " to ",
-           FormatLimit(range.high), " at ", Code(row->predicted.shape), ". ", row->predicted.why,
-           " ", PredictionOutcome(*row, predicted), "\n\n**Prior.** ", row->prior.text, ".\n\n");
-    if (!row->lesson.empty()) Append(&out, "**Lesson.** ", row->lesson, ".\n\n");
+    const ablations::ClaimPrediction& predicted = claim->predicted;
+    Append(&out, "**Claim.** ", claim->mechanism, "\n\n");
+    if (predicted.high > 0) {
+      const Verdict* verdict = FindToggleVerdict(summary, toggle, predicted.problem);
+      const Range range = PredictedRange(predicted, verdict);
+      Append(&out, "**Prediction.** ", FormatLimit(range.low), " to ", FormatLimit(range.high),
+             " at ", Code(predicted.problem), ". ", predicted.why, " ",
+             PredictionOutcome(predicted, verdict), "\n\n");
+    }
+    if (!claim->prior.empty()) Append(&out, "**Prior.** ", claim->prior, ".\n\n");
+    if (!claim->lesson.empty()) Append(&out, "**Lesson.** ", claim->lesson, ".\n\n");
   }
   Table table({{"shape"},
                {"against"},
@@ -135,7 +141,7 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
                                                : std::string(kNone),
                   FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
                   Cat("**", verdict->verdict, "**"), ResourceChange(*verdict),
-                  InstructionChange(*verdict, kMostOpcodes),
+                  InstructionChange(summary, *verdict, kMostOpcodes),
                   remark.empty() ? std::string(kNone) : remark});
   }
   return out + table.ToMarkdown();
@@ -301,8 +307,8 @@ std::string ControlSection(const Summary& summary) {
   out +=
       "The `aa` control times the base against itself under another name. A control whose samples "
       "say anything but `NEUTRAL` or `INCONCLUSIVE` is a false verdict.";
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control) Append(&out, " ", Code(row.id), ": ", row.claim);
+  for (const ablations::Claim& claim : summary.subject->claims()) {
+    if (claim.control) Append(&out, " ", Code(claim.id), ": ", claim.mechanism);
   }
   Append(&out, "\n\n**", ControlSentence(summary), "**\n");
   if (summary.controls.empty()) return out;
@@ -324,10 +330,10 @@ std::string ControlSection(const Summary& summary) {
 }
 
 std::string ToggleSection(const Summary& summary) {
-  std::string out =
-      "## Toggle by toggle\n\nClaims and predictions stand in the registry "
-      "(`kernels/sdpa/registry/toggles.def`); predictions were written down before the first "
-      "run.\n";
+  const std::string_view file = summary.subject->ClaimsFile();
+  std::string out = Cat("## Toggle by toggle\n\nClaims and predictions stand in the registry",
+                        file.empty() ? "" : Cat(" (", Code(file), ")"),
+                        "; predictions were written down before the first run.\n");
   for (const std::string& toggle : StepToggles(summary)) {
     Append(&out, "\n", ToggleParagraph(summary, toggle));
   }

@@ -22,9 +22,14 @@ using Align = Table::Align;
 // nearest; null when there is none.
 const Shape* NearestShape(const Summary& summary, const sdpa::Problem& problem) {
   const Shape* nearest = nullptr;
-  const auto distance = [&](const Shape& s) { return std::abs(s.seq_kv - problem.seq_kv); };
+  const auto distance = [&](const Shape& s) {
+    return std::abs(s.attention->seq_kv - problem.seq_kv);
+  };
   for (const Shape& shape : summary.shapes) {
-    if (shape.head_dim != problem.head_dim || shape.causal != problem.causal) continue;
+    if (!shape.attention || shape.attention->head_dim != problem.head_dim ||
+        shape.attention->causal != problem.causal) {
+      continue;
+    }
     if (nearest == nullptr || distance(shape) < distance(*nearest)) nearest = &shape;
   }
   return nearest;

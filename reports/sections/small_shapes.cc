@@ -63,7 +63,8 @@ std::string TimeTable(const Summary& summary, const Shape& shape) {
 
 // The budget of every arm, and what it lacks.
 std::string BudgetTable(const Summary& summary, const Shape& shape) {
-  if (shape.causal) return "No budget: the formulas are of full masks.\n";
+  if (shape.attention && shape.attention->causal)
+    return "No budget: the formulas are of full masks.\n";
   std::vector<Table::Column> columns = {{"step"}};
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> notes;

@@ -21,7 +21,7 @@ using Align = Table::Align;
 std::vector<int64_t> Lengths(const std::vector<LengthSeries>& all) {
   std::vector<int64_t> out;
   for (const LengthSeries& series : all) {
-    for (const Shape* shape : series.shapes) out.push_back(shape->seq_q);
+    for (const Shape* shape : series.shapes) out.push_back(shape->attention->seq_q);
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -34,7 +34,7 @@ void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>
             std::vector<std::string> row, CellText cell) {
   for (const int64_t length : lengths) {
     const auto shape = std::find_if(series.shapes.begin(), series.shapes.end(),
-                                    [&](const Shape* s) { return s->seq_q == length; });
+                                    [&](const Shape* s) { return s->attention->seq_q == length; });
     row.push_back(shape == series.shapes.end() ? std::string(kNone) : cell(**shape));
   }
   table.AddRow(std::move(row));

@@ -63,8 +63,9 @@ ROOMS = {
                                            "micro/harness"},
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
-# What a page knows, its parts, whole pages (reports/README.md). They see a summary and the registry.
-MODEL = {"ablations/summary", "reports/model", "kernels/sdpa/rules"} | REGISTRY | PROBLEM
+# What a page knows, its parts, whole pages (reports/README.md). They see a summary and its subject;
+# those of attention alone also its registry.
+MODEL = {"ablations/plan", "ablations/summary", "reports/model", "kernels/sdpa/rules"} | REGISTRY | PROBLEM
 DERIVED = MODEL | {"reports/model/derived"}
 # A section holds the model of the mma family's bank conflicts against a profile.
 SECTIONS = DERIVED | {"reports/sections", "kernels/sdpa/mma"}

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ablations/subjects/sdpa/subject.h"
 #include "ablations/summary/calibration.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
@@ -26,7 +27,7 @@ inline nlohmann::ordered_json QuotedMicro() {
 
 inline absl::StatusOr<Summary> ViewOf(const nlohmann::ordered_json& json) {
   ASSIGN_OR_RETURN(summary::Summary summary, summary::ReadSummary(json));
-  return ViewOf(std::move(summary));
+  return ViewOf(std::move(summary), ablations::SdpaSubject());
 }
 
 inline absl::StatusOr<std::vector<Summary>> ViewsOf(

@@ -11,6 +11,7 @@
 #include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/records/summaries.h"
+#include "ablations/plan/known_subjects.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -65,7 +66,8 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
 
 absl::StatusOr<report::Summary> ReadView(const nlohmann::ordered_json& summary) {
   ASSIGN_OR_RETURN(summary::Summary read, summary::ReadSummary(summary));
-  return report::ViewOf(std::move(read));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::SubjectOf(read.provenance));
+  return report::ViewOf(std::move(read), *subject);
 }
 
 absl::StatusOr<std::vector<report::Summary>> ReadViews(

@@ -135,11 +135,6 @@ class HostBench final : public Bench {
 
 }  // namespace
 
-absl::Status HostRig::CheckMeasurable(const PlannedDesign& /*design*/,
-                                      const ShapeInfo& problem) const {
-  return subject_.CheckProblem(problem);
-}
-
 absl::StatusOr<std::unique_ptr<Bench>> HostRig::Open(const ShapeInfo& problem,
                                                      const BenchInputs& inputs) {
   RETURN_IF_ERROR(subject_.CheckProblem(problem));
@@ -160,7 +155,7 @@ absl::Status HostRig::WriteEvidence(const PlannedDesign& design,
     std::map<std::string, int64_t> opcodes = {{"FADD", 8}};
     std::string code = subject_.baseline();
     for (const ListedTechnique* technique : subject_.On(arm.config)) {
-      if (technique->control) continue;
+      if (technique->claim.control) continue;
       absl::StrAppend(&code, "+", std::string(technique->claim.id));
       const std::string opcode(technique->claim.evidence.opcodes);
       if (!opcode.empty()) opcodes[opcode] = 4;

@@ -49,8 +49,6 @@ class HostRig : public Rig, public Machine {
 
   const ListedSubject& subject() const { return subject_; }
 
-  absl::Status CheckMeasurable(const PlannedDesign& design,
-                               const ShapeInfo& problem) const override;
   absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& problem,
                                               const BenchInputs& inputs) override;
   absl::Status WriteEvidence(const PlannedDesign& design, const std::vector<ShapeInfo>& problems,

@@ -71,7 +71,7 @@ void ListedSubject::AddControls(const PlannedArm& of, PlannedDesign* design) con
   design->arms.push_back(
       {.name = "control:aa", .config = of.config, .role = kRoleAa, .base = of.name});
   for (const ListedTechnique& technique : list_.techniques) {
-    if (!technique.control) continue;
+    if (!technique.claim.control) continue;
     design->arms.push_back(With(
         of, kRoleNull, absl::StrCat("control:", std::string(technique.claim.id)), technique.claim));
   }
@@ -85,7 +85,7 @@ PlannedDesign ListedSubject::Ladder() const {
       .floors = {kFloorArm},
       .peers = false};
   for (const ListedTechnique& technique : list_.techniques) {
-    if (technique.control) continue;
+    if (technique.claim.control) continue;
     design.arms.push_back(With(design.arms.back(), kRoleStep,
                                absl::StrCat("ladder:", std::string(technique.claim.id)),
                                technique.claim));
@@ -117,7 +117,7 @@ PlannedDesign ListedSubject::TwoByTwo() const {
 
 std::vector<PlannedDesign> ListedSubject::Designs() const {
   std::vector<PlannedDesign> designs = {Ladder()};
-  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
+  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].claim.control;
   if (has_two) designs.push_back(TwoByTwo());
   return designs;
 }

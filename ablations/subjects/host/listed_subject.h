@@ -25,8 +25,7 @@
 namespace warpledger::ablations {
 
 struct ListedTechnique {
-  Claim claim;
-  bool control = false;  // does nothing, and is a step of no ladder
+  Claim claim;  // a control is a step of no ladder
 };
 
 struct SubjectList {

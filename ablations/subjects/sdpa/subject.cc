@@ -11,7 +11,6 @@
 #include "ablations/base/json_fields.h"
 #include "ablations/plan/job.h"
 #include "ablations/subjects/sdpa/designs/own_designs.h"
-#include "ablations/subjects/sdpa/measurable.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/planted_faults.h"
 #include "absl/algorithm/container.h"
@@ -36,13 +35,20 @@ std::vector<Claim> ClaimsOfRegistry() {
     claims.push_back(
         {.id = row.id,
          .label = row.label,
+         .mechanism = row.claim,
+         .control = row.control,
          .gate = row.gate,
-         .predicted = {row.predicted.shape, row.predicted.low, row.predicted.high},
+         .predicted = {row.predicted.shape, row.predicted.low, row.predicted.high,
+                       row.predicted.why},
          .evidence = {.opcodes = evidence.sass,
                       .fewer_opcodes = evidence.change == sdpa::EvidenceChange::kShrinks ||
                                        evidence.change == sdpa::EvidenceChange::kVanishes,
                       .launched = evidence.launched,
                       .launched_vanishes = evidence.launched_vanishes},
+         .micro = {row.micro, row.micro_off, row.micro_off_factor},
+         .prior = row.prior.text,
+         .prior_us = row.prior.p50_us,
+         .lesson = row.lesson,
          .launch_side = row.launch_side});
   }
   return claims;
@@ -83,6 +89,7 @@ class Sdpa final : public Subject {
   std::string_view name() const override { return kFirstSubject; }
 
   absl::Span<const Claim> claims() const override { return claims_; }
+  std::string_view ClaimsFile() const override { return "kernels/sdpa/registry/toggles.def"; }
 
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override {
@@ -153,17 +160,29 @@ class Sdpa final : public Subject {
     return code;
   }
 
-  absl::Status CheckMeasurable(const PlannedDesign& planned,
-                               const ShapeInfo& problem) const override {
-    ASSIGN_OR_RETURN(const Design design, ablations::FindDesign(planned.name));
-    const std::vector<sdpa::Config> own = ConfigsOf(design);
-    return CheckSdpaMeasurable(
-        planned, problem, [&](const sdpa::Config& config, const sdpa::Problem& p) {
-          const sdpa::Config wanted =
-              sdpa::Specialise(config, p.head_dim, p.causal, p.dtype, p.embed_dim > 0);
-          return absl::c_linear_search(own, wanted) ||
-                 absl::c_linear_search(InstanceConfigs(), wanted);
-        });
+  // Else the floors alone would be timed, and the record would say nothing.
+  absl::Status CheckMeasurable(const PlannedDesign& design, const ShapeInfo& shape) const override {
+    ASSIGN_OR_RETURN(const sdpa::Problem problem, ProblemOf(shape));
+    if ((problem.embed_dim > 0) == design.peers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("design ", design.name, " is for problems that begin with ",
+                       design.peers ? "Q, K and V" : "x", "; ", shape.name,
+                       " does not. `warpledger list designs shapes` shows which do."));
+    }
+    ASSIGN_OR_RETURN(const Design own, ablations::FindDesign(design.name));
+    const std::vector<sdpa::Config> own_configs = ConfigsOf(own);
+    if (absl::c_any_of(own.arms, [&](const DesignArm& arm) {
+          const sdpa::Config wanted = sdpa::Specialise(arm.config, problem.head_dim, problem.causal,
+                                                       problem.dtype, problem.embed_dim > 0);
+          return !arm.spin_alone && (absl::c_linear_search(own_configs, wanted) ||
+                                     absl::c_linear_search(InstanceConfigs(), wanted));
+        })) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "design ", design.name, " has no arm that is compiled for ", shape.name, ": head_dim ",
+        problem.head_dim, " in ", std::string(sdpa::DtypeName(problem.dtype)),
+        ". `warpledger list designs` shows what each is compiled for."));
   }
 
   std::vector<std::string> Faults() const override {

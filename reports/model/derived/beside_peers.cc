@@ -59,15 +59,16 @@ std::vector<LengthSeries> SeriesOf(const Summary& summary) {
   using Key = std::tuple<int64_t, bool, std::string, int64_t, int64_t, int64_t>;
   std::map<Key, std::vector<const Shape*>> by_key;
   for (const Shape& shape : summary.shapes) {
-    if (shape.seq_q != shape.seq_kv) continue;
-    by_key[{shape.head_dim, shape.causal, shape.dtype, shape.batch * shape.seq_q, shape.heads_q,
-            shape.heads_kv}]
-        .push_back(&shape);
+    if (!shape.attention || shape.attention->seq_q != shape.attention->seq_kv) continue;
+    const Attention& a = *shape.attention;
+    by_key[{a.head_dim, a.causal, a.dtype, a.batch * a.seq_q, a.heads_q, a.heads_kv}].push_back(
+        &shape);
   }
   std::vector<LengthSeries> out;
   for (auto& [key, shapes] : by_key) {
-    std::stable_sort(shapes.begin(), shapes.end(),
-                     [](const Shape* a, const Shape* b) { return a->seq_q < b->seq_q; });
+    std::stable_sort(shapes.begin(), shapes.end(), [](const Shape* a, const Shape* b) {
+      return a->attention->seq_q < b->attention->seq_q;
+    });
     if (shapes.size() < kFewestLengths) continue;
     // Nothing of it was measured, so there is no curve either.
     if (std::none_of(shapes.begin(), shapes.end(), [&](const Shape* shape) {

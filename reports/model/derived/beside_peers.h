@@ -46,7 +46,7 @@ struct LengthSeries {
   std::string dtype;
   int64_t head_dim = 0;
   bool causal = false;
-  std::vector<const Shape*> shapes;  // by rising length, three at least
+  std::vector<const Shape*> shapes;  // of attention, by rising length, three at least
 };
 
 // By head dimension, full before causal; of several series of one mask and type the one with most

@@ -51,7 +51,7 @@ class Cases {
 double PartUs(std::string_view part, const Summary& summary, const Shape& shape,
               const KernelWork& work, Cases& c) {
   const double us_per_cycle = 1.0 / *summary.provenance.gpu.max_sm_clock_mhz;
-  const double head_dim = static_cast<double>(shape.head_dim);
+  const double head_dim = static_cast<double>(shape.attention->head_dim);
   const auto bytes_us = [](double bytes, double gb_per_s) { return bytes / gb_per_s / 1e3; };
   if (part == "launch") {
     if (work.dependent_launch) return c(kDependentNode) - (c(kSmallNode) - c(kEmptyNode));
@@ -85,15 +85,16 @@ KernelWork WorkOf(const Shape& shape, const sdpa::Config& config, int64_t sm_cou
   const sdpa::ResidentShape parts = sdpa::ResidentShapeOf(config);
   const int cluster = resident ? parts.cluster : 1;
   const double rows = sdpa::GeometryOf(config).tile_m;
-  const double head_dim = static_cast<double>(shape.head_dim);
-  const double keys = static_cast<double>(shape.seq_kv);
-  const int64_t heads = shape.batch * shape.heads_q;
+  const double head_dim = static_cast<double>(shape.attention->head_dim);
+  const double keys = static_cast<double>(shape.attention->seq_kv);
+  const int64_t heads = shape.attention->batch * shape.attention->heads_q;
   const int64_t tiles =
-      heads * static_cast<int64_t>(std::ceil(static_cast<double>(shape.seq_q) / rows));
+      heads * static_cast<int64_t>(std::ceil(static_cast<double>(shape.attention->seq_q) / rows));
   KernelWork work;
   work.ctas = tiles * cluster;
   work.rounds = std::ceil(static_cast<double>(work.ctas) / static_cast<double>(sm_count));
-  const double q_bytes = static_cast<double>(heads * shape.seq_q) * head_dim * kFp16Bytes;
+  const double q_bytes =
+      static_cast<double>(heads * shape.attention->seq_q) * head_dim * kFp16Bytes;
   work.load_bytes = q_bytes + static_cast<double>(tiles) * 2 * keys * head_dim * kFp16Bytes;
   work.scores = work.rounds * rows * keys / cluster;
   if (cluster > 1) {
@@ -110,7 +111,7 @@ KernelWork WorkOf(const Shape& shape, const sdpa::Config& config, int64_t sm_cou
 
 absl::StatusOr<Budget> BudgetOf(const Summary& summary, const Shape& shape, const Cell& cell) {
   const std::optional<sdpa::Config> config = sdpa::ConfigFromName(cell.config);
-  if (!config) {
+  if (!config || !shape.attention) {
     return absl::InvalidArgumentError(
         Cat("this build's registry can't read the configuration `", cell.config, "`"));
   }
@@ -119,7 +120,7 @@ absl::StatusOr<Budget> BudgetOf(const Summary& summary, const Shape& shape, cons
     return absl::InvalidArgumentError("the record holds no clock or no number of SMs");
   }
   sdpa::Config instance = *config;
-  instance.head_dim = static_cast<int>(shape.head_dim);
+  instance.head_dim = static_cast<int>(shape.attention->head_dim);
   const KernelWork work = WorkOf(shape, instance, summary.provenance.gpu.sm_count);
   Budget budget;
   for (const std::string_view name : kParts) {

@@ -41,13 +41,13 @@ std::string ResourceChange(const Verdict& verdict) {
   return parts.empty() ? std::string(kNone) : absl::StrJoin(parts, ", ");
 }
 
-std::string InstructionChange(const Verdict& verdict, size_t most) {
+std::string InstructionChange(const Summary& summary, const Verdict& verdict, size_t most) {
   if (!verdict.change || !verdict.change->instructions) return std::string(kNone);
   const CodeChange& change = *verdict.change;
   std::string out = Change(*change.instructions, &FormatInteger);
   std::vector<std::string> opcodes;
-  const sdpa::ToggleRow* row = FindToggle(verdict.toggle);
-  const std::string_view evidence = row != nullptr ? row->evidence.sass : "";
+  const ablations::Claim* claim = summary.FindClaim(verdict.toggle);
+  const std::string_view evidence = claim != nullptr ? claim->evidence.opcodes : "";
   if (!evidence.empty() && change.evidence) {
     opcodes.push_back(Cat(Code(evidence), " ", Change(*change.evidence, &FormatInteger)));
     ++most;

@@ -4,7 +4,8 @@
 // Contract: pure functions of the verdict; kNone where the summary doesn't say.
 //
 //   ResourceChange(verdict)        "40 → 96 registers, 17.0 KiB shared, 48 → 32 warps / SM"
-//   InstructionChange(verdict, 2)  "1204 → 988: `HMMA` 0 → 64, `LDS` 152 → 40, `MUFU` 8 → 4"
+//   InstructionChange(summary, verdict, 2)  "1204 → 988: `HMMA` 0 → 64, `LDS` 152 → 40, `MUFU` 8 →
+//   4"
 
 #ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
 #define WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
@@ -21,7 +22,7 @@ namespace warpledger::report {
 std::string ResourceChange(const Verdict& verdict);
 // Those that the registry names as the toggle's evidence, then the `most` opcodes whose number
 // changed most.
-std::string InstructionChange(const Verdict& verdict, size_t most);
+std::string InstructionChange(const Summary& summary, const Verdict& verdict, size_t most);
 
 // What the two columns are called, and a sentence that says how to read them.
 inline constexpr std::string_view kResourceColumn = "kernel, without → with";

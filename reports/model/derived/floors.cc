@@ -29,9 +29,10 @@ std::optional<Rates> ArithmeticRates(std::string_view gpu_slug, int64_t sm_count
 }
 
 ArithmeticFloor FloorOf(const Shape& shape, const Rates& rates) {
-  ArithmeticFloor out = {.tensor_us = shape.flops / rates.tensor_flop_per_s * 1e6,
-                         .dram_us = shape.min_bytes / rates.dram_bytes_per_s * 1e6,
-                         .exp_us = shape.exponentials / rates.exp_per_s * 1e6};
+  ArithmeticFloor out = {
+      .tensor_us = shape.flops / rates.tensor_flop_per_s * 1e6,
+      .dram_us = shape.min_bytes / rates.dram_bytes_per_s * 1e6,
+      .exp_us = shape.attention ? shape.attention->exponentials / rates.exp_per_s * 1e6 : 0};
   out.largest_us = std::max({out.tensor_us, out.dram_us, out.exp_us});
   return out;
 }

@@ -90,10 +90,14 @@ std::vector<PicturePart> PictureParts(const Summary& summary) {
   PicturePart all;
   for (const Shape& shape : summary.shapes) all.shapes.push_back(&shape);
   std::vector<PicturePart> parts = CutByKey(summary, {all}, [](const Shape& shape) {
-    return Key{Cat("_d", shape.head_dim), Cat("head_dim ", shape.head_dim)};
+    if (!shape.attention) return Key();
+    const int64_t head_dim = shape.attention->head_dim;
+    return Key{Cat("_d", head_dim), Cat("head_dim ", head_dim)};
   });
   parts = CutByKey(summary, parts, [](const Shape& shape) {
-    return shape.causal ? Key{"_causal", "causal attention"} : Key{"_full", "full attention"};
+    if (!shape.attention) return Key();
+    return shape.attention->causal ? Key{"_causal", "causal attention"}
+                                   : Key{"_full", "full attention"};
   });
   return CutEvenly(summary, parts);
 }

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole run without a GPU, on the subject whose times are known."""
+"""The whole path without a GPU, on the subject whose times are known."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
 
 import cli_fixture
 from cli_fixture import USAGE, CliTest
@@ -12,11 +18,24 @@ VERDICTS = {"four_accumulators": "ADOPT", "prefetch": "REAL_BELOW_GATE", "backwa
             "skip_last": "BROKEN"}
 
 
+RUN = ("run", "--subject=stand_in", "--blocks=8")
+
+
 class StandIn(CliTest):
     def measured(self, name, *flags):
-        self.said("run", "--subject=stand_in", f"--out={name}", "--blocks=8", *flags)
+        self.said(*RUN, f"--out={name}", *flags)
         self.said("judge", f"--record={name}")
         return json.loads((self.path / name / "summary.json").read_text(encoding="utf-8"))
+
+    def page_of(self, record):
+        """The page, after its pictures were found."""
+        self.said("report", f"--record={record}", "--out=pages", f"--python={sys.executable}")
+        page = next((self.path / "pages").glob("*.md")).read_text(encoding="utf-8")
+        pictures = re.findall(r"\]\((\w+\.svg)\)", page)
+        self.assertTrue(pictures)
+        for picture in pictures:
+            self.assertTrue((self.path / "pages" / picture).is_file(), picture)
+        return page
 
     def test_verdicts_are_those_of_the_model(self):
         summary = self.measured("record")
@@ -32,7 +51,7 @@ class StandIn(CliTest):
     def test_the_same_call_again_adds_nothing_and_the_record_packs(self):
         self.measured("record")
         before = self.files()
-        self.said("run", "--subject=stand_in", "--out=record", "--blocks=8")
+        self.said(*RUN, "--out=record")
         self.assertEqual(self.files(), before)
         self.said("pack", "record")
         self.assertIn("four_accumulators", self.said("judge", "--record=record", "--out=s.json"))
@@ -41,6 +60,44 @@ class StandIn(CliTest):
         for name, seed in (("a", 1), ("b", 2)):
             self.measured(name, "--design=factorial", f"--seed={seed}")
         self.assertIn("PASS", self.said("gate", "--record=b", "--baseline=a"))
+
+    def test_a_run_that_was_killed_goes_on_and_is_judged_shown_and_gated(self):
+        samples = self.path / "record/samples.jsonl"
+        run = subprocess.Popen([self.program, *RUN, "--out=record"], cwd=self.path,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               start_new_session=True)
+        while run.poll() is None and not (samples.is_file() and samples.stat().st_size):
+            time.sleep(0.001)
+        os.killpg(run.pid, signal.SIGKILL)  # its worker too
+        self.assertEqual(run.wait(), -signal.SIGKILL)
+        before = samples.read_bytes().rpartition(b"\n")[0]
+        self.assertLess(before.count(b"\n"), 639)
+        self.said("judge", "--record=record", "--out=half.json")
+        half = json.loads((self.path / "half.json").read_text(encoding="utf-8"))
+        self.assertGreater(half["provenance"]["blocks_missing"], 0)
+        summary = self.measured("record")
+        self.assertTrue(samples.read_bytes().startswith(before))
+        self.assertEqual(summary["provenance"]["blocks_missing"], 0)
+        self.assertEqual(summary["provenance"]["n_samples"], 640)
+
+        page = self.page_of("record")
+        self.assertIn("n 65536; ", page)
+        self.assertIn("**Claim.** Four sums at once", page)
+        self.assertIn("It **held**: 1.6", page)
+        for verdict in VERDICTS.values():
+            self.assertIn(f"**{verdict}**", page)
+        self.assertNotIn("kernels/sdpa", page)
+
+        self.measured("later", "--seed=2")
+        gate = self.said("gate", "--record=later", "--baseline=record", code=3)
+        self.assertIn("of 10 cells, 8 passed and 2 broken", gate)
+
+    def test_a_calibration_finds_what_was_planted(self):
+        self.said("calibrate", "--subject=stand_in", "--variant=ladder:prefetch", "--shape=sum_1k",
+                  "--out=record", "--groups=2", "--aa_pairs=4", "--plants=5%x2", "--blocks=8",
+                  "--processes=3")
+        self.assertRegex(self.said("judge", "--record=record"), r"4 of 4 +4 of 4 +0 of 4 +4 of 4")
+        self.assertIn("0 of 8", self.page_of("record"))
 
     def test_unknown_subjects_are_refused_by_name(self):
         self.assertIn("sdpa or stand_in", self.refused(USAGE, "run", "--subject=sit", "--out=x"))

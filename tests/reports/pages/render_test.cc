@@ -303,7 +303,7 @@ TEST(FloorsTest, ComputesMissionBFromTheRatesOfTheH200) {
   Shape shape;
   shape.flops = 536870912;
   shape.min_bytes = 2097152;
-  shape.exponentials = 2097152;
+  shape.attention.emplace().exponentials = 2097152;
   const ArithmeticFloor floor = FloorOf(shape, *rates);
   EXPECT_NEAR(floor.tensor_us, 0.54284, 1e-5);
   EXPECT_NEAR(floor.dram_us, 0.43691, 1e-5);

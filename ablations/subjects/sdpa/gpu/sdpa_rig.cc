@@ -11,7 +11,6 @@
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/built_code.h"
 #include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
-#include "ablations/subjects/sdpa/measurable.h"
 #include "ablations/subjects/sdpa/planted_faults.h"
 #include "ablations/subjects/sdpa/references.h"
 #include "ablations/subjects/sdpa/subject.h"
@@ -198,14 +197,6 @@ absl::Status WriteInstanceFacts(const std::set<std::string>& instances, const st
 
 class SdpaRig final : public Rig {
  public:
-  absl::Status CheckMeasurable(const PlannedDesign& design,
-                               const ShapeInfo& problem) const override {
-    return CheckSdpaMeasurable(design, problem,
-                               [](const sdpa::Config& config, const sdpa::Problem& of) {
-                                 return sdpa::FindInstance(config, of) != nullptr;
-                               });
-  }
-
   absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& shape,
                                               const BenchInputs& wanted) override {
     const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);

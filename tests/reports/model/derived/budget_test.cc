@@ -24,10 +24,8 @@ constexpr char kClustered[] = "wgmma+resident_kv+cluster_split_kv";
 Shape MissionB() {
   Shape shape;
   shape.name = "mission_b";
-  shape.batch = 1;
-  shape.heads_q = shape.heads_kv = 8;
-  shape.seq_q = shape.seq_kv = 512;
-  shape.head_dim = 64;
+  shape.attention = {
+      .batch = 1, .heads_q = 8, .heads_kv = 8, .seq_q = 512, .seq_kv = 512, .head_dim = 64};
   return shape;
 }
 
@@ -61,7 +59,7 @@ TEST(KernelWorkTest, AClusterHalvesTheScoresOfAnSmAndSendsHalfOfO) {
 
 TEST(KernelWorkTest, TheBusiestSmRunsARoundMoreWhereCtasDontFit) {
   Shape shape = MissionB();
-  shape.batch = 3;  // 192 tiles on 132 SMs
+  shape.attention->batch = 3;  // 192 tiles on 132 SMs
   const KernelWork work = WorkOf(shape, Resident(), kSms);
   EXPECT_EQ(work.rounds, 2);
   EXPECT_EQ(work.scores, 2 * 64 * 512);
@@ -69,7 +67,7 @@ TEST(KernelWorkTest, TheBusiestSmRunsARoundMoreWhereCtasDontFit) {
 
 TEST(KernelWorkTest, APartOfATileCountsAsOne) {
   Shape shape = MissionB();
-  shape.seq_q = 65;
+  shape.attention->seq_q = 65;
   EXPECT_EQ(WorkOf(shape, Resident(), kSms).ctas, 16);
 }
 

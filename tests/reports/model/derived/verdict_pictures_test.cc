@@ -27,8 +27,9 @@ Summary SummaryOf(const nlohmann::json& one) {
   for (const nlohmann::json& shape : one["shapes"]) {
     Shape& added = summary.shapes.emplace_back();
     added.name = shape[0];
-    added.head_dim = shape[1];
-    added.causal = shape[2];
+    added.attention.emplace();
+    added.attention->head_dim = shape[1];
+    added.attention->causal = shape[2];
     for (int i = 0; i < one["verdicts_per_shape"]; ++i) {
       summary.verdicts.emplace_back().shape = shape[0];
     }
