@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <optional>
 
-#include "nlohmann/json.hpp"
-
 namespace warpledger::ablations {
 
 // Empty for what is no number. What is below six significant digits depends on the machine's
@@ -23,15 +21,6 @@ inline std::optional<double> SixDigits(double value) {
 }
 inline std::optional<double> SixDigits(const std::optional<double>& value) {
   return value ? SixDigits(*value) : std::nullopt;
-}
-
-inline nlohmann::ordered_json Rounded(double value) {
-  const std::optional<double> figure = SixDigits(value);
-  return figure ? nlohmann::ordered_json(*figure) : nlohmann::ordered_json(nullptr);
-}
-
-inline nlohmann::ordered_json Rounded(const std::optional<double>& value) {
-  return value ? Rounded(*value) : nlohmann::ordered_json(nullptr);
 }
 
 }  // namespace warpledger::ablations

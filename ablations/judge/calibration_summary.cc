@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "ablations/base/rounded.h"
+#include "ablations/judge/record_index.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/holm.h"
 #include "ablations/stats/paired.h"
@@ -18,17 +20,19 @@
 #include "ablations/stats/variance_split.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "kernels/common/nvml.h"
 
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::ClusterMedian;
 using analysis::Interval;
 using analysis::Verdict;
+using summary::CalibrationSummary;
+using summary::PlantedSize;
+using summary::Rate;
+using summary::VerdictCounts;
 
 // The targets that a calibration is held to.
 constexpr double kMostFalse = 0.01;
@@ -60,46 +64,50 @@ bool IsFalse(Verdict verdict) {
 // What the slow-down `log_ratio` is in percent.
 double SlowdownPercent(double log_ratio) { return 100 * std::expm1(-log_ratio); }
 
-Json Rate(int count, int of) {
-  const Interval interval = analysis::ClopperPearson(count, of, 0.95);
-  return {{"count", count},
-          {"of", of},
-          {"rate", of > 0 ? Rounded(static_cast<double>(count) / of) : Json(nullptr)},
-          {"low", Rounded(interval.low)},
-          {"high", Rounded(interval.high)}};
+// Of figures that are no optionals.
+double Rounded(double value) { return SixDigits(value).value_or(std::nan("")); }
+
+Rate RateFrom(int64_t count, int64_t of) {
+  const Interval interval =
+      analysis::ClopperPearson(static_cast<int>(count), static_cast<int>(of), 0.95);
+  Rate rate = {.count = count,
+               .of = of,
+               .rate = std::nullopt,
+               .low = Rounded(interval.low),
+               .high = Rounded(interval.high)};
+  if (of > 0) rate.rate = SixDigits(static_cast<double>(count) / static_cast<double>(of));
+  return rate;
 }
 
 template <typename Predicate>
-Json RateOf(const std::vector<Trial>& trials, const Predicate& predicate) {
+Rate RateOf(const std::vector<Trial>& trials, const Predicate& predicate) {
   const auto of = std::count_if(trials.begin(), trials.end(), IsValid);
   const auto count = std::count_if(trials.begin(), trials.end(), [&](const Trial& trial) {
     return IsValid(trial) && predicate(trial);
   });
-  return Rate(static_cast<int>(count), static_cast<int>(of));
+  return RateFrom(count, of);
 }
 
-// How many trials stand in no rate; absent where there is none such.
-void CountInvalid(const std::vector<Trial>& trials, Json* json) {
-  const auto valid = std::count_if(trials.begin(), trials.end(), IsValid);
-  const auto invalid = static_cast<int64_t>(trials.size()) - valid;
-  if (invalid > 0) (*json)["invalid_trials"] = invalid;
+// How many trials stand in no rate.
+int64_t CountInvalid(const std::vector<Trial>& trials) {
+  return std::ssize(trials) - std::count_if(trials.begin(), trials.end(), IsValid);
 }
 
-Json CountVerdicts(const std::vector<Trial>& trials, Verdict Trial::*verdict) {
-  std::map<std::string, int> counts;
+VerdictCounts CountVerdicts(const std::vector<Trial>& trials, Verdict Trial::*verdict) {
+  VerdictCounts counts;
   for (const Trial& trial : trials) ++counts[VerdictName(trial.*verdict)];
   return counts;
 }
 
 // Of the valid ones; where there are none, whose page says that nothing counts, of all.
 template <typename Figure>
-Json MedianOf(const std::vector<Trial>& trials, const Figure& figure) {
+double MedianOver(const std::vector<Trial>& trials, const Figure& figure) {
   const bool any = std::any_of(trials.begin(), trials.end(), IsValid);
   std::vector<double> values;
   for (const Trial& trial : trials) {
     if (IsValid(trial) || !any) values.push_back(figure(trial));
   }
-  return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+  return values.empty() ? std::nan("") : Rounded(analysis::Median(std::move(values)));
 }
 
 class CalibrationSummarizer {
@@ -111,7 +119,7 @@ class CalibrationSummarizer {
         options_(options),
         n_groups_(run_.processes / plan_.trial_processes) {}
 
-  absl::StatusOr<Json> Run() {
+  absl::StatusOr<CalibrationSummary> Run() {
     Index();
     if (groups_.empty()) {
       return absl::DataLossError(absl::StrCat(
@@ -121,39 +129,45 @@ class CalibrationSummarizer {
     }
     std::vector<Trial> aa = Trials(kRoleAa, "");
     JudgeFamilies(aa);
-    Json summary;
-    summary["schema_version"] = kSchemaVersion;
-    summary["run_id"] = run_.run_id;
-    summary["gpu"] = run_.gpu.slug;
-    summary["design"] = run_.design;
-    summary["family"] = run_.family;
-    summary["provenance"] = Provenance();
-    summary["statistics"] = {{"confidence", options_.confidence},
-                             {"bootstrap_resamples", options_.bootstrap_resamples},
-                             {"bootstrap_seed", options_.bootstrap_seed},
-                             {"neutral_delta", options_.neutral_delta},
-                             {"correction", "Holm"},
-                             {"trial_processes", plan_.trial_processes},
-                             {"trial_blocks", run_.blocks_per_process},
-                             {"family_size", plan_.family_size}};
-    summary["shapes"] = {ToJson(run_.shapes[0])};
-    summary["variant"] = plan_.variant;
-    summary["kernel"] = Kernel();
-    summary["groups"] = {{"planned", n_groups_}, {"used", groups_.size()}};
-    summary["aa"] = AaJson(aa);
-    summary["plants"] = Json::array();
+    CalibrationSummary out;
+    out.run_id = run_.run_id;
+    out.gpu = run_.gpu.slug;
+    out.design = run_.design;
+    out.family = run_.family;
+    out.provenance = Provenance();
+    out.statistics = {.confidence = options_.confidence,
+                      .bootstrap_resamples = options_.bootstrap_resamples,
+                      .bootstrap_seed = options_.bootstrap_seed,
+                      .neutral_delta = options_.neutral_delta,
+                      .correction = "Holm",
+                      .trial_processes = plan_.trial_processes,
+                      .trial_blocks = run_.blocks_per_process,
+                      .family_size = plan_.family_size};
+    out.problems = {run_.shapes[0]};
+    out.variant = plan_.variant;
+    out.kernel = Kernel();
+    out.groups = {.planned = n_groups_, .used = std::ssize(groups_)};
+    out.aa = AaTrialsOf(aa);
     std::vector<Trial> all = aa;
     for (const Plant& plant : plan_.plants) {
       std::vector<Trial> trials =
           Trials(kRolePlanted, absl::StrCat("planted_", plant.percent, "%:"));
-      summary["plants"].push_back(PlantJson(plant, trials));
+      out.plants.push_back(SizeOf(plant, trials));
       all.insert(all.end(), trials.begin(), trials.end());
     }
-    summary["planted_intervals"] = PlantedIntervals(summary["plants"]);
-    summary["targets"] = Targets(summary);
-    summary["trials"] = Json::array();
-    for (const Trial& trial : all) summary["trials"].push_back(TrialJson(trial));
-    return summary;
+    out.planted_intervals = PlantedIntervals(out.plants);
+    out.targets = Targets(out);
+    for (const Trial& trial : all) {
+      out.trials.push_back(
+          {.group = trial.group,
+           .candidate = trial.candidate->name,
+           .base = trial.candidate->base,
+           .ratio = summary::RatioOfLogs(trial.estimate, trial.interval.low, trial.interval.high),
+           .p_value = Rounded(trial.p_value),
+           .verdict = VerdictName(trial.alone),
+           .verdict_in_family = VerdictName(trial.in_family)});
+    }
+    return out;
   }
 
  private:
@@ -271,7 +285,7 @@ class CalibrationSummarizer {
     }
   }
 
-  Json AaJson(std::vector<Trial>& trials) const {
+  summary::AaTrials AaTrialsOf(std::vector<Trial>& trials) const {
     std::vector<absl::Span<Trial>> families = Families(trials);
     // With fewer trials than it is said to have, a family would be wrong less often.
     std::erase_if(families, [](const auto& family) {
@@ -285,34 +299,32 @@ class CalibrationSummarizer {
     for (const Trial& trial : trials) {
       if (IsValid(trial)) largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
     }
-    Json json = {
-        {"trials", trials.size()},
-        {"false_verdicts", RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); })},
-        {"false_verdicts_in_family",
-         RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); })},
-        {"family_size", plan_.aa_family},
-        {"families_with_false_verdict",
-         Rate(static_cast<int>(bad), static_cast<int>(families.size()))},
-        {"intervals_holding_truth",
-         RateOf(trials,
-                [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; })},
-        {"largest_percent", Rounded(largest)},
-        {"verdicts", CountVerdicts(trials, &Trial::alone)},
-        {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
-        {"half_width_percent_p50", HalfWidth(trials)},
-        {"mde_percent_p50",
-         MedianOf(trials, [](const Trial& t) { return 100 * (t.mde_ratio.value_or(1) - 1); })},
-        {"within_process_percent_p50",
-         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->within : 0; })},
-        {"between_process_percent_p50",
-         MedianOf(trials, [](const Trial& t) { return t.split ? 100 * t.split->between : 0; })}};
-    CountInvalid(trials, &json);
-    return json;
+    summary::AaTrials out;
+    out.trials = std::ssize(trials);
+    out.false_verdicts = RateOf(trials, [](const Trial& t) { return IsFalse(t.alone); });
+    out.false_verdicts_in_family =
+        RateOf(trials, [](const Trial& t) { return IsFalse(t.in_family); });
+    out.family_size = plan_.aa_family;
+    out.families_with_false_verdict = RateFrom(bad, std::ssize(families));
+    out.intervals_holding_truth =
+        RateOf(trials, [](const Trial& t) { return t.interval.low <= 0 && t.interval.high >= 0; });
+    out.largest_percent = Rounded(largest);
+    out.verdicts = CountVerdicts(trials, &Trial::alone);
+    out.verdicts_in_family = CountVerdicts(trials, &Trial::in_family);
+    out.half_width_percent_p50 = HalfWidth(trials);
+    out.mde_percent_p50 =
+        MedianOver(trials, [](const Trial& t) { return 100 * (t.mde_ratio.value_or(1) - 1); });
+    out.within_process_percent_p50 =
+        MedianOver(trials, [](const Trial& t) { return t.split ? 100 * t.split->within : 0; });
+    out.between_process_percent_p50 =
+        MedianOver(trials, [](const Trial& t) { return t.split ? 100 * t.split->between : 0; });
+    out.invalid_trials = CountInvalid(trials);
+    return out;
   }
 
-  static Json HalfWidth(const std::vector<Trial>& trials) {
-    return MedianOf(trials,
-                    [](const Trial& t) { return 100 * 0.5 * (t.interval.high - t.interval.low); });
+  static double HalfWidth(const std::vector<Trial>& trials) {
+    return MedianOver(
+        trials, [](const Trial& t) { return 100 * 0.5 * (t.interval.high - t.interval.low); });
   }
 
   // Of all pairs of one size together, over all processes: what the plants really
@@ -352,7 +364,7 @@ class CalibrationSummarizer {
     return analysis::Median(std::move(us));
   }
 
-  Json Kernel() const {
+  summary::CalibratedKernel Kernel() const {
     int low = record_.blocks[0].launches[0];
     int high = low;
     for (const CalibrationBlock& block : record_.blocks) {
@@ -363,132 +375,112 @@ class CalibrationSummarizer {
         high = std::max(high, block.launches[arm]);
       }
     }
-    return {{"p50_us", Rounded(NullUs())},
-            {"launches_low", low},
-            {"launches_high", high},
-            {"floor_us", Rounded(MedianUs(run_.arms.back().name))}};
+    return {.p50_us = Rounded(NullUs()),
+            .launches_low = low,
+            .launches_high = high,
+            .floor_us = Rounded(MedianUs(run_.arms.back().name))};
   }
 
-  Json PlantJson(const Plant& plant, const std::vector<Trial>& trials) const {
+  PlantedSize SizeOf(const Plant& plant, const std::vector<Trial>& trials) const {
     const ClusterMedian achieved = Achieved(trials);
     const double truth = achieved.estimate();
     const Interval interval = achieved.Envelope(options_.confidence);
     const double delay_us = MedianUs(absl::StrCat("delay_", plant.percent, "%"));
     const double replay_us = NullUs() * record_.header.pilot.launches;
-    Json json = {
-        {"aimed_percent", plant.percent},
-        {"cycles", plant.cycles},
-        {"delay_us", Rounded(delay_us)},
-        {"by_delay_percent", Rounded(100 * delay_us / replay_us)},
-        {"achieved_percent", Rounded(SlowdownPercent(truth))},
-        {"achieved_low", Rounded(SlowdownPercent(interval.high))},
-        {"achieved_high", Rounded(SlowdownPercent(interval.low))},
-        {"trials", trials.size()},
-        {"interval_below_one", RateOf(trials, [](const Trial& t) { return t.interval.high < 0; })},
-        {"found", RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kRegression; })},
-        {"found_in_family",
-         RateOf(trials, [](const Trial& t) { return t.in_family == Verdict::kRegression; })},
-        {"neutral", RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kNeutral; })},
-        {"intervals_holding_truth", RateOf(trials,
-                                           [truth](const Trial& t) {
-                                             return t.interval.low <= truth &&
-                                                    t.interval.high >= truth;
-                                           })},
-        {"verdicts", CountVerdicts(trials, &Trial::alone)},
-        {"verdicts_in_family", CountVerdicts(trials, &Trial::in_family)},
-        {"half_width_percent_p50", HalfWidth(trials)}};
-    CountInvalid(trials, &json);
-    return json;
+    PlantedSize out;
+    out.aimed_percent = plant.percent;
+    out.cycles = plant.cycles;
+    out.delay_us = Rounded(delay_us);
+    out.by_delay_percent = Rounded(100 * delay_us / replay_us);
+    out.achieved_percent = Rounded(SlowdownPercent(truth));
+    out.achieved_low = Rounded(SlowdownPercent(interval.high));
+    out.achieved_high = Rounded(SlowdownPercent(interval.low));
+    out.trials = std::ssize(trials);
+    out.interval_below_one = RateOf(trials, [](const Trial& t) { return t.interval.high < 0; });
+    out.found = RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kRegression; });
+    out.found_in_family =
+        RateOf(trials, [](const Trial& t) { return t.in_family == Verdict::kRegression; });
+    out.neutral = RateOf(trials, [](const Trial& t) { return t.alone == Verdict::kNeutral; });
+    out.intervals_holding_truth = RateOf(trials, [truth](const Trial& t) {
+      return t.interval.low <= truth && t.interval.high >= truth;
+    });
+    out.verdicts = CountVerdicts(trials, &Trial::alone);
+    out.verdicts_in_family = CountVerdicts(trials, &Trial::in_family);
+    out.half_width_percent_p50 = HalfWidth(trials);
+    out.invalid_trials = CountInvalid(trials);
+    return out;
   }
 
   // Of all sizes together: whether the intervals cover what they should.
-  Json PlantedIntervals(const Json& plants) const {
+  summary::PlantedIntervals PlantedIntervals(const std::vector<PlantedSize>& plants) const {
     int holding = 0;
     int trials = 0;
-    for (const Json& plant : plants) {
-      holding += plant["intervals_holding_truth"]["count"].get<int>();
-      trials += plant["intervals_holding_truth"]["of"].get<int>();
+    for (const PlantedSize& plant : plants) {
+      holding += static_cast<int>(plant.intervals_holding_truth.count);
+      trials += static_cast<int>(plant.intervals_holding_truth.of);
     }
-    Json rate = Rate(holding, trials);
-    rate["chance_of_as_few"] =
-        Rounded(analysis::BinomialAtMost(holding, trials, options_.confidence));
-    return rate;
+    summary::PlantedIntervals out;
+    static_cast<Rate&>(out) = RateFrom(holding, trials);
+    out.chance_of_as_few = Rounded(analysis::BinomialAtMost(holding, trials, options_.confidence));
+    return out;
   }
 
   // A target is shown when a one-sided 95% bound lies on its side of the limit, and
   // missed when the other bound lies beyond it.
-  static Json Target(const char* name, const Json& rate, double limit, bool at_most) {
+  static summary::Target Target(const char* name, const Rate& rate, double limit, bool at_most) {
     const Interval bounds =
-        analysis::ClopperPearson(rate["count"].get<int>(), rate["of"].get<int>(), 0.90);
+        analysis::ClopperPearson(static_cast<int>(rate.count), static_cast<int>(rate.of), 0.90);
     const bool shown = at_most ? bounds.high <= limit : bounds.low >= limit;
     const bool missed = at_most ? bounds.low > limit : bounds.high < limit;
-    return {{"name", name},
-            {"limit", limit},
-            {"at_most", at_most},
-            {"count", rate["count"]},
-            {"of", rate["of"]},
-            {"bound", Rounded(at_most ? bounds.high : bounds.low)},
-            {"outcome", shown    ? "shown"
-                        : missed ? "missed"
-                                 : "open"}};
+    return {.name = name,
+            .limit = limit,
+            .at_most = at_most,
+            .count = rate.count,
+            .of = rate.of,
+            .bound = Rounded(at_most ? bounds.high : bounds.low),
+            .outcome = shown    ? "shown"
+                       : missed ? "missed"
+                                : "open"};
   }
 
-  static Json Targets(const Json& summary) {
-    Json targets = Json::array();
-    const Json& aa = summary["aa"];
-    targets.push_back(Target("aa_verdict", aa["false_verdicts"], kMostFalse, true));
-    targets.push_back(
-        Target("aa_verdict_in_family", aa["false_verdicts_in_family"], kMostFalse, true));
-    targets.push_back(Target("aa_family", aa["families_with_false_verdict"], kMostFalse, true));
-    for (const Json& plant : summary["plants"]) {
-      if (plant["aimed_percent"] != kPercentToFind) continue;
-      targets.push_back(Target("planted_found", plant["found"], kLeastFound, false));
+  static std::vector<summary::Target> Targets(const CalibrationSummary& calibration) {
+    const summary::AaTrials& aa = calibration.aa;
+    std::vector<summary::Target> targets = {
+        Target("aa_verdict", aa.false_verdicts, kMostFalse, true),
+        Target("aa_verdict_in_family", aa.false_verdicts_in_family, kMostFalse, true),
+        Target("aa_family", aa.families_with_false_verdict, kMostFalse, true)};
+    for (const PlantedSize& plant : calibration.plants) {
+      if (plant.aimed_percent != kPercentToFind) continue;
+      targets.push_back(Target("planted_found", plant.found, kLeastFound, false));
       targets.push_back(
-          Target("planted_found_in_family", plant["found_in_family"], kLeastFound, false));
+          Target("planted_found_in_family", plant.found_in_family, kLeastFound, false));
     }
     return targets;
   }
 
-  static Json TrialJson(const Trial& trial) {
-    return {{"group", trial.group},
-            {"candidate", trial.candidate->name},
-            {"base", trial.candidate->base},
-            {"ratio", Rounded(std::exp(trial.estimate))},
-            {"ci_low", Rounded(std::exp(trial.interval.low))},
-            {"ci_high", Rounded(std::exp(trial.interval.high))},
-            {"p_value", Rounded(trial.p_value)},
-            {"verdict", VerdictName(trial.alone)},
-            {"verdict_in_family", VerdictName(trial.in_family)}};
-  }
-
-  Json Provenance() const {
-    Json provenance = ToJson(record_.header);
-    provenance.erase("shapes");
-    provenance.erase("arms");
+  summary::CalibrationProvenance Provenance() const {
+    summary::CalibrationProvenance provenance;
+    static_cast<CalibrationHeader&>(provenance) = record_.header;
     std::vector<double> sm_mhz;
     std::vector<double> temp_c;
     std::vector<double> power_w;
-    int64_t throttled = 0;
     for (const CalibrationBlock& block : record_.blocks) {
       for (const double mhz : block.sm_mhz) {
         if (mhz > 0) sm_mhz.push_back(mhz);
       }
-      for (const uint64_t mask : block.throttle) throttled += IsThrottled(mask);
+      for (const uint64_t mask : block.throttle) {
+        provenance.throttled_samples += IsThrottled(mask) ? 1 : 0;
+      }
       if (block.temp_c > 0) temp_c.push_back(block.temp_c);
       if (block.power_w > 0) power_w.push_back(block.power_w);
     }
-    const auto median = [](std::vector<double> values) {
-      return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
-    };
-    const int64_t planned = int64_t{run_.processes} * run_.blocks_per_process;
-    provenance["checks"] = record_.checks;
-    provenance["blocks_planned"] = planned;
-    provenance["blocks_missing"] = planned - static_cast<int64_t>(record_.blocks.size());
-    provenance["n_samples"] = record_.blocks.size() * run_.arms.size();
-    provenance["throttled_samples"] = throttled;
-    provenance["sm_mhz_p50"] = median(std::move(sm_mhz));
-    provenance["temp_c_p50"] = median(std::move(temp_c));
-    provenance["power_w_p50"] = median(std::move(power_w));
+    provenance.checks = record_.checks;
+    provenance.blocks_planned = int64_t{run_.processes} * run_.blocks_per_process;
+    provenance.blocks_missing = provenance.blocks_planned - std::ssize(record_.blocks);
+    provenance.n_samples = std::ssize(record_.blocks) * std::ssize(run_.arms);
+    provenance.sm_mhz_p50 = MedianOf(std::move(sm_mhz));
+    provenance.temp_c_p50 = MedianOf(std::move(temp_c));
+    provenance.power_w_p50 = MedianOf(std::move(power_w));
     return provenance;
   }
 
@@ -501,33 +493,11 @@ class CalibrationSummarizer {
   std::map<std::pair<std::string, int>, std::vector<analysis::Timing>> timings_;
 };
 
-std::string RateText(const Json& rate) {
-  return absl::StrFormat("%d of %d", rate["count"].get<int>(), rate["of"].get<int>());
-}
-
 }  // namespace
 
-absl::StatusOr<Json> SummarizeCalibration(const CalibrationRecord& record,
-                                          const SummarizeOptions& options) {
+absl::StatusOr<CalibrationSummary> SummarizeCalibration(const CalibrationRecord& record,
+                                                        const SummarizeOptions& options) {
   return CalibrationSummarizer(record, options).Run();
-}
-
-std::string CalibrationTable(const Json& summary) {
-  const Json& aa = summary["aa"];
-  std::string table = absl::StrFormat("%-10s  %-12s  %-14s  %-14s  %-16s\n", "planted", "found",
-                                      "in a family", "neutral", "interval holds truth");
-  absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)",
-                        RateText(aa["false_verdicts"]), RateText(aa["false_verdicts_in_family"]),
-                        absl::StrCat(aa["verdicts"].value("NEUTRAL", 0), " of ",
-                                     aa["false_verdicts"]["of"].get<int>()),
-                        RateText(aa["intervals_holding_truth"]));
-  for (const Json& plant : summary["plants"]) {
-    absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n",
-                          absl::StrFormat("%.2f%%", plant["achieved_percent"].get<double>()),
-                          RateText(plant["found"]), RateText(plant["found_in_family"]),
-                          RateText(plant["neutral"]), RateText(plant["intervals_holding_truth"]));
-  }
-  return table;
 }
 
 }  // namespace warpledger::ablations

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// summary.json of a calibration: false verdicts, power and coverage on pairs whose
+// The summary of a calibration: false verdicts, power and coverage on pairs whose
 // truth is known (schema: reports/RECORD.md).
 //
 // Contract: a pure function of the record and the options, with the statistics of
@@ -7,26 +7,22 @@
 // when each of its processes has all blocks. Machine-code rules are left out: all
 // arms are one kernel, which those rules would call INVALID, and rightly.
 //
-//   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeCalibration(*LoadCalibration(dir));
+//   absl::StatusOr<summary::CalibrationSummary> summary =
+//       SummarizeCalibration(*LoadCalibration(dir));
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_CALIBRATION_SUMMARY_H_
 #define WARPLEDGER_ABLATIONS_JUDGE_CALIBRATION_SUMMARY_H_
 
-#include <string>
-
-#include "ablations/judge/summarize.h"
+#include "ablations/judge/options.h"
 #include "ablations/plan/calibration_record.h"
+#include "ablations/summary/calibration.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
 // DataLoss for a record without one whole group.
-absl::StatusOr<nlohmann::ordered_json> SummarizeCalibration(const CalibrationRecord& record,
-                                                            const SummarizeOptions& options = {});
-
-// The rates as text for a terminal.
-std::string CalibrationTable(const nlohmann::ordered_json& summary);
+absl::StatusOr<summary::CalibrationSummary> SummarizeCalibration(
+    const CalibrationRecord& record, const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
 

@@ -24,6 +24,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/device_facts.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -93,8 +94,9 @@ void TakeTimes(const Json& summary, const Subject& subject, const std::string& g
 }
 
 absl::StatusOr<Json> SummaryOfRun(const std::string& path, const Subject& subject) {
-  const absl::StatusOr<Record> record = LoadRecord(path);
-  return record.ok() ? Summarize(*record, subject) : record.status();
+  ASSIGN_OR_RETURN(const Record record, LoadRecord(path));
+  ASSIGN_OR_RETURN(const summary::Summary summary, Summarize(record, subject));
+  return ToJson(summary);
 }
 
 // The times of a record of runs: of its summary, or of what `judge` makes of a pack that may hold

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <set>
 
 #include "ablations/base/rounded.h"
@@ -17,7 +18,6 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::ClusterMedian;
 using analysis::Interval;
 using analysis::Pair;
@@ -51,8 +51,8 @@ Timing TimingOf(const Sample& sample) {
           .power_capped = IsPowerCapped(reasons)};
 }
 
-Json MedianOrNull(std::vector<double> values) {
-  return values.empty() ? Json(nullptr) : Rounded(analysis::Median(std::move(values)));
+std::optional<double> MedianOf(std::vector<double> values) {
+  return values.empty() ? std::nullopt : SixDigits(analysis::Median(std::move(values)));
 }
 
 std::optional<bool> CheckFacts::correct() const {
@@ -174,8 +174,7 @@ analysis::BootstrapOptions RecordIndex::Bootstrap(const char* figure, const std:
                                        absl::StrCat(figure, ":", arm, ":", shape))};
 }
 
-void RecordIndex::AddTimes(const std::string& arm, const std::string& shape, bool with_processes,
-                           Json* out) const {
+summary::Times RecordIndex::TimesOf(const std::string& arm, const std::string& shape) const {
   const std::vector<Timing>& timings = Timings(arm, shape);
   std::set<int> processes;
   std::vector<double> us;
@@ -183,26 +182,22 @@ void RecordIndex::AddTimes(const std::string& arm, const std::string& shape, boo
     processes.insert(timing.process);
     us.push_back(timing.us);
   }
-  (*out)["n_samples"] = timings.size();
-  if (with_processes) (*out)["n_processes"] = processes.size();
-  if (timings.empty()) {
-    for (const char* field : {"p50_us", "ci_low_us", "ci_high_us", "p10_us", "p90_us"}) {
-      (*out)[field] = nullptr;
-    }
-    return;
-  }
+  summary::Times out;
+  out.n_samples = std::ssize(timings);
+  out.n_processes = std::ssize(processes);
+  if (timings.empty()) return out;
   std::sort(us.begin(), us.end());
   const double p50 = analysis::SortedQuantile(us, 0.5);
   const Interval log_ci =
       ClusterMedian(analysis::LogTimesByProcess(timings), Bootstrap("time", arm, shape))
           .Envelope(Confidence(shape));
-  (*out)["p50_us"] = Rounded(p50);
   // The interval is made on logarithms, where the median of an even number is
   // the middle two's geometric mean: a hair below p50.
-  (*out)["ci_low_us"] = Rounded(std::min(p50, std::exp(log_ci.low)));
-  (*out)["ci_high_us"] = Rounded(std::max(p50, std::exp(log_ci.high)));
-  (*out)["p10_us"] = Rounded(analysis::SortedQuantile(us, 0.1));
-  (*out)["p90_us"] = Rounded(analysis::SortedQuantile(us, 0.9));
+  out.p50_us = {SixDigits(p50), SixDigits(std::min(p50, std::exp(log_ci.low))),
+                SixDigits(std::max(p50, std::exp(log_ci.high)))};
+  out.p10_us = SixDigits(analysis::SortedQuantile(us, 0.1));
+  out.p90_us = SixDigits(analysis::SortedQuantile(us, 0.9));
+  return out;
 }
 
 std::vector<Pair> RecordIndex::Pairs(const std::string& base, const std::string& candidate,

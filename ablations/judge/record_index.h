@@ -25,8 +25,8 @@
 #include "ablations/record/store.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/paired.h"
+#include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -38,7 +38,8 @@ inline bool IsControl(const Arm& arm) { return arm.role == kRoleAa || arm.role =
 // What the statistics need of a sample.
 analysis::Timing TimingOf(const Sample& sample);
 
-nlohmann::ordered_json MedianOrNull(std::vector<double> values);
+// Of six digits; empty where there is none.
+std::optional<double> MedianOf(std::vector<double> values);
 
 // How much of its limit an error takes; above 1 the rule of correctness is broken. Infinite for
 // any error where the limit is 0, and where the error is no number.
@@ -81,9 +82,7 @@ class RecordIndex {
   // Of the processes up to the look that was reached: behind it nobody has planned to look.
   std::vector<analysis::Pair> Pairs(const std::string& base, const std::string& candidate,
                                     const std::string& shape) const;
-  // n_samples, n_processes, the median with its interval, and the outer deciles.
-  void AddTimes(const std::string& arm, const std::string& shape, bool with_processes,
-                nlohmann::ordered_json* out) const;
+  summary::Times TimesOf(const std::string& arm, const std::string& shape) const;
 
   // What the looks of a run with a stopping rule leave of alpha; 1 without a rule.
   double AlphaShare(const std::string& shape) const;

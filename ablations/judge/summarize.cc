@@ -5,21 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/judge/attribute.h"
-#include "ablations/judge/fractional_effects.h"
+#include "ablations/judge/factorial/attribute.h"
+#include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/judge/summarize_parts.h"
-#include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-void AddFraction(const RecordIndex& index, Json* summary) {
+void AddFraction(const RecordIndex& index, summary::Summary* out) {
   const Fraction fraction = FindFraction(index.subject(), index.run().arms);
-  (*summary)["effects"] = Json::array();
   for (const ShapeInfo& shape : index.run().shapes) {
     std::vector<CellData> cells;
     for (const std::string& arm : fraction.arms) {
@@ -29,50 +26,37 @@ void AddFraction(const RecordIndex& index, Json* summary) {
     AddMainEffects(fraction, shape.name, cells,
                    {.confidence = index.Confidence(shape.name),
                     .bootstrap = index.Bootstrap("effects", index.run().design, shape.name)},
-                   summary);
+                   &out->effects);
   }
 }
 
-// The arms that the design would have if a rule did not forbid them.
-void AddNotApplicable(const RecordIndex& index, Json* summary) {
-  const std::optional<std::vector<InfeasibleCell>> ruled_out =
-      index.subject().Infeasible(index.run().design);
-  if (!ruled_out || ruled_out->empty()) return;
-  Json cells = Json::array();
-  for (const InfeasibleCell& cell : *ruled_out) {
-    cells.push_back({{"variant", cell.name},
-                     {"toggle", cell.toggle},
-                     {"missing", cell.missing},
-                     {"why", cell.why},
-                     {"verdict", VerdictName(analysis::Verdict::kNotApplicable)}});
-  }
-  (*summary)["infeasible"] = std::move(cells);
-}
-
-absl::Status AddFactorial(const RecordIndex& index, Json* summary) {
-  const absl::StatusOr<Factorial> factorial = FindFactorial(index.subject(), index.run());
-  if (!factorial.ok()) return factorial.status();
-  (*summary)["attribution"] = Json::array();
-  (*summary)["interactions"] = Json::array();
+absl::Status AddFactorial(const RecordIndex& index, summary::Summary* out) {
+  ASSIGN_OR_RETURN(const Factorial factorial, FindFactorial(index.subject(), index.run()));
   for (const ShapeInfo& shape : index.run().shapes) {
     std::vector<CellData> cells;
-    for (const Arm* arm : factorial->arms) {
+    for (const Arm* arm : factorial.arms) {
       cells.push_back({.timings = index.Timings(arm->name, shape.name),
                        .why_unusable = index.WhyUnusable(*arm, shape)});
     }
-    AddAttribution(*factorial, index.run().design, shape.name, cells,
+    AddAttribution(factorial, index.run().design, shape.name, cells,
                    {.confidence = index.Confidence(shape.name),
                     .bootstrap = index.Bootstrap("attribution", index.run().design, shape.name)},
-                   summary);
+                   out);
   }
-  (*summary)["infeasible"] = InfeasibleCells(index.subject(), *factorial, index.run().design);
+  out->infeasible = InfeasibleCells(index.subject(), factorial, index.run().design);
   return absl::OkStatus();
+}
+
+// The microbenchmarks that are quoted.
+absl::Status AddMicro(const MicroRecord& micro, summary::Summary* out) {
+  ASSIGN_OR_RETURN(out->provenance.micro, FromJson<summary::MicroSource>(micro.provenance));
+  return json_fields::Read(micro.entries, FieldPath(), out->micro);
 }
 
 }  // namespace
 
-absl::StatusOr<Json> Summarize(const Record& record, const Subject& subject,
-                               const SummarizeOptions& options) {
+absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& subject,
+                                           const SummarizeOptions& options) {
   if (!(options.confidence > 0.5 && options.confidence < 1) || options.bootstrap_resamples < 100 ||
       !(options.neutral_delta > 0) || !(options.error_ratio > 1)) {
     return absl::InvalidArgumentError(
@@ -85,69 +69,61 @@ absl::StatusOr<Json> Summarize(const Record& record, const Subject& subject,
                      ": holds no sample, so there is nothing to judge. `warpledger run` on the "
                      "record's folder measures what is missing."));
   }
-  const absl::StatusOr<RecordIndex> indexed = RecordIndex::Of(record, subject, options);
-  if (!indexed.ok()) return indexed.status();
-  const RecordIndex& index = *indexed;
+  ASSIGN_OR_RETURN(const RecordIndex index, RecordIndex::Of(record, subject, options));
   const RunInfo& run = record.run;
-  Json cells = Json::array();
-  Json floors = Json::array();
-  Json controls = Json::array();
+  summary::Summary out;
+  out.run_id = run.run_id;
+  out.gpu = run.gpu.slug;
+  out.design = run.design;
+  out.family = run.family;
+  out.provenance = ProvenanceOf(index);
+  out.statistics = {
+      .confidence = options.confidence,
+      .bootstrap_resamples = options.bootstrap_resamples,
+      .bootstrap_seed = options.bootstrap_seed,
+      .neutral_delta = options.neutral_delta,
+      .error_ratio = options.error_ratio,
+      .correction = "Holm",
+      .interval =
+          "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
+          "medians",
+      .looks = run.stopping ? LooksOf(index) : std::vector<summary::Look>()};
+  out.problems = run.shapes;
   for (const Arm& arm : run.arms) {
     for (const ShapeInfo& shape : run.shapes) {
-      if (arm.role == kRoleFloor) AddFloor(index, arm, shape, &floors);
-      if (IsMeasuredHere(arm)) cells.push_back(CellOf(index, arm, shape));
-      if (IsControl(arm)) AddControl(index, arm, shape, &controls);
+      if (arm.role == kRoleFloor && !index.Timings(arm.name, shape.name).empty()) {
+        summary::Floor& floor = out.floors.emplace_back();
+        static_cast<summary::Times&>(floor) = index.TimesOf(arm.name, shape.name);
+        floor.n_processes.reset();
+        floor.name = arm.name;
+        floor.shape = shape.name;
+      }
+      if (IsMeasuredHere(arm)) out.cells.push_back(CellOf(index, arm, shape));
+      if (!IsControl(arm)) continue;
+      if (std::optional<summary::Control> control = ControlOf(index, arm, shape)) {
+        ++out.controls_summary.trials;
+        out.controls_summary.false_verdicts += control->false_verdict ? 1 : 0;
+        out.controls_summary.intervals_holding_one += control->holds_one ? 1 : 0;
+        out.controls.push_back(*std::move(control));
+      }
     }
   }
-  int false_verdicts = 0;
-  int intervals_holding_one = 0;
-  for (const Json& control : controls) {
-    if (control["false_verdict"].get<bool>()) ++false_verdicts;
-    if (control["holds_one"].get<bool>()) ++intervals_holding_one;
-  }
-  int family_size = 0;
-  Json verdicts = VerdictsOf(index, &family_size);
-
-  Json summary;
-  summary["schema_version"] = kSchemaVersion;
-  summary["run_id"] = run.run_id;
-  summary["gpu"] = run.gpu.slug;
-  summary["design"] = run.design;
-  summary["family"] = run.family;
-  summary["provenance"] = ProvenanceOf(index);
-  summary["statistics"] = {
-      {"confidence", options.confidence},
-      {"bootstrap_resamples", options.bootstrap_resamples},
-      {"bootstrap_seed", options.bootstrap_seed},
-      {"neutral_delta", options.neutral_delta},
-      {"error_ratio", options.error_ratio},
-      {"family_size", family_size},
-      {"correction", "Holm"},
-      {"interval",
-       "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
-       "medians"}};
-  if (run.stopping) summary["statistics"]["looks"] = LooksOf(index);
-  summary["shapes"] = Json::array();
-  for (const ShapeInfo& shape : run.shapes) summary["shapes"].push_back(ToJson(shape));
-  summary["cells"] = std::move(cells);
-  summary["peers"] = PeersOf(index);
-  summary["floors"] = std::move(floors);
-  summary["verdicts"] = std::move(verdicts);
-  summary["controls_summary"] = {{"trials", controls.size()},
-                                 {"false_verdicts", false_verdicts},
-                                 {"intervals_holding_one", intervals_holding_one}};
-  summary["controls"] = std::move(controls);
-  summary["micro"] = options.micro ? options.micro->entries : Json::array();
-  if (options.micro) summary["provenance"]["micro"] = options.micro->provenance;
+  out.peers = PeersOf(index);
+  out.verdicts = VerdictsOf(index, &out.statistics.family_size);
+  if (options.micro) RETURN_IF_ERROR(AddMicro(*options.micro, &out));
   const DesignKind kind = subject.KindOf(run.design);
   if (kind == DesignKind::kFactorial) {
-    if (absl::Status status = AddFactorial(index, &summary); !status.ok()) return status;
+    RETURN_IF_ERROR(AddFactorial(index, &out));
   } else if (kind == DesignKind::kFractional) {
-    AddFraction(index, &summary);
+    AddFraction(index, &out);
   } else {
-    AddNotApplicable(index, &summary);
+    // The arms that the design would have if a rule did not forbid them.
+    const auto ruled_out = subject.Infeasible(run.design);
+    for (const InfeasibleCell& cell : ruled_out.value_or(std::vector<InfeasibleCell>())) {
+      out.infeasible.push_back(RuledOut(cell));
+    }
   }
-  return summary;
+  return out;
 }
 
 }  // namespace warpledger::ablations

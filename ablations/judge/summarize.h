@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// summary.json: what a record says, in figures and verdicts.
+// The summary of a run: what a record says, in figures and verdicts.
 //
 // Contract: a pure function of the record, of its subject and of the options, the quoted
 // microbenchmarks among them; the same input gives the same bytes. Derived figures carry six
 // significant digits; arms and shapes stand in run.json's order. The schema is reports/RECORD.md's.
 // Samples of arms or shapes that run.json does not name are an error, never skipped.
 //
-//   absl::StatusOr<nlohmann::ordered_json> summary = Summarize(*LoadRecord(dir), subject);
+//   absl::StatusOr<summary::Summary> summary = Summarize(*LoadRecord(dir), subject);
 
 #ifndef WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
 #define WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "ablations/judge/options.h"
 #include "ablations/plan/subject.h"
-#include "ablations/record/micro_record.h"
 #include "ablations/record/store.h"
+#include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
-absl::StatusOr<nlohmann::ordered_json> Summarize(const Record& record, const Subject& subject,
-                                                 const SummarizeOptions& options = {});
+absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& subject,
+                                           const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
 

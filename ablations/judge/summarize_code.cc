@@ -7,8 +7,6 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kWarpSize = 32;
 // Beyond these, what a change of the kernel brings is address arithmetic.
 constexpr size_t kMostOpcodes = 10;
@@ -17,63 +15,52 @@ const analysis::Opcodes* Disassembly(const InstanceCodegen* code) {
   return code == nullptr || code->opcodes.empty() ? nullptr : &code->opcodes;
 }
 
-Json WarpsPerSm(const Json& resources) {
-  if (resources["ctas_per_sm"].is_null() || resources["threads"].is_null()) return nullptr;
-  return resources["ctas_per_sm"].get<int64_t>() * resources["threads"].get<int64_t>() / kWarpSize;
+std::optional<int64_t> WarpsPerSm(const summary::Resources& resources) {
+  if (!resources.ctas_per_sm || !resources.threads) return std::nullopt;
+  return *resources.ctas_per_sm * *resources.threads / kWarpSize;
 }
 
 }  // namespace
 
 // What the driver says of the loaded kernel goes before what ptxas said.
-Json ResourcesOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
-  const InstanceLaunch* launch = index.Launch(arm, shape);
-  const InstanceResources* ptxas = index.Resources(arm, shape);
-  Json out;
-  for (const char* field :
-       {"registers", "smem_bytes", "spill_bytes", "stack_bytes", "threads", "ctas_per_sm"}) {
-    out[field] = nullptr;
+summary::Resources ResourcesOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
+  summary::Resources out;
+  if (const InstanceResources* ptxas = index.Resources(arm, shape); ptxas != nullptr) {
+    out.registers = ptxas->registers;
+    out.smem_bytes = ptxas->static_smem_bytes;
+    out.spill_bytes = ptxas->spill_store_bytes + ptxas->spill_load_bytes;
+    out.stack_bytes = ptxas->stack_bytes;
   }
-  if (ptxas != nullptr) {
-    out["registers"] = ptxas->registers;
-    out["smem_bytes"] = ptxas->static_smem_bytes;
-    out["spill_bytes"] = ptxas->spill_store_bytes + ptxas->spill_load_bytes;
-    out["stack_bytes"] = ptxas->stack_bytes;
-  }
-  if (launch != nullptr) {
-    out["registers"] = launch->registers;
-    out["smem_bytes"] = launch->static_smem_bytes + launch->dynamic_smem_bytes;
-    out["threads"] = launch->threads;
-    out["ctas_per_sm"] = launch->ctas_per_sm;
+  if (const InstanceLaunch* launch = index.Launch(arm, shape); launch != nullptr) {
+    out.registers = launch->registers;
+    out.smem_bytes = launch->static_smem_bytes + launch->dynamic_smem_bytes;
+    out.threads = launch->threads;
+    out.ctas_per_sm = launch->ctas_per_sm;
   }
   return out;
 }
 
-Json CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
-                  const ShapeInfo& shape, const Claim& claim) {
-  const Json before = ResourcesOf(index, base, shape);
-  const Json after = ResourcesOf(index, candidate, shape);
-  const auto both = [](const Json& of_base, const Json& of_candidate) {
-    return Json::array({of_base, of_candidate});
-  };
-  Json change;
-  for (const char* field : {"registers", "smem_bytes", "spill_bytes"}) {
-    change[field] = both(before[field], after[field]);
-  }
-  change["warps_per_sm"] = both(WarpsPerSm(before), WarpsPerSm(after));
+summary::CodeChange CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
+                                 const ShapeInfo& shape, const Claim& claim) {
+  using Counts = summary::CodeChange::Counts;
+  const summary::Resources before = ResourcesOf(index, base, shape);
+  const summary::Resources after = ResourcesOf(index, candidate, shape);
+  summary::CodeChange change;
+  change.registers = {before.registers, after.registers};
+  change.smem_bytes = {before.smem_bytes, after.smem_bytes};
+  change.spill_bytes = {before.spill_bytes, after.spill_bytes};
+  change.warps_per_sm = {WarpsPerSm(before), WarpsPerSm(after)};
   const analysis::Opcodes* off = Disassembly(index.Code(base, shape));
   const analysis::Opcodes* on = Disassembly(index.Code(candidate, shape));
-  if (off == nullptr || on == nullptr) {
-    for (const char* field : {"instructions", "evidence", "opcodes"}) change[field] = nullptr;
-    return change;
+  if (off == nullptr || on == nullptr) return change;
+  change.instructions = Counts{analysis::CountAll(*off), analysis::CountAll(*on)};
+  if (const std::string sass(claim.evidence.opcodes); !sass.empty()) {
+    change.evidence =
+        Counts{analysis::CountMatching(*off, sass), analysis::CountMatching(*on, sass)};
   }
-  change["instructions"] = both(analysis::CountAll(*off), analysis::CountAll(*on));
-  const std::string sass(claim.evidence.opcodes);
-  change["evidence"] =
-      sass.empty() ? Json(nullptr)
-                   : both(analysis::CountMatching(*off, sass), analysis::CountMatching(*on, sass));
-  change["opcodes"] = Json::object();
+  change.opcodes.emplace();
   for (const analysis::OpcodeChange& opcode : analysis::LargestChanges(*off, *on, kMostOpcodes)) {
-    change["opcodes"][opcode.opcode] = both(opcode.before, opcode.after);
+    change.opcodes->list.push_back({opcode.opcode, {opcode.before, opcode.after}});
   }
   return change;
 }

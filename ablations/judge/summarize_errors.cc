@@ -14,8 +14,6 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // What the checks of one arm on inputs of one kind say together.
 struct KindFacts {
   std::map<std::pair<int, uint64_t>, double> mean_err;  // by process and seed
@@ -45,11 +43,11 @@ KindFacts FactsOf(const RecordIndex& index, const std::string& arm, const std::s
 
 }  // namespace
 
-Json ErrorsOf(const RecordIndex& index, const std::string& base, const std::string& candidate,
-              const std::string& shape) {
+std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::string& base,
+                                           const std::string& candidate, const std::string& shape) {
   const double most = index.options().error_ratio;
   bool listed = false;
-  Json errors = Json::array();
+  std::vector<summary::ErrorChange> errors;
   // What the timed graph left is compared with no reference, and its kind is not in this list.
   for (const std::string& kind : index.subject().InputKinds()) {
     const KindFacts without = FactsOf(index, base, shape, kind);
@@ -69,17 +67,15 @@ Json ErrorsOf(const RecordIndex& index, const std::string& base, const std::stri
     const double ratio = sum_with / sum_without;
     const bool differs = sum_without > 0 && sum_with > 0 && (ratio > most || ratio < 1 / most);
     listed = listed || differs || !without.correct || !with.correct;
-    const auto both = [](Json of_base, Json of_candidate) {
-      return Json::array({std::move(of_base), std::move(of_candidate)});
-    };
-    errors.push_back({{"inputs", kind},
-                      {"mean_err", both(Rounded(sum_without / pairs), Rounded(sum_with / pairs))},
-                      {"mean_share", both(Rounded(without.mean_share), Rounded(with.mean_share))},
-                      {"max_share", both(Rounded(without.max_share), Rounded(with.max_share))},
-                      {"lse_share", both(Rounded(without.lse_share), Rounded(with.lse_share))},
-                      {"correct", both(without.correct, with.correct)}});
+    errors.push_back({.inputs = kind,
+                      .mean_err = {SixDigits(sum_without / pairs), SixDigits(sum_with / pairs)},
+                      .mean_share = {SixDigits(without.mean_share), SixDigits(with.mean_share)},
+                      .max_share = {SixDigits(without.max_share), SixDigits(with.max_share)},
+                      .lse_share = {SixDigits(without.lse_share), SixDigits(with.lse_share)},
+                      .correct = {without.correct, with.correct}});
   }
-  return listed ? errors : Json::array();
+  if (!listed) errors.clear();
+  return errors;
 }
 
 }  // namespace warpledger::ablations

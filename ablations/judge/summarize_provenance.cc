@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,8 +13,6 @@
 
 namespace warpledger::ablations {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Whether peers were to be timed on a shape. Which of them exist shows only when
 // they run, so a shape that all of them refused counts for nothing.
@@ -31,7 +30,7 @@ bool PlansPeers(const RecordIndex& index, const ShapeInfo& shape) {
 }
 
 // What run.json plans against what is there: an interrupted run shows here.
-void AddCompleteness(const RecordIndex& index, Json* provenance) {
+void AddCompleteness(const RecordIndex& index, summary::Provenance* provenance) {
   std::set<int> processes;
   std::set<BlockKey> found;
   std::set<std::string> with_peers;
@@ -58,30 +57,30 @@ void AddCompleteness(const RecordIndex& index, Json* provenance) {
       missing[peers] += int64_t{processes} * blocks - there;
     }
   }
-  (*provenance)["processes_found"] = processes.size();
-  (*provenance)["blocks_planned"] = planned[false];
-  (*provenance)["blocks_missing"] = missing[false];
-  (*provenance)["peer_blocks_planned"] = planned[true];
-  (*provenance)["peer_blocks_missing"] = missing[true];
+  provenance->processes_found = std::ssize(processes);
+  provenance->blocks_planned = planned[false];
+  provenance->blocks_missing = missing[false];
+  provenance->peer_blocks_planned = planned[true];
+  provenance->peer_blocks_missing = missing[true];
 }
 
 }  // namespace
 
-Json LooksOf(const RecordIndex& index) {
-  Json looks = Json::array();
+std::vector<summary::Look> LooksOf(const RecordIndex& index) {
+  std::vector<summary::Look> looks;
   for (const ShapeInfo& shape : index.run().shapes) {
     const StoppingState& state = index.looks().at(shape.name);
-    looks.push_back({{"shape", shape.name},
-                     {"look", state.look + 1},
-                     {"processes", state.processes},
-                     {"alpha_share", state.alpha_share},
-                     {"worst_half_width", Rounded(state.worst_half_width)},
-                     {"stopped_early", state.stopped}});
+    looks.push_back({.shape = shape.name,
+                     .look = state.look + 1,
+                     .processes = state.processes,
+                     .alpha_share = state.alpha_share,
+                     .worst_half_width = SixDigits(state.worst_half_width),
+                     .stopped_early = state.stopped});
   }
   return looks;
 }
 
-Json PeersOf(const RecordIndex& index) {
+std::vector<summary::Peer> PeersOf(const RecordIndex& index) {
   std::vector<PeerInfo> infos = index.record().peers.value_or(std::vector<PeerInfo>{});
   std::set<std::string> named;
   for (const PeerInfo& info : infos) named.insert(info.name);
@@ -93,35 +92,28 @@ Json PeersOf(const RecordIndex& index) {
     info.reason = "not described in peers.json";
     infos.push_back(std::move(info));
   }
-  Json peers = Json::array();
+  std::vector<summary::Peer> peers;
   for (const PeerInfo& info : infos) {
     for (const ShapeInfo& shape : index.run().shapes) {
-      Json correct = nullptr;
+      summary::Peer& peer = peers.emplace_back();
+      static_cast<summary::Times&>(peer) = index.TimesOf(info.name, shape.name);
+      peer.name = info.name;
+      peer.version = info.version;
+      peer.shape = shape.name;
+      peer.available = !index.Timings(info.name, shape.name).empty();
       for (const PeerCheck& check : info.checks) {
-        if (check.shape != shape.name) continue;
-        correct = check.correct && (correct.is_null() || correct.get<bool>());
+        if (check.shape == shape.name) peer.correct = check.correct && peer.correct.value_or(true);
       }
-      const bool timed = !index.Timings(info.name, shape.name).empty();
-      std::string reason = timed && info.available ? "" : info.reason;
-      if (!timed && reason.empty()) reason = "not timed on this shape";
-      Json peer;
-      peer["name"] = info.name;
-      peer["version"] = info.version;
-      peer["shape"] = shape.name;
-      peer["available"] = timed;
-      peer["correct"] = correct;
-      peer["reason"] = reason;
-      index.AddTimes(info.name, shape.name, /*with_processes=*/true, &peer);
-      peers.push_back(std::move(peer));
+      peer.reason = peer.available && info.available ? "" : info.reason;
+      if (!peer.available && peer.reason.empty()) peer.reason = "not timed on this shape";
     }
   }
   return peers;
 }
 
-Json ProvenanceOf(const RecordIndex& index) {
-  Json provenance = ToJson(index.run());
-  provenance.erase("shapes");
-  provenance.erase("arms");
+summary::Provenance ProvenanceOf(const RecordIndex& index) {
+  summary::Provenance provenance;
+  static_cast<RunInfo&>(provenance) = index.run();
   AddCompleteness(index, &provenance);
   std::vector<double> sm_mhz;
   std::vector<double> temp_c;
@@ -135,13 +127,12 @@ Json ProvenanceOf(const RecordIndex& index) {
     if (!sample.throttle) ++unknown_throttle;
     if (sample.throttle && IsThrottled(*sample.throttle)) ++throttled;
   }
-  const bool none_readable = unknown_throttle == static_cast<int>(index.record().samples.size());
-  provenance["n_samples"] = index.record().samples.size();
-  provenance["throttled_samples"] = none_readable ? Json(nullptr) : Json(throttled);
-  provenance["unknown_throttle_samples"] = unknown_throttle;
-  provenance["sm_mhz_p50"] = MedianOrNull(std::move(sm_mhz));
-  provenance["temp_c_p50"] = MedianOrNull(std::move(temp_c));
-  provenance["power_w_p50"] = MedianOrNull(std::move(power_w));
+  provenance.n_samples = std::ssize(index.record().samples);
+  if (unknown_throttle < provenance.n_samples) provenance.throttled_samples = throttled;
+  provenance.unknown_throttle_samples = unknown_throttle;
+  provenance.sm_mhz_p50 = MedianOf(std::move(sm_mhz));
+  provenance.temp_c_p50 = MedianOf(std::move(temp_c));
+  provenance.power_w_p50 = MedianOf(std::move(power_w));
   return provenance;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,13 +18,25 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::ClusterMedian;
 using analysis::Interval;
 using analysis::Pair;
 
-Json Bound(const std::optional<Interval>& interval, double Interval::*bound) {
-  return interval ? Rounded((*interval).*bound) : Json(nullptr);
+summary::Estimate RatioOf(const analysis::Judgement& judgement) {
+  summary::Estimate ratio;
+  ratio.value = SixDigits(judgement.ratio);
+  if (judgement.interval) {
+    ratio.low = SixDigits(judgement.interval->low);
+    ratio.high = SixDigits(judgement.interval->high);
+  }
+  return ratio;
+}
+
+summary::Spread SpreadOf(const std::vector<Pair>& pairs) {
+  const std::optional<analysis::VarianceSplit> split =
+      analysis::SplitVariance(analysis::LogRatiosByProcess(pairs));
+  if (!split) return {};
+  return {SixDigits(split->within), SixDigits(split->between)};
 }
 
 // What a verdict is about: `arm` names the claim, base and candidate the times.
@@ -37,7 +50,7 @@ struct Comparison {
   std::string not_applicable;
 };
 
-Json VerdictOf(const RecordIndex& index, const Comparison& compared, double alpha) {
+summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared, double alpha) {
   const Arm& arm = *compared.arm;
   const Claim& claim = *index.ClaimOf(arm);
   const bool in_family = compared.not_applicable.empty();
@@ -55,8 +68,6 @@ Json VerdictOf(const RecordIndex& index, const Comparison& compared, double alph
        .neutral_delta = index.options().neutral_delta});
   std::set<int> processes;
   for (const Pair& pair : compared.pairs) processes.insert(pair.base.process);
-  const std::optional<analysis::VarianceSplit> split =
-      analysis::SplitVariance(analysis::LogRatiosByProcess(compared.pairs));
 
   // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a
   // technique alone beyond the ladder, and only sound evidence can test it.
@@ -66,61 +77,55 @@ Json VerdictOf(const RecordIndex& index, const Comparison& compared, double alph
   const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
                      judgement.verdict != analysis::Verdict::kInvalid &&
                      static_cast<int>(processes.size()) >= analysis::kMinProcesses;
-  Json held = nullptr;
-  if (predicted_here && sound) {
-    held = judgement.interval->low <= claim.predicted.high &&
-           judgement.interval->high >= claim.predicted.low;
-  }
   const analysis::PowerCap cap = analysis::FindPowerCap(compared.pairs);
   std::string reason = judgement.reason;
   const std::string conditions = cap.Any()            ? cap.Text()
                                  : cap.ClocksDiffer() ? cap.ClocksText()
                                                       : "";
   if (!conditions.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", conditions);
-  Json verdict = {{"toggle", arm.toggle},
-                  {"design", index.run().design},
-                  {"base", compared.base},
-                  {"candidate", compared.candidate},
-                  {"shape", compared.shape->name},
-                  {"n_pairs", compared.pairs.size()},
-                  {"n_processes", processes.size()},
-                  {"ratio", Rounded(judgement.ratio)},
-                  {"ci_low", Bound(judgement.interval, &Interval::low)},
-                  {"ci_high", Bound(judgement.interval, &Interval::high)},
-                  {"adjusted_confidence", in_family ? Rounded(1 - alpha) : Json(nullptr)},
-                  {"gate", claim.gate},
-                  {"verdict", VerdictName(judgement.verdict)},
-                  {"reason", reason},
-                  {"mde_ratio", Rounded(judgement.mde_ratio)},
-                  {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
-                  {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)},
-                  {"predicted_low", predicted_here ? Json(claim.predicted.low) : Json(nullptr)},
-                  {"predicted_high", predicted_here ? Json(claim.predicted.high) : Json(nullptr)},
-                  {"prediction_held", std::move(held)},
-                  {"change", CodeChangeOf(index, base, candidate, *compared.shape, claim)}};
+  summary::Verdict verdict;
+  verdict.toggle = arm.toggle;
+  verdict.design = index.run().design;
+  verdict.base = compared.base;
+  verdict.candidate = compared.candidate;
+  verdict.shape = compared.shape->name;
+  verdict.n_pairs = std::ssize(compared.pairs);
+  verdict.n_processes = std::ssize(processes);
+  verdict.ratio = RatioOf(judgement);
+  if (in_family) verdict.adjusted_confidence = SixDigits(1 - alpha);
+  verdict.gate = claim.gate;
+  verdict.verdict = VerdictName(judgement.verdict);
+  verdict.reason = std::move(reason);
+  verdict.mde_ratio = SixDigits(judgement.mde_ratio);
+  verdict.spread = SpreadOf(compared.pairs);
+  if (predicted_here) {
+    verdict.predicted_low = claim.predicted.low;
+    verdict.predicted_high = claim.predicted.high;
+  }
+  if (predicted_here && sound) {
+    verdict.prediction_held = judgement.interval->low <= claim.predicted.high &&
+                              judgement.interval->high >= claim.predicted.low;
+  }
+  verdict.change = CodeChangeOf(index, base, candidate, *compared.shape, claim);
   // Only where it is so: summaries of other records keep their bytes.
   if (cap.Any()) {
-    verdict["power_capped"] = {{"base_pairs", cap.base},
-                               {"candidate_pairs", cap.candidate},
-                               {"base_sm_mhz", Rounded(cap.base_mhz)},
-                               {"candidate_sm_mhz", Rounded(cap.candidate_mhz)}};
+    verdict.power_capped = {.base_pairs = cap.base,
+                            .candidate_pairs = cap.candidate,
+                            .base_sm_mhz = SixDigits(cap.base_mhz),
+                            .candidate_sm_mhz = SixDigits(cap.candidate_mhz)};
   }
-  if (Json errors = in_family
-                        ? ErrorsOf(index, compared.base, compared.candidate, compared.shape->name)
-                        : Json::array();
-      !errors.empty()) {
-    verdict["errors"] = std::move(errors);
+  if (in_family) {
+    verdict.errors = ErrorsOf(index, compared.base, compared.candidate, compared.shape->name);
   }
   return verdict;
 }
 
 }  // namespace
 
-// A control says what the same samples would have said of a real toggle; it
-// stands outside the family, so at the unadjusted level.
-void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape, Json* controls) {
+std::optional<summary::Control> ControlOf(const RecordIndex& index, const Arm& arm,
+                                          const ShapeInfo& shape) {
   const std::vector<Pair> pairs = index.Pairs(arm.base, arm.name, shape.name);
-  if (pairs.empty()) return;
+  if (pairs.empty()) return std::nullopt;
   const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
                                 index.Bootstrap("control", arm.name, shape.name));
   analysis::Evidence evidence = {
@@ -135,29 +140,22 @@ void AddControl(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape
   if (arm.role == kRoleNull) {
     evidence.invalid = index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, shape, arm.toggle);
   }
-  const std::optional<analysis::VarianceSplit> split =
-      analysis::SplitVariance(analysis::LogRatiosByProcess(pairs));
-  const bool false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
-                             timing.verdict != analysis::Verdict::kInconclusive;
-  controls->push_back({{"kind", arm.role},
-                       {"shape", shape.name},
-                       {"candidate", arm.name},
-                       {"ratio", Rounded(timing.ratio)},
-                       {"ci_low", Bound(timing.interval, &Interval::low)},
-                       {"ci_high", Bound(timing.interval, &Interval::high)},
-                       {"holds_one", timing.interval->low <= 1 && timing.interval->high >= 1},
-                       {"timing_verdict", VerdictName(timing.verdict)},
-                       {"verdict", VerdictName(Judge(evidence).verdict)},
-                       {"false_verdict", false_verdict},
-                       {"mde_ratio", Rounded(timing.mde_ratio)},
-                       {"within_process_sd", split ? Rounded(split->within) : Json(nullptr)},
-                       {"between_process_sd", split ? Rounded(split->between) : Json(nullptr)}});
+  summary::Control control;
+  control.kind = arm.role;
+  control.shape = shape.name;
+  control.candidate = arm.name;
+  control.ratio = RatioOf(timing);
+  control.holds_one = timing.interval->low <= 1 && timing.interval->high >= 1;
+  control.timing_verdict = VerdictName(timing.verdict);
+  control.verdict = VerdictName(Judge(evidence).verdict);
+  control.false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
+                          timing.verdict != analysis::Verdict::kInconclusive;
+  control.mde_ratio = SixDigits(timing.mde_ratio);
+  control.spread = SpreadOf(pairs);
+  return control;
 }
 
-// The declared family is every step on every shape that it applies to, whether
-// or not its samples turn out to be usable: what is counted must not depend on
-// the outcome.
-Json VerdictsOf(const RecordIndex& index, int* family_size) {
+std::vector<summary::Verdict> VerdictsOf(const RecordIndex& index, int64_t* family_size) {
   std::vector<Comparison> comparisons;
   std::vector<double> p_values;
   for (const Arm& arm : index.run().arms) {
@@ -195,8 +193,8 @@ Json VerdictsOf(const RecordIndex& index, int* family_size) {
   }
   const std::vector<analysis::HolmLevel> levels =
       analysis::Holm(p_values, 1 - index.options().confidence);
-  *family_size = static_cast<int>(levels.size());
-  Json verdicts = Json::array();
+  *family_size = std::ssize(levels);
+  std::vector<summary::Verdict> verdicts;
   size_t member = 0;
   for (const Comparison& compared : comparisons) {
     const double level = compared.not_applicable.empty() ? levels[member++].alpha : 0;

@@ -26,7 +26,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -173,9 +172,10 @@ class Subject {
   // Where a design need not have a variant for a problem: why one without has none. Empty where
   // every design has.
   virtual std::string WhyNoVariant(const ShapeInfo& problem) const = 0;
-  // Adds to a cell of summary.json what only this subject says of a variant.
-  virtual void DescribeVariant(const std::string& /*config*/,
-                               nlohmann::ordered_json* /*cell*/) const {}
+  // Bits of an element of K and V where they are not of the problem's type.
+  virtual std::optional<int64_t> KvBits(const std::string& /*config*/) const {
+    return std::nullopt;
+  }
   // The name of the arithmetic ceiling that it stands under (profile_summary.h); empty: unknown.
   virtual std::string RoofOf(const std::string& /*config*/) const { return ""; }
   // What of it reaches its launch and no machine code, printed.

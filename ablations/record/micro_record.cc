@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "ablations/base/json_fields.h"
 #include "ablations/base/json_text.h"
 #include "ablations/base/rounded.h"
 #include "ablations/record/record_files.h"
@@ -19,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kNamePrefix[] = "micro-";
 
 Json RoundedOrNull(const Json& value) {
-  return value.is_number() ? Json(Rounded(value.get<double>())) : Json(nullptr);
+  return value.is_number() ? json_fields::Write(SixDigits(value.get<double>())) : Json(nullptr);
 }
 
 MicroRecord Quote(const RecordFiles& files, const Json& json) {
@@ -33,10 +34,11 @@ MicroRecord Quote(const RecordFiles& files, const Json& json) {
                        {"n_samples", provenance.at("n_samples").get<int64_t>()}};
   record.entries = Json::array();
   for (const Json& entry : json.at("micro")) {
-    record.entries.push_back({{"name", entry.at("name").get<std::string>()},
-                              {"unit", entry.at("unit").get<std::string>()},
-                              {"value", Rounded(entry.at("value").get<double>())},
-                              {"percent_of_limit", RoundedOrNull(entry.at("percent_of_limit"))}});
+    record.entries.push_back(
+        {{"name", entry.at("name").get<std::string>()},
+         {"unit", entry.at("unit").get<std::string>()},
+         {"value", json_fields::Write(SixDigits(entry.at("value").get<double>()))},
+         {"percent_of_limit", RoundedOrNull(entry.at("percent_of_limit"))}});
   }
   return record;
 }

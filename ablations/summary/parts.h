@@ -5,6 +5,7 @@
 #define WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -70,6 +71,11 @@ struct Estimate {
     VisitAs(f, "ratio", "ci_low", "ci_high");
   }
 };
+
+// exp() of a log-ratio and its bounds.
+inline Estimate RatioOfLogs(double value, double low, double high) {
+  return {SixDigits(std::exp(value)), SixDigits(std::exp(low)), SixDigits(std::exp(high))};
+}
 
 // How far the log-ratios of pairs scatter within a process, and processes beyond that.
 struct Spread {

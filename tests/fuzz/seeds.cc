@@ -222,8 +222,9 @@ Seed RunSeed(const std::string& design, const std::string& path, const std::stri
       ablations::LoadJudged(
           seed.dir, [](const ablations::RunInfo&) { return &ablations::SdpaSubject(); }, kQuick),
       design);
-  Must(report::RenderReport(seed.judged.summary, {}), design);
-  seed.files[ablations::kSummaryFile] = ablations::DumpFile(seed.judged.summary);
+  const Json summary = ablations::ToJson(seed.judged.summary);
+  Must(report::RenderReport(summary, {}), design);
+  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
   return seed;
 }
 
@@ -270,8 +271,8 @@ Seed CalibrationSeed(const std::string& data, const std::string& scratch) {
   }
   seed.files = ReadRecord(seed.dir);
   const auto small = Must(ablations::LoadCalibration(seed.dir), "the small calibration");
-  const Json summary = Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
-  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
+  const auto summary = Must(ablations::SummarizeCalibration(small, kQuick), "its summary");
+  seed.files[ablations::kSummaryFile] = ablations::DumpFile(ablations::ToJson(summary));
   return seed;
 }
 

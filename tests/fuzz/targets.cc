@@ -16,7 +16,6 @@
 #include "ablations/judge/compare/gate.h"
 #include "ablations/judge/compare/ratchet.h"
 #include "ablations/judge/profile_summary.h"
-#include "ablations/judge/verdict_table.h"
 #include "ablations/measure/peers_merge.h"
 #include "ablations/measure/worker.h"
 #include "ablations/record/micro_record.h"
@@ -30,6 +29,7 @@
 #include "reports/compared/comparison.h"
 #include "reports/compared/gate.h"
 #include "reports/pages/profile.h"
+#include "reports/pages/terminal.h"
 #include "tests/reports/from_json.h"
 
 namespace warpledger::fuzz {
@@ -56,10 +56,11 @@ bool Count(std::string_view what, const Result& result) {
   return status.ok();
 }
 
-void UseSummary(const Json& summary) {
-  Count("report", report::RenderReport(summary, {}));
-  Count("readme", report::RenderReadmeSection(summary, {}));
-  Count("table", ablations::VerdictTable(summary));
+void UseSummary(const absl::StatusOr<report::Summary>& summary) {
+  if (!Count("view", summary)) return;
+  report::VerdictTable(*summary);
+  report::RenderReport(*summary, {});
+  Count("readme", report::RenderReadmeSection(*summary, {}));
 }
 
 // What resuming took for whole, or repaired, must load. A finding aborts, so that
@@ -90,7 +91,7 @@ void ResumeRecord(const Seed& seed, const Files& damaged) {
 void UseRun(const Seed& seed, const Files& damaged) {
   if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
     const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
-    if (Count("summary", json)) UseSummary(*json);
+    if (Count("summary", json)) UseSummary(report::ViewOf(*json));
     if (damaged.size() == 1) return;  // nothing else reads it
   }
   Count("peers", ablations::LoadPeerFindings(seed.dir, ablations::SdpaSubject().Peers()));
@@ -102,10 +103,10 @@ void UseRun(const Seed& seed, const Files& damaged) {
   }
   const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(seed.dir);
   if (Count("load", record)) {
-    const absl::StatusOr<Json> summary =
+    const absl::StatusOr<summary::Summary> summary =
         ablations::Summarize(*record, ablations::SdpaSubject(), kQuick);
     if (Count("summarize", summary)) {
-      UseSummary(*summary);
+      UseSummary(report::ViewOf(*summary, ablations::SdpaSubject()));
       const JudgedRecord judged = {*record, *summary};
       const summary::Comparison comparison = ablations::Compare(seed.judged, judged, kQuick);
       report::ComparisonText(comparison);
@@ -132,10 +133,10 @@ void UseCalibration(const Seed& seed, const Files& damaged) {
   }
   const auto record = ablations::LoadCalibration(seed.dir);
   if (Count("calibration", record)) {
-    const absl::StatusOr<Json> summary = ablations::SummarizeCalibration(*record, kQuick);
+    const auto summary = ablations::SummarizeCalibration(*record, kQuick);
     if (Count("calibration judged", summary)) {
-      ablations::CalibrationTable(*summary);
-      Count("calibration page", report::RenderCalibration(*summary, {}));
+      report::CalibrationTable(*summary);
+      report::RenderCalibration(*summary, {});
     }
   }
   {

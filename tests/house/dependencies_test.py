@@ -41,7 +41,8 @@ KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch",
 BASE = {"ablations/base", "kernels/common"}
 RECORD = BASE | {"ablations/record"}
 PLAN = RECORD | {"ablations/stats", "ablations/plan"}
-JUDGE = PLAN | {"ablations/summary", "ablations/judge"}
+FACTORIAL = PLAN | {"ablations/summary", "ablations/judge/factorial"}
+JUDGE = FACTORIAL | {"ablations/judge"}
 SUBJECTS = {"ablations/subjects/sdpa", "ablations/subjects/sdpa/designs",
             "ablations/subjects/sdpa/dtypes"}
 ROOMS = {
@@ -54,6 +55,7 @@ ROOMS = {
     # A record is all that passes between these two.
     "ablations/measure": PLAN | {"ablations/measure", "micro/harness"},
     "ablations/judge": JUDGE,
+    "ablations/judge/factorial": FACTORIAL,
     "ablations/judge/compare": JUDGE | {"ablations/judge/compare"},
     "ablations/subjects/sdpa": PLAN | SUBJECTS | KERNELS | {"micro/harness"},
     "ablations/subjects/sdpa/gpu": PLAN | SUBJECTS | KERNELS | {"ablations/subjects/sdpa/gpu"},
@@ -85,7 +87,7 @@ ROOMS |= {"ablations/cli": CLI, "ablations/cli/sdpa": CLI - CLI_ROOMS,
              for room in CLI_ROOMS}}
 # Most source files of a room, and the rooms that are still larger.
 ROOM_FILES = 17
-LARGER = {"ablations/stats": 27, "ablations/judge": 21}
+LARGER = {"ablations/stats": 27}
 
 # Folder -> the folders that its files may include. The longest matching folder
 # counts, on both sides.

@@ -40,24 +40,17 @@ using Json = nlohmann::ordered_json;
 // The fewest resamples: whether a record can be judged does not hang on them.
 constexpr SummarizeOptions kQuick = {.bootstrap_resamples = 100};
 
-// Blocks that a judged run lacks, the peers' included.
-int64_t BlocksMissing(const Json& summary) {
-  const Json& provenance = summary["provenance"];
-  return provenance.value("blocks_missing", int64_t{0}) +
-         provenance.value("peer_blocks_missing", int64_t{0});
-}
-
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const Record record, LoadRecord(files.path()));
   ASSIGN_OR_RETURN(const Subject* subject, ablations::SubjectOf(record.run));
-  ASSIGN_OR_RETURN(const Json summary, Summarize(record, *subject, kQuick));
-  return BlocksMissing(summary);
+  ASSIGN_OR_RETURN(const summary::Summary summary, Summarize(record, *subject, kQuick));
+  return summary.provenance.blocks_missing + summary.provenance.peer_blocks_missing;
 }
 
 absl::StatusOr<int64_t> CheckCalibration(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const CalibrationRecord record, LoadCalibration(files.path()));
-  ASSIGN_OR_RETURN(const Json summary, SummarizeCalibration(record, kQuick));
-  return BlocksMissing(summary);
+  ASSIGN_OR_RETURN(const summary::CalibrationSummary summary, SummarizeCalibration(record, kQuick));
+  return summary.provenance.blocks_missing;
 }
 
 absl::StatusOr<int64_t> CheckProfiles(const RecordFiles& files) {

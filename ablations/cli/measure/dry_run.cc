@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/judge/fractional_effects.h"
+#include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/plan/estimate.h"
 #include "ablations/plan/job.h"
 #include "ablations/record/record_files.h"

@@ -2,18 +2,17 @@
 // `warpledger judge`: verdicts from a record alone, without a GPU.
 
 #include <cstdint>
-#include <utility>
+#include <variant>
 
 #include "ablations/base/files.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/summaries.h"
-#include "ablations/judge/calibration_summary.h"
-#include "ablations/judge/verdict_table.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
+#include "reports/pages/terminal.h"
 
 namespace warpledger::cli {
 namespace {
@@ -25,23 +24,17 @@ struct JudgeFlags : FlagSet {
 
 // Verdicts of a part of the plan are verdicts, but nobody should take them for
 // those of the whole.
-void WarnIfUnfinished(const nlohmann::ordered_json& summary) {
-  const nlohmann::ordered_json& p = summary["provenance"];
-  for (const auto& [what, prefix] : {std::pair{"", ""}, std::pair{" of the peers", "peer_"}}) {
-    if (!p.contains(absl::StrCat(prefix, "blocks_planned"))) continue;
-    const int64_t planned = p[absl::StrCat(prefix, "blocks_planned")].get<int64_t>();
-    const int64_t missing = p[absl::StrCat(prefix, "blocks_missing")].get<int64_t>();
-    if (missing == 0) continue;
-    absl::FPrintF(stderr,
-                  "warpledger: this record is unfinished: %d of %d blocks%s; the same `warpledger "
-                  "run` measures the rest\n",
-                  planned - missing, planned, what);
-  }
+void WarnIfUnfinished(int64_t missing, int64_t planned, const char* of_whom) {
+  if (missing == 0) return;
+  absl::FPrintF(stderr,
+                "warpledger: this record is unfinished: %d of %d blocks%s; the same `warpledger "
+                "run` measures the rest\n",
+                planned - missing, planned, of_whom);
 }
 
 absl::StatusOr<int> Judge(const JudgeFlags& flags) {
   RETURN_IF_ERROR(flags.record.Needed(kRecordOrPackMissing));
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(*flags.record));
+  ASSIGN_OR_RETURN(const RecordSummary summary, SummarizeRecord(*flags.record));
   std::string out = *flags.out;
   if (!flags.out.given) {
     ASSIGN_OR_RETURN(const ablations::RecordFiles files,
@@ -53,12 +46,22 @@ absl::StatusOr<int> Judge(const JudgeFlags& flags) {
     }
     out = files.PathOf(ablations::kSummaryFile);
   }
-  RETURN_IF_ERROR(WriteOutput(out, ablations::DumpFile(summary)));
-  ASSIGN_OR_RETURN(const std::string table, IsCalibration(summary)
-                                                ? ablations::CalibrationTable(summary)
-                                                : ablations::VerdictTable(summary));
-  absl::PrintF("%s\nSummary: %s\n", table, out);
-  WarnIfUnfinished(summary);
+  RETURN_IF_ERROR(WriteOutput(out, ablations::DumpFile(JsonOf(summary))));
+  const auto* run = std::get_if<summary::Summary>(&summary);
+  absl::PrintF("%s\nSummary: %s\n",
+               run != nullptr
+                   ? report::VerdictTable(*run)
+                   : report::CalibrationTable(std::get<summary::CalibrationSummary>(summary)),
+               out);
+  std::visit(
+      [](const auto& each) {
+        WarnIfUnfinished(each.provenance.blocks_missing, each.provenance.blocks_planned, "");
+      },
+      summary);
+  if (run != nullptr) {
+    WarnIfUnfinished(run->provenance.peer_blocks_missing, run->provenance.peer_blocks_planned,
+                     " of the peers");
+  }
   return kExitOk;
 }
 

@@ -64,17 +64,15 @@ absl::StatusOr<report::RenderOptions> OptionsOfThisTree() {
   return options;
 }
 
-absl::StatusOr<report::Summary> ReadView(const nlohmann::ordered_json& summary) {
-  ASSIGN_OR_RETURN(summary::Summary read, summary::ReadSummary(summary));
-  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::SubjectOf(read.provenance));
-  return report::ViewOf(std::move(read), *subject);
+absl::StatusOr<report::Summary> ViewOf(summary::Summary summary) {
+  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::SubjectOf(summary.provenance));
+  return report::ViewOf(std::move(summary), *subject);
 }
 
-absl::StatusOr<std::vector<report::Summary>> ReadViews(
-    const std::vector<nlohmann::ordered_json>& summaries) {
+absl::StatusOr<std::vector<report::Summary>> ViewsOf(std::vector<summary::Summary> summaries) {
   std::vector<report::Summary> views;
-  for (const nlohmann::ordered_json& summary : summaries) {
-    ASSIGN_OR_RETURN(report::Summary view, ReadView(summary));
+  for (summary::Summary& summary : summaries) {
+    ASSIGN_OR_RETURN(report::Summary view, ViewOf(std::move(summary)));
     views.push_back(std::move(view));
   }
   return views;

@@ -35,9 +35,8 @@ struct ReadmeFlags {
 absl::StatusOr<report::RenderOptions> OptionsOfThisTree();
 
 // Summaries of runs as pages see them.
-absl::StatusOr<report::Summary> ReadView(const nlohmann::ordered_json& summary);
-absl::StatusOr<std::vector<report::Summary>> ReadViews(
-    const std::vector<nlohmann::ordered_json>& summaries);
+absl::StatusOr<report::Summary> ViewOf(summary::Summary summary);
+absl::StatusOr<std::vector<report::Summary>> ViewsOf(std::vector<summary::Summary> summaries);
 
 // Makes the folder of the page, and writes it.
 absl::Status WritePage(const std::string& file, const std::string& text);

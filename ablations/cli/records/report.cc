@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/pages.h"
@@ -56,17 +58,16 @@ report::OtherRuns RunsBeside(const std::string& path,
     absl::FPrintF(stderr, "warpledger: %s is left out: %s\n", file, status.message());
   };
   const auto beside = std::filesystem::absolute(ablations::WithoutPackSuffix(path)) / "..";
-  for (const auto& [file, json] : SummariesIn(beside.lexically_normal().string())) {
-    if (!json.ok()) {
-      leave_out(file, json.status());
-    } else if (IsCalibration(*json)) {
-      const auto other = summary::Read<summary::CalibrationSummary>(*json);
-      if (!other.ok()) {
-        leave_out(file, other.status());
-      } else if (other->run_id != calibration.run_id && other->gpu == calibration.gpu) {
+  for (auto& [file, read] : SummariesIn(beside.lexically_normal().string())) {
+    if (!read.ok()) {
+      leave_out(file, read.status());
+    } else if (const auto* other = std::get_if<summary::CalibrationSummary>(&*read)) {
+      if (other->run_id != calibration.run_id && other->gpu == calibration.gpu) {
         AddFamilies(*other, &out.families);
       }
-    } else if (absl::StatusOr<report::Summary> summary = ReadView(*json); !summary.ok()) {
+    } else if (absl::StatusOr<report::Summary> summary =
+                   ViewOf(std::get<summary::Summary>(*std::move(read)));
+               !summary.ok()) {
       leave_out(file, summary.status());
     } else if (summary->gpu == calibration.gpu &&
                summary->provenance.cache == calibration.provenance.run.cache) {
@@ -89,8 +90,14 @@ struct Rendered {
   nlohmann::ordered_json summary;
   std::string file;  // the page's name
   absl::StatusOr<std::string> page;
-  const char* no_readme = nullptr;  // what it is, where no README shows it
+  const char* no_readme = nullptr;                    // what it is, where no README shows it
+  std::optional<report::Summary> run = std::nullopt;  // where one may
 };
+
+absl::StatusOr<nlohmann::ordered_json> SummaryJson(const std::string& record) {
+  ASSIGN_OR_RETURN(const RecordSummary summary, SummarizeRecord(record));
+  return JsonOf(summary);
+}
 
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
@@ -98,7 +105,7 @@ absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
   ASSIGN_OR_RETURN(const ablations::Subject* subject,
                    ablations::FindSubject(ablations::kFirstSubject));
   ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
-                   ablations::SummarizeProfiles(record, *subject, SummarizeRecord));
+                   ablations::SummarizeProfiles(record, *subject, &SummaryJson));
   return Rendered{summary, report::kProfileReportFile,
                   report::RenderProfileReport(summary, options), "a record of profiles"};
 }
@@ -114,17 +121,17 @@ absl::StatusOr<Rendered> RenderDtypes(const std::string& record) {
 
 absl::StatusOr<Rendered> RenderRun(const std::string& record,
                                    const report::RenderOptions& options) {
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary, SummarizeRecord(record));
-  if (IsCalibration(summary)) {
-    ASSIGN_OR_RETURN(const auto calibration, summary::Read<summary::CalibrationSummary>(summary));
+  ASSIGN_OR_RETURN(RecordSummary summary, SummarizeRecord(record));
+  nlohmann::ordered_json json = JsonOf(summary);
+  if (const auto* calibration = std::get_if<summary::CalibrationSummary>(&summary)) {
     return Rendered{
-        summary, report::ReportFileName("calibration", calibration.provenance.run.cache),
-        report::RenderCalibration(calibration, options, RunsBeside(record, calibration)),
+        std::move(json), report::ReportFileName("calibration", calibration->provenance.run.cache),
+        report::RenderCalibration(*calibration, options, RunsBeside(record, *calibration)),
         "a calibration"};
   }
-  ASSIGN_OR_RETURN(const report::Summary view, ReadView(summary));
-  return Rendered{summary, report::ReportFileName(view.design, view.provenance.cache),
-                  report::RenderReport(view, options)};
+  ASSIGN_OR_RETURN(report::Summary view, ViewOf(std::get<summary::Summary>(std::move(summary))));
+  return Rendered{std::move(json), report::ReportFileName(view.design, view.provenance.cache),
+                  report::RenderReport(view, options), nullptr, std::move(view)};
 }
 
 absl::StatusOr<int> Report(const ReportFlags& flags) {
@@ -138,7 +145,7 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
                    : ablations::HasRecordFile(record, ablations::kDtypesFile)
                        ? RenderDtypes(record)
                        : RenderRun(record, options));
-  if (flags.readme.readme.given && rendered.no_readme != nullptr) {
+  if (flags.readme.readme.given && !rendered.run) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--readme: a README shows a ladder, and this is ", rendered.no_readme, "; leave it out"));
   }
@@ -149,8 +156,8 @@ absl::StatusOr<int> Report(const ReportFlags& flags) {
   absl::PrintF("Report: %s\n", file);
   if (flags.readme.readme.given) {
     options.picture_prefix = flags.readme.Prefix(out);
-    ASSIGN_OR_RETURN(const report::Summary view, ReadView(rendered.summary));
-    ASSIGN_OR_RETURN(const std::string section, report::RenderReadmeSection(view, options));
+    ASSIGN_OR_RETURN(const std::string section,
+                     report::RenderReadmeSection(*rendered.run, options));
     RETURN_IF_ERROR(flags.readme.Renew("ladder", section));
   }
   if (!*flags.plots) return kExitOk;

@@ -27,11 +27,10 @@ struct StandingsFlags : FlagSet {
 absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the page goes"));
   const std::string& out = *flags.out;
-  ASSIGN_OR_RETURN(const std::vector<nlohmann::ordered_json> summaries,
-                   ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, ReadSummaries(flags.record));
   ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
   options.picture_prefix = flags.readme.Prefix(out);
-  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ReadViews(summaries));
+  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(summaries));
   ASSIGN_OR_RETURN(const report::Standings standings,
                    report::RenderStandings(std::move(views), options));
   const std::string file = absl::StrCat(out, "/", report::kStandingsFile);
@@ -42,7 +41,7 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   }
   if (standings.pictured.empty() || !*flags.plots) return kExitOk;
   std::vector<nlohmann::ordered_json> pictured;
-  for (const size_t at : standings.pictured) pictured.push_back(summaries[at]);
+  for (const size_t at : standings.pictured) pictured.push_back(ablations::ToJson(summaries[at]));
   RETURN_IF_ERROR(DrawSummaries(pictured, flags.python.Interpreter(), out, /*joined=*/true));
   return kExitOk;
 }

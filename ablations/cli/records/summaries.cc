@@ -25,7 +25,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<nlohmann::ordered_json> ComputeSummary(const std::string& path) {
+absl::StatusOr<RecordSummary> FromJson(const nlohmann::ordered_json& json) {
+  if (ablations::TextOf(json, "design") == ablations::kCalibrateDesign) {
+    return summary::Read<summary::CalibrationSummary>(json);
+  }
+  return summary::ReadSummary(json);
+}
+
+absl::StatusOr<RecordSummary> ComputeSummary(const std::string& path) {
   if (ablations::IsCalibrationRecord(path)) {
     ASSIGN_OR_RETURN(ablations::CalibrationRecord record, ablations::LoadCalibration(path));
     return ablations::SummarizeCalibration(record);
@@ -63,19 +70,20 @@ absl::StatusOr<std::string> KeyOf(const std::string& pack) {
 // Several pages judge the same records. Where the environment's WARPLEDGER_SUMMARIES names a
 // folder, a pack's summary is kept there and used again: by this very program alone, for the same
 // bytes of the pack and the same microbenchmarks beside it.
-absl::StatusOr<nlohmann::ordered_json> SummarizePack(const std::string& path) {
+absl::StatusOr<RecordSummary> SummarizePack(const std::string& path) {
   const char* folder = std::getenv("WARPLEDGER_SUMMARIES");
   if (folder == nullptr || *folder == '\0') return ComputeSummary(path);
   ASSIGN_OR_RETURN(const std::string key,
                    KeyOf(absl::StrCat(ablations::WithoutPackSuffix(path), ablations::kPackSuffix)));
   const std::string file = (fs::path(folder) / absl::StrCat(key, ".json")).string();
   if (const absl::StatusOr<std::string> kept = ablations::ReadFile(file); kept.ok()) {
-    return ablations::ParseJson(*kept);
+    ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ParseFile(*kept, file));
+    return FromJson(json);
   }
-  ASSIGN_OR_RETURN(nlohmann::ordered_json summary, ComputeSummary(path));
+  ASSIGN_OR_RETURN(RecordSummary summary, ComputeSummary(path));
   std::error_code error;
   fs::create_directories(folder, error);
-  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(summary)));
+  RETURN_IF_ERROR(ablations::WriteFileAtomically(file, ablations::DumpFile(JsonOf(summary))));
   return summary;
 }
 
@@ -105,12 +113,16 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path) {
   return ParseFile(text, path);
 }
 
-absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path) {
+nlohmann::ordered_json JsonOf(const RecordSummary& summary) {
+  return std::visit([](const auto& each) { return ablations::ToJson(each); }, summary);
+}
+
+absl::StatusOr<RecordSummary> SummarizeRecord(const std::string& path) {
   const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
   return files.ok() && files->packed() ? SummarizePack(path) : ComputeSummary(path);
 }
 
-absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
+absl::StatusOr<RecordSummary> ReadSummary(const std::string& path) {
   ASSIGN_OR_RETURN(const ablations::RecordFiles files, ablations::RecordFiles::Open(path));
   if (files.packed()) return SummarizeRecord(path);
   const std::string summary_file = files.PathOf(ablations::kSummaryFile);
@@ -120,25 +132,31 @@ absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path) {
                                             "`warpledger judge --record=",
                                             path, "`"));
   }
-  return ReadJson(summary_file);
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ReadJson(summary_file));
+  return FromJson(json);
 }
 
-absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(const Flag<std::string>& record) {
+absl::StatusOr<std::vector<summary::Summary>> ReadSummaries(const Flag<std::string>& record) {
   RETURN_IF_ERROR(record.Needed(
       "DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged"));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, NamesIn(record));
-  std::vector<nlohmann::ordered_json> summaries;
+  std::vector<summary::Summary> summaries;
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(nlohmann::ordered_json summary, ReadSummary(path));
-    summaries.push_back(std::move(summary));
+    ASSIGN_OR_RETURN(RecordSummary summary, ReadSummary(path));
+    auto* of_run = std::get_if<summary::Summary>(&summary);
+    if (of_run == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a calibration; name records of runs alone"));
+    }
+    summaries.push_back(std::move(*of_run));
   }
   return summaries;
 }
 
-std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> SummariesIn(
+std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> SummariesIn(
     const std::string& folder) {
   const std::vector<std::string> paths = ablations::RecordsIn(folder);
-  std::vector<std::optional<absl::StatusOr<nlohmann::ordered_json>>> read(paths.size());
+  std::vector<std::optional<absl::StatusOr<RecordSummary>>> read(paths.size());
   ParallelFor(static_cast<int64_t>(paths.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(paths[at]);
@@ -148,15 +166,11 @@ std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> Summ
       read[at] = ReadSummary(paths[at]);
     }
   });
-  std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> summaries;
+  std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> summaries;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (read[i]) summaries.emplace_back(paths[i], *std::move(read[i]));
   }
   return summaries;
-}
-
-bool IsCalibration(const nlohmann::ordered_json& summary) {
-  return ablations::TextOf(summary, "design") == ablations::kCalibrateDesign;
 }
 
 }  // namespace warpledger::cli

@@ -4,7 +4,7 @@
 // Errors: NotFound for a record that is not there, DataLoss for a file that is damaged, and those
 // of loading and judging.
 //
-//   absl::StatusOr<nlohmann::ordered_json> summary = SummarizeRecord("out/mine");
+//   absl::StatusOr<RecordSummary> summary = SummarizeRecord("out/mine");
 
 #ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
 #define WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
@@ -12,10 +12,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "ablations/cli/flags.h"
 #include "ablations/record/micro_record.h"
+#include "ablations/summary/calibration.h"
+#include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
@@ -30,21 +33,23 @@ absl::StatusOr<nlohmann::ordered_json> ReadJson(const std::string& path);
 absl::StatusOr<std::optional<ablations::MicroRecord>> FindMicroRecord(const std::string& record_dir,
                                                                       const std::string& gpu_slug);
 
+using RecordSummary = std::variant<summary::Summary, summary::CalibrationSummary>;
+// As summary.json holds it.
+nlohmann::ordered_json JsonOf(const RecordSummary& summary);
+
 // What `judge` makes of the samples of a run or of a calibration, a folder or a pack.
-absl::StatusOr<nlohmann::ordered_json> SummarizeRecord(const std::string& path);
+absl::StatusOr<RecordSummary> SummarizeRecord(const std::string& path);
 
 // The summary.json of a folder, or what `judge` makes of a pack, which has none.
-absl::StatusOr<nlohmann::ordered_json> ReadSummary(const std::string& path);
+absl::StatusOr<RecordSummary> ReadSummary(const std::string& path);
 
-// The summaries of all that --record names.
-absl::StatusOr<std::vector<nlohmann::ordered_json>> ReadSummaries(const Flag<std::string>& record);
+// The summaries of all runs that --record names.
+absl::StatusOr<std::vector<summary::Summary>> ReadSummaries(const Flag<std::string>& record);
 
 // The summaries that lie in a folder, by their records: those of the folders that were judged, and
 // of all packs of runs, which are judged for it.
-std::vector<std::pair<std::string, absl::StatusOr<nlohmann::ordered_json>>> SummariesIn(
+std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> SummariesIn(
     const std::string& folder);
-
-bool IsCalibration(const nlohmann::ordered_json& summary);
 
 }  // namespace warpledger::cli
 

@@ -22,10 +22,9 @@ struct TechniquesFlags : FlagSet {
 
 absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the pages go"));
-  ASSIGN_OR_RETURN(const std::vector<nlohmann::ordered_json> summaries,
-                   ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, ReadSummaries(flags.record));
   ASSIGN_OR_RETURN(const report::RenderOptions options, OptionsOfThisTree());
-  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ReadViews(summaries));
+  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(std::move(summaries)));
   ASSIGN_OR_RETURN(const std::vector<report::Page> pages,
                    report::RenderTechniques(std::move(views), options));
   for (const report::Page& page : pages) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <utility>
 
-#include "ablations/base/json_fields.h"
 #include "ablations/base/rounded.h"
 #include "ablations/stats/proportion.h"
 #include "ablations/stats/verdict.h"
@@ -17,7 +16,6 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::Interval;
 
 struct Outcome {
@@ -92,20 +90,20 @@ summary::ComparedCell ComparedCellOf(const MatchedCell& cell, double alpha, doub
 // What a verdict is about, in words that both records understand.
 using VerdictKey = std::array<std::string, 4>;  // toggle, base's and candidate's config, shape
 
-std::map<VerdictKey, Json> VerdictsOf(const JudgedRecord& judged, std::vector<VerdictKey>* order) {
+std::map<VerdictKey, summary::Verdict> VerdictsOf(const JudgedRecord& judged,
+                                                  std::vector<VerdictKey>* order) {
   std::map<std::string, std::string> configs;
   for (const Arm& arm : judged.record.run.arms) configs[arm.name] = arm.config;
-  std::map<VerdictKey, Json> verdicts;
-  for (const Json& verdict : judged.summary["verdicts"]) {
-    const VerdictKey key = {TextOf(verdict, "toggle"), configs[TextOf(verdict, "base")],
-                            configs[TextOf(verdict, "candidate")], TextOf(verdict, "shape")};
+  std::map<VerdictKey, summary::Verdict> verdicts;
+  for (const summary::Verdict& verdict : judged.summary.verdicts) {
+    const VerdictKey key = {verdict.toggle, configs[verdict.base], configs[verdict.candidate],
+                            verdict.shape};
     if (verdicts.emplace(key, verdict).second) order->push_back(key);
   }
   return verdicts;
 }
 
-int SignOf(const Json& verdict) {
-  const std::string name = TextOf(verdict, "verdict");
+int SignOf(const std::string& name) {
   if (name == analysis::VerdictName(analysis::Verdict::kRegression)) return -1;
   return name == analysis::VerdictName(analysis::Verdict::kAdopt) ||
                  name == analysis::VerdictName(analysis::Verdict::kRealBelowGate)
@@ -113,15 +111,13 @@ int SignOf(const Json& verdict) {
              : 0;
 }
 
-bool Decides(const Json& verdict) {
-  const std::string name = TextOf(verdict, "verdict");
-  return SignOf(verdict) != 0 || name == analysis::VerdictName(analysis::Verdict::kNeutral);
+bool Decides(const std::string& name) {
+  return SignOf(name) != 0 || name == analysis::VerdictName(analysis::Verdict::kNeutral);
 }
 
 // Timings spoke for the toggle: it is not INVALID, BROKEN or NOT_APPLICABLE.
-bool Answers(const Json& verdict) {
-  return Decides(verdict) ||
-         TextOf(verdict, "verdict") == analysis::VerdictName(analysis::Verdict::kInconclusive);
+bool Answers(const std::string& name) {
+  return Decides(name) || name == analysis::VerdictName(analysis::Verdict::kInconclusive);
 }
 
 // Of the share of verdicts that agree, were they independent.
@@ -131,41 +127,36 @@ double OneSidedLowerBound(int64_t agreed, int64_t decided) {
       .low;
 }
 
-// A verdict's ratio; empty where there is none.
-std::optional<double> RatioOf(const Json& verdict) {
-  const Json& ratio = verdict["ratio"];
-  return ratio.is_number() ? std::optional(ratio.get<double>()) : std::nullopt;
-}
-
 summary::VerdictsCompared CompareVerdicts(const JudgedRecord& a, const JudgedRecord& b) {
   std::vector<VerdictKey> order;
   std::vector<VerdictKey> unused;
-  const std::map<VerdictKey, Json> of_a = VerdictsOf(a, &order);
-  const std::map<VerdictKey, Json> of_b = VerdictsOf(b, &unused);
+  const std::map<VerdictKey, summary::Verdict> of_a = VerdictsOf(a, &order);
+  const std::map<VerdictKey, summary::Verdict> of_b = VerdictsOf(b, &unused);
   summary::VerdictsCompared out;
   for (const VerdictKey& key : order) {
     const auto other = of_b.find(key);
     if (other == of_b.end()) continue;
     ++out.compared;
-    const Json& in_a = of_a.at(key);
-    const Json& in_b = other->second;
-    out.unanswered += Answers(in_a) && Answers(in_b) ? 0 : 1;
+    const summary::Verdict& in_a = of_a.at(key);
+    const summary::Verdict& in_b = other->second;
+    const bool same = in_a.verdict == in_b.verdict;
+    out.unanswered += Answers(in_a.verdict) && Answers(in_b.verdict) ? 0 : 1;
     // A run that can't tell, or that could not ask, neither agrees nor disagrees.
-    if (Decides(in_a) && Decides(in_b)) {
+    if (Decides(in_a.verdict) && Decides(in_b.verdict)) {
       ++out.decided;
-      out.agreed += in_a["verdict"] == in_b["verdict"] ? 1 : 0;
+      out.agreed += same ? 1 : 0;
     }
-    if (in_a["verdict"] == in_b["verdict"]) continue;
-    const bool flip = SignOf(in_a) * SignOf(in_b) < 0;
+    if (same) continue;
+    const bool flip = SignOf(in_a.verdict) * SignOf(in_b.verdict) < 0;
     out.sign_flips += flip ? 1 : 0;
     out.changed.push_back({.toggle = key[0],
                            .shape = key[3],
                            .base = key[1],
                            .candidate = key[2],
-                           .verdict_a = TextOf(in_a, "verdict"),
-                           .ratio_a = RatioOf(in_a),
-                           .verdict_b = TextOf(in_b, "verdict"),
-                           .ratio_b = RatioOf(in_b),
+                           .verdict_a = in_a.verdict,
+                           .ratio_a = in_a.ratio.value,
+                           .verdict_b = in_b.verdict,
+                           .ratio_b = in_b.ratio.value,
                            .sign_flip = flip});
   }
   if (out.decided > 0) {

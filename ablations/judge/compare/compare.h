@@ -41,14 +41,13 @@
 #include "ablations/stats/unpaired.h"
 #include "ablations/summary/comparison.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
 // A record with what `Summarize` says of it.
 struct JudgedRecord {
   Record record;
-  nlohmann::ordered_json summary;
+  summary::Summary summary;
 };
 
 // The subject of a record that was loaded.

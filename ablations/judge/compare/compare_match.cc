@@ -39,11 +39,9 @@ using Looks = std::map<std::string, Look>;  // by shape
 Looks LooksOf(const JudgedRecord& judged) {
   Looks looks;
   for (const ShapeInfo& shape : judged.record.run.shapes) looks[shape.name] = {};
-  const Json& statistics = judged.summary["statistics"];
-  if (!statistics.contains("looks")) return looks;
-  for (const Json& look : statistics["looks"]) {
-    looks[TextOf(look, "shape")] = {.processes = look["processes"].get<int>(),
-                                    .alpha_share = look["alpha_share"].get<double>()};
+  for (const summary::Look& look : judged.summary.statistics.looks) {
+    looks[look.shape] = {.processes = static_cast<int>(look.processes),
+                         .alpha_share = look.alpha_share};
   }
   return looks;
 }
@@ -57,38 +55,25 @@ std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record, const Lo
   return timings;
 }
 
-template <typename T>
-std::optional<T> Figure(const Json& item, const char* field) {
-  const auto found = item.find(field);
-  if (found == item.end() || !found->is_number()) return std::nullopt;
-  return found->get<T>();
-}
+bool IsCell(const summary::Cell& cell) { return cell.role != kRoleAa && cell.role != kRoleNull; }
 
-bool IsCell(const Json& cell) {
-  const std::string role = TextOf(cell, "role");
-  return role != kRoleAa && role != kRoleNull;
-}
-
-// `cell` is one of summary.json's.
-CellFacts FactsOf(const Json& cell, const std::vector<Timing>& timings) {
+CellFacts FactsOf(const summary::Cell& cell, const std::vector<Timing>& timings) {
   CellFacts facts;
-  facts.arm = TextOf(cell, "variant");
-  if (!(cell["correct"].is_boolean() && cell["correct"].get<bool>())) {
-    facts.why_broken = TextOf(cell, "reason");
-  }
-  facts.n_processes = Figure<int>(cell, "n_processes").value_or(0);
+  facts.arm = cell.variant;
+  if (cell.correct != true) facts.why_broken = cell.reason;
+  facts.n_processes = static_cast<int>(cell.n_processes.value_or(0));
   facts.n_samples = static_cast<int64_t>(timings.size());
   facts.n_throttled =
       std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.throttled; });
   facts.n_power_capped =
       std::count_if(timings.begin(), timings.end(), [](const Timing& t) { return t.power_capped; });
-  facts.p50_us = Figure<double>(cell, "p50_us");
-  facts.sm_mhz = Figure<double>(cell, "sm_mhz_p50");
-  facts.registers = Figure<int64_t>(cell, "registers");
-  facts.smem_bytes = Figure<int64_t>(cell, "smem_bytes");
-  facts.spill_bytes = Figure<int64_t>(cell, "spill_bytes");
-  facts.stack_bytes = Figure<int64_t>(cell, "stack_bytes");
-  facts.code_sha256 = TextOf(cell, "code_sha256");
+  facts.p50_us = cell.p50_us.value;
+  facts.sm_mhz = cell.sm_mhz_p50;
+  facts.registers = cell.registers;
+  facts.smem_bytes = cell.smem_bytes;
+  facts.spill_bytes = cell.spill_bytes;
+  facts.stack_bytes = cell.stack_bytes;
+  facts.code_sha256 = cell.code_sha256.value_or("");
   return facts;
 }
 
@@ -165,7 +150,7 @@ absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const FindSubjec
   if (!record.ok()) return record.status();
   const absl::StatusOr<const Subject*> subject = subject_of(record->run);
   if (!subject.ok()) return subject.status();
-  absl::StatusOr<Json> summary = Summarize(*record, **subject, options);
+  absl::StatusOr<summary::Summary> summary = Summarize(*record, **subject, options);
   if (!summary.ok()) {
     return absl::Status(summary.status().code(),
                         absl::StrCat(dir, ": ", std::string(summary.status().message())));
@@ -180,25 +165,25 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
   const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
   const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   const auto timings_of = [](const std::map<ArmShape, std::vector<Timing>>& timings,
-                             const Json& cell) {
-    const auto found = timings.find({TextOf(cell, "variant"), TextOf(cell, "shape")});
+                             const summary::Cell& cell) {
+    const auto found = timings.find({cell.variant, cell.shape});
     return found == timings.end() ? std::vector<Timing>{} : found->second;
   };
   std::vector<MatchedCell> cells;
-  std::set<const Json*> used;
-  for (const Json& cell : a.summary["cells"]) {
+  std::set<const summary::Cell*> used;
+  for (const summary::Cell& cell : a.summary.cells) {
     if (!IsCell(cell)) continue;
-    const Json* match = nullptr;
-    for (const Json& other : b.summary["cells"]) {
-      if (!IsCell(other) || other["config"] != cell["config"] || other["shape"] != cell["shape"]) {
+    const summary::Cell* match = nullptr;
+    for (const summary::Cell& other : b.summary.cells) {
+      if (!IsCell(other) || other.config != cell.config || other.shape != cell.shape) {
         continue;
       }
-      if (match == nullptr || other["variant"] == cell["variant"]) match = &other;
+      if (match == nullptr || other.variant == cell.variant) match = &other;
     }
     MatchedCell matched;
-    matched.variant = TextOf(cell, "variant");
-    matched.config = TextOf(cell, "config");
-    matched.shape = TextOf(cell, "shape");
+    matched.variant = cell.variant;
+    matched.config = cell.config;
+    matched.shape = cell.shape;
     matched.a = FactsOf(cell, timings_of(timings_a, cell));
     if (match != nullptr) {
       used.insert(match);
@@ -207,12 +192,12 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
     cells.push_back(std::move(matched));
   }
   const size_t family = cells.size();
-  for (const Json& cell : b.summary["cells"]) {
+  for (const summary::Cell& cell : b.summary.cells) {
     if (!IsCell(cell) || used.contains(&cell)) continue;
     MatchedCell matched;
-    matched.variant = TextOf(cell, "variant");
-    matched.config = TextOf(cell, "config");
-    matched.shape = TextOf(cell, "shape");
+    matched.variant = cell.variant;
+    matched.config = cell.config;
+    matched.shape = cell.shape;
     matched.b = FactsOf(cell, timings_of(timings_b, cell));
     cells.push_back(std::move(matched));
   }
@@ -267,12 +252,10 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
   const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
   // A peer of another version is another kernel.
   std::set<std::string> names;
-  for (const Json& floor : a.summary["floors"]) names.insert(TextOf(floor, "name"));
-  for (const Json& peer : a.summary["peers"]) {
-    for (const Json& other : b.summary["peers"]) {
-      if (peer["name"] == other["name"] && peer["version"] == other["version"]) {
-        names.insert(TextOf(peer, "name"));
-      }
+  for (const summary::Floor& floor : a.summary.floors) names.insert(floor.name);
+  for (const summary::Peer& peer : a.summary.peers) {
+    for (const summary::Peer& other : b.summary.peers) {
+      if (peer.name == other.name && peer.version == other.version) names.insert(peer.name);
     }
   }
   std::vector<Reference> references;

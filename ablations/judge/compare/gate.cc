@@ -132,7 +132,7 @@ absl::StatusOr<GateResult> Gate(const JudgedRecord& baseline, const JudgedRecord
     result.cells.push_back(Decide(cells[i], levels[i].alpha, options.tolerance));
   }
   for (const auto& [side, judged] : {std::pair("baseline", &baseline), {"record", &record}}) {
-    const int64_t missing = judged->summary["provenance"].value("blocks_missing", int64_t{0});
+    const int64_t missing = judged->summary.provenance.blocks_missing;
     if (missing == 0) continue;
     result.notes.push_back(absl::StrCat("the ", side, " is unfinished: it lacks ", missing,
                                         " blocks; `warpledger run` on its folder goes on"));

@@ -236,9 +236,10 @@ class Sdpa final : public Subject {
     return reason;
   }
 
-  void DescribeVariant(const std::string& name, Json* cell) const override {
+  std::optional<int64_t> KvBits(const std::string& name) const override {
     const std::optional<sdpa::Config> config = sdpa::ConfigFromName(name);
-    if (config && sdpa::KvStorageOf(*config).quantised) (*cell)["kv_bits"] = 8;
+    return config && sdpa::KvStorageOf(*config).quantised ? std::optional<int64_t>(8)
+                                                          : std::nullopt;
   }
 
   std::string RoofOf(const std::string& name) const override {

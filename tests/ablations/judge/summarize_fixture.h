@@ -64,7 +64,11 @@ inline Record ExampleRecord() {
   return record;
 }
 
-inline Json SummaryOf(const Record& record) { return Summarize(record, SdpaSubject()).value(); }
+inline Json SummaryOf(const Record& record) {
+  const absl::StatusOr<summary::Summary> summary = Summarize(record, SdpaSubject());
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return summary.ok() ? ToJson(*summary) : Json::object();
+}
 
 inline std::vector<std::string> Keys(const Json& object) {
   std::vector<std::string> keys;

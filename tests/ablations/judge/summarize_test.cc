@@ -26,12 +26,16 @@ using ::testing::HasSubstr;
 TEST(SummarizeTest, QuotesTheMicrobenchmarksThatItIsGiven) {
   SummarizeOptions options;
   options.micro = MicroRecord{
-      .provenance = {{"run_id", "micro-1"}},
+      .provenance = {{"run_id", "micro-1"},
+                     {"started", "2026-11-01T00:00:00Z"},
+                     {"gpu_uuid", "GPU-0"},
+                     {"processes", 1},
+                     {"n_samples", 8}},
       .entries = {
           {{"name", "a/b/c"}, {"unit", "us"}, {"value", 2}, {"percent_of_limit", nullptr}}}};
-  const Json summary = Summarize(ExampleRecord(), SdpaSubject(), options).value();
+  const Json summary = ToJson(Summarize(ExampleRecord(), SdpaSubject(), options).value());
   EXPECT_EQ(summary["micro"], options.micro->entries);
-  EXPECT_EQ(summary["provenance"]["micro"]["run_id"], "micro-1");
+  EXPECT_EQ(summary["provenance"]["micro"], options.micro->provenance);
   const Json without = SummaryOf(ExampleRecord());
   EXPECT_TRUE(without["micro"].empty());
   EXPECT_FALSE(without["provenance"].contains("micro"));

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "ablations/judge/verdict_table.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
 #include "kernels/sdpa/dtype/dtype.h"
@@ -364,40 +363,6 @@ TEST(SummarizeTest, BetweenTwoLevelsOfAToggleOtherCodeIsEnough) {
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "ADOPT");
   record.codegen->instances[2].code_sha256 = record.codegen->instances[1].code_sha256;
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
-}
-
-TEST(VerdictTableTest, ShowsEveryVerdictAlignedWithin110Columns) {
-  const std::string table = VerdictTable(SummaryOf(ExampleRecord())).value();
-  const std::vector<std::string> lines = absl::StrSplit(table, '\n', absl::SkipEmpty());
-  const size_t column = lines[0].find("verdict");
-  for (const std::string& line : lines) {
-    EXPECT_LE(line.size(), 110u) << line;
-  }
-  EXPECT_THAT(table, HasSubstr("wmma_qk"));
-  EXPECT_EQ(lines[1].substr(column), "REGRESSION") << lines[1];
-  EXPECT_THAT(table, HasSubstr("(control) null"));
-  EXPECT_THAT(table, HasSubstr("by its times alone: NEUTRAL"));
-}
-
-TEST(VerdictTableTest, LongNamesAndMissingFiguresKeepTheColumns) {
-  Json summary = SummaryOf(ExampleRecord());
-  Json& verdict = summary["verdicts"][0];
-  verdict["toggle"] = std::string(60, 't');
-  verdict["shape"] = std::string(60, 's');
-  verdict["ratio"] = nullptr;
-  verdict["ci_low"] = nullptr;
-  verdict["verdict"] = "REAL_BELOW_GATE";
-  const std::string table = VerdictTable(summary).value();
-  const std::vector<std::string> lines = absl::StrSplit(table, '\n', absl::SkipEmpty());
-  EXPECT_LE(lines[1].size(), 110u);
-  EXPECT_EQ(lines[1].substr(lines[0].find("verdict")), "REAL_BELOW_GATE");
-}
-
-TEST(VerdictTableTest, SomethingElseThanASummaryIsAnErrorWithThePath) {
-  EXPECT_THAT(std::string(VerdictTable(Json::array()).status().message()), HasSubstr("verdicts"));
-  Json summary = SummaryOf(ExampleRecord());
-  summary["verdicts"][1].erase("gate");
-  EXPECT_THAT(std::string(VerdictTable(summary).status().message()), HasSubstr("verdicts[1].gate"));
 }
 
 }  // namespace

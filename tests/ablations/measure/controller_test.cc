@@ -124,25 +124,25 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(
       RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 2)})).ok());
-  const nlohmann::ordered_json summary =
+  const summary::Summary summary =
       Summarize(Load(dir.path()), StandInSubject(), {.bootstrap_resamples = 200}).value();
   int judged = 0;
-  for (const auto& verdict : summary["verdicts"]) {
-    const bool of_step = verdict["candidate"] == kStep || verdict["base"] == kStep;
-    if (verdict["shape"] != "sum_64k" || !of_step) {
-      EXPECT_NE(verdict["verdict"], "BROKEN");
+  for (const summary::Verdict& verdict : summary.verdicts) {
+    const bool of_step = verdict.candidate == kStep || verdict.base == kStep;
+    if (verdict.shape != "sum_64k" || !of_step) {
+      EXPECT_NE(verdict.verdict, "BROKEN");
       continue;
     }
     ++judged;
-    EXPECT_EQ(verdict["verdict"], "BROKEN");
-    EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr(GetParam().reason));
+    EXPECT_EQ(verdict.verdict, "BROKEN");
+    EXPECT_THAT(verdict.reason, HasSubstr(GetParam().reason));
   }
   EXPECT_EQ(judged, 2);  // against its base, and as the base of another
-  for (const auto& cell : summary["cells"]) {
-    if (cell["variant"] != kStep || cell["shape"] != "sum_64k") continue;
-    EXPECT_EQ(cell["correct"], false);
-    EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr(GetParam().reason));
-    EXPECT_TRUE(cell["speedup_over_first"].is_null()) << "what is broken is never ranked";
+  for (const summary::Cell& cell : summary.cells) {
+    if (cell.variant != kStep || cell.shape != "sum_64k") continue;
+    EXPECT_EQ(cell.correct, false);
+    EXPECT_THAT(cell.reason, HasSubstr(GetParam().reason));
+    EXPECT_FALSE(cell.speedup_over_first) << "what is broken is never ranked";
   }
 }
 
@@ -176,11 +176,12 @@ TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
   const Record record = Load(dir.path());
   EXPECT_THAT(record.broken, IsEmpty());
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), kAllBlocks);
-  const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200}).value();
-  for (const auto& verdict : summary["verdicts"]) {
-    if (verdict["shape"] != "sum_1k" || verdict["candidate"] != kStep) continue;
-    EXPECT_EQ(verdict["verdict"], "BROKEN");
-    EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("the planted results are wrong"));
+  const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  for (const summary::Verdict& verdict : summary->verdicts) {
+    if (verdict.shape != "sum_1k" || verdict.candidate != kStep) continue;
+    EXPECT_EQ(verdict.verdict, "BROKEN");
+    EXPECT_THAT(verdict.reason, HasSubstr("the planted results are wrong"));
   }
 }
 

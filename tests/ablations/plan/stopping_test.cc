@@ -149,25 +149,27 @@ TEST(StateOf, WithoutARuleCountsEveryProcessAtTheWholeLevel) {
 
 TEST(Summary, OfAStoppedRunPaysForTheLooksAndMissesNoBlock) {
   const auto summary =
-      Summarize(RecordWith({0, 0, 0}), SdpaSubject(), {.bootstrap_resamples = 1000}).value();
-  EXPECT_EQ(summary["provenance"]["blocks_planned"], 3 * kBlocksOfRun);
-  EXPECT_EQ(summary["provenance"]["blocks_missing"], 0);
-  EXPECT_EQ(summary["provenance"]["stopping"]["looks"], nlohmann::ordered_json({3, 5, 8}));
-  const auto& look = summary["statistics"]["looks"][0];
-  EXPECT_EQ(look["processes"], 3);
-  EXPECT_EQ(look["stopped_early"], true);
+      Summarize(RecordWith({0, 0, 0}), SdpaSubject(), {.bootstrap_resamples = 1000});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->provenance.blocks_planned, 3 * kBlocksOfRun);
+  EXPECT_EQ(summary->provenance.blocks_missing, 0);
+  EXPECT_EQ(summary->provenance.stopping->looks, (std::vector<int>{3, 5, 8}));
+  const summary::Look& look = summary->statistics.looks[0];
+  EXPECT_EQ(look.processes, 3);
+  EXPECT_TRUE(look.stopped_early);
   // Holm's level of each member, times the quarter that the first look may spend.
-  for (const auto& verdict : summary["verdicts"]) {
-    EXPECT_GE(verdict["adjusted_confidence"].get<double>(), 1 - 0.05 * 0.25 - 1e-9);
-    EXPECT_EQ(verdict["n_processes"], 3);
+  for (const summary::Verdict& verdict : summary->verdicts) {
+    EXPECT_GE(*verdict.adjusted_confidence, 1 - 0.05 * 0.25 - 1e-9);
+    EXPECT_EQ(verdict.n_processes, 3);
   }
 }
 
 TEST(Summary, OfAnUnfinishedRunUsesNothingBehindTheLastLook) {
   const Record record = RecordWith({-0.05, 0, 0.05, 0.4});
-  const auto summary = Summarize(record, SdpaSubject(), {.bootstrap_resamples = 1000}).value();
-  for (const auto& verdict : summary["verdicts"]) EXPECT_EQ(verdict["n_processes"], 3);
-  EXPECT_EQ(summary["provenance"]["blocks_missing"], 4 * kBlocksOfRun);
+  const auto summary = Summarize(record, SdpaSubject(), {.bootstrap_resamples = 1000});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  for (const summary::Verdict& verdict : summary->verdicts) EXPECT_EQ(verdict.n_processes, 3);
+  EXPECT_EQ(summary->provenance.blocks_missing, 4 * kBlocksOfRun);
 }
 
 // --- Whether the level holds ---------------------------------------------------------

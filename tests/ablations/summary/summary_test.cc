@@ -21,8 +21,8 @@ using ::nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
 TEST(SummaryTest, WhatTheJudgeWroteIsReadAndWrittenWithTheSameBytes) {
-  const ordered_json judged =
-      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value();
+  const ordered_json judged = ablations::ToJson(
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value());
   const absl::StatusOr<Summary> summary = ReadSummary(judged);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(ablations::DumpFile(ablations::ToJson(*summary)), ablations::DumpFile(judged));

@@ -19,19 +19,20 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
-  const nlohmann::ordered_json summary =
-      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value();
-  const std::string report = RenderReport(summary, {}).value();
-  EXPECT_THAT(report, HasSubstr("### `mission_b`"));
-  EXPECT_THAT(report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
+  const nlohmann::ordered_json summary = ablations::ToJson(
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value());
+  const absl::StatusOr<std::string> report = RenderReport(summary, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(*report, HasSubstr("### `mission_b`"));
+  EXPECT_THAT(*report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
   EXPECT_TRUE(RenderReadmeSection(summary, {}).ok());
 }
 
 // The fixture of the other tests must have the judge's fields, or they would
 // test a schema of their own.
 TEST(SummaryContractTest, TheSyntheticSummaryHasEveryFieldThatTheJudgeWrites) {
-  const nlohmann::ordered_json judged =
-      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value();
+  const nlohmann::ordered_json judged = ablations::ToJson(
+      ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value());
   std::ifstream file("tests/reports/testdata/summary.json");
   const nlohmann::ordered_json synthetic = nlohmann::ordered_json::parse(file);
   for (const auto& [key, value] : judged.items()) {

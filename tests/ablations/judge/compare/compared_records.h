@@ -88,9 +88,10 @@ inline void DropArm(Record& record, const std::string& name) {
 }
 
 inline JudgedRecord Judged(Record record, int resamples = 500) {
-  nlohmann::ordered_json summary =
-      Summarize(record, SdpaSubject(), {.bootstrap_resamples = resamples}).value();
-  return {std::move(record), std::move(summary)};
+  absl::StatusOr<summary::Summary> summary =
+      Summarize(record, SdpaSubject(), {.bootstrap_resamples = resamples});
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  return {std::move(record), summary.ok() ? *std::move(summary) : summary::Summary()};
 }
 
 }  // namespace warpledger::ablations

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/judge/fractional_effects.h"
+#include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/stats/main_effects.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/subject.h"
@@ -113,20 +113,20 @@ TEST(FractionalEffectsTest, PlantedEffectsComeBackAndAWrongCellIsLeftOut) {
   }
   std::vector<CellData> cells;
   for (const auto& list : timings) cells.push_back({.timings = list, .why_unusable = ""});
-  nlohmann::ordered_json summary;
+  std::vector<summary::MainEffect> effects;
   AddMainEffects(fraction, "mission_b", cells,
-                 {.confidence = 0.95, .bootstrap = {.resamples = 200}}, &summary);
-  ASSERT_EQ(summary["effects"].size(), 4u);
+                 {.confidence = 0.95, .bootstrap = {.resamples = 200}}, &effects);
+  ASSERT_EQ(effects.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(summary["effects"][i]["ratio"].get<double>(), factor[i], 1e-5);
-    EXPECT_EQ(summary["effects"][i]["reason"], "");
+    EXPECT_NEAR(*effects[i].ratio.value, factor[i], 1e-5);
+    EXPECT_EQ(effects[i].reason, "");
   }
   cells.back().why_unusable = "it is wrong";
-  nlohmann::ordered_json partial;
+  std::vector<summary::MainEffect> partial;
   AddMainEffects(fraction, "mission_b", cells,
                  {.confidence = 0.95, .bootstrap = {.resamples = 200}}, &partial);
-  EXPECT_THAT(partial["effects"][0]["reason"].get<std::string>(), HasSubstr("it is wrong"));
-  EXPECT_FALSE(partial["effects"][0]["aliases"].empty());
+  EXPECT_THAT(partial[0].reason, HasSubstr("it is wrong"));
+  EXPECT_FALSE(partial[0].aliases.empty());
 }
 
 TEST(SweepDesignTest, TimesEachLevelAgainstTheFirst) {

@@ -12,8 +12,8 @@
 //   absl::StatusOr<Factorial> factorial = FindFactorial(subject, run);
 //   AddAttribution(*factorial, shape, cells, options, &summary);
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
+#ifndef WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_
+#define WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_
 
 #include <string>
 #include <vector>
@@ -22,6 +22,7 @@
 #include "ablations/record/record.h"
 #include "ablations/stats/attribution.h"
 #include "ablations/stats/paired.h"
+#include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -47,17 +48,25 @@ struct AttributionOptions {
   analysis::BootstrapOptions bootstrap;
 };
 
-// Appends the shape's rows to summary["attribution"] and ["interactions"].
+// ln(time(reference cell) / time(cell)) of every cell, for each block that timed all; by process.
+std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells,
+                                                             size_t reference);
+
+// Appends the shape's rows to `attribution` and `interactions`.
 // `cells` in the order of factorial.arms.
 void AddAttribution(Factorial factorial, const std::string& design, const std::string& shape,
                     const std::vector<CellData>& cells, const AttributionOptions& options,
-                    nlohmann::ordered_json* summary);
+                    summary::Summary* out);
+
+// A combination that a rule forbids, as a design that is no factorial lists it.
+summary::InfeasibleCell RuledOut(const InfeasibleCell& cell);
 
 // The combinations that the design spans and the record lacks, each with the rule that
 // forbids it.
-nlohmann::ordered_json InfeasibleCells(const Subject& subject, const Factorial& factorial,
-                                       const std::string& design);
+std::vector<summary::InfeasibleCell> InfeasibleCells(const Subject& subject,
+                                                     const Factorial& factorial,
+                                                     const std::string& design);
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_ATTRIBUTE_H_
+#endif  // WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_

@@ -10,18 +10,17 @@
 //   Fraction fraction = FindFraction(subject, run.arms);
 //   for (const std::string& line : AliasWarnings(fraction)) …
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_FRACTIONAL_EFFECTS_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_FRACTIONAL_EFFECTS_H_
+#ifndef WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_
+#define WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "ablations/judge/attribute.h"
+#include "ablations/judge/factorial/attribute.h"
 #include "ablations/plan/subject.h"
 #include "ablations/record/record.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -39,11 +38,11 @@ Fraction FindFraction(const Subject& subject, const std::vector<Arm>& arms);
 // give no effects, as when the rules forbid too many.
 absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction);
 
-// Appends the shape's rows to summary["effects"]. `cells` in fraction.arms' order.
+// Appends the shape's rows to `out`. `cells` in fraction.arms' order.
 void AddMainEffects(const Fraction& fraction, const std::string& shape,
                     const std::vector<CellData>& cells, const AttributionOptions& options,
-                    nlohmann::ordered_json* summary);
+                    std::vector<summary::MainEffect>* out);
 
 }  // namespace warpledger::ablations
 
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_FRACTIONAL_EFFECTS_H_
+#endif  // WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_

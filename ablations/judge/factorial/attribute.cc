@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/judge/attribute.h"
+#include "ablations/judge/factorial/attribute.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,6 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::CellGains;
 using analysis::Contrast;
 using analysis::Interval;
@@ -25,29 +24,6 @@ using analysis::Timing;
 absl::Status NoFactorial(const std::string& why) {
   return absl::InvalidArgumentError(
       absl::StrCat("run.json: the arms make no factorial: ", why, "; the record is not whole"));
-}
-
-// ln(time(cell 0) / time(cell)) of every cell, for each block that timed all.
-std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells,
-                                                             size_t empty_cell) {
-  using Block = std::pair<int, int>;  // process, block
-  std::map<Block, std::vector<std::optional<double>>> log_us;
-  for (size_t cell = 0; cell < cells.size(); ++cell) {
-    for (const Timing& timing : cells[cell].timings) {
-      auto& block = log_us[{timing.process, timing.block}];
-      block.resize(cells.size());
-      block[cell] = std::log(timing.us);
-    }
-  }
-  std::map<int, std::vector<std::vector<double>>> by_process;
-  for (const auto& [key, block] : log_us) {
-    if (std::any_of(block.begin(), block.end(), [](const auto& us) { return !us; })) continue;
-    std::vector<double>& gains = by_process[key.first].emplace_back();
-    for (const std::optional<double>& us : block) gains.push_back(*block[empty_cell] - *us);
-  }
-  std::vector<std::vector<std::vector<double>>> lists;
-  for (auto& [process, blocks] : by_process) lists.push_back(std::move(blocks));
-  return lists;
 }
 
 // A contrast's estimate and interval; null all three where it has no terms.
@@ -61,11 +37,9 @@ Figure FigureOf(const CellGains* gains, const Contrast& contrast, double confide
   return {gains->Estimate(contrast), gains->Envelope(contrast, confidence)};
 }
 
-void AddRatio(const Figure& figure, const char* name, const char* low, const char* high,
-              Json* row) {
-  (*row)[name] = figure.value ? Rounded(std::exp(*figure.value)) : Json(nullptr);
-  (*row)[low] = figure.interval ? Rounded(std::exp(figure.interval->low)) : Json(nullptr);
-  (*row)[high] = figure.interval ? Rounded(std::exp(figure.interval->high)) : Json(nullptr);
+summary::Estimate RatioOf(const Figure& figure) {
+  if (!figure.value) return {};
+  return summary::RatioOfLogs(*figure.value, figure.interval->low, figure.interval->high);
 }
 
 // "cell:warp_shuffle+wmma_qk", as designs.h names the cells that exist.
@@ -89,6 +63,28 @@ std::string UnusableCells(const Factorial& factorial, const std::vector<CellData
 }
 
 }  // namespace
+
+std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells,
+                                                             size_t reference) {
+  using Block = std::pair<int, int>;  // process, block
+  std::map<Block, std::vector<std::optional<double>>> log_us;
+  for (size_t cell = 0; cell < cells.size(); ++cell) {
+    for (const Timing& timing : cells[cell].timings) {
+      auto& block = log_us[{timing.process, timing.block}];
+      block.resize(cells.size());
+      block[cell] = std::log(timing.us);
+    }
+  }
+  std::map<int, std::vector<std::vector<double>>> by_process;
+  for (const auto& [key, block] : log_us) {
+    if (std::any_of(block.begin(), block.end(), [](const auto& us) { return !us; })) continue;
+    std::vector<double>& gains = by_process[key.first].emplace_back();
+    for (const std::optional<double>& us : block) gains.push_back(*block[reference] - *us);
+  }
+  std::vector<std::vector<std::vector<double>>> lists;
+  for (auto& [process, blocks] : by_process) lists.push_back(std::move(blocks));
+  return lists;
+}
 
 absl::StatusOr<Factorial> FindFactorial(const Subject& subject, const RunInfo& run) {
   // Bits follow the order of claims, whatever the order of the arms.
@@ -127,7 +123,7 @@ absl::StatusOr<Factorial> FindFactorial(const Subject& subject, const RunInfo& r
 
 void AddAttribution(Factorial factorial, const std::string& design, const std::string& shape,
                     const std::vector<CellData>& cells, const AttributionOptions& options,
-                    Json* summary) {
+                    summary::Summary* out) {
   std::vector<bool> usable;
   for (const CellData& cell : cells) usable.push_back(cell.why_unusable.empty());
   factorial.lattice.SetUsable(usable);
@@ -144,56 +140,66 @@ void AddAttribution(Factorial factorial, const std::string& design, const std::s
   const int n = lattice.n_toggles();
   for (int toggle = 0; toggle < n; ++toggle) {
     const Contrast main = lattice.MainEffect(toggle);
-    Json row = {{"design", design},
-                {"shape", shape},
-                {"toggle", factorial.toggles[toggle]},
-                {"n_pairs", main.n_terms}};
-    AddRatio(figure(main), "main_effect_ratio", "ci_low", "ci_high", &row);
+    summary::Attribution& row = out->attribution.emplace_back();
+    row.design = design;
+    row.shape = shape;
+    row.toggle = factorial.toggles[toggle];
+    row.n_pairs = main.n_terms;
+    row.main_effect = RatioOf(figure(main));
     const Figure shapley = figure(lattice.Shapley(toggle));
-    row["shapley_share"] =
-        shapley.value && *total.value != 0 ? Rounded(*shapley.value / *total.value) : Json(nullptr);
-    row["shapley_log"] = Rounded(shapley.value);
-    row["shapley_log_low"] = shapley.interval ? Rounded(shapley.interval->low) : Json(nullptr);
-    row["shapley_log_high"] = shapley.interval ? Rounded(shapley.interval->high) : Json(nullptr);
-    row["total_log"] = Rounded(total.value);
-    const auto add_edge = [&](const char* name, const std::optional<Lattice::Edge>& edge) {
-      const std::string prefix(name);
-      row[prefix + "_base"] = edge ? Json(factorial.arms[edge->first]->name) : Json(nullptr);
-      AddRatio(edge ? figure(lattice.Difference(*edge)) : Figure{}, (prefix + "_ratio").c_str(),
-               (prefix + "_low").c_str(), (prefix + "_high").c_str(), &row);
-    };
-    add_edge("first", lattice.FirstEdge(toggle));
-    add_edge("last", lattice.LastEdge(toggle));
-    row["reason"] = holes;
-    (*summary)["attribution"].push_back(std::move(row));
+    if (shapley.value) {
+      if (*total.value != 0) row.shapley_share = SixDigits(*shapley.value / *total.value);
+      row.shapley_log = SixDigits(*shapley.value);
+      row.shapley_log_low = SixDigits(shapley.interval->low);
+      row.shapley_log_high = SixDigits(shapley.interval->high);
+    }
+    row.total_log = SixDigits(total.value);
+    if (const std::optional<Lattice::Edge> edge = lattice.FirstEdge(toggle)) {
+      row.first_base = factorial.arms[edge->first]->name;
+      row.first = RatioOf(figure(lattice.Difference(*edge)));
+    }
+    if (const std::optional<Lattice::Edge> edge = lattice.LastEdge(toggle)) {
+      row.last_base = factorial.arms[edge->first]->name;
+      row.last = RatioOf(figure(lattice.Difference(*edge)));
+    }
+    row.reason = holes;
   }
   for (int a = 0; a < n; ++a) {
     for (int b = a + 1; b < n; ++b) {
       const Contrast contrast = lattice.Interaction(a, b);
-      Json row = {{"design", design},
-                  {"shape", shape},
-                  {"a", factorial.toggles[a]},
-                  {"b", factorial.toggles[b]},
-                  {"n_quadruples", lattice.EffectGiven(a, b, true).n_terms}};
-      AddRatio(figure(contrast), "interaction_ratio", "ci_low", "ci_high", &row);
-      for (const auto& [name, of, given, on] :
-           {std::tuple("a_without_b", a, b, false), std::tuple("a_with_b", a, b, true),
-            std::tuple("b_without_a", b, a, false), std::tuple("b_with_a", b, a, true)}) {
-        const Figure effect = figure(lattice.EffectGiven(of, given, on));
-        row[name] = effect.value ? Rounded(std::exp(*effect.value)) : Json(nullptr);
+      const auto effect = [&](int of, int given, bool on) {
+        return RatioOf(figure(lattice.EffectGiven(of, given, on))).value;
+      };
+      summary::Interaction& row = out->interactions.emplace_back();
+      row.design = design;
+      row.shape = shape;
+      row.a = factorial.toggles[a];
+      row.b = factorial.toggles[b];
+      row.n_quadruples = lattice.EffectGiven(a, b, true).n_terms;
+      row.ratio = RatioOf(figure(contrast));
+      row.a_without_b = effect(a, b, false);
+      row.a_with_b = effect(a, b, true);
+      row.b_without_a = effect(b, a, false);
+      row.b_with_a = effect(b, a, true);
+      row.reason = holes;
+      if (holes.empty() && contrast.n_terms == 0) {
+        row.reason = "the two are never both free: one needs the other";
       }
-      std::string reason = holes;
-      if (reason.empty() && contrast.n_terms == 0) {
-        reason = "the two are never both free: one needs the other";
-      }
-      row["reason"] = reason;
-      (*summary)["interactions"].push_back(std::move(row));
     }
   }
 }
 
-Json InfeasibleCells(const Subject& subject, const Factorial& factorial,
-                     const std::string& design) {
+summary::InfeasibleCell RuledOut(const InfeasibleCell& cell) {
+  return {.variant = cell.name,
+          .toggle = cell.toggle,
+          .missing = cell.missing,
+          .why = cell.why,
+          .verdict = VerdictName(analysis::Verdict::kNotApplicable)};
+}
+
+std::vector<summary::InfeasibleCell> InfeasibleCells(const Subject& subject,
+                                                     const Factorial& factorial,
+                                                     const std::string& design) {
   // A record can be older than a rule or a name of today: what it timed is not listed, and what
   // it lacks without a rule of today has no reason.
   const std::optional<std::vector<InfeasibleCell>> ruled_out = subject.Infeasible(design);
@@ -201,20 +207,17 @@ Json InfeasibleCells(const Subject& subject, const Factorial& factorial,
     return std::any_of(factorial.arms.begin(), factorial.arms.end(),
                        [&](const Arm* arm) { return arm->name == cell; });
   };
-  Json infeasible = Json::array();
+  std::vector<summary::InfeasibleCell> infeasible;
   for (const InfeasibleCell& cell : ruled_out.value_or(std::vector<InfeasibleCell>())) {
     if (timed(cell.name)) continue;
-    infeasible.push_back(
-        {{"variant", cell.name}, {"toggle", cell.toggle}, {"missing", cell.missing}});
-    if (cell.why.empty()) continue;
-    infeasible.back()["why"] = cell.why;
-    infeasible.back()["verdict"] = VerdictName(analysis::Verdict::kNotApplicable);
+    infeasible.push_back(RuledOut(cell));
+    if (cell.why.empty()) infeasible.back().verdict.clear();
   }
   if (!infeasible.empty()) return infeasible;
   for (uint32_t mask = 0; mask < 1u << factorial.toggles.size(); ++mask) {
     const std::string cell = CellName(factorial, mask);
     if (timed(cell)) continue;
-    infeasible.push_back({{"variant", cell}, {"toggle", nullptr}, {"missing", nullptr}});
+    infeasible.emplace_back().variant = cell;
   }
   return infeasible;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/judge/fractional_effects.h"
+#include "ablations/judge/factorial/fractional_effects.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,9 +18,7 @@
 namespace warpledger::ablations {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using analysis::MainEffects;
-using analysis::Timing;
 
 constexpr char kCellPrefix[] = "cell:";
 
@@ -28,28 +26,6 @@ std::vector<std::string> TogglesOf(const std::string& arm) {
   const std::string names = arm.substr(sizeof(kCellPrefix) - 1);
   if (names == "none") return {};
   return absl::StrSplit(names, '+');
-}
-
-// ln(us) of every cell in each block that timed all, less the block's first: a
-// constant per block drops out of every effect.
-std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells) {
-  std::map<std::pair<int, int>, std::vector<std::optional<double>>> log_us;
-  for (size_t cell = 0; cell < cells.size(); ++cell) {
-    for (const Timing& timing : cells[cell].timings) {
-      auto& block = log_us[{timing.process, timing.block}];
-      block.resize(cells.size());
-      block[cell] = std::log(timing.us);
-    }
-  }
-  std::map<int, std::vector<std::vector<double>>> by_process;
-  for (const auto& [key, block] : log_us) {
-    if (std::any_of(block.begin(), block.end(), [](const auto& us) { return !us; })) continue;
-    std::vector<double>& gains = by_process[key.first].emplace_back();
-    for (const std::optional<double>& us : block) gains.push_back(*block[0] - *us);
-  }
-  std::vector<std::vector<std::vector<double>>> lists;
-  for (auto& [process, blocks] : by_process) lists.push_back(std::move(blocks));
-  return lists;
 }
 
 }  // namespace
@@ -97,7 +73,7 @@ absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction)
 
 void AddMainEffects(const Fraction& fraction, const std::string& shape,
                     const std::vector<CellData>& cells, const AttributionOptions& options,
-                    Json* summary) {
+                    std::vector<summary::MainEffect>* out) {
   std::vector<CellData> usable;
   std::vector<uint32_t> masks;
   std::string left_out;
@@ -112,7 +88,7 @@ void AddMainEffects(const Fraction& fraction, const std::string& shape,
   }
   const absl::StatusOr<MainEffects> effects =
       MainEffects::Create(static_cast<int>(fraction.toggles.size()), masks);
-  const std::vector<std::vector<std::vector<double>>> by_process = GainsByProcess(usable);
+  const std::vector<std::vector<std::vector<double>>> by_process = GainsByProcess(usable, 0);
   std::optional<analysis::CellGains> gains;
   if (effects.ok() && !by_process.empty()) gains.emplace(by_process, options.bootstrap);
   std::string reason = left_out;
@@ -122,25 +98,22 @@ void AddMainEffects(const Fraction& fraction, const std::string& shape,
     absl::StrAppend(&reason, reason.empty() ? "" : "; ", "no block timed every cell");
   }
   for (size_t i = 0; i < fraction.toggles.size(); ++i) {
-    Json row = {{"shape", shape},           {"toggle", fraction.toggles[i]},
-                {"n_cells", masks.size()},  {"ratio", nullptr},
-                {"ci_low", nullptr},        {"ci_high", nullptr},
-                {"aliases", Json::array()}, {"reason", reason}};
+    summary::MainEffect& row = out->emplace_back();
+    row.shape = shape;
+    row.toggle = fraction.toggles[i];
+    row.n_cells = std::ssize(masks);
+    row.reason = reason;
     if (gains) {
       const analysis::Contrast effect = effects->Effect(static_cast<int>(i));
       const analysis::Interval interval = gains->Envelope(effect, options.confidence);
-      row["ratio"] = Rounded(std::exp(gains->Estimate(effect)));
-      row["ci_low"] = Rounded(std::exp(interval.low));
-      row["ci_high"] = Rounded(std::exp(interval.high));
+      row.ratio = summary::RatioOfLogs(gains->Estimate(effect), interval.low, interval.high);
     }
-    if (effects.ok()) {
-      for (const MainEffects::Alias& alias : effects->Aliases(static_cast<int>(i))) {
-        row["aliases"].push_back({{"a", fraction.toggles[static_cast<size_t>(alias.a)]},
-                                  {"b", fraction.toggles[static_cast<size_t>(alias.b)]},
-                                  {"coefficient", Rounded(alias.coefficient)}});
-      }
+    if (!effects.ok()) continue;
+    for (const MainEffects::Alias& alias : effects->Aliases(static_cast<int>(i))) {
+      row.aliases.push_back({.a = fraction.toggles[static_cast<size_t>(alias.a)],
+                             .b = fraction.toggles[static_cast<size_t>(alias.b)],
+                             .coefficient = SixDigits(alias.coefficient)});
     }
-    (*summary)["effects"].push_back(std::move(row));
   }
 }
 

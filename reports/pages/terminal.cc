@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/pages/terminal.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace warpledger::report {
+namespace {
+
+constexpr int kToggleColumn = 24;
+constexpr int kShapeColumn = 22;
+
+std::string Fit(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 1) + "~";
+}
+
+std::string Row(const std::string& toggle, const std::string& shape, const std::string& ratio,
+                const std::string& interval, const std::string& gate, const std::string& verdict) {
+  std::string row =
+      absl::StrFormat("%-*s  %-*s  %8s  %-20s  %5s  %s", kToggleColumn, Fit(toggle, kToggleColumn),
+                      kShapeColumn, Fit(shape, kShapeColumn), ratio, interval, gate, verdict);
+  return row + "\n";
+}
+
+std::string RatioText(const summary::Estimate& ratio) {
+  return ratio.value ? absl::StrFormat("%.3f", *ratio.value) : "-";
+}
+
+std::string IntervalText(const summary::Estimate& ratio) {
+  if (!ratio.low || !ratio.high) return "-";
+  return absl::StrFormat("[%.3f, %.3f]", *ratio.low, *ratio.high);
+}
+
+std::string RateText(const summary::Rate& rate) {
+  return absl::StrCat(rate.count, " of ", rate.of);
+}
+
+}  // namespace
+
+std::string VerdictTable(const summary::Summary& summary) {
+  std::string table = Row("toggle", "shape", "ratio", "interval", "gate", "verdict");
+  std::map<std::pair<std::string, std::string>, int> times_judged;
+  for (const summary::Verdict& v : summary.verdicts) ++times_judged[{v.toggle, v.shape}];
+  for (const summary::Verdict& v : summary.verdicts) {
+    absl::StrAppend(&table, Row(v.toggle, v.shape, RatioText(v.ratio), IntervalText(v.ratio),
+                                absl::StrFormat("%.2f", v.gate), v.verdict));
+    // A factorial judges a toggle in several places.
+    if (times_judged[{v.toggle, v.shape}] > 1) absl::StrAppend(&table, "    on ", v.base, "\n");
+  }
+  for (const summary::Control& c : summary.controls) {
+    absl::StrAppend(&table, Row(absl::StrCat("(control) ", c.kind), c.shape, RatioText(c.ratio),
+                                IntervalText(c.ratio), "-", c.verdict));
+    if (c.timing_verdict != c.verdict) {
+      absl::StrAppend(&table, "    by its times alone: ", c.timing_verdict, "\n");
+    }
+  }
+  return table;
+}
+
+std::string CalibrationTable(const summary::CalibrationSummary& summary) {
+  const summary::AaTrials& aa = summary.aa;
+  const auto neutral = aa.verdicts.find("NEUTRAL");
+  std::string table = absl::StrFormat("%-10s  %-12s  %-14s  %-14s  %-16s\n", "planted", "found",
+                                      "in a family", "neutral", "interval holds truth");
+  absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)",
+                        RateText(aa.false_verdicts), RateText(aa.false_verdicts_in_family),
+                        absl::StrCat(neutral == aa.verdicts.end() ? 0 : neutral->second, " of ",
+                                     aa.false_verdicts.of),
+                        RateText(aa.intervals_holding_truth));
+  for (const summary::PlantedSize& plant : summary.plants) {
+    absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n",
+                          absl::StrFormat("%.2f%%", plant.achieved_percent), RateText(plant.found),
+                          RateText(plant.found_in_family), RateText(plant.neutral),
+                          RateText(plant.intervals_holding_truth));
+  }
+  return table;
+}
+
+}  // namespace warpledger::report
