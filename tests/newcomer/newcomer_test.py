@@ -104,6 +104,9 @@ class NewcomerTest(FolderTest):
         verdicts = {verdict["toggle"]: verdict for verdict in summary["verdicts"]}
         self.assertGreater(verdicts["four_accumulators"]["ratio"], 0)
         self.assertNotEqual(verdicts["four_accumulators"]["verdict"], "BROKEN")
+        self.run_here(warpledger, "report", "--record=record", "--out=pages", "--plots=false")
+        self.assertIn("Four accumulators",
+                      "".join(page.read_text() for page in (self.path / "pages").rglob("*.md")))
         self.run_here(warpledger, "gate", "--record=record", "--baseline=record")
 
 
