@@ -15,10 +15,10 @@ const ListedSubject& Toy() {
   static const ListedSubject kToy({.name = "toy",
                                    .baseline = "one_accumulator",
                                    .baseline_label = "One accumulator",
-                                   .techniques = {{.claim = {.id = "four_accumulators",
-                                                             .label = "Four accumulators",
-                                                             .predicted = {"sum_16k", 1.5, 4.0},
-                                                             .evidence = {.opcodes = "FADD4"}}}},
+                                   .techniques = {{.id = "four_accumulators",
+                                                   .label = "Four accumulators",
+                                                   .predicted = {"sum_16k", 1.5, 4.0},
+                                                   .evidence = {.opcodes = "FADD4"}}},
                                    .problems = {SizedProblem("sum_16k", 1 << 14)}});
   return kToy;
 }
@@ -27,7 +27,7 @@ class ToyRig final : public HostRig {
  public:
   ToyRig() : HostRig(Toy()) {}
 
-  std::vector<double> Compute(const std::vector<const ListedTechnique*>& on,
+  std::vector<double> Compute(const std::vector<const Claim*>& on,
                               absl::Span<const float> in) const override {
     double sums[4] = {};
     const size_t accumulators = on.empty() ? 1 : 4;

@@ -96,7 +96,7 @@ class HostVariant final : public BenchVariant {
  private:
   const PlannedArm arm_;
   const ShapeInfo& problem_;
-  const std::vector<const ListedTechnique*> on_;
+  const std::vector<const Claim*> on_;
   const std::vector<std::vector<float>>& sets_;
   mutable std::vector<std::vector<double>> outputs_;  // of the last call on each set
   HostRig& rig_;
@@ -154,10 +154,10 @@ absl::Status HostRig::WriteEvidence(const PlannedDesign& design,
     if (!seen.insert(arm.config).second) continue;
     std::map<std::string, int64_t> opcodes = {{"FADD", 8}};
     std::string code = subject_.baseline();
-    for (const ListedTechnique* technique : subject_.On(arm.config)) {
-      if (technique->claim.control) continue;
-      absl::StrAppend(&code, "+", std::string(technique->claim.id));
-      const std::string opcode(technique->claim.evidence.opcodes);
+    for (const Claim* technique : subject_.On(arm.config)) {
+      if (technique->control) continue;
+      absl::StrAppend(&code, "+", std::string(technique->id));
+      const std::string opcode(technique->evidence.opcodes);
       if (!opcode.empty()) opcodes[opcode] = 4;
     }
     codegen.instances.push_back({arm.config, arch, absl::StrCat(HashName(code)), "", opcodes});

@@ -35,7 +35,7 @@ class HostRig : public Rig, public Machine {
   explicit HostRig(const ListedSubject& subject) : subject_(subject) {}
 
   // What a variant gives for the n numbers of a problem, as its techniques compute it.
-  virtual std::vector<double> Compute(const std::vector<const ListedTechnique*>& on,
+  virtual std::vector<double> Compute(const std::vector<const Claim*>& on,
                                       absl::Span<const float> in) const = 0;
   // What it should give.
   virtual std::vector<double> Reference(absl::Span<const float> in) const = 0;

@@ -28,15 +28,11 @@ ShapeInfo SizedProblem(std::string name, int n) {
   return {std::move(name), {{"n", n}, {"flops", 1.0 * n}, {"min_bytes", 4.0 * n}}};
 }
 
-ListedSubject::ListedSubject(SubjectList list) : list_(std::move(list)) {
-  for (const ListedTechnique& technique : list_.techniques) claims_.push_back(technique.claim);
-}
-
-std::vector<const ListedTechnique*> ListedSubject::On(std::string_view config) const {
-  std::vector<const ListedTechnique*> on;
+std::vector<const Claim*> ListedSubject::On(std::string_view config) const {
+  std::vector<const Claim*> on;
   const std::vector<std::string> ids = absl::StrSplit(std::string(config), '+');
-  for (const ListedTechnique& technique : list_.techniques) {
-    if (absl::c_linear_search(ids, technique.claim.id)) on.push_back(&technique);
+  for (const Claim& technique : list_.techniques) {
+    if (absl::c_linear_search(ids, technique.id)) on.push_back(&technique);
   }
   return on;
 }
@@ -47,8 +43,7 @@ bool ListedSubject::IsVariant(std::string_view config) const {
 }
 
 bool ListedSubject::IsOn(std::string_view config, const Claim& claim) const {
-  return absl::c_any_of(On(config),
-                        [&](const ListedTechnique* each) { return each->claim.id == claim.id; });
+  return absl::c_any_of(On(config), [&](const Claim* each) { return each->id == claim.id; });
 }
 
 bool ListedSubject::IsPredictedFor(const Claim& /*claim*/, std::string_view design,
@@ -70,10 +65,10 @@ PlannedArm ListedSubject::With(const PlannedArm& base, std::string_view role, st
 void ListedSubject::AddControls(const PlannedArm& of, PlannedDesign* design) const {
   design->arms.push_back(
       {.name = "control:aa", .config = of.config, .role = kRoleAa, .base = of.name});
-  for (const ListedTechnique& technique : list_.techniques) {
-    if (!technique.claim.control) continue;
-    design->arms.push_back(With(
-        of, kRoleNull, absl::StrCat("control:", std::string(technique.claim.id)), technique.claim));
+  for (const Claim& technique : list_.techniques) {
+    if (!technique.control) continue;
+    design->arms.push_back(
+        With(of, kRoleNull, absl::StrCat("control:", std::string(technique.id)), technique));
   }
 }
 
@@ -84,11 +79,10 @@ PlannedDesign ListedSubject::Ladder() const {
       .arms = {{.name = list_.baseline, .config = list_.baseline, .role = kRoleBase}},
       .floors = {kFloorArm},
       .peers = false};
-  for (const ListedTechnique& technique : list_.techniques) {
-    if (technique.claim.control) continue;
+  for (const Claim& technique : list_.techniques) {
+    if (technique.control) continue;
     design.arms.push_back(With(design.arms.back(), kRoleStep,
-                               absl::StrCat("ladder:", std::string(technique.claim.id)),
-                               technique.claim));
+                               absl::StrCat("ladder:", std::string(technique.id)), technique));
   }
   AddControls(PlannedArm(design.arms.front()), &design);
   return design;
@@ -101,8 +95,8 @@ PlannedDesign ListedSubject::TwoByTwo() const {
       .arms = {{.name = "cell:none", .config = list_.baseline, .role = kRoleBase}},
       .floors = {kFloorArm},
       .peers = false};
-  const Claim& first = list_.techniques[0].claim;
-  const Claim& second = list_.techniques[1].claim;
+  const Claim& first = list_.techniques[0];
+  const Claim& second = list_.techniques[1];
   const auto add = [&](size_t base, const Claim& claim) {
     PlannedArm arm = With(design.arms[base], kRoleStep, "", claim);
     arm.name = absl::StrCat("cell:", arm.config);
@@ -117,7 +111,7 @@ PlannedDesign ListedSubject::TwoByTwo() const {
 
 std::vector<PlannedDesign> ListedSubject::Designs() const {
   std::vector<PlannedDesign> designs = {Ladder()};
-  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].claim.control;
+  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
   if (has_two) designs.push_back(TwoByTwo());
   return designs;
 }

@@ -9,7 +9,7 @@
 //   const ListedSubject subject({.name = "sums",
 //                                .baseline = "one_accumulator",
 //                                .baseline_label = "One accumulator",
-//                                .techniques = {{.claim = {.id = "four", .label = "Four"}}},
+//                                .techniques = {{.id = "four", .label = "Four"}}},
 //                                .problems = {SizedProblem("sum_1k", 1 << 10)}});
 
 #ifndef WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
@@ -18,21 +18,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ablations/plan/subject.h"
 
 namespace warpledger::ablations {
 
-struct ListedTechnique {
-  Claim claim;  // a control is a step of no ladder
-};
-
 struct SubjectList {
   std::string name;
-  std::string baseline;        // what the variant without any technique is called in a record
-  std::string baseline_label;  // and by a person
-  std::vector<ListedTechnique> techniques;  // in the order of the ladder
+  std::string baseline;           // what the variant without any technique is called in a record
+  std::string baseline_label;     // and by a person
+  std::vector<Claim> techniques;  // in the order of the ladder, where a control is no step
   std::vector<ShapeInfo> problems;
   std::vector<std::string> input_kinds = {"uniform", "constant"};
 };
@@ -42,15 +39,15 @@ ShapeInfo SizedProblem(std::string name, int n);
 
 class ListedSubject final : public Subject {
  public:
-  explicit ListedSubject(SubjectList list);
+  explicit ListedSubject(SubjectList list) : list_(std::move(list)) {}
 
   // The techniques that a configuration has on.
-  std::vector<const ListedTechnique*> On(std::string_view config) const;
+  std::vector<const Claim*> On(std::string_view config) const;
   bool IsVariant(std::string_view config) const;
 
   std::string_view name() const override { return list_.name; }
   const std::string& baseline() const { return list_.baseline; }
-  absl::Span<const Claim> claims() const override { return claims_; }
+  absl::Span<const Claim> claims() const override { return list_.techniques; }
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override;
   std::vector<PlannedDesign> Designs() const override;
@@ -75,8 +72,7 @@ class ListedSubject final : public Subject {
   PlannedDesign TwoByTwo() const;
   void AddControls(const PlannedArm& of, PlannedDesign* design) const;
 
-  SubjectList list_;
-  std::vector<Claim> claims_;
+  const SubjectList list_;
 };
 
 }  // namespace warpledger::ablations

@@ -46,27 +46,26 @@ const ListedSubject& StandInSubject() {
       {.name = "stand_in",
        .baseline = "one_accumulator",
        .baseline_label = "One accumulator",
-       .techniques = {{.claim = {.id = "four_accumulators",
-                                 .label = "Four accumulators",
-                                 .mechanism = "Four sums at once hide the latency of an addition.",
-                                 .predicted = {"sum_1k", 1.3, 2.0, "Nothing else limits a call."},
-                                 .evidence = {.opcodes = "FADD4"},
-                                 .prior = "None: the times are a model's"}},
-                      {.claim = {.id = "prefetch",
-                                 .label = "Prefetch",
-                                 .mechanism = "The next elements arrive while these are summed.",
-                                 .evidence = {.opcodes = "PREFETCH"}}},
-                      {.claim = {.id = "backwards",
-                                 .label = "From the last element to the first",
-                                 .mechanism =
-                                     "Memory is read in an order that it does not foresee."}},
-                      {.claim = {.id = kBreaks,
-                                 .label = "Skips the last element",
-                                 .mechanism = "Work that is left out takes no time."}},
-                      {.claim = {.id = "null_toggle",
-                                 .label = "Null toggle (control)",
-                                 .mechanism = "It changes nothing.",
-                                 .control = true}}},
+       .techniques = {{.id = "four_accumulators",
+                       .label = "Four accumulators",
+                       .mechanism = "Four sums at once hide the latency of an addition.",
+                       .predicted = {"sum_1k", 1.3, 2.0, "Nothing else limits a call."},
+                       .evidence = {.opcodes = "FADD4"},
+                       .prior = "None: the times are a model's"},
+                      {.id = "prefetch",
+                       .label = "Prefetch",
+                       .mechanism = "The next elements arrive while these are summed.",
+                       .evidence = {.opcodes = "PREFETCH"}},
+                      {.id = "backwards",
+                       .label = "From the last element to the first",
+                       .mechanism = "Memory is read in an order that it does not foresee."},
+                      {.id = kBreaks,
+                       .label = "Skips the last element",
+                       .mechanism = "Work that is left out takes no time."},
+                      {.id = "null_toggle",
+                       .label = "Null toggle (control)",
+                       .mechanism = "It changes nothing.",
+                       .control = true}},
        .problems = {SizedProblem("sum_1k", 1 << 10), SizedProblem("sum_64k", 1 << 16)},
        .input_kinds = {"normal", "constant"}});
   return kSubject;
@@ -76,15 +75,15 @@ WARPLEDGER_SUBJECT(StandInSubject, Open);
 
 double TrueUs(std::string_view config, const ShapeInfo& problem) {
   double us = 2 + problem.flops() / 1024;
-  for (const ListedTechnique* technique : StandInSubject().On(config)) {
-    us /= kTrueRatios.at(technique->claim.id);
+  for (const Claim* technique : StandInSubject().On(config)) {
+    us /= kTrueRatios.at(technique->id);
   }
   return us;
 }
 
-std::vector<double> StandInRig::Compute(const std::vector<const ListedTechnique*>& on,
+std::vector<double> StandInRig::Compute(const std::vector<const Claim*>& on,
                                         absl::Span<const float> in) const {
-  if (absl::c_any_of(on, [](const auto* each) { return each->claim.id == kBreaks; })) {
+  if (absl::c_any_of(on, [](const auto* each) { return each->id == kBreaks; })) {
     in.remove_suffix(1);
   }
   double sums[4] = {};

@@ -42,7 +42,7 @@ class StandInRig final : public HostRig {
   explicit StandInRig(StandInHook hook = nullptr)
       : HostRig(StandInSubject()), hook_(std::move(hook)) {}
 
-  std::vector<double> Compute(const std::vector<const ListedTechnique*>& on,
+  std::vector<double> Compute(const std::vector<const Claim*>& on,
                               absl::Span<const float> in) const override;
   std::vector<double> Reference(absl::Span<const float> in) const override;
   void AfterCall(std::string_view config, const ShapeInfo& problem) const override;
