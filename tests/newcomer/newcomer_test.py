@@ -13,6 +13,9 @@ import unittest
 import house_tree
 from fixture import ROOT, FolderTest
 
+PASS, CANNOT_TELL = 0, 2  # of `warpledger gate`
+FAILED = 8  # of ctest, where a test failed
+
 BUILD = pathlib.Path(sys.argv.pop(1))
 
 ROW = '''
@@ -40,19 +43,19 @@ def replace_once(path, old, new):
 
 
 class NewcomerTest(FolderTest):
-    def run_here(self, *command, fails=False):
+    def run_here(self, *command, codes=(0,)):
         done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
         said = f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-        self.assertEqual(done.returncode != 0, fails, said)
+        self.assertIn(done.returncode, codes, said)
         return done.stdout + done.stderr
 
     def build(self, *targets):
         self.run_here("cmake", "--build", "build", "--target", "warpledger", "warpledger_codegen",
                       "warpledger_registry_json", *targets)
 
-    def run_test(self, name, fails=False):
+    def run_test(self, name, codes=(0,)):
         return self.run_here("ctest", "--test-dir", "build", "--output-on-failure",
-                             "--no-tests=error", "-R", f"^{name}$", fails=fails)
+                             "--no-tests=error", "-R", f"^{name}$", codes=codes)
 
     def test_a_toggle_and_a_subject_come_in_by_the_steps_of_the_readme(self):
         for path in house_tree.files(ROOT):
@@ -93,7 +96,7 @@ class NewcomerTest(FolderTest):
         # Without the branch, the toggle is found out.
         replace_once(self.path / "kernels/sdpa/smem/forward.cuh", BRANCH, "")
         self.build()
-        said = self.run_test("codegen_test", fails=True)
+        said = self.run_test("codegen_test", codes=(FAILED,))
         self.assertIn("toy_fence", said)
 
         # The subject goes the whole way.
@@ -107,7 +110,9 @@ class NewcomerTest(FolderTest):
         self.run_here(warpledger, "report", "--record=record", "--out=pages", "--plots=false")
         self.assertIn("Four accumulators",
                       "".join(page.read_text() for page in (self.path / "pages").rglob("*.md")))
-        self.run_here(warpledger, "gate", "--record=record", "--baseline=record")
+        # By a true clock on a busy machine two processes can't always tell.
+        self.run_here(warpledger, "gate", "--record=record", "--baseline=record",
+                      codes=(PASS, CANNOT_TELL))
 
 
 if __name__ == "__main__":

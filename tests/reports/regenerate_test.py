@@ -109,7 +109,7 @@ class Regenerate(FolderTest):
                           "reports/h200/profile_decode_b1/profile-4.md",
                           "reports/h200/profile_decode_b16_decode_mqa_b1/profile-6.md"})
 
-    def test_only_what_git_can_give_back_is_deleted(self):
+    def test_only_files_that_git_holds_are_deleted(self):
         self.record("ladder", 1)
         self.write("reports/h200/old.md", "of a record that is gone")
         for command in ("init", "-q"), ("add", "reports/h200/old.md"):
