@@ -64,7 +64,7 @@ class HostRig : public Rig, public Machine {
                                                const SamplePlace& place) override;
   absl::Status CallNothing(Stream stream) override;
   absl::Status CallDelay(int64_t cycles, Stream stream) override;  // a cycle is a nanosecond
-  Sensors ReadSensors() override { return {.temp_c = 40, .power_w = 100, .throttle = 0}; }
+  Sensors ReadSensors() override { return {}; }                    // none is read
   absl::Duration WarmUp() const override { return absl::ZeroDuration(); }
   absl::Duration CappedWarmUp() const override { return absl::ZeroDuration(); }
   std::string FaultKind() override { return "trap"; }
