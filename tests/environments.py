@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests without a GPU of an existing build under a matrix of environments.
+"""Runs the tests of ./test on an existing build under a matrix of environments.
 
 Each row changes one thing: the processor features that OpenBLAS, NumPy or libm use, the locale,
 the time zone, the umask, the user, or the path of the checkout. The last rows build the program
@@ -101,7 +101,8 @@ def suite(run, folder, build, environment=None, **options):
     junit, log = folder / "ctest.xml", folder / "ctest.log"
     junit.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error",
-               "-j", run.jobs, "-LE", "^gpu$", "-E", "^environments_test$", "--output-junit", junit]
+               "-j", run.jobs, "-LE", "^(gpu|long)$", "-E", "^environments_test$",
+               "--output-junit", junit]
     if run.cheap:
         command += ["-R", f"^({'|'.join(SENSITIVE)})$"]
     try:
