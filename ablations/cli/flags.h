@@ -29,7 +29,8 @@ inline constexpr char kVariantHelp[] =
     "(kv_tiling+warp_shuffle)";
 inline constexpr char kVariantsHelp[] = "variants, comma-separated, or all";
 inline constexpr char kShapesHelp[] =
-    "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one";
+    "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one; or any sizes, as "
+    "in b2_h8_s256_d64 and b1_h32x8_s1x8192_d128_causal_bf16 (Q's x K/V's)";
 inline constexpr char kPlotsHelp[] = "draw the figures too";
 inline constexpr char kBaselineHelp[] =
     "what to hold against: a record's directory; for ratchet also a resources.json";

@@ -2,6 +2,9 @@
 #include "ablations/subjects/sdpa/plan.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "ablations/base/nearest.h"
@@ -13,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
+#include "kernels/sdpa/problem/problem_name.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::ablations {
@@ -74,6 +78,14 @@ auto ParseRows(std::string_view kind, std::string_view list, const Rows& rows)
         absl::StrCat("no ", Text(kind), " named; 'all' takes every one"));
   }
   return result;
+}
+
+// The same text for as long as the process lives.
+std::string_view Interned(const std::string& text) {
+  static auto* const mutex = new std::mutex;
+  static auto* const texts = new std::set<std::string>;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  return *texts->insert(text).first;
 }
 
 absl::StatusOr<Design> FindOwnDesign(std::string_view name) {
@@ -195,7 +207,20 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
     }
     return shapes;
   }
-  return ParseRows("shape", list, sdpa::kShapes);
+  // Those of the list that no row holds, and the rows.
+  std::vector<sdpa::NamedShape> known(std::begin(sdpa::kShapes), std::end(sdpa::kShapes));
+  if (list == "all") return known;
+  for (const std::string& name : SplitNames(list)) {
+    const std::optional<sdpa::Problem> problem = sdpa::ProblemFromName(name);
+    if (!problem) continue;
+    if (problem->heads_q % problem->heads_kv != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", name, ": query heads (", problem->heads_q,
+                       ") must be a multiple of key/value heads (", problem->heads_kv, ")"));
+    }
+    known.push_back({Interned(name), *problem, false, "its name says its sizes"});
+  }
+  return ParseRows("shape", list, known);
 }
 
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {

@@ -46,7 +46,8 @@ std::vector<sdpa::Config> AllInstanceConfigs();
 // "all", or comma-separated names in the order given, without repeats.
 absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list);
 // "all", comma-separated names, or a group: "ladder" (the design's own shapes) or
-// "fa3" (the grid of FlashAttention-3's paper).
+// "fa3" (the grid of FlashAttention-3's paper). A name is one of the suite's, or says any problem's
+// sizes (problem_name.h).
 absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list);
 // "all" or comma-separated names.
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list);

@@ -161,6 +161,15 @@ TEST(ParseShapes, TakesAllOrTheLaddersOrAListInTheOrderGiven) {
   EXPECT_THAT(Names(ParseShapes("long,small,long")), ElementsAre("long", "small"));
 }
 
+TEST(ParseShapes, TakesNamesThatSayTheSizes) {
+  const auto shapes = ParseShapes("b2_h8_s256_d64,long,b1_h32x8_s1x8192_d128_causal_bf16");
+  EXPECT_THAT(Names(shapes),
+              ElementsAre("b2_h8_s256_d64", "long", "b1_h32x8_s1x8192_d128_causal_bf16"));
+  EXPECT_EQ((*shapes)[0].problem, (sdpa::Problem{2, 8, 8, 256, 256, 64, false}));
+  EXPECT_EQ((*shapes)[2].problem,
+            (sdpa::Problem{1, 32, 8, 1, 8192, 128, true, sdpa::Dtype::kBf16}));
+}
+
 TEST(ParseInputKinds, TakesAllOrAList) {
   EXPECT_THAT(Names(ParseInputKinds("all")),
               ElementsAre("normal", "outliers", "large_logits", "constant"));
@@ -233,7 +242,9 @@ TEST(ParseShapes, SaysWhatIsWrongAndWhatIsNear) {
       [](const char* given) { return ParseShapes(given); },
       {{"small,misson_b",
         {"unknown shape 'misson_b'", "did you mean 'mission_b'", "`warpledger list shapes`"}},
-       {"", {"no shape named"}}});
+       {"", {"no shape named"}},
+       {"b1_h8x3_s64_d64", {"query heads (8) must be a multiple of key/value heads (3)"}},
+       {"b1_h8_s64_d64_bf61", {"unknown shape 'b1_h8_s64_d64_bf61'"}}});
 }
 
 // `warpledger list` shows them under "inputs".
