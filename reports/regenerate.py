@@ -191,7 +191,10 @@ def _regenerate(program, out, kept, say, workers, opened):
         waiting.clear()
         shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
-    all_runs = record_files.runs(DATA)
+    # Which of the library's kernels is fastest for a problem is no verdict on a technique:
+    # kernels/sdpa/library/fit_costs.py reads those.
+    all_runs = {run: records for run, records in record_files.runs(DATA).items()
+                if not run[1].startswith("library_")}
     # A calibration's page quotes the verdicts of the other designs: it comes last.
     for (gpu, design, cache), records in sorted(
             all_runs.items(), key=lambda run: (run[0][1] == "calibrate", run[0])):

@@ -32,10 +32,11 @@ KERNEL_ROOMS = {
     "kernels/sdpa/resident": SHARED | PROBLEM | {"kernels/sdpa/resident"},
     "kernels/sdpa/rules": RULES,
     "kernels/sdpa/launch": RULES | {"kernels/sdpa/launch"},
+    "kernels/sdpa/library": RULES | {"kernels/sdpa/library"},
 }
 # What who measures kernels sees of them: no family, but for the projection's kernel, which is
 # launched in front of those of the designs.
-KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch",
+KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch", "kernels/sdpa/library",
                               "kernels/sdpa/mma/projection"}
 # The engine's rooms (ablations/README.md). None of them knows what is measured.
 BASE = {"ablations/base", "kernels/common"}

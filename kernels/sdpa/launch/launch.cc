@@ -186,7 +186,7 @@ ForwardParams MakeParams(const Config& config, const Problem& problem) {
 absl::Status Launch(const KernelInstance& instance, const ForwardParams& params,
                     const Problem& problem, cudaStream_t stream) {
   const auto ctas = static_cast<unsigned>(Ctas(instance.config, problem));
-  const cudaError_t error = instance.launch(instance, params, ctas, stream);
+  const cudaError_t error = instance.launch(instance, params, ctas, nullptr, stream);
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();  // else what asks for it next takes this for its own
   return CudaStatus(error, absl::StrCat("launching ", InstanceName(instance.config)));

@@ -26,22 +26,34 @@ cudaError_t Prepare(const ForwardParams& forward, const MmaShape& shape, MmaPara
   return cudaSuccess;
 }
 
+// Counters apart from partial results, and the same bytes are counters for every instance.
+void AddMemory(const MmaShape& shape, const LaunchMemory& memory, MmaParams* params) {
+  static_assert((kMaxPartials + 1) * sizeof(int) <= kCounterBytes);
+  AddWorkspace(shape, memory.partials, params);
+  params->next_tile = reinterpret_cast<int*>(memory.counters);
+  params->arrivals = params->next_tile + 1;
+}
+
 }  // namespace
 
 cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
-                      cudaStream_t stream) {
+                      const LaunchMemory* memory, cudaStream_t stream) {
   const MmaShape shape = MmaShapeOf(instance.config);
   const void* kernel = nullptr;
-  std::byte* workspace = nullptr;
   cudaError_t error = instance.code->GetKernel(&kernel);
-  if (error != cudaSuccess) return error;
-  error = instance.code->GetWorkspace(&workspace);
   if (error != cudaSuccess) return error;
   MmaParams params;
   unsigned ctas = 0;
   error = Prepare(forward, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
-  AddWorkspace(shape, workspace, &params);
+  if (memory != nullptr) {
+    AddMemory(shape, *memory, &params);
+  } else {
+    std::byte* workspace = nullptr;
+    error = instance.code->GetWorkspace(&workspace);
+    if (error != cudaSuccess) return error;
+    AddWorkspace(shape, workspace, &params);
+  }
 
   KernelLaunch launch(dim3(ctas), Threads(shape), MakeSmem(shape).bytes, stream);
   if (shape.dependent_launch) launch.BesidePriorKernel();

@@ -38,23 +38,32 @@ class KernelCode {
   cudaKernel_t kernel_ = nullptr;
 };
 
+// Device memory of the caller's for what outlives a CTA, in place of the instance's own, so that
+// launches with different memory may overlap. Both parts are 16-byte aligned.
+struct LaunchMemory {
+  std::byte* counters = nullptr;  // kCounterBytes, 0 before and after each launch of any instance
+  std::byte* partials = nullptr;  // PartialBytes of the configuration; nobody minds what is there
+};
+inline constexpr size_t kCounterBytes = 4096;
+
 struct KernelInstance {
   Config config;  // specialised: see Specialise
   KernelCode* code = nullptr;
   // Puts one call on the stream. `ctas` is Ctas() of the problem; only the smem family uses it.
+  // `memory`: null for the instance's own.
   cudaError_t (*launch)(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
-                        cudaStream_t stream) = nullptr;
+                        const LaunchMemory* memory, cudaStream_t stream) = nullptr;
 };
 
 // What launches an instance, by family. Nothing is allocated, so that a launch may be captured.
 cudaError_t LaunchSmem(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
-                       cudaStream_t stream);
+                       const LaunchMemory* memory, cudaStream_t stream);
 cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
-                      cudaStream_t stream);
+                      const LaunchMemory* memory, cudaStream_t stream);
 cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
-                        cudaStream_t stream);
+                        const LaunchMemory* memory, cudaStream_t stream);
 cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& params,
-                           unsigned ctas, cudaStream_t stream);
+                           unsigned ctas, const LaunchMemory* memory, cudaStream_t stream);
 
 }  // namespace warpledger::sdpa
 

@@ -26,7 +26,7 @@ cudaError_t LimitToResident(const Config& config, const void* kernel, unsigned* 
 }  // namespace
 
 cudaError_t LaunchSmem(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
-                       cudaStream_t stream) {
+                       const LaunchMemory*, cudaStream_t stream) {
   const Config& config = instance.config;
   const void* kernel = nullptr;
   cudaError_t error = instance.code->GetKernel(&kernel);

@@ -186,15 +186,24 @@ cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shap
                     shape.head_dim, shape.bf16, shape.dependent_launch, stream);
 }
 
+// Counters apart from partial results, and the same bytes are counters for every instance.
+void AddMemory(const WgmmaShape&, const LaunchMemory& memory, WgmmaParams* params) {
+  params->next_tile = reinterpret_cast<int*>(memory.counters);
+}
+void AddMemory(const WgmmaShape& shape, const LaunchMemory& memory, WgmmaDecodeParams* params) {
+  static_assert(kMaxWgmmaPartials * sizeof(int) <= kCounterBytes);
+  AddWorkspace(shape, memory.partials, params);
+  params->next_tile = reinterpret_cast<int*>(memory.counters);
+  params->arrivals = params->next_tile;
+}
+
 // Params: WgmmaParamsOf the shape.
 template <typename Params>
 cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
-                       const ForwardParams& forward, cudaStream_t stream) {
+                       const ForwardParams& forward, const LaunchMemory* memory,
+                       cudaStream_t stream) {
   const void* kernel = nullptr;
-  std::byte* workspace = nullptr;
   cudaError_t error = instance.code->GetKernel(&kernel);
-  if (error != cudaSuccess) return error;
-  error = instance.code->GetWorkspace(&workspace);
   if (error != cudaSuccess) return error;
   Params params;
   unsigned ctas = 0;
@@ -202,7 +211,14 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   if (error != cudaSuccess) return error;
   error = PrepareRest(forward, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
-  AddWorkspace(shape, workspace, &params);
+  if (memory != nullptr) {
+    AddMemory(shape, *memory, &params);
+  } else {
+    std::byte* workspace = nullptr;
+    error = instance.code->GetWorkspace(&workspace);
+    if (error != cudaSuccess) return error;
+    AddWorkspace(shape, workspace, &params);
+  }
   error = PlaceClusters(kernel, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
   error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), &params, stream);
@@ -213,19 +229,19 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
 }  // namespace
 
 cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& forward, unsigned,
-                        cudaStream_t stream) {
+                        const LaunchMemory* memory, cudaStream_t stream) {
   const WgmmaShape shape = WgmmaShapeOf(instance.config);
   switch (ParamsKindOf(shape)) {
     case WgmmaParamsKind::kFp8:
-      return LaunchWith<WgmmaFp8Params>(instance, shape, forward, stream);
+      return LaunchWith<WgmmaFp8Params>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kStore:
-      return LaunchWith<WgmmaStoreParams>(instance, shape, forward, stream);
+      return LaunchWith<WgmmaStoreParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kCopy:
-      return LaunchWith<WgmmaCopyParams>(instance, shape, forward, stream);
+      return LaunchWith<WgmmaCopyParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kDecode:
-      return LaunchWith<WgmmaDecodeParams>(instance, shape, forward, stream);
+      return LaunchWith<WgmmaDecodeParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kPlain:
-      return LaunchWith<WgmmaParams>(instance, shape, forward, stream);
+      return LaunchWith<WgmmaParams>(instance, shape, forward, memory, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -29,6 +29,7 @@
 #include "ablations/subjects/sdpa/designs/designs_hopper_decode.h"  // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"    // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper_small.h"   // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_library.h"        // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_mma.h"            // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"           // IWYU pragma: export
 
@@ -47,6 +48,7 @@ inline std::vector<Design> AllDesigns() {
                                  Stage2PlusDesign(),       WmmaD128Design()};
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   designs.push_back(FusionDesign());
+  for (Design& design : LibraryDesigns()) designs.push_back(std::move(design));
   return designs;
 }
 

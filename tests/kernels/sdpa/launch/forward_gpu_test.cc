@@ -129,8 +129,9 @@ CheckOutcome CheckPlanted(decltype(KernelInstance::launch) launch) {
 }
 
 TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
-  const CheckOutcome outcome = CheckPlanted([](const KernelInstance&, const ForwardParams&,
-                                               unsigned, cudaStream_t) { return cudaSuccess; });
+  const CheckOutcome outcome =
+      CheckPlanted([](const KernelInstance&, const ForwardParams&, unsigned, const LaunchMemory*,
+                      cudaStream_t) { return cudaSuccess; });
   EXPECT_FALSE(outcome.correct);
   EXPECT_FALSE(outcome.accuracy.correct);
 }
@@ -138,8 +139,8 @@ TEST(PlantedFault, AnElementThatIsNotWrittenFails) {
 TEST(PlantedFault, AWriteBehindTheOutputFails) {
   const CheckOutcome outcome =
       CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
-                      cudaStream_t stream) {
-        const cudaError_t error = Honest().launch(honest, params, ctas, stream);
+                      const LaunchMemory*, cudaStream_t stream) {
+        const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
         if (error != cudaSuccess) return error;
         return cudaMemsetAsync(static_cast<char*>(params.o) + kOutBytes, 0, 2, stream);
       });
@@ -151,9 +152,9 @@ TEST(PlantedFault, AWriteBehindTheOutputFails) {
 TEST(PlantedFault, AResultThatChangesBetweenRunsFails) {
   const CheckOutcome outcome =
       CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
-                      cudaStream_t stream) {
+                      const LaunchMemory*, cudaStream_t stream) {
         static int calls = 0;
-        const cudaError_t error = Honest().launch(honest, params, ctas, stream);
+        const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
         if (error != cudaSuccess || ++calls % 2 != 0) return error;
         // Every second run loses the high byte of the first element: its sign, its
         // exponent and two bits of its mantissa become 0.
@@ -184,8 +185,8 @@ TEST(PlantedFault, AReadOutsideAnInputFails) {
     stray_read = read;
     const CheckOutcome outcome =
         CheckPlanted([](const KernelInstance& honest, const ForwardParams& params, unsigned ctas,
-                        cudaStream_t stream) {
-          const cudaError_t error = Honest().launch(honest, params, ctas, stream);
+                        const LaunchMemory*, cudaStream_t stream) {
+          const cudaError_t error = Honest().launch(honest, params, ctas, nullptr, stream);
           if (error != cudaSuccess) return error;
           const char* from =
               static_cast<const char*>(params.*stray_read.input) + stray_read.offset_bytes;
@@ -196,7 +197,8 @@ TEST(PlantedFault, AReadOutsideAnInputFails) {
 }
 
 TEST(GuardedInputs, StayAlignedFor256Bytes) {
-  CheckPlanted([](const KernelInstance&, const ForwardParams& params, unsigned, cudaStream_t) {
+  CheckPlanted([](const KernelInstance&, const ForwardParams& params, unsigned, const LaunchMemory*,
+                  cudaStream_t) {
     for (const void* input : {params.q, params.k, params.v}) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(input) % 256, 0u);
     }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The designs of the library's kernels (kernels/sdpa/library), one for each head_dim and dtype:
+// which kernel is fastest for which problem. Each arm is judged against the first.
+//
+// Included by designs.h, at its end.
+
+#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_
+#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/subjects/sdpa/designs/design.h"
+#include "kernels/sdpa/library/kernels.h"
+
+namespace warpledger::ablations {
+
+inline std::vector<Design> LibraryDesigns() {
+  std::vector<Design> designs;
+  for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
+    const std::string sizes =
+        "d" + std::to_string(kernel.head_dim) + (kernel.dtype == sdpa::Dtype::kBf16 ? "_bf16" : "");
+    const std::string name = "library_" + sizes;
+    const std::string arm = name + ":" + std::string(kernel.name);
+    if (designs.empty() || designs.back().name != name) {
+      designs.push_back({.name = name,
+                         .label = "the library's kernels for " + sizes,
+                         .arms = {},
+                         .head_dims = {kernel.head_dim},
+                         .dtypes = {kernel.dtype}});
+      PlantControls(name, arm, kernel.config, &designs.back());
+    }
+    std::vector<DesignArm>& arms = designs.back().arms;
+    arms.insert(arms.end() - 2,
+                {.name = arm, .config = kernel.config, .role = "base", .toggle = "", .base = ""});
+  }
+  return designs;
+}
+
+}  // namespace warpledger::ablations
+
+#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sdpa/library/costs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/sdpa/library/fitted_costs.h"
+#include "kernels/sdpa/mma/plan.h"
+#include "kernels/sdpa/resident/shape.h"
+#include "kernels/sdpa/rules/families.h"
+#include "kernels/sdpa/wgmma/plan.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+constexpr int kSmemPerSm = 228 << 10;  // of sm_90
+
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Tiles of queries over the heads of a launch, and the keys that each reads.
+struct Tiling {
+  int64_t heads = 1;        // over the batch: of queries, or of K/V where they share a tile
+  int64_t query_tiles = 1;  // of each
+  int positions = 1;        // of the sequence, in a tile of queries
+  int keys = 1;             // of a tile of keys
+  int64_t splits = 1;       // CTAs that share a tile's keys
+  int64_t slots = 1;        // CTAs that the GPU holds at once
+
+  int64_t ctas() const { return heads * query_tiles * splits; }
+};
+
+// Tiles of keys that a CTA of the tile of queries `at` reads.
+double KeyTiles(const Problem& p, const Tiling& tiling, int64_t at) {
+  int64_t keys = p.seq_kv;
+  if (p.causal) {
+    const int64_t last = std::min<int64_t>(p.seq_q, (at + 1) * tiling.positions) - 1;
+    keys = std::clamp<int64_t>(last + p.seq_kv - p.seq_q + 1, 0, p.seq_kv);
+  }
+  return static_cast<double>(CeilDiv(CeilDiv(keys, tiling.keys), tiling.splits));
+}
+
+// Tiles of keys on average over the tiles of queries. Under the mask they grow by the same number
+// from tile to tile once the first key is seen.
+double MeanKeyTiles(const Problem& p, const Tiling& tiling) {
+  constexpr int64_t kAll = 64;
+  const int64_t taken = std::min(tiling.query_tiles, p.causal ? kAll : 1);
+  double sum = 0;
+  for (int64_t i = 0; i < taken; ++i) {
+    sum += KeyTiles(p, tiling, (2 * i + 1) * tiling.query_tiles / (2 * taken));
+  }
+  return sum / static_cast<double>(taken);
+}
+
+// The longest chain of key tiles on one slot, at the least: the longest tile, an equal share of
+// all, and, where k slots' worth of tiles are longer than another one, k + 1 of that one, for two
+// of these meet on some slot. The longest come first under the mask.
+double Chain(const Problem& p, const Tiling& tiling, double mean) {
+  const int64_t each = tiling.heads * tiling.splits;
+  const auto longest_but = [&](int64_t before) {
+    return KeyTiles(p, tiling, tiling.query_tiles - 1 - before / each);
+  };
+  const int64_t all = tiling.ctas();
+  double chain =
+      std::max(longest_but(0), mean * static_cast<double>(all) / static_cast<double>(tiling.slots));
+  constexpr int64_t kRounds = 64;
+  for (int64_t k = 1; k < kRounds && k * tiling.slots < all; ++k) {
+    chain = std::max(chain, static_cast<double>(k + 1) * longest_but(k * tiling.slots));
+  }
+  return chain;
+}
+
+Config Compiled(const LibraryKernel& kernel, const Problem& p) {
+  return Specialise(kernel.config, p.head_dim, p.causal, p.dtype);
+}
+
+Tiling TilingOf(const LibraryKernel& kernel, const Problem& p, int sms) {
+  const Config config = Compiled(kernel, p);
+  const int group = p.heads_q / p.heads_kv;
+  const int64_t heads_q = int64_t{p.batch} * p.heads_q;
+  const int64_t heads_kv = int64_t{p.batch} * p.heads_kv;
+  Tiling t;
+  switch (FamilyOf(config)) {
+    case Family::kResident: {
+      const ResidentShape shape = ResidentShapeOf(config);
+      // CTAs of a cluster divide the keys, as splits do; the warpgroups of one do it again.
+      t = {heads_q,          CeilDiv(p.seq_q, kRowsPerConsumer),
+           kRowsPerConsumer, ChunkKeys(shape) * shape.warpgroups,
+           shape.cluster,    int64_t{sms} * (shape.warpgroups == 1 ? 4 : 2)};
+      break;
+    }
+    case Family::kWgmma: {
+      const WgmmaShape shape = WgmmaShapeOf(config);
+      const int positions = WgmmaPositions(shape, group);
+      t = {shape.pack_heads ? heads_kv : heads_q,
+           CeilDiv(p.seq_q, positions),
+           positions,
+           shape.tile_n,
+           1,
+           sms};
+      const int64_t tiles = t.heads * t.query_tiles;
+      if (shape.split_kv && tiles <= sms) {
+        const int rows = std::min(TileM(shape), p.seq_q * (shape.pack_heads ? group : 1));
+        t.splits = WgmmaSplits(shape, static_cast<int>(tiles), rows, p.seq_kv, sms);
+      }
+      break;
+    }
+    case Family::kMma: {
+      const MmaShape shape = MmaShapeOf(config);
+      const int64_t rows = int64_t{p.seq_q} * (shape.pack_heads ? group : 1);
+      t = {shape.pack_heads ? heads_kv : heads_q,
+           CeilDiv(rows, TileM(shape)),
+           std::max(1, TileM(shape) / (shape.pack_heads ? group : 1)),
+           shape.tile_n * shape.key_groups,
+           1,
+           int64_t{sms} * CtasPerSm(shape, {.sms = sms, .smem_per_sm = kSmemPerSm})};
+      const int64_t tiles = t.heads * t.query_tiles;
+      if (shape.split_kv && tiles < kMaxPartials) {
+        const int64_t kv_tiles = CeilDiv(p.seq_kv, shape.tile_n);
+        t.splits = std::max<int64_t>(
+            1, std::min<int64_t>({t.slots / tiles, kMaxSplits, kMaxPartials / tiles,
+                                  kv_tiles / shape.key_groups}));
+      }
+      break;
+    }
+    case Family::kSmem:
+      break;
+  }
+  return t;
+}
+
+}  // namespace
+
+bool Takes(const LibraryKernel& kernel, const Problem& p) {
+  if (kernel.head_dim != p.head_dim || kernel.dtype != p.dtype || p.embed_dim != 0) return false;
+  const int group = p.heads_q / p.heads_kv;
+  constexpr int kMaxGridYz = 65535;
+  switch (FamilyOf(kernel.config)) {
+    case Family::kResident:
+      if (group > kMaxGridYz || int64_t{p.batch} * p.heads_kv > kMaxGridYz) return false;
+      break;
+    case Family::kWgmma:
+      if (kernel.config.wgmma_pack_heads && group > kRowsPerConsumer) return false;
+      break;
+    case Family::kMma:
+    case Family::kSmem:
+      break;
+  }
+  return TilingOf(kernel, p, 1).ctas() <= std::numeric_limits<int>::max();
+}
+
+CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
+  const Tiling t = TilingOf(kernel, p, sms);
+  const double mean = MeanKeyTiles(p, t);
+  const auto ctas = static_cast<double>(t.ctas());
+  const auto slots = static_cast<double>(t.slots);
+  const double megabyte = 1e6;
+  const bool combines = t.splits > 1 && FamilyOf(kernel.config) != Family::kResident;
+  const double output = static_cast<double>(QueryElements(p)) * 4 / megabyte;
+  return {1,
+          p.causal ? 1.0 : 0.0,
+          static_cast<double>(CeilDiv(t.ctas(), sms)),
+          Chain(p, t, mean),
+          mean * ctas / slots,
+          static_cast<double>(KeyElements(p)) * 2 * 2 / megabyte,
+          combines ? 1.0 : 0.0,
+          combines ? output : 0.0,
+          combines ? output * static_cast<double>(t.splits) : 0.0};
+}
+
+double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) {
+  const CostTerms terms = CostTermsOf(kernel, problem, sms);
+  double us = 0;
+  for (const FittedCosts& fitted : kFittedCosts) {
+    if (fitted.name != kernel.name || fitted.head_dim != kernel.head_dim) continue;
+    for (int i = 0; i < kCostTerms; ++i) us += fitted.us[i] * terms[i];
+  }
+  return us;
+}
+
+const LibraryKernel* ChooseKernel(const Problem& problem, int sms) {
+  const LibraryKernel* best = nullptr;
+  double least = 0;
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    if (!Takes(kernel, problem)) continue;
+    const double us = ExpectedUs(kernel, problem, sms);
+    if (best != nullptr && us >= least) continue;
+    best = &kernel;
+    least = us;
+  }
+  return best;
+}
+
+}  // namespace warpledger::sdpa

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the library's kernels is expected to be fastest for a problem. Host-safe.
+//
+// A kernel's time is a sum of terms that the problem and the launch fix: rounds of CTAs, the
+// longest chain of key tiles on an SM, the work of all SMs, bytes of K and V. What each term costs
+// is fitted on records of the designs `library_…` by fit_costs.py, which writes fitted_costs.h.
+//
+//   const LibraryKernel* kernel = ChooseKernel({1, 8, 8, 512, 512, 64, false}, 132);
+
+#ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
+#define WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
+
+#include <array>
+
+#include "kernels/sdpa/library/kernels.h"
+#include "kernels/sdpa/problem/problem.h"
+
+namespace warpledger::sdpa {
+
+inline constexpr int kCostTerms = 9;
+using CostTerms = std::array<double, kCostTerms>;
+
+// What each entry of CostTerms counts, as fit_costs.py prints it.
+inline constexpr const char* kCostTermNames[kCostTerms] = {"call",    "causal call", "rounds",
+                                                           "chain",   "work",        "kv MB",
+                                                           "combine", "combined MB", "splits MB"};
+
+// Whether the kernel takes the problem at all: its head_dim and dtype, and what a launch holds.
+bool Takes(const LibraryKernel& kernel, const Problem& problem);
+
+// The terms of a kernel that takes the problem, on a GPU of so many SMs.
+CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int sms);
+
+// Microseconds a call, back to back, by the fitted costs.
+double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms);
+
+// The one of the least ExpectedUs; null where none takes the problem.
+const LibraryKernel* ChooseKernel(const Problem& problem, int sms);
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fits what the terms of the library's kernels cost, and shows the choices that follow.
+
+    kernels/sdpa/library/fit_costs.py --program build/bin/warpledger --terms build/bin/print_costs \\
+        --record RECORD --record RECORD --write kernels/sdpa/library/fitted_costs.h
+    kernels/sdpa/library/fit_costs.py … --record RECORD            only the regret on the records
+
+Records are of the designs `library_…`. A term costs at least 0; relative errors are what is made
+least, in the mean square. Costs are of a kernel and a head_dim: both dtypes share them. Regret is
+how much longer the chosen kernel takes than the fastest of the record.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+
+def times(program, record):
+    """{problem: {kernel: p50 in microseconds}} of the arms that are right."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "summary.json"
+        subprocess.run([program, "judge", f"--record={record}", f"--out={out}"], check=True,
+                       stdout=subprocess.DEVNULL)
+        summary = json.loads(out.read_text(encoding="utf-8"))
+    by_problem = collections.defaultdict(dict)
+    for cell in summary["cells"]:
+        found = re.fullmatch(r"library_\w+:(\w+)", cell["variant"])
+        if found and cell["correct"] and found[1] not in ("aa", "null_toggle"):
+            by_problem[cell["shape"]][found[1]] = cell["p50_us"]
+    return by_problem
+
+
+def terms(printer, problems):
+    """What the library says of each problem."""
+    done = subprocess.run([printer], input="\n".join(problems) + "\n", check=True,
+                          stdout=subprocess.PIPE, text=True)
+    return {said["problem"]: said for said in map(json.loads, done.stdout.splitlines())}
+
+
+def least_squares(a, b, rounds=20000):
+    """x >= 0 that makes |a x - b| least, by coordinate descent."""
+    scale = np.maximum(np.linalg.norm(a, axis=0), 1e-12)
+    a = a / scale
+    gram, target = a.T @ a, a.T @ b
+    x = np.zeros(a.shape[1])
+    for _ in range(rounds):
+        before = x.copy()
+        for i in range(len(x)):
+            if gram[i, i] > 0.5:
+                x[i] = max(0.0, x[i] + (target[i] - gram[i] @ x) / gram[i, i])
+        if np.max(np.abs(x - before)) < 1e-12:
+            break
+    return x / scale
+
+
+def head_dim(problem):
+    return int(re.search(r"_d(\d+)", problem)[1])
+
+
+def fit(measured, said):
+    """{(kernel, head_dim): costs}"""
+    rows = collections.defaultdict(list)
+    for problem, by_kernel in measured.items():
+        for kernel, us in by_kernel.items():
+            rows[kernel, head_dim(problem)].append(
+                np.array(said[problem]["kernels"][kernel]["terms"]) / us)
+    return {key: least_squares(np.array(a), np.ones(len(a))) for key, a in rows.items()}
+
+
+def regrets(measured, said, costs=None):
+    """(regret, problem, chosen, best) of each problem; by `costs`, else by the library's own."""
+    found = []
+    for problem, by_kernel in measured.items():
+        kernels = said[problem]["kernels"]
+        chosen = said[problem]["choice"] if costs is None else min(
+            kernels, key=lambda k: costs[k, head_dim(problem)] @ np.array(kernels[k]["terms"]))
+        best = min(by_kernel, key=by_kernel.get)
+        found.append((by_kernel[chosen] / by_kernel[best] - 1, problem, chosen, best))
+    return found
+
+
+def table(found, title):
+    values = np.array([regret for regret, *_ in found])
+    print(f"{title}: {len(values)} problems, regret {100 * values.mean():.2f}% on average, "
+          f"{100 * np.quantile(values, 0.95):.1f}% at the 95th percentile, "
+          f"{100 * values.max():.1f}% at most; the fastest kernel for {np.sum(values == 0)}")
+
+
+HEADER = """// SPDX-License-Identifier: Apache-2.0
+// Written by fit_costs.py; edit nothing here. Of these records:
+%s
+#ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_FITTED_COSTS_H_
+#define WARPLEDGER_KERNELS_SDPA_LIBRARY_FITTED_COSTS_H_
+
+#include <string_view>
+
+#include "kernels/sdpa/library/costs.h"
+
+namespace warpledger::sdpa {
+
+struct FittedCosts {
+  std::string_view name;
+  int head_dim;
+  CostTerms us;  // microseconds a unit of each of kCostTermNames
+};
+
+inline constexpr FittedCosts kFittedCosts[] = {
+%s};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_LIBRARY_FITTED_COSTS_H_
+"""
+
+
+def write(header, records, measured, said):
+    """Fits, writes the header, and gives the costs."""
+    costs = fit(measured, said)
+    lines = [f'    {{"{kernel}", {dim}, {{{", ".join(f"{us:.5g}" for us in values)}}}}},\n'
+             for (kernel, dim), values in sorted(costs.items(), key=lambda item: item[0][::-1])]
+    names = sorted(pathlib.Path(record).name.removesuffix(".tar.zst") for record in records)
+    header.write_text(HEADER % ("".join(f"//   {name}\n" for name in names), "".join(lines)),
+                      encoding="utf-8")
+    return costs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="warpledger, which judges the records")
+    parser.add_argument("--terms", required=True, help="print_costs, which says the terms")
+    parser.add_argument("--record", action="append", required=True, help="may be repeated")
+    parser.add_argument("--write", type=pathlib.Path, help="fit, and write the header here")
+    parser.add_argument("--show", type=float, default=6, metavar="PERCENT",
+                        help="name the problems of more regret than this (default: 6)")
+    arguments = parser.parse_args()
+    measured = {}
+    for record in arguments.record:
+        measured |= times(arguments.program, record)
+    if not measured:
+        parser.error("the records hold no arm of the library")
+    said = terms(arguments.terms, list(measured))
+    costs = write(arguments.write, arguments.record, measured, said) if arguments.write else None
+    found = regrets(measured, said, costs)
+    for dim in sorted({head_dim(problem) for problem in measured}):
+        table([row for row in found if head_dim(row[1]) == dim], f"head_dim {dim}")
+    table(found, "all")
+    for regret, problem, chosen, best in sorted(found, reverse=True):
+        if 100 * regret > arguments.show:
+            by_kernel = measured[problem]
+            print(f"  {100 * regret:5.1f}%  {problem}: {chosen} ({by_kernel[chosen]:.2f} us), "
+                  f"the fastest is {best} ({by_kernel[best]:.2f} us)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that the library holds, of which it takes one for each problem. Host-safe and
+// constexpr: the designs `library_…` measure the same rows, and the build compiles them.
+//
+// None is launched as a programmatic dependent: what wrote its inputs may be any kernel.
+
+#ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_KERNELS_H_
+#define WARPLEDGER_KERNELS_SDPA_LIBRARY_KERNELS_H_
+
+#include <string_view>
+
+#include "kernels/sdpa/dtype/dtype.h"
+#include "kernels/sdpa/registry/config.h"
+
+namespace warpledger::sdpa {
+
+struct LibraryKernel {
+  std::string_view name;  // the mechanism; the same for each head_dim and dtype that has it
+  int head_dim = 64;
+  Dtype dtype = Dtype::kFp16;
+  Config config;
+};
+
+// Many rows of queries: a producer warp and two or three warpgroups of rows.
+inline constexpr Config kPipelined = {.wgmma = 1,
+                                      .kv_ring_stages = 1,
+                                      .softmax_overlap = 1,
+                                      .consumer_warpgroups = 1,
+                                      .dynamic_schedule = 2,
+                                      .tma_store = 1,
+                                      .wgmma_lazy_rescale = 1,
+                                      .wgmma_thread_max = 1};
+constexpr Config PingPong(Config config) {
+  config.ping_pong = 1;
+  return config;
+}
+// head_dim 64: two warpgroups of rows and 128 keys a tile, in place of three and 112.
+constexpr Config TwoWarpgroups(Config config) {
+  config.wgmma_tile = 1;
+  return config;
+}
+// head_dim 256: 64 keys a tile, and O leaves through registers.
+inline constexpr Config kPipelinedD256 = {.wgmma = 1,
+                                          .kv_ring_stages = 1,
+                                          .softmax_overlap = 1,
+                                          .consumer_warpgroups = 1,
+                                          .ping_pong = 1,
+                                          .dynamic_schedule = 2,
+                                          .wgmma_tile = 1,
+                                          .wgmma_lazy_rescale = 1};
+// Few keys: a cluster divides them, and each CTA holds its part whole.
+inline constexpr Config kResident = {
+    .wgmma = 1, .resident_kv = 1, .cluster_split_kv = 2, .fp16_exchange = 1};
+constexpr Config TwoKvWarpgroups(Config config) {
+  config.kv_warpgroups = 1;
+  return config;
+}
+// Few rows of queries: the heads of a K/V head share a tile, and several CTAs its keys.
+inline constexpr Config kSplitMma = {.mma_sync = 1,
+                                     .mma_v_ldmatrix_trans = 1,
+                                     .mma_p_registers = 1,
+                                     .mma_q_registers = 1,
+                                     .mma_smem_layout = 1,
+                                     .mma_cp_async_stages = 3,
+                                     .mma_exp = 1,
+                                     .mma_border_mask = 1,
+                                     .mma_tile = 3,
+                                     .mma_key_groups = 4,
+                                     .mma_split_kv = 1,
+                                     .mma_pack_heads = 1};
+inline constexpr Config kSplitWgmma = {.wgmma = 1,
+                                       .kv_ring_stages = 1,
+                                       .softmax_overlap = 1,
+                                       .wgmma_tile = 3,
+                                       .wgmma_tile_per_cta = 1,
+                                       .wgmma_pack_heads = 1,
+                                       .wgmma_split_kv = 1,
+                                       .wgmma_join_kernel = 1};
+
+inline constexpr LibraryKernel kLibraryKernels[] = {
+    {"pipelined", 64, Dtype::kFp16, PingPong(kPipelined)},
+    {"pipelined_two_warpgroups", 64, Dtype::kFp16, TwoWarpgroups(kPipelined)},
+    {"resident", 64, Dtype::kFp16, kResident},
+    {"resident_two_warpgroups", 64, Dtype::kFp16, TwoKvWarpgroups(kResident)},
+    {"split_mma", 64, Dtype::kFp16, kSplitMma},
+    {"split_wgmma", 64, Dtype::kFp16, kSplitWgmma},
+    {"pipelined", 64, Dtype::kBf16, PingPong(kPipelined)},
+    {"pipelined_two_warpgroups", 64, Dtype::kBf16, TwoWarpgroups(kPipelined)},
+    {"split_mma", 64, Dtype::kBf16, kSplitMma},
+    {"split_wgmma", 64, Dtype::kBf16, kSplitWgmma},
+    {"pipelined", 128, Dtype::kFp16, kPipelined},
+    {"split_mma", 128, Dtype::kFp16, kSplitMma},
+    {"split_wgmma", 128, Dtype::kFp16, kSplitWgmma},
+    {"pipelined", 128, Dtype::kBf16, kPipelined},
+    {"split_mma", 128, Dtype::kBf16, kSplitMma},
+    {"split_wgmma", 128, Dtype::kBf16, kSplitWgmma},
+    {"pipelined", 256, Dtype::kFp16, kPipelinedD256},
+    {"split_wgmma", 256, Dtype::kFp16, kSplitWgmma},
+    {"pipelined", 256, Dtype::kBf16, kPipelinedD256},
+    {"split_wgmma", 256, Dtype::kBf16, kSplitWgmma},
+};
+
+}  // namespace warpledger::sdpa
+
+#endif  // WARPLEDGER_KERNELS_SDPA_LIBRARY_KERNELS_H_

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 9.0: one call that
+ * takes the kernel that is expected to be fastest. C99 and C++.
+ *
+ *   O = softmax(scale * Q K^T + mask) V
+ *
+ * Tensors are contiguous device memory, 16-byte aligned, of the problem's dtype:
+ *   q, o   (batch, heads_q, seq_q, head_dim)
+ *   k, v   (batch, heads_kv, seq_kv, head_dim)
+ *   lse    (batch, heads_q, seq_q) fp32: log(sum(exp(scale * q k))), in natural-log units; may be null
+ * Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to the
+ * bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A row
+ * that sees no key gives O = 0 and LSE = -infinity.
+ *
+ *   warpledger_sdpa_problem problem = {
+ *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
+ *   warpledger_sdpa_choice choice;
+ *   choice.size = sizeof choice;
+ *   if (warpledger_sdpa_describe(&problem, &choice)) puts(warpledger_sdpa_last_error());
+ *   cudaMalloc(&workspace, choice.workspace_bytes);
+ *   cudaMemset(workspace, 0, choice.workspace_bytes);
+ *   warpledger_sdpa_forward(&problem, q, k, v, o, NULL, workspace, choice.workspace_bytes, stream);
+ *
+ * Nothing here allocates device memory or waits for the GPU, but for the first use of a kernel on a
+ * device, which loads its code: describe() does that, so that forward() may be captured into a
+ * graph after it. All functions work on the current device and may be called from any thread.
+ */
+
+#ifndef WARPLEDGER_SDPA_H_
+#define WARPLEDGER_SDPA_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WARPLEDGER_SDPA_API __attribute__((visibility("default")))
+
+/* What a function returns. */
+typedef enum warpledger_sdpa_status {
+  WARPLEDGER_SDPA_OK = 0,
+  WARPLEDGER_SDPA_INVALID = 1,     /* an argument makes no sense */
+  WARPLEDGER_SDPA_UNSUPPORTED = 2, /* it does, but no kernel here does it on this GPU */
+  WARPLEDGER_SDPA_NO_DEVICE = 3,   /* no GPU, or no driver */
+  WARPLEDGER_SDPA_CUDA_ERROR = 4   /* the CUDA runtime refused */
+} warpledger_sdpa_status;
+
+typedef enum warpledger_sdpa_dtype {
+  WARPLEDGER_SDPA_FP16 = 0,
+  WARPLEDGER_SDPA_BF16 = 1
+} warpledger_sdpa_dtype;
+
+typedef struct warpledger_sdpa_problem {
+  size_t size;         /* sizeof(warpledger_sdpa_problem) */
+  int32_t dtype;       /* a warpledger_sdpa_dtype */
+  int32_t batch;       /* at least 1, as all sizes */
+  int32_t heads_q;     /* a multiple of heads_kv */
+  int32_t heads_kv;
+  int32_t seq_q;
+  int32_t seq_kv;
+  int32_t head_dim;    /* 64, 128 or 256 */
+  int32_t causal;      /* 0 or 1 */
+  float softmax_scale; /* 0 for 1 / sqrt(head_dim) */
+} warpledger_sdpa_problem;
+
+typedef struct warpledger_sdpa_choice {
+  size_t size;            /* sizeof(warpledger_sdpa_choice) */
+  const char* kernel;     /* the kernel's name; lives as long as the library */
+  float expected_us;      /* a call, back to back, as fitted on an NVIDIA H200 */
+  size_t workspace_bytes; /* that forward() needs; at least 1 */
+} warpledger_sdpa_choice;
+
+/* "0.2.0". A later version with the same first number takes all that this one does. */
+WARPLEDGER_SDPA_API const char* warpledger_sdpa_version(void);
+
+/* Says which kernel forward() takes, and loads it on the current device. */
+WARPLEDGER_SDPA_API int warpledger_sdpa_describe(const warpledger_sdpa_problem* problem,
+                                                 warpledger_sdpa_choice* choice);
+
+/* Puts one call on `stream`, a cudaStream_t.
+ *
+ * workspace: device memory, 16-byte aligned, of at least choice.workspace_bytes. Its bytes are 0
+ *   before the first call that gets it; each call leaves it fit for the next, whatever that one's
+ *   problem. Two calls that may run at the same time need two. */
+WARPLEDGER_SDPA_API int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem,
+                                                const void* q, const void* k, const void* v,
+                                                void* o, float* lse, void* workspace,
+                                                size_t workspace_bytes, void* stream);
+
+/* What was wrong in this thread's last call that returned anything but OK: one sentence. */
+WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WARPLEDGER_SDPA_H_ */

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library without a GPU: what it exports, how it refuses, and how well it chooses.
+
+    library_test.py --library libwarpledger_sdpa.so --print_costs PROGRAM --program warpledger
+"""
+
+import argparse
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from kernels.sdpa.library import fit_costs
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+FOLDER = ROOT / "kernels/sdpa/library"
+OK, INVALID, UNSUPPORTED, NO_DEVICE = range(4)
+arguments = argparse.Namespace()
+
+
+class Problem(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t),
+                *((name, ctypes.c_int32) for name in ("dtype", "batch", "heads_q", "heads_kv", "seq_q",
+                                                      "seq_kv", "head_dim", "causal")),
+                ("softmax_scale", ctypes.c_float)]
+
+
+class Choice(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("kernel", ctypes.c_char_p),
+                ("expected_us", ctypes.c_float), ("workspace_bytes", ctypes.c_size_t)]
+
+
+def problem(**changed):
+    fields = {"size": ctypes.sizeof(Problem), "dtype": 0, "batch": 1, "heads_q": 8, "heads_kv": 2,
+              "seq_q": 64, "seq_kv": 64, "head_dim": 64, "causal": 0, "softmax_scale": 0.0}
+    return Problem(**{**fields, **changed})
+
+
+class Library(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.library = ctypes.CDLL(str(arguments.library))
+        cls.library.warpledger_sdpa_last_error.restype = ctypes.c_char_p
+        cls.library.warpledger_sdpa_version.restype = ctypes.c_char_p
+
+    def refused(self, status, said, given, choice=None):
+        choice = choice or Choice(ctypes.sizeof(Choice))
+        got = self.library.warpledger_sdpa_describe(ctypes.byref(given) if given else None,
+                                                    ctypes.byref(choice))
+        error = self.library.warpledger_sdpa_last_error().decode()
+        self.assertEqual((got, said in error), (status, True), error)
+        # forward() says the same before it looks at a pointer.
+        if choice.size == ctypes.sizeof(Choice):
+            got = self.library.warpledger_sdpa_forward(
+                ctypes.byref(given) if given else None, None, None, None, None, None, None,
+                ctypes.c_size_t(0), None)
+            self.assertEqual((got, said in self.library.warpledger_sdpa_last_error().decode()),
+                             (status, True))
+
+    def test_refuses_what_makes_no_sense(self):
+        self.refused(INVALID, "problem is null", None)
+        self.refused(INVALID, "problem.size is 8", problem(size=8))
+        self.refused(INVALID, "choice.size is 8", problem(), Choice(8))
+        for name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
+            for value in (0, -1, 2**20 + 1):
+                self.refused(INVALID, f"{name} is {value}; it must be 1 to 1048576",
+                             problem(**{name: value}))
+        self.refused(INVALID, "query heads (8) must be a multiple of key/value heads (3)",
+                     problem(heads_kv=3))
+        self.refused(INVALID, "dtype is 2", problem(dtype=2))
+        self.refused(INVALID, "causal is 2", problem(causal=2))
+        for scale in (-1.0, float("nan"), float("inf")):
+            self.refused(INVALID, "softmax_scale is", problem(softmax_scale=scale))
+
+    @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
+    def test_says_that_there_is_no_gpu(self):
+        self.refused(NO_DEVICE, "asking for the current GPU: ", problem())
+
+    def test_has_the_projects_version(self):
+        version = re.search(r"project\(\s*\w+\s+VERSION ([\d.]+)",
+                            (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+        self.assertEqual(self.library.warpledger_sdpa_version().decode(), version)
+
+    def test_exports_the_headers_functions_alone(self):
+        said = subprocess.run(["nm", "-D", "--defined-only", arguments.library], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        declared = re.findall(r"\b(warpledger_sdpa_\w+)\(",
+                              (FOLDER / "warpledger_sdpa.h").read_text(encoding="utf-8"))
+        self.assertEqual({line.split()[-1] for line in said.splitlines()},
+                         {name for name in declared if name != "warpledger_sdpa_problem"})
+
+    def test_needs_no_library_but_the_systems(self):
+        said = subprocess.run(["readelf", "-d", arguments.library], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        needed = set(re.findall(r"NEEDED.*\[(\w+)", said))
+        self.assertLessEqual(needed, {"libc", "libm", "libgcc_s", "libstdc", "ld"})
+
+    def test_is_at_most_15_megabytes(self):
+        self.assertLessEqual(os.path.getsize(arguments.library), 15e6)
+
+    def test_the_header_is_c99(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "user.c"
+            source.write_text('#include "warpledger_sdpa.h"\n'
+                              "int main(void) { return warpledger_sdpa_version() == 0; }\n",
+                              encoding="utf-8")
+            for compiler in (["cc", "-std=c99"], ["c++", "-x", "c++", "-std=c++11"]):
+                subprocess.run([*compiler, "-Wall", "-Wextra", "-pedantic", "-Werror",
+                                "-fsyntax-only", f"-I{FOLDER}", source], check=True)
+
+
+class Costs(unittest.TestCase):
+    def records(self):
+        fitted = set(re.findall(r"^//   (library_\S+)$",
+                                (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"), re.MULTILINE))
+        named = {path.name.removesuffix(".tar.zst"): path
+                 for path in ROOT.glob("reports/data/*/library_*")}
+        self.assertLessEqual(fitted, set(named))
+        return ([named[name] for name in sorted(fitted)],
+                [path for name, path in sorted(named.items()) if name not in fitted])
+
+    def measured(self, records):
+        by_problem = {}
+        for record in records:
+            by_problem |= fit_costs.times(arguments.program, record)
+        return by_problem, fit_costs.terms(arguments.print_costs, list(by_problem))
+
+    def test_are_what_the_fit_gives(self):
+        fitted, _ = self.records()
+        with tempfile.TemporaryDirectory() as folder:
+            header = pathlib.Path(folder) / "fitted_costs.h"
+            fit_costs.write(header, fitted, *self.measured(fitted))
+            self.assertEqual(header.read_text(encoding="utf-8"),
+                             (FOLDER / "fitted_costs.h").read_text(encoding="utf-8"))
+
+    def test_choose_well_for_problems_of_other_records(self):
+        _, others = self.records()
+        measured, said = self.measured(others)
+        regrets = [regret for regret, *_ in fit_costs.regrets(measured, said)]
+        self.assertGreaterEqual(len(regrets), 100)
+        self.assertLessEqual(sum(regrets) / len(regrets), 0.03)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("library", "print_costs", "program"):
+        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    arguments, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
