@@ -292,11 +292,11 @@ def configure(run, source, build, log, *options, targets=()):
 
 def records(run):
     sys.path.insert(0, str(ROOT / "reports"))
-    import regenerate  # needs matplotlib, which no other row does
-    runs = regenerate.runs()
-    if run.all_records:
-        return [folder for folders in runs.values() for folder in folders]
-    return [folders[-1] for (_, design, _), folders in sorted(runs.items()) if design in HANDFUL]
+    import record_files
+    runs = record_files.runs(ROOT / "reports/data")
+    chosen = (runs.values() if run.all_records
+              else [found[-1:] for (_, design, _), found in sorted(runs.items()) if design in HANDFUL])
+    return [record for found in chosen for record in found]
 
 
 def summaries(run, program, out, environment=None):
@@ -304,7 +304,7 @@ def summaries(run, program, out, environment=None):
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     for record in records(run):
-        call([program, "judge", f"--record={record}", f"--out={out / record.name}.json"],
+        call([program, "judge", f"--record={record.path}", f"--out={out / record.name}.json"],
              environment=environment)
     return out
 

@@ -80,6 +80,21 @@ class Environments(FolderTest):
         (self.build / "CTestTestfile.cmake").write_text("", encoding="utf-8")
         self.ends(self.call(sys.executable, "-B", SCRIPT, "--build", self.build, "--only=umask"), 1)
 
+    def test_summaries_are_compared_to_the_byte(self):
+        script = stand_ins.load(SCRIPT)
+        run = script.Run(build=self.build, work=self.path, jobs=1)
+        judge = ('for a; do case $a in --out=*) echo {} > "${{a#--out=}}" ;; '
+                 '--record=*) test -e "${{a#--record=}}" || exit 2 ;; esac; done')
+        (self.build / "bin").mkdir()
+        stand_ins.script(self.build / "bin/warpledger", judge.format("one"))
+        other = self.path / "another_program"
+        stand_ins.script(other, judge.format("one"))
+        self.assertRegex(script.same_summaries(run, self.path, other),
+                         r"^\d+ summaries are the same bytes$")
+        stand_ins.script(other, judge.format("two"))
+        with self.assertRaisesRegex(script.Failed, r"(\d+) of \1 summaries differ"):
+            script.same_summaries(run, self.path, other)
+
     def test_wrong_use_is_refused(self):
         code, said = self.rows("true", "moonlight")
         self.assertEqual(code, 2)

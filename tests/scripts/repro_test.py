@@ -8,6 +8,7 @@ for the program, so that nothing is compiled and no GPU is needed.
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import unittest
@@ -104,7 +105,7 @@ class Repro(FolderTest):
 
     def test_replays_a_packed_record_and_holds_it_against_the_table_of_hashes(self):
         # The one that has zstandard: without build/venv the script takes python3.
-        self.program("bin/python3", f'#!/bin/bash\nexec {sys.executable} "$@"\n')
+        self.program("bin/python3", f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n')
         path = self.root / "reports/data/h200/aa.tar.zst"
         path.parent.mkdir(parents=True)
         path.write_bytes(pack_fixture.pack("aa", {"run.json": json.dumps(

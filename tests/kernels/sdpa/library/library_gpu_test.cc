@@ -86,22 +86,8 @@ class Call {
   void ExpectRight() const {
     const Reference reference = ComputeReference(
         problem_, inputs_, SampleRows(problem_, ablations::kMaxReferenceFlops / 10, 3));
-    std::vector<Bits16> out = Out();
-    std::vector<float> lse = OnHost<float>(lse_);
-    if (!reference.rows.empty()) {
-      const auto head_dim = static_cast<size_t>(problem_.head_dim);
-      std::vector<Bits16> rows;
-      std::vector<float> sums;
-      for (const int64_t row : reference.rows) {
-        const auto at = static_cast<size_t>(row);
-        rows.insert(rows.end(), out.begin() + static_cast<ptrdiff_t>(at * head_dim),
-                    out.begin() + static_cast<ptrdiff_t>((at + 1) * head_dim));
-        sums.push_back(lse[at]);
-      }
-      out = rows;
-      lse = sums;
-    }
-    const ablations::Accuracy accuracy = ablations::JudgeAccuracy(reference, out, lse);
+    const ablations::Accuracy accuracy =
+        ablations::JudgeAccuracy(reference, Out(), OnHost<float>(lse_));
     EXPECT_TRUE(accuracy.correct) << ProblemName(problem_) << ": " << accuracy.reason;
   }
 
