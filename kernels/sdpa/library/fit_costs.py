@@ -38,11 +38,16 @@ def times(program, record):
     return by_problem
 
 
-def terms(printer, problems):
-    """What the library says of each problem."""
+def terms(printer, measured):
+    """What the library says of each problem. Of `measured` goes what the library would not take."""
+    problems = list(measured)
     done = subprocess.run([printer], input="\n".join(problems) + "\n", check=True,
                           stdout=subprocess.PIPE, text=True)
-    return {said["problem"]: said for said in map(json.loads, done.stdout.splitlines())}
+    said = {line["problem"]: line for line in map(json.loads, done.stdout.splitlines())}
+    for problem, by_kernel in measured.items():
+        for kernel in set(by_kernel) - set(said[problem]["kernels"]):
+            del by_kernel[kernel]
+    return said
 
 
 def least_squares(a, b, rounds=20000):
@@ -147,7 +152,7 @@ def main():
         measured |= times(arguments.program, record)
     if not measured:
         parser.error("the records hold no arm of the library")
-    said = terms(arguments.terms, list(measured))
+    said = terms(arguments.terms, measured)
     costs = write(arguments.write, arguments.record, measured, said) if arguments.write else None
     found = regrets(measured, said, costs)
     for dim in sorted({head_dim(problem) for problem in measured}):

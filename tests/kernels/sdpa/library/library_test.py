@@ -128,7 +128,7 @@ class Costs(unittest.TestCase):
         by_problem = {}
         for record in records:
             by_problem |= fit_costs.times(arguments.program, record)
-        return by_problem, fit_costs.terms(arguments.print_costs, list(by_problem))
+        return by_problem, fit_costs.terms(arguments.print_costs, by_problem)
 
     def test_are_what_the_fit_gives(self):
         fitted, _ = self.records()
