@@ -140,7 +140,9 @@ bool Takes(const LibraryKernel& kernel, const Problem& p) {
   constexpr int kMaxGridYz = 65535;
   switch (FamilyOf(kernel.config)) {
     case Family::kResident:
-      if (p.seq_kv > kMostResidentKeys || group > kMaxGridYz || int64_t{p.batch} * p.heads_kv > kMaxGridYz) return false;
+      if (p.seq_kv > kMostResidentKeys || group > kMaxGridYz ||
+          int64_t{p.batch} * p.heads_kv > kMaxGridYz)
+        return false;
       break;
     case Family::kWgmma:
       if (kernel.config.wgmma_pack_heads && group > kRowsPerConsumer) return false;

@@ -117,8 +117,10 @@ struct FittedCosts {
   CostTerms us;  // microseconds a unit of each of kCostTermNames
 };
 
+// clang-format off
 inline constexpr FittedCosts kFittedCosts[] = {
 %s};
+// clang-format on
 
 }  // namespace warpledger::sdpa
 

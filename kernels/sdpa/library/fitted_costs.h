@@ -20,6 +20,7 @@ struct FittedCosts {
   CostTerms us;  // microseconds a unit of each of kCostTermNames
 };
 
+// clang-format off
 inline constexpr FittedCosts kFittedCosts[] = {
     {"pipelined", 64, {1.8658, 0.35315, 2.1722, 1.1788, 0.046564, 0.032125, 0, 0, 0}},
     {"pipelined_two_warpgroups", 64, {2.3494, 0.1873, 1.5395, 1.0567, 0.0082156, 0.03202, 0, 0, 0}},
@@ -33,6 +34,7 @@ inline constexpr FittedCosts kFittedCosts[] = {
     {"pipelined", 256, {2.4078, 0.75854, 2.2031, 1.0801, 0.20316, 0.062574, 0, 0, 0}},
     {"split_wgmma", 256, {0.48056, 1.5945, 3.7033, 0.33905, 0.64975, 0.10668, 1.8198, 11.524, 0}},
 };
+// clang-format on
 
 }  // namespace warpledger::sdpa
 

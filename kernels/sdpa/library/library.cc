@@ -59,9 +59,8 @@ int Read(const warpledger_sdpa_problem* given, Problem* p) {
   const struct {
     const char* name;
     int32_t value;
-  } sizes[] = {{"batch", given->batch},       {"heads_q", given->heads_q},
-               {"heads_kv", given->heads_kv}, {"seq_q", given->seq_q},
-               {"seq_kv", given->seq_kv},     {"head_dim", given->head_dim}};
+  } sizes[] = {{"batch", given->batch}, {"heads_q", given->heads_q}, {"heads_kv", given->heads_kv},
+               {"seq_q", given->seq_q}, {"seq_kv", given->seq_kv},   {"head_dim", given->head_dim}};
   for (const auto& [name, value] : sizes) {
     if (value < 1 || value > kMostOfOneSize) {
       return Fail(WARPLEDGER_SDPA_INVALID, "%s is %d; it must be 1 to %d", name, value,
@@ -84,8 +83,9 @@ int Read(const warpledger_sdpa_problem* given, Problem* p) {
     return Fail(WARPLEDGER_SDPA_INVALID, "softmax_scale is %g; it must be 0 or more",
                 static_cast<double>(given->softmax_scale));
   }
-  *p = {given->batch,    given->heads_q,     given->heads_kv,
-        given->seq_q,    given->seq_kv,      given->head_dim,
+  *p = {given->batch,       given->heads_q,
+        given->heads_kv,    given->seq_q,
+        given->seq_kv,      given->head_dim,
         given->causal == 1, given->dtype == WARPLEDGER_SDPA_BF16 ? Dtype::kBf16 : Dtype::kFp16};
   return WARPLEDGER_SDPA_OK;
 }

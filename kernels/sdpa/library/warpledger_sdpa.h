@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
+// SPDX-License-Identifier: Apache-2.0
+/*
  * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 9.0: one call that
  * takes the kernel that is expected to be fastest. C99 and C++.
  *
@@ -8,10 +8,10 @@
  * Tensors are contiguous device memory, 16-byte aligned, of the problem's dtype:
  *   q, o   (batch, heads_q, seq_q, head_dim)
  *   k, v   (batch, heads_kv, seq_kv, head_dim)
- *   lse    (batch, heads_q, seq_q) fp32: log(sum(exp(scale * q k))), in natural-log units; may be null
- * Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to the
- * bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A row
- * that sees no key gives O = 0 and LSE = -infinity.
+ *   lse    (batch, heads_q, seq_q) fp32: log(sum(exp(scale * q k))), in natural-log units; may be
+ * null Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to
+ * the bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A
+ * row that sees no key gives O = 0 and LSE = -infinity.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -27,8 +27,8 @@
  * graph after it. All functions work on the current device and may be called from any thread.
  */
 
-#ifndef WARPLEDGER_SDPA_H_
-#define WARPLEDGER_SDPA_H_
+#ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_
+#define WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,10 +54,10 @@ typedef enum warpledger_sdpa_dtype {
 } warpledger_sdpa_dtype;
 
 typedef struct warpledger_sdpa_problem {
-  size_t size;         /* sizeof(warpledger_sdpa_problem) */
-  int32_t dtype;       /* a warpledger_sdpa_dtype */
-  int32_t batch;       /* at least 1, as all sizes */
-  int32_t heads_q;     /* a multiple of heads_kv */
+  size_t size;     /* sizeof(warpledger_sdpa_problem) */
+  int32_t dtype;   /* a warpledger_sdpa_dtype */
+  int32_t batch;   /* at least 1, as all sizes */
+  int32_t heads_q; /* a multiple of heads_kv */
   int32_t heads_kv;
   int32_t seq_q;
   int32_t seq_kv;
@@ -97,4 +97,4 @@ WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);
 }
 #endif
 
-#endif /* WARPLEDGER_SDPA_H_ */
+#endif /* WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_ */
