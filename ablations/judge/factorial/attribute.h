@@ -20,7 +20,7 @@
 
 #include "ablations/plan/subject.h"
 #include "ablations/record/record.h"
-#include "ablations/stats/attribution.h"
+#include "ablations/stats/factorial/attribution.h"
 #include "ablations/stats/paired.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ablations/base/rounded.h"
-#include "ablations/stats/main_effects.h"
+#include "ablations/stats/factorial/main_effects.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

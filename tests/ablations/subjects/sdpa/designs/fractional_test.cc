@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ablations/judge/factorial/fractional_effects.h"
-#include "ablations/stats/main_effects.h"
+#include "ablations/stats/factorial/main_effects.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/subject.h"
 

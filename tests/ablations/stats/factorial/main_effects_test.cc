@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/stats/main_effects.h"
+#include "ablations/stats/factorial/main_effects.h"
 
 #include <gtest/gtest.h>
 

@@ -15,13 +15,13 @@
 //   absl::StatusOr<MainEffects> effects = MainEffects::Create(8, cells);
 //   double log_gain = gains.Estimate(effects->Effect(3));
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_MAIN_EFFECTS_H_
-#define WARPLEDGER_ABLATIONS_STATS_MAIN_EFFECTS_H_
+#ifndef WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_
+#define WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "ablations/stats/attribution.h"
+#include "ablations/stats/factorial/attribution.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::analysis {
@@ -50,4 +50,4 @@ class MainEffects {
 
 }  // namespace warpledger::analysis
 
-#endif  // WARPLEDGER_ABLATIONS_STATS_MAIN_EFFECTS_H_
+#endif  // WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/stats/attribution.h"
+#include "ablations/stats/factorial/attribution.h"
 
 #include <gtest/gtest.h>
 

@@ -32,8 +32,8 @@
 //   CellGains gains(by_process, {.resamples = 20000, .seed = 1});
 //   double share = gains.Estimate(lattice->Shapley(2)) / gains.Estimate(lattice->Total());
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_ATTRIBUTION_H_
-#define WARPLEDGER_ABLATIONS_STATS_ATTRIBUTION_H_
+#ifndef WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_
+#define WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -122,4 +122,4 @@ class CellGains {
 
 }  // namespace warpledger::analysis
 
-#endif  // WARPLEDGER_ABLATIONS_STATS_ATTRIBUTION_H_
+#endif  // WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_
