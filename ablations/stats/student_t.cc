@@ -8,14 +8,14 @@
 
 namespace warpledger::analysis {
 
-double StudentTwoSidedTail(double t, int df) {
-  if (df < 1) return std::numeric_limits<double>::quiet_NaN();
+double StudentTwoSidedTail(double t, double df) {
+  if (!(df > 0)) return std::numeric_limits<double>::quiet_NaN();
   if (std::isinf(t)) return 0;
   return RegularisedBeta(0.5 * df, 0.5, df / (df + t * t));
 }
 
-double StudentCritical(double alpha, int df) {
-  if (df < 1) return std::numeric_limits<double>::quiet_NaN();
+double StudentCritical(double alpha, double df) {
+  if (!(df > 0)) return std::numeric_limits<double>::quiet_NaN();
   if (alpha >= 1) return 0;
   double low = 0;
   double high = 1;

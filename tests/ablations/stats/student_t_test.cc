@@ -41,6 +41,13 @@ TEST(StudentTest, TailAndCriticalValueAreInverse) {
   }
 }
 
+TEST(StudentTest, PartsOfADegreeOfFreedomCount) {
+  // scipy.stats.t 1.17.1: isf(0.025, 1.5), isf(0.0005, 0.7), 2 sf(3, 2.6).
+  EXPECT_NEAR(StudentCritical(0.05, 1.5), 6.016663104427933, 1e-9);
+  EXPECT_NEAR(StudentCritical(0.001, 0.7) / 9790.117523121438, 1, 1e-9);
+  EXPECT_NEAR(StudentTwoSidedTail(3, 2.6), 0.06909842959037182, 1e-12);
+}
+
 TEST(StudentTest, NoDegreesOfFreedomIsNotANumber) {
   EXPECT_TRUE(std::isnan(StudentCritical(0.05, 0)));
   EXPECT_TRUE(std::isnan(StudentTwoSidedTail(1, 0)));
