@@ -172,9 +172,17 @@ std::string PowerCap::Text() const {
   return text;
 }
 
-bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {
-  const Interval interval = log_ratio.Envelope(1 - 2 * alpha);
+namespace {
+
+// `interval` of the log-ratio, at 1 - 2 alpha.
+bool LiesWithin(const Interval& interval, double delta) {
   return interval.low >= -std::log1p(delta) && interval.high <= std::log1p(delta);
+}
+
+}  // namespace
+
+bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {
+  return LiesWithin(log_ratio.Envelope(1 - 2 * alpha), delta);
 }
 
 std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha) {
@@ -188,36 +196,20 @@ std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, dou
   return std::exp(half_width * (1 + more));
 }
 
-Judgement Judge(const Evidence& evidence) {
+Judgement JudgeIntervals(const IntervalEvidence& evidence) {
   Judgement j;
-  const double confidence = 1 - evidence.alpha;
-  if (evidence.log_ratio != nullptr) {
-    const Interval interval = evidence.log_ratio->Envelope(confidence);
-    j.ratio = std::exp(evidence.log_ratio->estimate());
-    j.interval = Interval{std::exp(interval.low), std::exp(interval.high)};
-    j.mde_ratio = MinimumDetectableRatio(*evidence.log_ratio, evidence.alpha);
-  }
+  j.ratio = std::exp(evidence.log_ratio);
+  j.interval = Interval{std::exp(evidence.interval.low), std::exp(evidence.interval.high)};
+  j.mde_ratio = evidence.mde_ratio;
   const auto decide = [&j](Verdict verdict, std::string reason) {
     j.verdict = verdict;
     j.reason = std::move(reason);
     return j;
   };
-  if (!evidence.not_applicable.empty()) {
-    return decide(Verdict::kNotApplicable, evidence.not_applicable);
-  }
-  if (!evidence.broken.empty()) return decide(Verdict::kBroken, evidence.broken);
-  if (!evidence.invalid.empty()) return decide(Verdict::kInvalid, evidence.invalid);
-  if (evidence.log_ratio == nullptr) {
-    return decide(Verdict::kInconclusive, "no paired samples on this shape");
-  }
-  if (evidence.log_ratio->n_clusters() < kMinProcesses) {
-    return decide(Verdict::kInconclusive,
-                  "one process only: whether the effect recurs in another is unknown");
-  }
   const double low = j.interval->low;
   const double high = j.interval->high;
-  const double percent = 100 * confidence;
-  if (IsEquivalent(*evidence.log_ratio, evidence.alpha, evidence.neutral_delta)) {
+  const double percent = 100 * (1 - evidence.alpha);
+  if (LiesWithin(evidence.equivalence, evidence.neutral_delta)) {
     return decide(Verdict::kNeutral, absl::StrFormat("the effect is under %.2g%% either way",
                                                      100 * evidence.neutral_delta));
   }
@@ -236,8 +228,40 @@ Judgement Judge(const Evidence& evidence) {
                   absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
   }
   return decide(Verdict::kInconclusive,
-                absl::StrFormat("the %.2f%% interval holds 1; this run would find %.3fx", percent,
-                                j.mde_ratio.value_or(0)));
+                absl::StrFormat("the %.2f%% interval holds 1; %s would find %.3fx", percent,
+                                evidence.whose, j.mde_ratio.value_or(0)));
+}
+
+Judgement Judge(const Evidence& evidence) {
+  Judgement j;
+  if (evidence.log_ratio != nullptr) {
+    const double confidence = 1 - evidence.alpha;
+    j = JudgeIntervals({.log_ratio = evidence.log_ratio->estimate(),
+                        .interval = evidence.log_ratio->Envelope(confidence),
+                        .equivalence = evidence.log_ratio->Envelope(1 - 2 * evidence.alpha),
+                        .mde_ratio = MinimumDetectableRatio(*evidence.log_ratio, evidence.alpha),
+                        .alpha = evidence.alpha,
+                        .gate = evidence.gate,
+                        .neutral_delta = evidence.neutral_delta});
+  }
+  const auto decide = [&j](Verdict verdict, std::string reason) {
+    j.verdict = verdict;
+    j.reason = std::move(reason);
+    return j;
+  };
+  if (!evidence.not_applicable.empty()) {
+    return decide(Verdict::kNotApplicable, evidence.not_applicable);
+  }
+  if (!evidence.broken.empty()) return decide(Verdict::kBroken, evidence.broken);
+  if (!evidence.invalid.empty()) return decide(Verdict::kInvalid, evidence.invalid);
+  if (evidence.log_ratio == nullptr) {
+    return decide(Verdict::kInconclusive, "no paired samples on this shape");
+  }
+  if (evidence.log_ratio->n_clusters() < kMinProcesses) {
+    return decide(Verdict::kInconclusive,
+                  "one process only: whether the effect recurs in another is unknown");
+  }
+  return j;
 }
 
 }  // namespace warpledger::analysis

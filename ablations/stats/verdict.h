@@ -134,6 +134,19 @@ struct Judgement {
 
 Judgement Judge(const Evidence& evidence);
 
+// What the rules from NEUTRAL on decide by, however the intervals were made.
+struct IntervalEvidence {
+  double log_ratio = 0;
+  Interval interval;     // of the log-ratio, at 1 - alpha
+  Interval equivalence;  // at 1 - 2 alpha
+  std::optional<double> mde_ratio;
+  const char* whose = "this run";  // that would find an effect of that size
+  double alpha = 0.05;
+  double gate = 1.10;
+  double neutral_delta = 0.01;
+};
+Judgement JudgeIntervals(const IntervalEvidence& evidence);
+
 // Two one-sided tests at `alpha` each: the 1 - 2 alpha interval lies inside
 // [1 / (1 + delta), 1 + delta].
 bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta);
