@@ -44,11 +44,11 @@ std::vector<std::string>& MutableCommandLine() {
 }
 
 std::vector<Command> AllCommands() {
-  return {ListCommand(),   CheckCommand(),   RunCommand(),        CalibrateCommand(),
-          JudgeCommand(),  ReportCommand(),  TechniquesCommand(), StandingsCommand(),
-          MicroCommand(),  CompareCommand(), GateCommand(),       RatchetCommand(),
-          BundleCommand(), PackCommand(),    UnpackCommand(),     ProfileCommand(),
-          DtypesCommand(), ExecCommand(),    WorkerCommand()};
+  return {ListCommand(),    CheckCommand(),   RunCommand(),        CalibrateCommand(),
+          JudgeCommand(),   ReportCommand(),  TechniquesCommand(), StandingsCommand(),
+          MicroCommand(),   CompareCommand(), PoolCommand(),       GateCommand(),
+          RatchetCommand(), BundleCommand(),  PackCommand(),       UnpackCommand(),
+          ProfileCommand(), DtypesCommand(),  ExecCommand(),       WorkerCommand()};
 }
 
 int PrintHelp(const std::vector<Command>& commands) {

@@ -131,6 +131,7 @@ Command TechniquesCommand();
 Command StandingsCommand();
 Command MicroCommand();
 Command CompareCommand();
+Command PoolCommand();
 Command GateCommand();
 Command RatchetCommand();
 Command BundleCommand();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpledger compare`, `gate` and `ratchet` as a user or a CI job calls them.
+"""`warpledger compare`, `pool`, `gate` and `ratchet` as a user or a CI job calls them.
 
     cli_compare_test.py path/to/warpledger kernels|no_kernels
 """
@@ -162,6 +162,52 @@ class Compare(CompareTest):
         before = sorted(self.path.rglob("*"))
         self.run_program("compare", "--a=old", "--b=none", "--out=compare.md")
         self.assertEqual(sorted(self.path.rglob("*")), before)
+
+
+class Pool(CompareTest):
+    CODE = {"schema_version": 1, "disassembler": "", "instances": [
+        {"variant": config, "arch": "sm_90", "code_sha256": f"code of {config}", "ptx_sha256": "p",
+         "opcodes": {}} for config in ("minimal_scalar", "kv_tiling")]}
+
+    def setUp(self):
+        super().setUp()
+        for at, board in enumerate(("GPU-1", "GPU-2", "GPU-3")):
+            self.make(board, at, gpu=run_json()["gpu"] | {"uuid": board})
+            self.write(f"{board}/codegen.json", json.dumps(self.CODE))
+            self.said("judge", f"--record={board}")
+
+    def pool(self, *flags):
+        return json.loads(self.said("pool", "--format=json", *flags))
+
+    def test_pools_three_boards_by_name_or_by_their_folder(self):
+        pooled = self.pool("--record=GPU-1,GPU-2,GPU-3")
+        (tiling,) = pooled["comparisons"]
+        self.assertEqual([board["gpu_uuid"] for board in tiling["boards"]],
+                         ["GPU-1", "GPU-2", "GPU-3"])
+        self.assertEqual(tiling["verdict"], "ADOPT")
+        self.assertEqual(self.pool("--record=."), pooled)
+
+    def test_one_record_is_enough(self):
+        text = self.said("pool", "--record=GPU-1", "--out=pooled.json")
+        self.assertRegex(text, r"kv_tiling +small +1 +(?:2\.0|1\.9)\d* +\[.*\] +\[.*\] +1\.\d\d +ADOPT")
+        pooled = json.loads((self.path / "pooled.json").read_text(encoding="utf-8"))
+        one = pooled["comparisons"][0]
+        self.assertLess(one["another_board"]["ci_low"], one["same_board"]["ci_low"])
+
+    def test_leaves_out_one_board_after_the_other(self):
+        text = self.said("pool", "--record=.", "--leave_one_out")
+        self.assertRegex(text, r"(?m)^ladder +not_capped +all +3 +100\.0%")
+
+    def test_refuses_what_it_can_not_pool(self):
+        for flags, said in (
+                ([], "--record=DIR"), (["--record=GPU-1,GPU-1"], "given twice"),
+                (["--record=none"], "none"), (["--record=GPU-1", "--confidence=95"], "between 0"),
+                (["--record=GPU-1", "--format=xml"], "--format=xml")):
+            with self.subTest(flags=flags):
+                result = self.run_program("pool", *flags)
+                self.assertEqual(result.returncode, USAGE, result.stderr)
+                self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
+                self.assertIn(said, result.stderr)
 
 
 class RatchetOfNothing(CompareTest):

@@ -15,7 +15,7 @@ import cli_fixture
 from cli_fixture import MISSING, OK, USAGE, CliTest
 
 COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "standings", "exec",
-            "compare", "gate", "ratchet", "dtypes")
+            "compare", "pool", "gate", "ratchet", "dtypes")
 
 
 def npy(shape, dtype="<f2"):

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/judge/compare/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/json_text.h"
+#include "ablations/base/rounded.h"
+#include "ablations/stats/holm.h"
+#include "ablations/stats/quantile.h"
+#include "ablations/stats/student_t.h"
+#include "ablations/stats/verdict.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using analysis::BoardEffect;
+using analysis::Interval;
+using analysis::PooledEffect;
+using analysis::SpreadPrior;
+using summary::Summary;
+using summary::Verdict;
+
+// What the power limit does to a comparison, and how boards differ there.
+struct Regime {
+  const char* name;
+  SpreadPrior spread;
+};
+// `warpledger pool --leave_one_out` of the records of 2026-11: decisions/0036.
+constexpr Regime kNotCapped = {summary::kNotCapped, {.floor = 0.00061, .scale = 0.95, .df = 1.4}};
+constexpr Regime kCapped = {summary::kCapped, {.floor = 0.00053, .scale = 0.207, .df = 2.17}};
+
+// One record's word on a comparison.
+struct Effect {
+  const Summary* record;
+  const Verdict* verdict;
+  double log_ratio;
+  double standard_error;
+  double capped_samples;  // of both arms
+  double samples;
+
+  const std::string& board() const { return record->provenance.gpu.uuid; }
+};
+
+// gpu, cache, toggle, the shape with its fields, machine code of base and candidate
+using CodeKey = std::array<std::string, 6>;
+// gpu, cache, toggle, base, candidate, shape
+using ClaimName = std::array<std::string, 6>;
+
+struct Effects {
+  std::vector<CodeKey> order;
+  std::map<CodeKey, std::vector<Effect>> of;
+  std::map<std::string, int64_t> left_out;
+};
+
+absl::Status CheckRecords(absl::Span<const Summary> records) {
+  if (records.empty()) return absl::InvalidArgumentError("there is no record to pool");
+  std::set<std::string> seen;
+  for (const Summary& record : records) {
+    if (record.provenance.gpu.uuid.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          record.run_id, ": its run.json has no gpu.uuid, so which board it measured is unknown"));
+    }
+    if (!seen.insert(absl::StrCat(record.provenance.gpu.uuid, " ", record.run_id)).second) {
+      return absl::InvalidArgumentError(absl::StrCat(record.run_id, " is given twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Why a verdict says nothing of the effect; empty where it does.
+std::string WhyLeftOut(const Verdict& verdict, const std::string& base_code,
+                       const std::string& candidate_code) {
+  for (const auto unsound : {analysis::Verdict::kBroken, analysis::Verdict::kInvalid,
+                             analysis::Verdict::kNotApplicable}) {
+    if (verdict.verdict == analysis::VerdictName(unsound)) return verdict.verdict;
+  }
+  if (base_code.empty() || candidate_code.empty()) return "no hash of the machine code";
+  if (!verdict.ratio.value || !verdict.spread.within || !verdict.spread.between ||
+      verdict.n_processes < analysis::kMinProcesses) {
+    return "fewer than two processes";
+  }
+  return "";
+}
+
+Effects EffectsOf(absl::Span<const Summary> records) {
+  Effects effects;
+  for (const Summary& record : records) {
+    std::map<std::pair<std::string, std::string>, std::string> codes;
+    for (const summary::Cell& cell : record.cells) {
+      codes[{cell.variant, cell.shape}] = cell.code_sha256.value_or("");
+    }
+    std::map<std::string, std::string> problems;
+    for (const ShapeInfo& problem : record.problems) {
+      problems[problem.name] = absl::StrCat(problem.name, DumpLine(problem.fields));
+    }
+    for (const Verdict& verdict : record.verdicts) {
+      const std::string base = codes[{verdict.base, verdict.shape}];
+      const std::string candidate = codes[{verdict.candidate, verdict.shape}];
+      if (const std::string why = WhyLeftOut(verdict, base, candidate); !why.empty()) {
+        ++effects.left_out[why];
+        continue;
+      }
+      const double processes = static_cast<double>(verdict.n_processes);
+      const double pairs = static_cast<double>(verdict.n_pairs);
+      const double between = *verdict.spread.between;
+      const double within = *verdict.spread.within;
+      const summary::PowerCapped capped = verdict.power_capped.value_or(summary::PowerCapped{});
+      const CodeKey key = {record.provenance.gpu.name,
+                           record.provenance.cache,
+                           verdict.toggle,
+                           problems[verdict.shape],
+                           base,
+                           candidate};
+      std::vector<Effect>& of = effects.of[key];
+      if (of.empty()) effects.order.push_back(key);
+      of.push_back(
+          {.record = &record,
+           .verdict = &verdict,
+           .log_ratio = std::log(*verdict.ratio.value),
+           // The variance of the processes' medians, which SplitVariance() parted.
+           .standard_error =
+               std::sqrt(between * between / processes + M_PI / 2 * within * within / pairs),
+           .capped_samples = static_cast<double>(capped.base_pairs + capped.candidate_pairs),
+           .samples = 2 * pairs});
+    }
+  }
+  return effects;
+}
+
+const Regime& RegimeOf(const std::vector<Effect>& effects) {
+  double capped = 0;
+  double samples = 0;
+  for (const Effect& effect : effects) {
+    capped += effect.capped_samples;
+    samples += effect.samples;
+  }
+  return 2 * capped > samples ? kCapped : kNotCapped;
+}
+
+// In the order of their boards' UUIDs. The error is one record's, whatever their number.
+std::map<std::string, std::vector<Effect>> ByBoard(const std::vector<Effect>& effects) {
+  std::map<std::string, std::vector<Effect>> by_board;
+  for (const Effect& effect : effects) by_board[effect.board()].push_back(effect);
+  return by_board;
+}
+
+BoardEffect OfBoard(const std::vector<Effect>& effects) {
+  BoardEffect board;
+  const double n = static_cast<double>(effects.size());
+  for (const Effect& effect : effects) {
+    board.effect += effect.log_ratio / n;
+    board.standard_error += effect.standard_error * effect.standard_error / n;
+  }
+  board.standard_error = std::sqrt(board.standard_error);
+  return board;
+}
+
+std::vector<BoardEffect> BoardEffects(const std::vector<Effect>& effects) {
+  std::vector<BoardEffect> boards;
+  for (const auto& [board, of_board] : ByBoard(effects)) boards.push_back(OfBoard(of_board));
+  return boards;
+}
+
+// Without the board, for which nullptr stands for none.
+std::vector<Effect> Without(const std::vector<Effect>& effects, const std::string* board) {
+  std::vector<Effect> others;
+  std::copy_if(effects.begin(), effects.end(), std::back_inserter(others),
+               [&](const Effect& effect) { return board == nullptr || effect.board() != *board; });
+  return others;
+}
+
+std::map<std::string, SpreadPrior> FitSpreads(const Effects& effects, const std::string* without) {
+  std::map<std::string, std::vector<std::vector<BoardEffect>>> comparisons;
+  for (const CodeKey& key : effects.order) {
+    const std::vector<Effect> others = Without(effects.of.at(key), without);
+    if (others.empty()) continue;
+    comparisons[RegimeOf(others).name].push_back(BoardEffects(others));
+  }
+  std::map<std::string, SpreadPrior> spreads;
+  for (const Regime& regime : {kNotCapped, kCapped}) {
+    spreads[regime.name] = analysis::FitPrior(comparisons[regime.name], regime.spread);
+  }
+  return spreads;
+}
+
+summary::BoardSpread SpreadOf(const std::string& regime, const SpreadPrior& spread) {
+  return {regime, *SixDigits(spread.floor), *SixDigits(spread.scale), *SixDigits(spread.df)};
+}
+
+double DegreesOfFreedom(const std::vector<Effect>& effects) {
+  double df = 0;
+  for (const Effect& effect : effects) df += static_cast<double>(effect.verdict->n_processes - 1);
+  return df;
+}
+
+summary::Estimate RatioOf(double log_ratio, const Interval& interval) {
+  return summary::RatioOfLogs(log_ratio, interval.low, interval.high);
+}
+
+// With a standard error that its records' processes give.
+summary::Estimate RatioWithin(double log_ratio, double error, const std::vector<Effect>& effects,
+                              double confidence) {
+  const double half_width =
+      error * analysis::StudentCritical(1 - confidence, DegreesOfFreedom(effects));
+  return RatioOf(log_ratio, {log_ratio - half_width, log_ratio + half_width});
+}
+
+const Effect& Newest(const std::vector<Effect>& effects) {
+  return *std::max_element(effects.begin(), effects.end(), [](const Effect& a, const Effect& b) {
+    return a.record->provenance.created_utc < b.record->provenance.created_utc;
+  });
+}
+
+summary::PooledBoard BoardOf(const std::string& uuid, const std::vector<Effect>& effects,
+                             double confidence) {
+  summary::PooledBoard board;
+  board.gpu_uuid = uuid;
+  for (const Effect& effect : effects) board.run_ids.push_back(effect.record->run_id);
+  const BoardEffect of_board = OfBoard(effects);
+  const double error = of_board.standard_error / std::sqrt(static_cast<double>(effects.size()));
+  board.ratio = RatioWithin(of_board.effect, error, effects, confidence);
+  return board;
+}
+
+summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Effect>& effects,
+                                       const PooledEffect& pooled, double alpha,
+                                       const PoolOptions& options) {
+  const Verdict& newest = *Newest(effects).verdict;
+  // The half-width is t(alpha) errors; power adds t(power) more.
+  const double detectable = analysis::StudentCritical(alpha, pooled.df) +
+                            analysis::StudentCritical(2 * (1 - analysis::kPower), pooled.df);
+  const analysis::Judgement judgement =
+      analysis::JudgeIntervals({.log_ratio = pooled.mean,
+                                .interval = pooled.Further(1 - alpha),
+                                .equivalence = pooled.Further(1 - 2 * alpha),
+                                .mde_ratio = std::exp(pooled.further_error * detectable),
+                                .whose = "these records",
+                                .alpha = alpha,
+                                .gate = newest.gate,
+                                .neutral_delta = options.neutral_delta});
+  summary::PooledComparison out;
+  out.gpu = key[0];
+  out.cache = key[1];
+  out.toggle = key[2];
+  out.base = newest.base;
+  out.candidate = newest.candidate;
+  out.shape = newest.shape;
+  out.base_code_sha256 = key[4];
+  out.candidate_code_sha256 = key[5];
+  out.regime = RegimeOf(effects).name;
+  out.n_records = std::ssize(effects);
+  for (const auto& [uuid, of_board] : ByBoard(effects)) {
+    out.boards.push_back(BoardOf(uuid, of_board, options.confidence));
+  }
+  out.same_board = RatioWithin(pooled.mean, pooled.repeatability_sd, effects, options.confidence);
+  out.mean_of_boards = RatioOf(pooled.mean, pooled.Mean(options.confidence));
+  out.another_board = RatioOf(pooled.mean, pooled.Further(options.confidence));
+  out.repeatability_sd = *SixDigits(pooled.repeatability_sd);
+  out.between_boards_sd = *SixDigits(pooled.BetweenBoardsSd());
+  out.df = *SixDigits(pooled.df);
+  out.gate = newest.gate;
+  out.adjusted_confidence = *SixDigits(1 - alpha);
+  out.verdict = analysis::VerdictName(judgement.verdict);
+  out.reason = judgement.reason;
+  return out;
+}
+
+// Holm's, over the comparisons of each claim on a kind of GPU.
+std::vector<double> AlphasOf(const Effects& effects, const std::vector<PooledEffect>& pooled,
+                             double alpha) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<size_t>> claims;
+  for (size_t i = 0; i < pooled.size(); ++i) {
+    const CodeKey& key = effects.order[i];
+    claims[{key[0], key[1], key[2]}].push_back(i);
+  }
+  std::vector<double> alphas(pooled.size());
+  for (const auto& [claim, members] : claims) {
+    std::vector<double> p_values;
+    for (const size_t member : members) p_values.push_back(pooled[member].FurtherPValue(0));
+    const std::vector<analysis::HolmLevel> levels = analysis::Holm(p_values, alpha);
+    for (size_t i = 0; i < members.size(); ++i) alphas[members[i]] = levels[i].alpha;
+  }
+  return alphas;
+}
+
+std::vector<summary::CodesOfName> OtherCode(const Effects& effects) {
+  std::map<ClaimName, std::vector<std::vector<std::string>>> codes;
+  for (const CodeKey& key : effects.order) {
+    std::map<ClaimName, std::vector<std::string>> runs;
+    for (const Effect& effect : effects.of.at(key)) {
+      const Verdict& verdict = *effect.verdict;
+      runs[{key[0], key[1], key[2], verdict.base, verdict.candidate, verdict.shape}].push_back(
+          effect.record->run_id);
+    }
+    for (const auto& [name, run_ids] : runs) codes[name].push_back(run_ids);
+  }
+  std::vector<summary::CodesOfName> out;
+  for (const auto& [name, run_ids] : codes) {
+    if (run_ids.size() < 2) continue;
+    out.push_back({name[0], name[1], name[2], name[3], name[4], name[5], run_ids});
+  }
+  return out;
+}
+
+// --- Leaving out boards ----------------------------------------------------------
+
+struct Trial {
+  std::string design;
+  std::string regime;
+  std::string boards;
+  bool covered;
+  double half_width;
+};
+
+std::vector<Trial> TrialsWithout(const Effects& effects, const std::string& board,
+                                 double confidence) {
+  const std::map<std::string, SpreadPrior> spreads = FitSpreads(effects, &board);
+  std::vector<Trial> trials;
+  for (const CodeKey& key : effects.order) {
+    const std::vector<Effect>& all = effects.of.at(key);
+    const std::vector<Effect> others = Without(all, &board);
+    if (others.empty() || others.size() == all.size()) continue;
+    const std::string regime = RegimeOf(others).name;
+    const std::vector<BoardEffect> boards = BoardEffects(others);
+    const Interval interval = analysis::PoolEffects(boards, spreads.at(regime)).Further(confidence);
+    for (const Effect& effect : all) {
+      if (effect.board() != board) continue;
+      trials.push_back(
+          {.design = effect.record->design,
+           .regime = regime,
+           .boards = boards.size() < 4 ? absl::StrCat(boards.size()) : "4+",
+           .covered = interval.low <= effect.log_ratio && effect.log_ratio <= interval.high,
+           .half_width = (interval.high - interval.low) / 2});
+    }
+  }
+  return trials;
+}
+
+std::vector<summary::RecordDifferences> DifferencesOf(const Effects& effects) {
+  struct Distances {
+    std::vector<double> percent;
+    std::vector<double> expected;
+  };
+  std::map<std::pair<std::string, std::string>, Distances> found;
+  for (const CodeKey& key : effects.order) {
+    const std::vector<Effect>& of = effects.of.at(key);
+    const std::string regime = RegimeOf(of).name;
+    for (size_t i = 0; i < of.size(); ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        const bool same = of[i].board() == of[k].board();
+        Distances& distances = found[{same ? summary::kSameBoard : summary::kAnotherBoard, regime}];
+        distances.percent.push_back(100 * std::fabs(of[i].log_ratio - of[k].log_ratio));
+        // The median distance of a normal variate from its mean.
+        distances.expected.push_back(67.45 *
+                                     std::hypot(of[i].standard_error, of[k].standard_error));
+      }
+    }
+  }
+  std::vector<summary::RecordDifferences> differences;
+  for (auto& [where, distances] : found) {
+    double squares = 0;
+    for (const double percent : distances.percent) squares += percent * percent;
+    const int64_t pairs = std::ssize(distances.percent);
+    differences.push_back(
+        {.board = where.first,
+         .regime = where.second,
+         .pairs = pairs,
+         .percent_p50 = *SixDigits(analysis::Median(std::move(distances.percent))),
+         .percent_rms = *SixDigits(std::sqrt(squares / static_cast<double>(pairs))),
+         .expected_percent_p50 = *SixDigits(analysis::Median(std::move(distances.expected)))});
+  }
+  return differences;
+}
+
+}  // namespace
+
+absl::StatusOr<summary::Pooled> Pool(absl::Span<const Summary> records,
+                                     const PoolOptions& options) {
+  RETURN_IF_ERROR(CheckRecords(records));
+  const Effects effects = EffectsOf(records);
+  std::vector<PooledEffect> pooled;
+  for (const CodeKey& key : effects.order) {
+    const std::vector<Effect>& of = effects.of.at(key);
+    pooled.push_back(analysis::PoolEffects(BoardEffects(of), RegimeOf(of).spread));
+  }
+  const std::vector<double> alphas = AlphasOf(effects, pooled, 1 - options.confidence);
+  summary::Pooled out;
+  out.confidence = options.confidence;
+  out.neutral_delta = options.neutral_delta;
+  out.n_records = std::ssize(records);
+  for (const Regime& regime : {kNotCapped, kCapped}) {
+    out.spreads.push_back(SpreadOf(regime.name, regime.spread));
+  }
+  for (size_t i = 0; i < pooled.size(); ++i) {
+    const CodeKey& key = effects.order[i];
+    out.comparisons.push_back(ComparisonOf(key, effects.of.at(key), pooled[i], alphas[i], options));
+  }
+  out.other_code = OtherCode(effects);
+  out.left_out = effects.left_out;
+  return out;
+}
+
+absl::StatusOr<summary::Coverage> LeaveOneBoardOut(absl::Span<const Summary> records,
+                                                   const PoolOptions& options) {
+  RETURN_IF_ERROR(CheckRecords(records));
+  const Effects effects = EffectsOf(records);
+  std::set<std::string> uuids;
+  for (const Summary& record : records) uuids.insert(record.provenance.gpu.uuid);
+  const std::vector<std::string> boards(uuids.begin(), uuids.end());
+  std::vector<std::vector<Trial>> trials(boards.size());
+  ParallelFor(std::ssize(boards), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    trials[at] = TrialsWithout(effects, boards[at], options.confidence);
+  });
+  summary::Coverage out;
+  out.confidence = options.confidence;
+  out.n_records = std::ssize(records);
+  out.n_boards = std::ssize(boards);
+  for (const auto& [regime, spread] : FitSpreads(effects, nullptr)) {
+    out.spreads.push_back(SpreadOf(regime, spread));
+  }
+  out.differences = DifferencesOf(effects);
+  const std::string all = summary::kAll;
+  std::map<std::array<std::string, 3>, std::vector<Trial>> rows;
+  for (const std::vector<Trial>& of_board : trials) {
+    for (const Trial& trial : of_board) {
+      for (const std::string& regime : {all, trial.regime}) {
+        rows[{all, regime, all}].push_back(trial);
+        rows[{all, regime, trial.boards}].push_back(trial);
+        rows[{trial.design, regime, all}].push_back(trial);
+      }
+    }
+  }
+  for (const auto& [row, of_row] : rows) {
+    std::vector<double> half_widths;
+    for (const Trial& trial : of_row) half_widths.push_back(100 * trial.half_width);
+    out.rows.push_back(
+        {.design = row[0],
+         .regime = row[1],
+         .boards = row[2],
+         .trials = std::ssize(of_row),
+         .covered = std::count_if(of_row.begin(), of_row.end(),
+                                  [](const Trial& trial) { return trial.covered; }),
+         .half_width_percent_p50 = *SixDigits(analysis::Median(std::move(half_widths)))});
+  }
+  return out;
+}
+
+}  // namespace warpledger::ablations

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// What records of several boards say together (judge/compare/pool.h), as `warpledger pool --out`
+// writes it. As summary.h.
+//
+//   nlohmann::ordered_json json = ablations::ToJson(*Pool(summaries, {}));
+
+#ifndef WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_
+#define WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ablations/record/record.h"
+#include "ablations/summary/parts.h"
+
+namespace warpledger::summary {
+
+// Whether an arm ran under the power limit in most samples.
+inline constexpr char kCapped[] = "capped";
+inline constexpr char kNotCapped[] = "not_capped";
+inline constexpr char kSameBoard[] = "same";
+inline constexpr char kAnotherBoard[] = "another";
+// Stands for every design, or both regimes, in a table.
+inline constexpr char kAll[] = "all";
+inline constexpr auto kIsRegime = OneOf(kCapped, kNotCapped);
+
+// How boards differ where the power limit acts, and where it does not (stats/random_effects.h).
+struct BoardSpread {
+  std::string regime;
+  double floor = 0;
+  double scale = 0;
+  double df = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("regime", regime, kIsRegime);
+    f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
+    f("scale", scale, "of the variance within records");
+    f("df", df);
+  }
+};
+
+// What the records of one board say of a comparison.
+struct PooledBoard {
+  std::string gpu_uuid;
+  std::vector<std::string> run_ids;
+  Estimate ratio;  // on this board
+
+  template <typename F>
+  void Visit(F& f) {
+    f("gpu_uuid", gpu_uuid);
+    f("run_ids", run_ids);
+    ratio.Visit(f);
+  }
+};
+
+// A claim's candidate against its base on a shape, as the same machine code on all boards.
+struct PooledComparison {
+  std::string gpu;  // its kind
+  std::string cache;
+  std::string toggle;
+  std::string base;  // the arms, as the newest record names them
+  std::string candidate;
+  std::string shape;
+  std::string base_code_sha256;
+  std::string candidate_code_sha256;
+  std::string regime;
+  int64_t n_records = 0;
+  std::vector<PooledBoard> boards;
+  Estimate same_board;  // repeatability: what another record of such a board would say
+  Estimate mean_of_boards;
+  Estimate another_board;  // reproducibility: what a record of another board of the kind would say
+  double repeatability_sd = 0;
+  double between_boards_sd = 0;
+  double df = 0;
+  double gate = 0;
+  double adjusted_confidence = 0;
+  std::string verdict;
+  std::string reason;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("gpu", gpu);
+    f("cache", cache);
+    f("toggle", toggle);
+    f("base", base);
+    f("candidate", candidate);
+    f("shape", shape);
+    f("base_code_sha256", base_code_sha256);
+    f("candidate_code_sha256", candidate_code_sha256);
+    f("regime", regime, kIsRegime);
+    f("n_records", n_records);
+    f("boards", boards);
+    f("same_board", same_board);
+    f("mean_of_boards", mean_of_boards);
+    f("another_board", another_board);
+    f("repeatability_sd", repeatability_sd, "of log-ratios, as the next one");
+    f("between_boards_sd", between_boards_sd);
+    f("df", df);
+    f("gate", gate);
+    f("adjusted_confidence", adjusted_confidence, "of the verdict, by Holm within the claim");
+    f("verdict", verdict, kIsVerdict, "on another_board");
+    f("reason", reason);
+  }
+};
+
+// A name that stands for other machine code in other records, which are not pooled.
+struct CodesOfName {
+  std::string gpu;
+  std::string cache;
+  std::string toggle;
+  std::string base;
+  std::string candidate;
+  std::string shape;
+  std::vector<std::vector<std::string>> run_ids;  // of the same code together
+
+  template <typename F>
+  void Visit(F& f) {
+    f("gpu", gpu);
+    f("cache", cache);
+    f("toggle", toggle);
+    f("base", base);
+    f("candidate", candidate);
+    f("shape", shape);
+    f("run_ids", run_ids);
+  }
+};
+
+struct Pooled {
+  double confidence = 0;  // of the three intervals
+  double neutral_delta = 0;
+  int64_t n_records = 0;
+  std::vector<BoardSpread> spreads;
+  std::vector<PooledComparison> comparisons;
+  std::vector<CodesOfName> other_code;
+  std::map<std::string, int64_t> left_out;  // verdicts of the records that say nothing, by why
+
+  template <typename F>
+  void Visit(F& f) {
+    ablations::VisitSchema(f, ablations::kSchemaVersion);
+    f("confidence", confidence);
+    f("neutral_delta", neutral_delta);
+    f("n_records", n_records);
+    f("spreads", spreads);
+    f("comparisons", comparisons);
+    f("other_code", other_code);
+    f("left_out", left_out);
+  }
+};
+
+// How often the interval for another board contained what that board's record says, where spreads
+// and interval knew nothing of the board.
+struct CoverageRow {
+  std::string design;  // of the record that was left out; all
+  std::string regime;  // all
+  std::string boards;  // that the interval rests on: 1, 2, 3 or 4+; all
+  int64_t trials = 0;
+  int64_t covered = 0;
+  double half_width_percent_p50 = 0;
+
+  template <typename F>
+  void Visit(F& f) {
+    f("design", design);
+    f("regime", regime);
+    f("boards", boards);
+    f("trials", trials);
+    f("covered", covered);
+    f("half_width_percent_p50", half_width_percent_p50);
+  }
+};
+
+// How far two records' effects of one comparison lie apart.
+struct RecordDifferences {
+  std::string board;  // same or another
+  std::string regime;
+  int64_t pairs = 0;
+  double percent_p50 = 0;
+  double percent_rms = 0;
+  double expected_percent_p50 = 0;  // by the standard errors of the records alone
+
+  template <typename F>
+  void Visit(F& f) {
+    f("board", board, OneOf(kSameBoard, kAnotherBoard));
+    f("regime", regime, kIsRegime);
+    f("pairs", pairs);
+    f("percent_p50", percent_p50);
+    f("percent_rms", percent_rms);
+    f("expected_percent_p50", expected_percent_p50);
+  }
+};
+
+struct Coverage {
+  double confidence = 0;
+  int64_t n_records = 0;
+  int64_t n_boards = 0;
+  std::vector<BoardSpread> spreads;  // of all boards
+  std::vector<CoverageRow> rows;
+  std::vector<RecordDifferences> differences;
+
+  template <typename F>
+  void Visit(F& f) {
+    ablations::VisitSchema(f, ablations::kSchemaVersion);
+    f("confidence", confidence);
+    f("n_records", n_records);
+    f("n_boards", n_boards);
+    f("spreads", spreads);
+    f("rows", rows);
+    f("differences", differences);
+  }
+};
+
+}  // namespace warpledger::summary
+
+#endif  // WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_

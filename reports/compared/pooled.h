@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What records of several boards say together, for a terminal.
+//
+// Contract: pure functions of the values. No errors.
+//
+//   std::cout << PooledText(pooled);
+
+#ifndef WARPLEDGER_REPORTS_COMPARED_POOLED_H_
+#define WARPLEDGER_REPORTS_COMPARED_POOLED_H_
+
+#include <string>
+
+#include "ablations/summary/pooled.h"
+
+namespace warpledger::report {
+
+std::string PooledText(const summary::Pooled& pooled);
+std::string CoverageText(const summary::Coverage& coverage);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_COMPARED_POOLED_H_

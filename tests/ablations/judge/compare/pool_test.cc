@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/judge/compare/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "reports/compared/pooled.h"
+#include "tests/ablations/judge/compare/compared_records.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using summary::Summary;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kMeasured[] = "ladder:kv_tiling";
+
+// Of one board; `shift` multiplies the time of kv_tiling on `small`.
+Summary Of(const std::string& board, uint64_t seed, double shift = 1) {
+  Record record = ExampleRecord(seed);
+  record.run.gpu.uuid = board;
+  ScaleTimes(record, kMeasured, "small", shift);
+  return Judged(std::move(record)).summary;
+}
+
+summary::Pooled PoolOf(const std::vector<Summary>& records) {
+  absl::StatusOr<summary::Pooled> pooled = Pool(records, {});
+  EXPECT_TRUE(pooled.ok()) << pooled.status();
+  return pooled.ok() ? *std::move(pooled) : summary::Pooled();
+}
+
+const summary::PooledComparison& TilingOnSmall(const summary::Pooled& pooled) {
+  static const summary::PooledComparison kNone;
+  for (const summary::PooledComparison& comparison : pooled.comparisons) {
+    if (comparison.candidate == kMeasured && comparison.shape == "small") return comparison;
+  }
+  ADD_FAILURE() << "no such comparison";
+  return kNone;
+}
+
+double Width(const summary::Estimate& ratio) { return std::log(*ratio.high / *ratio.low); }
+
+TEST(PoolTest, OneRecordHasTheLedgersSpreadBetweenBoards) {
+  const summary::Pooled pooled = PoolOf({Of("GPU-1", 1)});
+  const summary::PooledComparison& tiling = TilingOnSmall(pooled);
+  ASSERT_EQ(tiling.boards.size(), 1u);
+  EXPECT_EQ(tiling.n_records, 1);
+  EXPECT_NEAR(*tiling.another_board.value, 0.8, 0.001);
+  EXPECT_EQ(tiling.same_board, tiling.boards[0].ratio);
+  EXPECT_LT(Width(tiling.same_board), Width(tiling.mean_of_boards));
+  EXPECT_LT(Width(tiling.mean_of_boards), Width(tiling.another_board));
+  EXPECT_EQ(tiling.regime, summary::kNotCapped);
+  EXPECT_NEAR(tiling.df, pooled.spreads[0].df, 1e-9);
+}
+
+TEST(PoolTest, BoardsThatAgreeNarrowTheIntervalForAnother) {
+  const summary::PooledComparison one = TilingOnSmall(PoolOf({Of("GPU-1", 1)}));
+  const summary::PooledComparison four =
+      TilingOnSmall(PoolOf({Of("GPU-1", 1), Of("GPU-2", 2), Of("GPU-3", 3), Of("GPU-4", 4)}));
+  EXPECT_EQ(four.boards.size(), 4u);
+  EXPECT_LT(Width(four.another_board), Width(one.another_board) / 2);
+  EXPECT_EQ(four.verdict, "REGRESSION");
+}
+
+TEST(PoolTest, BoardsThatDifferWidenIt) {
+  const summary::PooledComparison alike =
+      TilingOnSmall(PoolOf({Of("GPU-1", 1), Of("GPU-2", 2), Of("GPU-3", 3)}));
+  const summary::PooledComparison apart =
+      TilingOnSmall(PoolOf({Of("GPU-1", 1), Of("GPU-2", 2, 0.97), Of("GPU-3", 3, 1.03)}));
+  EXPECT_GT(Width(apart.another_board), 5 * Width(alike.another_board));
+  EXPECT_GT(apart.between_boards_sd, 0.02);
+  // Within a board nothing changed.
+  EXPECT_NEAR(Width(apart.same_board), Width(alike.same_board), 1e-4);
+}
+
+TEST(PoolTest, RecordsOfOneBoardAreOneBoard) {
+  const summary::PooledComparison once = TilingOnSmall(PoolOf({Of("GPU-1", 1)}));
+  const summary::PooledComparison twice = TilingOnSmall(PoolOf({Of("GPU-1", 1), Of("GPU-1", 2)}));
+  ASSERT_EQ(twice.boards.size(), 1u);
+  EXPECT_EQ(twice.n_records, 2);
+  EXPECT_THAT(twice.boards[0].run_ids, ElementsAre("example-1", "example-2"));
+  EXPECT_EQ(twice.df, once.df);
+  EXPECT_GT(Width(twice.another_board), 0.5 * Width(once.another_board));
+}
+
+TEST(PoolTest, OtherMachineCodeIsNamedAndNotPooled) {
+  Record other = ExampleRecord(2);
+  other.run.gpu.uuid = "GPU-2";
+  for (auto& instance : other.codegen->instances) {
+    if (instance.variant == "kv_tiling") instance.code_sha256 = "another";
+  }
+  const summary::Pooled pooled = PoolOf({Of("GPU-1", 1), Judged(std::move(other)).summary});
+  EXPECT_EQ(TilingOnSmall(pooled).boards.size(), 1u);
+  ASSERT_FALSE(pooled.other_code.empty());
+  EXPECT_EQ(pooled.other_code[0].run_ids.size(), 2u);
+  EXPECT_THAT(report::PooledText(pooled), HasSubstr("Not pooled, because the machine code"));
+}
+
+TEST(PoolTest, KindsOfGpuAreNotPooled) {
+  Record other = ExampleRecord(2);
+  other.run.gpu.uuid = "GPU-2";
+  other.run.gpu.name = "NVIDIA H100";
+  const summary::Pooled pooled = PoolOf({Of("GPU-1", 1), Judged(std::move(other)).summary});
+  for (const summary::PooledComparison& comparison : pooled.comparisons) {
+    EXPECT_EQ(comparison.boards.size(), 1u);
+  }
+  EXPECT_TRUE(pooled.other_code.empty());
+  EXPECT_THAT(report::PooledText(pooled), HasSubstr("NVIDIA H100"));
+}
+
+TEST(PoolTest, WhatSaysNothingIsCounted) {
+  Record broken = ExampleRecord(1);
+  for (Check& check : broken.checks) {
+    if (check.arm == kMeasured) check.correct = false;
+  }
+  const summary::Pooled pooled = PoolOf({Judged(std::move(broken)).summary});
+  EXPECT_EQ(pooled.left_out.at("BROKEN"), 4);  // each step on two shapes has it as an arm
+  Record alone = ExampleRecord(1, {.processes = 1});
+  EXPECT_EQ(PoolOf({Judged(std::move(alone)).summary}).left_out.at("fewer than two processes"), 4);
+}
+
+TEST(PoolTest, RefusesWhatItCanNotPool) {
+  EXPECT_THAT(Pool({}, {}).status().message(), HasSubstr("no record"));
+  EXPECT_THAT(Pool({Of("GPU-1", 1), Of("GPU-1", 1)}, {}).status().message(),
+              HasSubstr("example-1 is given twice"));
+  EXPECT_THAT(Pool({Of("", 1)}, {}).status().message(), HasSubstr("gpu.uuid"));
+  EXPECT_THAT(LeaveOneBoardOut({}, {}).status().message(), HasSubstr("no record"));
+}
+
+TEST(PoolTest, ReadsBackWhatItWrites) {
+  const summary::Pooled pooled = PoolOf({Of("GPU-1", 1), Of("GPU-2", 2)});
+  const auto json = ToJson(pooled);
+  EXPECT_EQ(ToJson(*summary::Read<summary::Pooled>(json)), json);
+}
+
+TEST(LeaveOneBoardOutTest, CountsEachRecordOfABoardThatOthersShare) {
+  const std::vector<Summary> records = {Of("GPU-1", 1), Of("GPU-2", 2), Of("GPU-3", 3, 1.5)};
+  const absl::StatusOr<summary::Coverage> coverage = LeaveOneBoardOut(records, {});
+  ASSERT_TRUE(coverage.ok()) << coverage.status();
+  EXPECT_EQ(coverage->n_boards, 3);
+  const auto& rows = coverage->rows;
+  const auto total = std::find_if(rows.begin(), rows.end(), [](const summary::CoverageRow& row) {
+    return row.design == summary::kAll && row.regime == summary::kAll && row.boards == "2";
+  });
+  ASSERT_NE(total, rows.end());
+  EXPECT_EQ(total->trials, 12);  // four comparisons on three boards
+  // kv_tiling on `small` is half as slow again on the third, which the first two can't foresee.
+  EXPECT_EQ(total->covered, 10);
+  EXPECT_THAT(report::CoverageText(*coverage), HasSubstr("3 boards, 3 records"));
+  ASSERT_EQ(coverage->differences.size(), 1u);
+  EXPECT_EQ(coverage->differences[0].board, summary::kAnotherBoard);
+  EXPECT_EQ(coverage->differences[0].pairs, 12);
+  EXPECT_GT(coverage->differences[0].percent_rms, 10);
+  EXPECT_LT(coverage->differences[0].percent_p50, 0.5);
+}
+
+TEST(LeaveOneBoardOutTest, OneBoardHasNoTrial) {
+  const absl::StatusOr<summary::Coverage> coverage = LeaveOneBoardOut({Of("GPU-1", 1)}, {});
+  ASSERT_TRUE(coverage.ok());
+  EXPECT_TRUE(coverage->rows.empty());
+}
+
+}  // namespace
+}  // namespace warpledger::ablations
