@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/json_fields.h"
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 
 namespace warpledger::ablations {
@@ -17,6 +20,19 @@ std::string Shortened(std::string text) {
 
 }  // namespace
 
+bool PlainName::Holds(std::string_view value) const {
+  constexpr size_t kMostBytes = 1000;
+  constexpr std::string_view kForbidden = "<>&|`\"'\\[]*$;!{}";
+  return value.size() <= kMostBytes && std::none_of(value.begin(), value.end(), [&](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte < ' ' || byte == 0x7f || kForbidden.find(c) != std::string_view::npos;
+         });
+}
+std::string PlainName::Words() const {
+  return "a name: at most 1000 bytes without control characters and without any of "
+         "<>&|`\"'\\[]*$;!{}";
+}
+
 std::string FieldPath::ToString() const {
   if (parent_ == nullptr) return "";
   std::string path = parent_->ToString();
@@ -28,7 +44,8 @@ absl::Status WrongValue(const FieldPath& path, std::string_view expected, const 
   const std::string where = path.ToString();
   std::string shown;
   if (found.is_string()) {
-    shown = Shortened(found.get<std::string>());
+    // What a terminal takes for a command is shown as its number.
+    shown = absl::Utf8SafeCHexEscape(Shortened(found.get<std::string>()));
   } else if (found.is_array()) {
     shown = absl::StrCat("a list of ", found.size());
   } else if (found.is_object()) {

@@ -95,6 +95,13 @@ struct NotEmpty {
   std::string Words() const { return "a text that is not empty"; }
 };
 
+// What pages, pictures, file names and the terminal show as it stands: no control character and
+// nothing that Markdown, HTML or a shell takes for its own. The empty name holds.
+struct PlainName {
+  bool Holds(std::string_view value) const;
+  std::string Words() const;
+};
+
 struct AtMostBytes {
   size_t most;
   bool Holds(std::string_view value) const { return value.size() <= most; }

@@ -21,7 +21,7 @@ nlohmann::ordered_json ToJson(const ShapeInfo& shape) {
 absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, ShapeInfo& shape) {
   constexpr double kMostWork = 1e30;
   FieldReader fields(json, path);
-  fields("name", shape.name);
+  fields("name", shape.name, PlainName{});
   for (const char* work : {"flops", "min_bytes"}) {
     double value = 0;
     fields(work, value,

@@ -83,15 +83,15 @@ struct GpuInfo {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("slug", slug);
-    f("uuid", uuid);
-    f("compute_capability", compute_capability);
+    f("name", name, PlainName{});
+    f("slug", slug, PlainName{});
+    f("uuid", uuid, PlainName{});
+    f("compute_capability", compute_capability, PlainName{});
     f("sm_count", sm_count);
     f("l2_bytes", l2_bytes);
     f("memory_bytes", memory_bytes);
-    f("driver", driver);
-    f("cuda_runtime", cuda_runtime);
+    f("driver", driver, PlainName{});
+    f("cuda_runtime", cuda_runtime, PlainName{});
     f("ecc", ecc);
     f("max_sm_clock_mhz", max_sm_clock_mhz);
     f("max_memory_clock_mhz", max_memory_clock_mhz);
@@ -153,13 +153,13 @@ struct Arm {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("config", config, "the printed configuration; empty for peers and floors");
+    f("name", name, PlainName{});
+    f("config", config, PlainName{}, "the printed configuration; empty for peers and floors");
     f("role", role,
       OneOf(kRoleBase, kRoleStep, kRoleWithout, kRoleAa, kRoleNull, kRolePeer, kRoleFloor,
             kRoleCell, kRolePlanted, kRoleDelay));
-    f("toggle", toggle, "what a step, or a null control, adds");
-    f("base", base, "the arm that it is judged against");
+    f("toggle", toggle, PlainName{}, "what a step, or a null control, adds");
+    f("base", base, PlainName{}, "the arm that it is judged against");
   }
   friend bool operator==(const Arm&, const Arm&) = default;
 };
@@ -234,11 +234,12 @@ struct RunInfo {
   template <typename F>
   void Visit(F& f) {
     f("schema_version", schema_version, SchemaUpTo{kSchemaVersion});
-    f("run_id", run_id);
-    f("created_utc", created_utc);
-    f("subject", subject, kOnlyWhereSet, "what was measured; where it is absent, sdpa");
-    f("design", design);
-    f("family", family, "what Holm's correction runs over");
+    f("run_id", run_id, PlainName{});
+    f("created_utc", created_utc, PlainName{});
+    f("subject", subject, PlainName{}, kOnlyWhereSet,
+      "what was measured; where it is absent, sdpa");
+    f("design", design, PlainName{});
+    f("family", family, PlainName{}, "what Holm's correction runs over");
     f("argv", argv);
     f("seed", seed);
     f("processes", processes, Within{1, kMostProcesses});
@@ -512,8 +513,8 @@ struct PeerInfo {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("version", version);
+    f("name", name, PlainName{});
+    f("version", version, PlainName{});
     f("available", available);
     f("reason", reason);
     f("checks", checks);

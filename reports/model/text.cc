@@ -76,7 +76,20 @@ std::string JoinWords(const std::vector<std::string>& words) {
 std::string Count(int64_t n, std::string_view noun) { return Cat(n, " ", noun, n == 1 ? "" : "s"); }
 
 std::string EscapeCell(std::string_view text) {
-  return absl::StrReplaceAll(CatPiece(text), {{"|", "\\|"}, {"\r", ""}, {"\n", " "}});
+  std::string cell;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '|') {
+      cell += "\\|";
+    } else if (c == '\n' || c == '\t') {
+      cell += ' ';
+    } else if (c == '<') {
+      cell += "&lt;";
+    } else if (byte >= ' ' && byte != 0x7f) {
+      cell += c;
+    }
+  }
+  return cell;
 }
 
 void Table::AddRow(std::vector<std::string> cells) {

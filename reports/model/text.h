@@ -64,8 +64,8 @@ std::string JoinWords(const std::vector<std::string>& words);
 // "1 step", "2 steps".
 std::string Count(int64_t n, std::string_view noun);
 
-// Text from a record made safe inside a table cell: pipes and line ends would
-// break the table.
+// Text from a record made safe inside a table cell: pipes and line ends would break the table,
+// HTML would be more than text, and a terminal obeys control characters.
 std::string EscapeCell(std::string_view text);
 
 // A GitHub Markdown table. Columns are left-aligned unless named otherwise.

@@ -69,10 +69,10 @@ TEST(CountTest, UsesTheSingularForExactlyOne) {
   EXPECT_EQ(Count(2, "step"), "2 steps");
 }
 
-TEST(TableTest, KeepsItsColumnsWhenACellHoldsPipesOrLineEnds) {
+TEST(TableTest, KeepsItsColumnsAndShowsTextAsTextWhateverACellHolds) {
   Table table({{"a"}, {"b", Table::Align::kRight}});
-  table.AddRow({"x|y\nz", "1"});
-  EXPECT_EQ(table.ToMarkdown(), "| a | b |\n| :--- | ---: |\n| x\\|y z | 1 |\n");
+  table.AddRow({"x|y\nz<b>\x1b[2J\r", "1"});
+  EXPECT_EQ(table.ToMarkdown(), "| a | b |\n| :--- | ---: |\n| x\\|y z&lt;b>[2J | 1 |\n");
 }
 
 TEST(TableTest, FillsMissingCells) {
