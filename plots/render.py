@@ -9,7 +9,8 @@ the throughput by sequence length.
 
 The same summary gives the same bytes with the pinned matplotlib on the same kind of CPU; on another
 one compare_svg.py tells whether pictures show the same. Exit code 2, and one line on stderr, when
-the summary can't be read or holds nothing to draw; then no file is written.
+the summary can't be read or holds nothing to draw, and 3 when matplotlib is missing; then no file
+is written.
 """
 
 import argparse
@@ -19,7 +20,11 @@ import pathlib
 import re
 import sys
 
-from matplotlib import pyplot
+try:
+    from matplotlib import pyplot
+except ModuleNotFoundError as error:
+    print(f"plots: {sys.executable}: {error}", file=sys.stderr)
+    sys.exit(3)
 
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))

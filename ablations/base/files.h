@@ -8,10 +8,14 @@
 #ifndef WARPLEDGER_ABLATIONS_BASE_FILES_H_
 #define WARPLEDGER_ABLATIONS_BASE_FILES_H_
 
+#include <stdlib.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,6 +46,32 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path);
 absl::Status SyncDirectory(const std::string& dir);
 // What errno says of `action` on `path`.
 absl::Status OsError(const std::string& path, const char* action);
+
+// A folder of this process alone under the system's temporary folder, gone with the object.
+//
+//   ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::Make());
+//   WriteFileAtomically(scratch.path() + "/a.json", text);
+class ScratchFolder {
+ public:
+  static absl::StatusOr<ScratchFolder> Make() {
+    std::error_code error;
+    std::string path = (std::filesystem::temp_directory_path(error) / "warpledger_XXXXXX").string();
+    if (error || mkdtemp(path.data()) == nullptr) return OsError(path, "make the folder");
+    return ScratchFolder(std::move(path));
+  }
+  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+  ~ScratchFolder() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove_all(path_, error);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
 
 }  // namespace warpledger::ablations
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/records/pages.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -24,6 +23,9 @@ namespace {
 
 constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 
+// As plots/render.py ends where matplotlib is missing.
+constexpr int kNoMatplotlib = 3;
+
 absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& python,
                        const std::string& out, bool joined) {
   ASSIGN_OR_RETURN(const std::string script, ablations::FindProgramFile("plots/render.py"));
@@ -32,16 +34,22 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
     command.insert(command.end(), {"--summary", file});
   }
   if (joined) command.emplace_back("--joined");
-  const absl::Status status =
-      ablations::RunLines(command, "", kPlotSilenceLimit, [](std::string_view line) {
+  ablations::ProcessEnd end;
+  const absl::Status status = ablations::RunLines(
+      command, "", [] { return kPlotSilenceLimit; },
+      [](std::string_view line) {
         absl::PrintF("%s\n", line);
         return absl::OkStatus();
-      });
+      },
+      &end);
   if (status.ok()) return status;
-  return absl::UnavailableError(absl::StrCat(
-      "the report is written, the plots are not: ", status.message(),
-      ". They need Python with matplotlib (requirements.txt): name it with --python, or pass "
-      "--noplots"));
+  const bool lacks_python = absl::IsNotFound(status) || end.exit_code == kNoMatplotlib;
+  return absl::Status(
+      lacks_python ? absl::StatusCode::kUnavailable : absl::StatusCode::kInternal,
+      absl::StrCat("the report is written, the plots are not: ", status.message(),
+                   lacks_python ? ". They need Python with matplotlib (requirements.txt): name it "
+                                  "with --python, or pass --noplots"
+                                : ". It says why above"));
 }
 
 }  // namespace
@@ -85,15 +93,14 @@ absl::Status WritePage(const std::string& file, const std::string& text) {
 
 absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
                            const std::string& python, const std::string& out, bool joined) {
+  // Not in `out`, where another report may be drawn at the same time.
+  ASSIGN_OR_RETURN(const ablations::ScratchFolder scratch, ablations::ScratchFolder::Make());
   std::vector<std::string> files;
-  absl::Status drawn;
   for (const nlohmann::ordered_json& summary : summaries) {
-    files.push_back(absl::StrCat(out, "/.summary", files.size(), ".json"));
-    drawn.Update(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
+    files.push_back(absl::StrCat(scratch.path(), "/", files.size(), ".json"));
+    RETURN_IF_ERROR(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
   }
-  if (drawn.ok()) drawn = DrawPlots(files, python, out, joined);
-  for (const std::string& file : files) std::remove(file.c_str());
-  return drawn;
+  return DrawPlots(files, python, out, joined);
 }
 
 }  // namespace warpledger::cli

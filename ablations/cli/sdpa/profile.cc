@@ -112,12 +112,8 @@ class InputFiles {
       return absl::UnimplementedError(absl::StrCat(
           std::string(shape.name), " begins with x; only calls on Q, K and V can be profiled"));
     }
-    InputFiles files;
-    files.dir_ = (fs::temp_directory_path() / "warpledger_profile_XXXXXX").string();
-    if (mkdtemp(files.dir_.data()) == nullptr) {
-      files.dir_.clear();
-      return absl::InternalError("can't make a temporary folder for the inputs");
-    }
+    ASSIGN_OR_RETURN(ablations::ScratchFolder folder, ablations::ScratchFolder::Make());
+    InputFiles files(std::move(folder));
     const sdpa::Problem& p = shape.problem;
     const sdpa::Inputs inputs = sdpa::MakeInputs(p, sdpa::InputKind::kNormal, seed);
     const std::vector<int64_t> q = {p.batch, p.heads_q, p.seq_q, p.head_dim};
@@ -129,32 +125,24 @@ class InputFiles {
     if (p.causal) files.arguments_.emplace_back("--causal");
     return files;
   }
-  InputFiles(InputFiles&& other) noexcept
-      : dir_(std::exchange(other.dir_, "")), arguments_(std::move(other.arguments_)) {}
-  InputFiles& operator=(InputFiles&&) = delete;
-  ~InputFiles() {
-    std::error_code error;
-    if (!dir_.empty()) fs::remove_all(dir_, error);
-  }
-
   std::vector<std::string> ExecCall(const std::string& config) const {
     std::vector<std::string> call = {ablations::ExecutablePath(), "exec",
                                      absl::StrCat("--variant=", config),
-                                     absl::StrCat("--out=", dir_, "/o.npy")};
+                                     absl::StrCat("--out=", folder_.path(), "/o.npy")};
     call.insert(call.end(), arguments_.begin(), arguments_.end());
     return call;
   }
 
  private:
-  InputFiles() = default;
+  explicit InputFiles(ablations::ScratchFolder folder) : folder_(std::move(folder)) {}
   absl::Status Write(const char* name, const std::vector<int64_t>& shape,
                      const std::vector<sdpa::Bits16>& values, sdpa::Dtype dtype) {
-    const std::string path = absl::StrCat(dir_, "/", name, ".npy");
+    const std::string path = absl::StrCat(folder_.path(), "/", name, ".npy");
     arguments_.push_back(absl::StrCat("--", name, "=", path));
     return ablations::WriteNpy(path, ablations::NpyFromTensor(shape, values, dtype));
   }
 
-  std::string dir_;
+  ablations::ScratchFolder folder_;
   std::vector<std::string> arguments_;
 };
 

@@ -7,6 +7,8 @@
 import json
 import os
 import pathlib
+import shlex
+import sys
 
 import cli_fixture
 import record_files
@@ -192,6 +194,26 @@ class Report(RecordTest):
         self.ends(self.run_program("report", "--record=record", "--out=out",
                                    "--python=warpledger_no_python"), MISSING, err="--noplots")
         self.assertTrue((self.path / "out/ladder.md").exists())
+
+    def drawn_by(self, *script):
+        """What report does where this shell script is the interpreter."""
+        python = self.path / "python"
+        python.write_text("\n".join(("#!/bin/bash", *script, "")), encoding="utf-8")
+        python.chmod(0o755)
+        return self.run_program("report", "--record=record", "--out=out", f"--python={python}")
+
+    def test_says_what_plots_need_only_where_it_is_missing(self):
+        # -S: without the packages that a site has.
+        self.ends(self.drawn_by(f'exec {shlex.quote(sys.executable)} -S -E "$@"'), MISSING,
+                  err="They need Python with matplotlib")
+        failed = self.drawn_by("echo plots: the disk is full >&2", "exit 2")
+        self.ends(failed, 5, err="the plots are not")
+        self.assertIn("the disk is full", failed.stderr)
+        self.assertNotIn("matplotlib", failed.stderr)
+
+    def test_two_reports_into_one_folder_share_no_scratch_file(self):
+        self.ends(self.drawn_by('test ! -e out/.summary0.json || exit 9',
+                                'for a; do case $a in out/*) exit 9 ;; */*.json) test -s "$a" ;; esac; done'))
 
     def test_renews_only_the_marked_section_of_a_readme(self):
         readme = self.path / "README.md"
