@@ -123,7 +123,7 @@ struct OneOf {
 template <typename... Texts>
 OneOf(Texts...) -> OneOf<sizeof...(Texts)>;
 
-// Any other rule of one field.
+// Any other rule of one field. (Clang 14 deduces no aggregate without a guide.)
 template <typename Predicate>
 struct Must {
   const char* words;
@@ -134,6 +134,8 @@ struct Must {
   }
   std::string Words() const { return words; }
 };
+template <typename Predicate>
+Must(const char*, Predicate) -> Must<Predicate>;
 
 // A rule of each element of a list or map, and of each name in a map.
 template <typename Rule>
@@ -141,9 +143,13 @@ struct Each {
   Rule rule;
 };
 template <typename Rule>
+Each(Rule) -> Each<Rule>;
+template <typename Rule>
 struct EachName {
   Rule rule;
 };
+template <typename Rule>
+EachName(Rule) -> EachName<Rule>;
 
 // The version of a file's schema; a newer one is FailedPrecondition.
 struct SchemaUpTo {
