@@ -68,7 +68,8 @@ int PrintCommandHelp(const Command& command) {
   if (!flags.empty()) absl::PrintF("\nFlags:\n");
   for (const AnyFlag* flag : flags) {
     absl::PrintF("  --%-16s %s", flag->name, flag->help);
-    absl::PrintF(flag->fallback.empty() ? "\n" : " (default: %s)\n", flag->fallback);
+    if (!flag->fallback.empty()) absl::PrintF(" (default: %s)", flag->fallback);
+    absl::PrintF("\n");
   }
   return kExitOk;
 }

@@ -28,12 +28,12 @@
 
 #include "ablations/plan/calibration_plan.h"
 #include "ablations/record/record.h"
+#include "ablations/record/record_files.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {
 
-inline constexpr char kBlocksFile[] = "blocks.jsonl";
 inline constexpr char kCalibrateDesign[] = "calibrate";
 
 // What the delays were computed from, before the first block.

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "ablations/base/files.h"
+#include "ablations/record/micro_record.h"
+#include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
 #include "absl/strings/match.h"
@@ -44,6 +46,19 @@ absl::StatusOr<T> ReadJsonFile(const RecordFiles& files, const char* file) {
 absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
   absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   const bool absent = files.ok() ? !files->Has(kRunFile) : absl::IsNotFound(files.status());
+  // Records of other kinds, by a file that only they have.
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {kBlocksFile, "a calibration"},
+      {kProfileFile, "a profile"},
+      {kMicroFile, "a record of microbenchmarks"},
+      {kDtypesFile, "a study of data types"}};
+  for (const auto& [file, kind] : kOthers) {
+    if (!files.ok() || !files->Has(file) || files->Has(kSamplesFile)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", kind,
+                     ", which holds no samples of a design's arms. Name a record of "
+                     "`warpledger run`."));
+  }
   if (!absent) return files;
   return absl::NotFoundError(absl::StrCat(path, ": no record here, it has no ", kRunFile,
                                           ". Name a folder that `warpledger run` has written."));

@@ -38,18 +38,20 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // The fewest resamples: whether a record can be judged does not hang on them.
-constexpr SummarizeOptions kQuick = {.bootstrap_resamples = 100};
+constexpr int kResamples = 100;
 
 absl::StatusOr<int64_t> CheckRun(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const Record record, LoadRecord(files.path()));
   ASSIGN_OR_RETURN(const Subject* subject, ablations::SubjectOf(record.run));
-  ASSIGN_OR_RETURN(const summary::Summary summary, Summarize(record, *subject, kQuick));
+  ASSIGN_OR_RETURN(const summary::Summary summary,
+                   Summarize(record, *subject, {.bootstrap_resamples = kResamples}));
   return summary.provenance.blocks_missing + summary.provenance.peer_blocks_missing;
 }
 
 absl::StatusOr<int64_t> CheckCalibration(const RecordFiles& files) {
   ASSIGN_OR_RETURN(const CalibrationRecord record, LoadCalibration(files.path()));
-  ASSIGN_OR_RETURN(const summary::CalibrationSummary summary, SummarizeCalibration(record, kQuick));
+  ASSIGN_OR_RETURN(const summary::CalibrationSummary summary,
+                   SummarizeCalibration(record, {.bootstrap_resamples = kResamples}));
   return summary.provenance.blocks_missing;
 }
 

@@ -95,7 +95,9 @@ class Gate(CompareTest):
         self.make("new", 2, gpu=run_json()["gpu"] | {"uuid": "<&\"'\u0001\u00b5>"})
         self.gate(NOT_COMPARED, "--junit=gate.xml")
         root = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot()
-        self.assertIn("<&\"' \u00b5>", root.find(".//error").get("message"))
+        message = root.find(".//error").get("message")
+        self.assertIn("gpu.uuid: expected a name", message)
+        self.assertIn("found \"<&\\\"\\'\\x01\u00b5>\"", message)
 
     def test_writes_markdown_for_a_pull_request(self):
         self.make("new", 2, scale={"ladder:kv_tiling": 1.05})

@@ -111,6 +111,19 @@ class Judge(RecordTest):
         (self.path / "empty").mkdir()
         self.assertIn("no record here", self.refused(USAGE, "judge", "--record=empty"))
 
+    def test_names_a_record_of_another_kind(self):
+        for file, kind in (("blocks.jsonl", "a calibration"), ("profile.json", "a profile"),
+                           ("micro.json", "a record of microbenchmarks"),
+                           ("dtypes.json", "a study of data types")):
+            (self.path / kind).mkdir()
+            (self.path / kind / file).write_text("{}\n")
+            for call in (["compare", f"--a={kind}", "--b=record", "--out=c.md"],
+                         ["gate", f"--record={kind}", "--baseline=record"]):
+                done = self.run_program(*call)
+                self.assertIn(f"{kind}: {kind}, which holds no samples of a design's arms",
+                              done.stderr)
+                self.assertEqual(done.returncode, 3 if call[0] == "gate" else USAGE)
+
     def test_of_a_file_wants_a_folder(self):
         self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))
 
