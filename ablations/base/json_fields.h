@@ -7,18 +7,22 @@
 //
 //   struct GpuInfo {
 //     std::string name;
+//     std::string driver;
 //     int sm_count = 0;
 //     std::optional<bool> ecc;
 //
 //     template <typename F>
 //     void Visit(F& f) {
-//       f("name", name);
+//       FIELDS(name, driver);
 //       f("sm_count", sm_count, AtLeast{1});
 //       f("ecc", ecc, kOlderRecordsLack, "null: the driver does not say");
 //     }
 //   };
 //   nlohmann::ordered_json json = ToJson(gpu);
 //   absl::StatusOr<GpuInfo> again = FromJson<GpuInfo>(json);
+//
+// FIELDS lists fields in a row that need neither rule nor meaning and are called as the struct
+// calls them. DESCRIBE_FIELDS(name, driver) is the whole Visit of a struct that has no others.
 //
 // Contract
 // - Fields are numbers, texts, booleans, optionals (null where empty), pairs, lists and sets,
@@ -40,7 +44,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,6 +60,14 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
 #include "nlohmann/json.hpp"
+
+#define FIELDS(...) NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(VISIT_FIELD_, __VA_ARGS__))
+#define VISIT_FIELD_(field) f(#field, field);
+#define DESCRIBE_FIELDS(...) \
+  template <typename F>      \
+  void Visit(F& f) {         \
+    FIELDS(__VA_ARGS__)      \
+  }
 
 namespace warpledger::ablations {
 
@@ -452,9 +463,8 @@ absl::StatusOr<T> FromJson(const nlohmann::ordered_json& json) {
 
 template <Described T>
 absl::StatusOr<T> FromText(std::string_view text) {
-  const absl::StatusOr<nlohmann::ordered_json> json = ParseJson(text);
-  if (!json.ok()) return json.status();
-  return FromJson<T>(*json);
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ParseJson(text));
+  return FromJson<T>(json);
 }
 
 }  // namespace warpledger::ablations

@@ -65,8 +65,7 @@ struct CalibrationHeader {
   template <typename F>
   void Visit(F& f) {
     run.Visit(f);
-    f("plan", plan);
-    f("pilot", pilot);
+    FIELDS(plan, pilot);
   }
 };
 

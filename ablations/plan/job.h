@@ -62,18 +62,11 @@ struct WorkerJob {
 
   template <typename F>
   void Visit(F& f) {
-    f("subject", subject);
-    f("design", design);
-    f("shapes", shapes);
+    FIELDS(subject, design, shapes);
     f("process", process, AtLeast{0});
     f("seed", seed);
     f("blocks", blocks, Within{1, kMostBlocks});
-    f("replay_us", replay_us);
-    f("max_launches", max_launches);
-    f("cache", cache);
-    f("done", done);
-    f("excluded", excluded);
-    f("planted", planted);
+    FIELDS(replay_us, max_launches, cache, done, excluded, planted);
   }
   friend bool operator==(const WorkerJob&, const WorkerJob&) = default;
 };

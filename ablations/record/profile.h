@@ -31,7 +31,6 @@
 #include "ablations/record/record.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -56,11 +55,7 @@ struct MetricValue {
   std::string unit;
   double value = 0;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("value", value);
-    f("unit", unit);
-  }
+  DESCRIBE_FIELDS(value, unit)
   friend bool operator==(const MetricValue&, const MetricValue&) = default;
 };
 
@@ -75,11 +70,7 @@ struct KernelProfile {
 
   template <typename F>
   void Visit(F& f) {
-    f("kernel", kernel);
-    f("grid", grid);
-    f("block", block);
-    f("compute_capability", compute_capability);
-    f("gpu", gpu);
+    FIELDS(kernel, grid, block, compute_capability, gpu);
     f("metrics", metrics, "by ncu's names; a counter that the GPU lacks is absent");
   }
   friend bool operator==(const KernelProfile&, const KernelProfile&) = default;
@@ -98,9 +89,7 @@ struct Profile {
 
   template <typename F>
   void Visit(F& f) {
-    f("variant", variant);
-    f("config", config);
-    f("shape", shape);
+    FIELDS(variant, config, shape);
     f("code_sha256", code_sha256, "that of codegen.json; empty: the build had none");
     f("reason", reason, "why there is no profile; empty: there is");
     launch.Visit(f);
@@ -123,15 +112,12 @@ struct ProfileInfo {
   template <typename F>
   void Visit(F& f) {
     f("schema_version", schema_version, SchemaUpTo{kProfileSchemaVersion});
-    f("run_id", run_id);
-    f("created_utc", created_utc);
-    f("argv", argv);
+    FIELDS(run_id, created_utc, argv);
     f("ncu", ncu, "its version");
     f("seed", seed);
     f("shapes", shapes, "as in run.json");
     f("metrics", metrics, "ncu's names");
-    f("registry_sha256", registry_sha256);
-    f("kernel_source_sha256", kernel_source_sha256);
+    FIELDS(registry_sha256, kernel_source_sha256);
   }
   friend bool operator==(const ProfileInfo&, const ProfileInfo&) = default;
 };

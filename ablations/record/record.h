@@ -26,7 +26,6 @@
 
 #include "ablations/base/json_fields.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
@@ -87,15 +86,10 @@ struct GpuInfo {
     f("slug", slug, PlainName{});
     f("uuid", uuid, PlainName{});
     f("compute_capability", compute_capability, PlainName{});
-    f("sm_count", sm_count);
-    f("l2_bytes", l2_bytes);
-    f("memory_bytes", memory_bytes);
+    FIELDS(sm_count, l2_bytes, memory_bytes);
     f("driver", driver, PlainName{});
     f("cuda_runtime", cuda_runtime, PlainName{});
-    f("ecc", ecc);
-    f("max_sm_clock_mhz", max_sm_clock_mhz);
-    f("max_memory_clock_mhz", max_memory_clock_mhz);
-    f("power_limit_w", power_limit_w);
+    FIELDS(ecc, max_sm_clock_mhz, max_memory_clock_mhz, power_limit_w);
   }
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
@@ -107,14 +101,7 @@ struct Toolchain {
   std::string cuda_flags;
   std::string architectures;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("nvcc", nvcc);
-    f("host_compiler", host_compiler);
-    f("build_type", build_type);
-    f("cuda_flags", cuda_flags);
-    f("architectures", architectures);
-  }
+  DESCRIBE_FIELDS(nvcc, host_compiler, build_type, cuda_flags, architectures)
   friend bool operator==(const Toolchain&, const Toolchain&) = default;
 };
 
@@ -122,11 +109,7 @@ struct GitInfo {
   std::string sha;
   bool dirty = false;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("sha", sha);
-    f("dirty", dirty);
-  }
+  DESCRIBE_FIELDS(sha, dirty)
   friend bool operator==(const GitInfo&, const GitInfo&) = default;
 };
 
@@ -173,8 +156,7 @@ struct PlantedFault {
 
   template <typename F>
   void Visit(F& f) {
-    f("fault", fault);
-    f("arm", arm);
+    FIELDS(fault, arm);
     f("shape", shape, "empty: on every shape");
   }
   friend bool operator==(const PlantedFault&, const PlantedFault&) = default;
@@ -240,8 +222,7 @@ struct RunInfo {
       "what was measured; where it is absent, sdpa");
     f("design", design, PlainName{});
     f("family", family, PlainName{}, "what Holm's correction runs over");
-    f("argv", argv);
-    f("seed", seed);
+    FIELDS(argv, seed);
     f("processes", processes, Within{1, kMostProcesses});
     f("blocks_per_process", blocks_per_process, Within{1, kMostBlocks});
     f("cache", cache, OneOf(kCacheWarm, kCacheCold), "see samples.jsonl");
@@ -252,13 +233,10 @@ struct RunInfo {
     f("planted", planted, kOnlyWhereSet, "faults that a test of the harness planted");
     f("shapes", shapes);
     f("arms", arms, "in the order of the ladder; see below");
-    f("git", git);
-    f("registry_sha256", registry_sha256);
-    f("kernel_source_sha256", kernel_source_sha256);
+    FIELDS(git, registry_sha256, kernel_source_sha256);
     f("protocol_sha256", protocol_sha256, kOnlyWhereSet,
       "of the timer, worker, runner and peers.py; older records lack it");
-    f("toolchain", toolchain);
-    f("gpu", gpu);
+    FIELDS(toolchain, gpu);
   }
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
 };
@@ -294,8 +272,7 @@ struct Sample {
     f("launches", launches, AtLeast{1}, "in the replay");
     f("us", us, Above{0, "a time"}, "the replay's time divided by launches");
     f("sm_mhz", sm_mhz, Above{0, "a clock"});
-    f("temp_c", temp_c);
-    f("power_w", power_w);
+    FIELDS(temp_c, power_w);
     f("throttle", throttle, "NVML's bit mask of clock event reasons");
     f("cache", cache, "that of run.json");
   }
@@ -335,21 +312,16 @@ struct Check {
 
   template <typename F>
   void Visit(F& f) {
-    f("process", process);
-    f("arm", arm);
-    f("shape", shape);
+    FIELDS(process, arm, shape);
     f("inputs", inputs, "the distribution, see below");
-    f("seed", seed);
-    f("correct", correct);
+    FIELDS(seed, correct);
     f("max_err", max_err, kNullIsNan);
     f("max_err_limit", max_err_limit, kNullIsNan);
     f("mean_err", mean_err, kNullIsNan);
     f("mean_err_limit", mean_err_limit, kNullIsNan);
     f("lse_err", lse_err, kNullIsNan, "null where no log-sum-exp is produced");
     f("lse_limit", lse_limit, kNullIsNan);
-    f("guards_intact", guards_intact);
-    f("bit_identical", bit_identical);
-    f("reason", reason);
+    FIELDS(guards_intact, bit_identical, reason);
     f("rows", rows, kOlderRecordsLack, "query rows held against the reference; 0: all");
   }
 };
@@ -368,9 +340,7 @@ struct BrokenArm {
 
   template <typename F>
   void Visit(F& f) {
-    f("process", process);
-    f("arm", arm);
-    f("shape", shape);
+    FIELDS(process, arm, shape);
     f("kind", kind, NotEmpty{}, "see below");
     f("doing", doing, "what the worker did with the arm then");
     f("reason", reason, NotEmpty{}, "for people");
@@ -389,8 +359,7 @@ struct LaunchedCall {
 
   template <typename F>
   void Visit(F& f) {
-    f("arm", arm);
-    f("shape", shape);
+    FIELDS(arm, shape);
     f("lines", lines, Each{AtMostBytes{kMostMatchedBytes}},
       Must{"at least how the calls are launched", [](const auto& all) { return !all.empty(); }});
   }
@@ -410,9 +379,7 @@ struct InstanceResources {
 
   template <typename F>
   void Visit(F& f) {
-    f("variant", variant);
-    f("arch", arch);
-    f("registers", registers);
+    FIELDS(variant, arch, registers);
     f("static_smem_bytes", static_smem_bytes, ByteCount{});
     f("stack_bytes", stack_bytes, ByteCount{});
     f("spill_store_bytes", spill_store_bytes, ByteCount{});
@@ -473,9 +440,7 @@ struct InstanceLaunch {
     f("variant", variant);
     f("dynamic_smem_bytes", dynamic_smem_bytes, ByteCount{});
     f("static_smem_bytes", static_smem_bytes, ByteCount{});
-    f("registers", registers);
-    f("threads", threads);
-    f("ctas_per_sm", ctas_per_sm);
+    FIELDS(registers, threads, ctas_per_sm);
   }
 };
 
@@ -497,8 +462,7 @@ struct PeerCheck {
 
   template <typename F>
   void Visit(F& f) {
-    f("shape", shape);
-    f("correct", correct);
+    FIELDS(shape, correct);
     f("max_err", max_err, kNullIsNan);
     f("max_err_limit", max_err_limit, kNullIsNan);
   }
@@ -515,9 +479,7 @@ struct PeerInfo {
   void Visit(F& f) {
     f("name", name, PlainName{});
     f("version", version, PlainName{});
-    f("available", available);
-    f("reason", reason);
-    f("checks", checks);
+    FIELDS(available, reason, checks);
   }
 };
 

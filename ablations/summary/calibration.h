@@ -14,8 +14,6 @@
 
 #include "ablations/plan/calibration_record.h"
 #include "ablations/summary/parts.h"
-#include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::summary {
 
@@ -35,9 +33,7 @@ struct Rate {
   void Visit(F& f) {
     f("count", count, ablations::Within{0, kMostTrials});
     f("of", of, ablations::Within{0, kMostTrials});
-    f("rate", rate);
-    f("low", low);
-    f("high", high);
+    FIELDS(rate, low, high);
   }
 };
 
@@ -64,18 +60,10 @@ struct AaTrials {
   template <typename F>
   void Visit(F& f) {
     f("trials", trials, kCount);
-    f("false_verdicts", false_verdicts);
-    f("false_verdicts_in_family", false_verdicts_in_family);
-    f("family_size", family_size);
-    f("families_with_false_verdict", families_with_false_verdict);
-    f("intervals_holding_truth", intervals_holding_truth);
-    f("largest_percent", largest_percent);
-    f("verdicts", verdicts);
-    f("verdicts_in_family", verdicts_in_family);
-    f("half_width_percent_p50", half_width_percent_p50);
-    f("mde_percent_p50", mde_percent_p50);
-    f("within_process_percent_p50", within_process_percent_p50);
-    f("between_process_percent_p50", between_process_percent_p50);
+    FIELDS(false_verdicts, false_verdicts_in_family, family_size, families_with_false_verdict,
+           intervals_holding_truth, largest_percent, verdicts, verdicts_in_family,
+           half_width_percent_p50, mde_percent_p50, within_process_percent_p50,
+           between_process_percent_p50);
     f("invalid_trials", invalid_trials, kOnlyWhereSet, kCount);
   }
 };
@@ -102,22 +90,11 @@ struct PlantedSize {
 
   template <typename F>
   void Visit(F& f) {
-    f("aimed_percent", aimed_percent);
-    f("cycles", cycles);
-    f("delay_us", delay_us);
-    f("by_delay_percent", by_delay_percent);
-    f("achieved_percent", achieved_percent);
-    f("achieved_low", achieved_low);
-    f("achieved_high", achieved_high);
+    FIELDS(aimed_percent, cycles, delay_us, by_delay_percent, achieved_percent, achieved_low,
+           achieved_high);
     f("trials", trials, kCount);
-    f("interval_below_one", interval_below_one);
-    f("found", found);
-    f("found_in_family", found_in_family);
-    f("neutral", neutral);
-    f("intervals_holding_truth", intervals_holding_truth);
-    f("verdicts", verdicts);
-    f("verdicts_in_family", verdicts_in_family);
-    f("half_width_percent_p50", half_width_percent_p50);
+    FIELDS(interval_below_one, found, found_in_family, neutral, intervals_holding_truth, verdicts,
+           verdicts_in_family, half_width_percent_p50);
     f("invalid_trials", invalid_trials, kOnlyWhereSet, kCount);
   }
 };
@@ -146,12 +123,7 @@ struct Target {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("limit", limit);
-    f("at_most", at_most);
-    f("count", count);
-    f("of", of);
-    f("bound", bound);
+    FIELDS(name, limit, at_most, count, of, bound);
     f("outcome", outcome, OneOf("shown", "missed", "open"));
   }
 };
@@ -168,9 +140,7 @@ struct Trial {
 
   template <typename F>
   void Visit(F& f) {
-    f("group", group);
-    f("candidate", candidate);
-    f("base", base);
+    FIELDS(group, candidate, base);
     ratio.Visit(f);
     f("p_value", p_value);
     f("verdict", verdict, kIsVerdict);
@@ -188,17 +158,8 @@ struct CalibrationStatistics {
   int64_t trial_blocks = 0;
   int64_t family_size = 0;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("confidence", confidence);
-    f("bootstrap_resamples", bootstrap_resamples);
-    f("bootstrap_seed", bootstrap_seed);
-    f("neutral_delta", neutral_delta);
-    f("correction", correction);
-    f("trial_processes", trial_processes);
-    f("trial_blocks", trial_blocks);
-    f("family_size", family_size);
-  }
+  DESCRIBE_FIELDS(confidence, bootstrap_resamples, bootstrap_seed, neutral_delta, correction,
+                  trial_processes, trial_blocks, family_size)
 };
 
 struct CalibratedKernel {
@@ -207,13 +168,7 @@ struct CalibratedKernel {
   int64_t launches_high = 0;
   double floor_us = 0;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("p50_us", p50_us);
-    f("launches_low", launches_low);
-    f("launches_high", launches_high);
-    f("floor_us", floor_us);
-  }
+  DESCRIBE_FIELDS(p50_us, launches_low, launches_high, floor_us)
 };
 
 // Of processes: one trial of each pair each.
@@ -271,21 +226,9 @@ struct CalibrationSummary {
   template <typename F>
   void Visit(F& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
-    f("run_id", run_id);
-    f("gpu", gpu);
-    f("design", design);
-    f("family", family);
-    f("provenance", provenance);
-    f("statistics", statistics);
+    FIELDS(run_id, gpu, design, family, provenance, statistics);
     f("shapes", problems);
-    f("variant", variant);
-    f("kernel", kernel);
-    f("groups", groups);
-    f("aa", aa);
-    f("plants", plants);
-    f("planted_intervals", planted_intervals);
-    f("targets", targets);
-    f("trials", trials);
+    FIELDS(variant, kernel, groups, aa, plants, planted_intervals, targets, trials);
   }
 };
 

@@ -24,14 +24,7 @@ struct ComparedRun {
   std::string git_sha;
   std::string kernel_source_sha256;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("run_id", run_id);
-    f("gpu", gpu);
-    f("created_utc", created_utc);
-    f("git_sha", git_sha);
-    f("kernel_source_sha256", kernel_source_sha256);
-  }
+  DESCRIBE_FIELDS(run_id, gpu, created_utc, git_sha, kernel_source_sha256)
 };
 
 // What else differs between the two runs: GPU, driver, compiler, sources, ….
@@ -40,12 +33,7 @@ struct Difference {
   std::string a;
   std::string b;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("what", what);
-    f("a", a);
-    f("b", b);
-  }
+  DESCRIBE_FIELDS(what, a, b)
 };
 
 struct ComparisonStatistics {
@@ -55,14 +43,7 @@ struct ComparisonStatistics {
   double neutral_delta = 0;
   std::string interval;  // how intervals are made
 
-  template <typename F>
-  void Visit(F& f) {
-    f("confidence", confidence);
-    f("family_size", family_size);
-    f("correction", correction);
-    f("neutral_delta", neutral_delta);
-    f("interval", interval);
-  }
+  DESCRIBE_FIELDS(confidence, family_size, correction, neutral_delta, interval)
 };
 
 // Empty where a side does not know it.
@@ -70,11 +51,7 @@ struct BothSides {
   std::optional<int64_t> a;
   std::optional<int64_t> b;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("a", a);
-    f("b", b);
-  }
+  DESCRIBE_FIELDS(a, b)
 };
 
 struct ComparedCell {
@@ -103,23 +80,10 @@ struct ComparedCell {
 
   template <typename F>
   void Visit(F& f) {
-    f("variant", variant);
-    f("variant_b", variant_b);
-    f("config", config);
-    f("shape", shape);
-    f("n_processes_a", n_processes_a);
-    f("n_processes_b", n_processes_b);
-    f("p50_us_a", p50_us_a);
-    f("p50_us_b", p50_us_b);
+    FIELDS(variant, variant_b, config, shape, n_processes_a, n_processes_b, p50_us_a, p50_us_b);
     ratio.Visit(f);
-    f("adjusted_confidence", adjusted_confidence);
-    f("outcome", outcome);
-    f("reason", reason);
-    f("registers", registers);
-    f("smem_bytes", smem_bytes);
-    f("spill_bytes", spill_bytes);
-    f("stack_bytes", stack_bytes);
-    f("code", code);
+    FIELDS(adjusted_confidence, outcome, reason, registers, smem_bytes, spill_bytes, stack_bytes,
+           code);
   }
 };
 
@@ -132,8 +96,7 @@ struct ComparedReference {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("shape", shape);
+    FIELDS(name, shape);
     ratio.Visit(f);
     f("moved", moved);
   }
@@ -150,18 +113,7 @@ struct ChangedVerdict {
   std::optional<double> ratio_b;
   bool sign_flip = false;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("toggle", toggle);
-    f("shape", shape);
-    f("base", base);
-    f("candidate", candidate);
-    f("verdict_a", verdict_a);
-    f("ratio_a", ratio_a);
-    f("verdict_b", verdict_b);
-    f("ratio_b", ratio_b);
-    f("sign_flip", sign_flip);
-  }
+  DESCRIBE_FIELDS(toggle, shape, base, candidate, verdict_a, ratio_a, verdict_b, ratio_b, sign_flip)
 };
 
 // Of the one-sided bound on the share of verdicts that agree.
@@ -181,18 +133,8 @@ struct VerdictsCompared {
   int64_t sign_flips = 0;
   std::vector<ChangedVerdict> changed;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("compared", compared);
-    f("unanswered", unanswered);
-    f("decided", decided);
-    f("agreed", agreed);
-    f("agreed_at_least", agreed_at_least);
-    f("only_a", only_a);
-    f("only_b", only_b);
-    f("sign_flips", sign_flips);
-    f("changed", changed);
-  }
+  DESCRIBE_FIELDS(compared, unanswered, decided, agreed, agreed_at_least, only_a, only_b,
+                  sign_flips, changed)
 };
 
 struct Comparison {
@@ -207,13 +149,7 @@ struct Comparison {
   template <typename F>
   void Visit(F& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
-    f("a", a);
-    f("b", b);
-    f("differences", differences);
-    f("statistics", statistics);
-    f("cells", cells);
-    f("references", references);
-    f("verdicts", verdicts);
+    FIELDS(a, b, differences, statistics, cells, references, verdicts);
   }
 };
 

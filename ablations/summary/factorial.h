@@ -35,17 +35,9 @@ struct Attribution {
 
   template <typename F>
   void Visit(F& f) {
-    f("design", design);
-    f("shape", shape);
-    f("toggle", toggle);
-    f("n_pairs", n_pairs);
+    FIELDS(design, shape, toggle, n_pairs);
     main_effect.VisitAs(f, "main_effect_ratio", "ci_low", "ci_high");
-    f("shapley_share", shapley_share);
-    f("shapley_log", shapley_log);
-    f("shapley_log_low", shapley_log_low);
-    f("shapley_log_high", shapley_log_high);
-    f("total_log", total_log);
-    f("first_base", first_base);
+    FIELDS(shapley_share, shapley_log, shapley_log_low, shapley_log_high, total_log, first_base);
     first.VisitAs(f, "first_ratio", "first_low", "first_high");
     f("last_base", last_base);
     last.VisitAs(f, "last_ratio", "last_low", "last_high");
@@ -70,17 +62,9 @@ struct Interaction {
 
   template <typename F>
   void Visit(F& f) {
-    f("design", design);
-    f("shape", shape);
-    f("a", a);
-    f("b", b);
-    f("n_quadruples", n_quadruples);
+    FIELDS(design, shape, a, b, n_quadruples);
     ratio.VisitAs(f, "interaction_ratio", "ci_low", "ci_high");
-    f("a_without_b", a_without_b);
-    f("a_with_b", a_with_b);
-    f("b_without_a", b_without_a);
-    f("b_with_a", b_with_a);
-    f("reason", reason);
+    FIELDS(a_without_b, a_with_b, b_without_a, b_with_a, reason);
   }
 };
 
@@ -96,9 +80,7 @@ struct InfeasibleCell {
 
   template <typename F>
   void Visit(F& f) {
-    f("variant", variant);
-    f("toggle", toggle);
-    f("missing", missing);
+    FIELDS(variant, toggle, missing);
     f("why", why, kOnlyWhereSet);
     f("verdict", verdict, kOnlyWhereSet);
   }
@@ -113,12 +95,7 @@ struct MainEffect {
 
     friend bool operator==(const Alias&, const Alias&) = default;
 
-    template <typename F>
-    void Visit(F& f) {
-      f("a", a);
-      f("b", b);
-      f("coefficient", coefficient);
-    }
+    DESCRIBE_FIELDS(a, b, coefficient)
   };
   std::string shape;
   std::string toggle;
@@ -131,12 +108,9 @@ struct MainEffect {
 
   template <typename F>
   void Visit(F& f) {
-    f("shape", shape);
-    f("toggle", toggle);
-    f("n_cells", n_cells);
+    FIELDS(shape, toggle, n_cells);
     ratio.Visit(f);
-    f("aliases", aliases);
-    f("reason", reason);
+    FIELDS(aliases, reason);
   }
 };
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -153,12 +152,7 @@ struct Conditions {
   std::optional<double> temp_c_p50;
   std::optional<double> power_w_p50;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("sm_mhz_p50", sm_mhz_p50);
-    f("temp_c_p50", temp_c_p50);
-    f("power_w_p50", power_w_p50);
-  }
+  DESCRIBE_FIELDS(sm_mhz_p50, temp_c_p50, power_w_p50)
 };
 
 }  // namespace warpledger::summary

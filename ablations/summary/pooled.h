@@ -50,8 +50,7 @@ struct PooledBoard {
 
   template <typename F>
   void Visit(F& f) {
-    f("gpu_uuid", gpu_uuid);
-    f("run_ids", run_ids);
+    FIELDS(gpu_uuid, run_ids);
     ratio.Visit(f);
   }
 };
@@ -82,24 +81,11 @@ struct PooledComparison {
 
   template <typename F>
   void Visit(F& f) {
-    f("gpu", gpu);
-    f("cache", cache);
-    f("toggle", toggle);
-    f("base", base);
-    f("candidate", candidate);
-    f("shape", shape);
-    f("base_code_sha256", base_code_sha256);
-    f("candidate_code_sha256", candidate_code_sha256);
+    FIELDS(gpu, cache, toggle, base, candidate, shape, base_code_sha256, candidate_code_sha256);
     f("regime", regime, kIsRegime);
-    f("n_records", n_records);
-    f("boards", boards);
-    f("same_board", same_board);
-    f("mean_of_boards", mean_of_boards);
-    f("another_board", another_board);
+    FIELDS(n_records, boards, same_board, mean_of_boards, another_board);
     f("repeatability_sd", repeatability_sd, "of log-ratios, as the next one");
-    f("between_boards_sd", between_boards_sd);
-    f("df", df);
-    f("gate", gate);
+    FIELDS(between_boards_sd, df, gate);
     f("adjusted_confidence", adjusted_confidence, "of the verdict, by Holm within the claim");
     f("verdict", verdict, kIsVerdict, "on another_board");
     f("reason", reason);
@@ -116,16 +102,7 @@ struct CodesOfName {
   std::string shape;
   std::vector<std::vector<std::string>> run_ids;  // of the same code together
 
-  template <typename F>
-  void Visit(F& f) {
-    f("gpu", gpu);
-    f("cache", cache);
-    f("toggle", toggle);
-    f("base", base);
-    f("candidate", candidate);
-    f("shape", shape);
-    f("run_ids", run_ids);
-  }
+  DESCRIBE_FIELDS(gpu, cache, toggle, base, candidate, shape, run_ids)
 };
 
 struct Pooled {
@@ -140,13 +117,7 @@ struct Pooled {
   template <typename F>
   void Visit(F& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
-    f("confidence", confidence);
-    f("neutral_delta", neutral_delta);
-    f("n_records", n_records);
-    f("spreads", spreads);
-    f("comparisons", comparisons);
-    f("other_code", other_code);
-    f("left_out", left_out);
+    FIELDS(confidence, neutral_delta, n_records, spreads, comparisons, other_code, left_out);
   }
 };
 
@@ -160,15 +131,7 @@ struct CoverageRow {
   int64_t covered = 0;
   double half_width_percent_p50 = 0;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("design", design);
-    f("regime", regime);
-    f("boards", boards);
-    f("trials", trials);
-    f("covered", covered);
-    f("half_width_percent_p50", half_width_percent_p50);
-  }
+  DESCRIBE_FIELDS(design, regime, boards, trials, covered, half_width_percent_p50)
 };
 
 // How far two records' effects of one comparison lie apart.
@@ -184,10 +147,7 @@ struct RecordDifferences {
   void Visit(F& f) {
     f("board", board, OneOf(kSameBoard, kAnotherBoard));
     f("regime", regime, kIsRegime);
-    f("pairs", pairs);
-    f("percent_p50", percent_p50);
-    f("percent_rms", percent_rms);
-    f("expected_percent_p50", expected_percent_p50);
+    FIELDS(pairs, percent_p50, percent_rms, expected_percent_p50);
   }
 };
 
@@ -202,12 +162,7 @@ struct Coverage {
   template <typename F>
   void Visit(F& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
-    f("confidence", confidence);
-    f("n_records", n_records);
-    f("n_boards", n_boards);
-    f("spreads", spreads);
-    f("rows", rows);
-    f("differences", differences);
+    FIELDS(confidence, n_records, n_boards, spreads, rows, differences);
   }
 };
 

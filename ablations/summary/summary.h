@@ -40,8 +40,7 @@ struct Times {
     f("n_samples", n_samples, kCount);
     f("n_processes", n_processes, kOnlyWhereSet);
     p50_us.VisitAs(f, "p50_us", "ci_low_us", "ci_high_us");
-    f("p10_us", p10_us);
-    f("p90_us", p90_us);
+    FIELDS(p10_us, p90_us);
   }
 };
 
@@ -54,15 +53,7 @@ struct Resources {
   std::optional<int64_t> threads;
   std::optional<int64_t> ctas_per_sm;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("registers", registers);
-    f("smem_bytes", smem_bytes);
-    f("spill_bytes", spill_bytes);
-    f("stack_bytes", stack_bytes);
-    f("threads", threads);
-    f("ctas_per_sm", ctas_per_sm);
-  }
+  DESCRIBE_FIELDS(registers, smem_bytes, spill_bytes, stack_bytes, threads, ctas_per_sm)
 };
 
 // One arm on one shape.
@@ -89,21 +80,16 @@ struct Cell : Times, Resources {
     f("variant", variant, "the arm's name");
     f("config", config);
     f("kv_bits", kv_bits, kOnlyWhereSet, "8 where kernels read K and V so, else absent");
-    f("role", role);
-    f("toggle", toggle);
-    f("label", label);
-    f("shape", shape);
+    FIELDS(role, toggle, label, shape);
     f("correct", correct, "null: never checked on this shape");
     f("max_err", max_err);
     f("max_err_rule", max_err_rule, "the limit");
     f("n_checks", n_checks);
     Times::Visit(f);
-    f("tflops", tflops);
-    f("speedup_over_first", speedup_over_first);
+    FIELDS(tflops, speedup_over_first);
     Resources::Visit(f);
     f("code_sha256", code_sha256, "of its machine code; null where the record doesn't know");
-    f("sm_mhz_p50", sm_mhz_p50);
-    f("reason", reason);
+    FIELDS(sm_mhz_p50, reason);
   }
 };
 
@@ -117,12 +103,7 @@ struct Peer : Times {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("version", version);
-    f("shape", shape);
-    f("available", available);
-    f("correct", correct);
-    f("reason", reason);
+    FIELDS(name, version, shape, available, correct, reason);
     Times::Visit(f);
   }
 };
@@ -133,8 +114,7 @@ struct Floor : Times {
 
   template <typename F>
   void Visit(F& f) {
-    f("name", name);
-    f("shape", shape);
+    FIELDS(name, shape);
     Times::Visit(f);
   }
 };
@@ -171,10 +151,7 @@ struct CodeChange {
 
   template <typename F>
   void Visit(F& f) {
-    f("registers", registers);
-    f("smem_bytes", smem_bytes);
-    f("spill_bytes", spill_bytes);
-    f("warps_per_sm", warps_per_sm);
+    FIELDS(registers, smem_bytes, spill_bytes, warps_per_sm);
     f("instructions", instructions, "null without a disassembly, as the next two");
     f("evidence", evidence, "those whose opcode matches what the registry names as evidence");
     f("opcodes", opcodes, "the ten mnemonics whose number changed most, largest change first");
@@ -193,15 +170,7 @@ struct ErrorChange {
 
   friend bool operator==(const ErrorChange&, const ErrorChange&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("inputs", inputs);
-    f("mean_err", mean_err);
-    f("mean_share", mean_share);
-    f("max_share", max_share);
-    f("lse_share", lse_share);
-    f("correct", correct);
-  }
+  DESCRIBE_FIELDS(inputs, mean_err, mean_share, max_share, lse_share, correct)
 };
 
 struct PowerCapped {
@@ -212,13 +181,7 @@ struct PowerCapped {
 
   friend bool operator==(const PowerCapped&, const PowerCapped&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("base_pairs", base_pairs);
-    f("candidate_pairs", candidate_pairs);
-    f("base_sm_mhz", base_sm_mhz);
-    f("candidate_sm_mhz", candidate_sm_mhz);
-  }
+  DESCRIBE_FIELDS(base_pairs, candidate_pairs, base_sm_mhz, candidate_sm_mhz)
 };
 
 struct Verdict {
@@ -245,22 +208,13 @@ struct Verdict {
 
   template <typename F>
   void Visit(F& f) {
-    f("toggle", toggle);
-    f("design", design);
-    f("base", base);
-    f("candidate", candidate);
-    f("shape", shape);
-    f("n_pairs", n_pairs);
-    f("n_processes", n_processes);
+    FIELDS(toggle, design, base, candidate, shape, n_pairs, n_processes);
     ratio.Visit(f);
-    f("adjusted_confidence", adjusted_confidence);
-    f("gate", gate);
+    FIELDS(adjusted_confidence, gate);
     f("verdict", verdict, kIsVerdict);
-    f("reason", reason);
-    f("mde_ratio", mde_ratio);
+    FIELDS(reason, mde_ratio);
     spread.Visit(f);
-    f("predicted_low", predicted_low);
-    f("predicted_high", predicted_high);
+    FIELDS(predicted_low, predicted_high);
     f("prediction_held", prediction_held,
       "all three null where the prediction does not speak of the verdict, as with a cold L2");
     f("change", change, kOnlyWhereSet, "each figure [base's, candidate's]");
@@ -286,8 +240,7 @@ struct Control {
   template <typename F>
   void Visit(F& f) {
     f("kind", kind, OneOf(ablations::kRoleAa, ablations::kRoleNull));
-    f("shape", shape);
-    f("candidate", candidate);
+    FIELDS(shape, candidate);
     ratio.Visit(f);
     f("holds_one", holds_one, "whether the interval contains 1");
     f("timing_verdict", timing_verdict, kIsVerdict);
@@ -322,15 +275,7 @@ struct Look {
 
   friend bool operator==(const Look&, const Look&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("shape", shape);
-    f("look", look);
-    f("processes", processes);
-    f("alpha_share", alpha_share);
-    f("worst_half_width", worst_half_width);
-    f("stopped_early", stopped_early);
-  }
+  DESCRIBE_FIELDS(shape, look, processes, alpha_share, worst_half_width, stopped_early)
 };
 
 struct Statistics {
@@ -348,13 +293,10 @@ struct Statistics {
   void Visit(F& f) {
     f("confidence", confidence,
       Must{"a number between 0 and 1", [](double value) { return value > 0 && value < 1; }});
-    f("bootstrap_resamples", bootstrap_resamples);
-    f("bootstrap_seed", bootstrap_seed);
-    f("neutral_delta", neutral_delta);
+    FIELDS(bootstrap_resamples, bootstrap_seed, neutral_delta);
     f("error_ratio", error_ratio, kOlderRecordsLack, Above{1},
       "the factor from which on errors count as different");
-    f("family_size", family_size);
-    f("correction", correction);
+    FIELDS(family_size, correction);
     f("interval", interval, kOlderRecordsLack, "how intervals are made");
     f("looks", looks, kOnlyWhereSet, "only of a run with a stopping rule");
   }
@@ -372,10 +314,7 @@ struct MicroSource {
 
   template <typename F>
   void Visit(F& f) {
-    f("run_id", run_id);
-    f("started", started);
-    f("gpu_uuid", gpu_uuid);
-    f("processes", processes);
+    FIELDS(run_id, started, gpu_uuid, processes);
     f("n_samples", n_samples, kCount);
   }
 };
@@ -387,13 +326,7 @@ struct MicroValue {
   double value = 0;
   std::optional<double> percent_of_limit;
 
-  template <typename F>
-  void Visit(F& f) {
-    f("name", name);
-    f("unit", unit);
-    f("value", value);
-    f("percent_of_limit", percent_of_limit);
-  }
+  DESCRIBE_FIELDS(name, unit, value, percent_of_limit)
 };
 
 struct Provenance : ablations::RunInfo, Conditions {
@@ -450,25 +383,18 @@ struct Summary {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     f("run_id", run_id);
     f("gpu", gpu, "its slug");
-    f("design", design);
-    f("family", family);
+    FIELDS(design, family);
     f("provenance", provenance, "run.json but shapes and arms, then how much of it is there");
     f("statistics", statistics);
     f("shapes", problems, "as in run.json");
-    f("cells", cells);
-    f("peers", peers);
-    f("floors", floors);
-    f("verdicts", verdicts);
-    f("controls_summary", controls_summary);
-    f("controls", controls);
+    FIELDS(cells, peers, floors, verdicts, controls_summary, controls);
     f("micro", micro, "quoted from the newest micro-<time>/ of the same model of GPU");
     f("effects", effects, kOnlyWhereSet);
     f("attribution", attribution, kOnlyWhereSet);
     if (attribution.empty()) {
       f("infeasible", infeasible, kOnlyWhereSet);
     } else {
-      f("interactions", interactions);
-      f("infeasible", infeasible);
+      FIELDS(interactions, infeasible);
     }
   }
 };
