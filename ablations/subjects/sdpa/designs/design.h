@@ -6,6 +6,8 @@
 #define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_H_
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +25,9 @@ namespace warpledger::ablations {
 struct DesignArm {
   std::string name;
   sdpa::Config config;
-  std::string role;    // base, step, without, aa or null
-  std::string toggle;  // what a step or a null control adds, what a `without` leaves out
-  std::string base;    // the arm that it is judged against
+  std::string role = "base";  // or step, without, aa, null, cell
+  std::string toggle = "";    // what a step or a null control adds, what a `without` leaves out
+  std::string base = "";      // the arm that it is judged against
   // A delay of so many SM clock cycles at the end of each replay; 0: none.
   long long spin_cycles = 0;
   bool spin_alone = false;  // replays of nothing but the delay
@@ -47,7 +49,7 @@ inline InfeasibleCell Infeasible(std::string name, const sdpa::InvalidReason& re
 struct Design {
   std::string name;
   std::string label;
-  std::vector<DesignArm> arms;
+  std::vector<DesignArm> arms = {};
   std::vector<InfeasibleCell> infeasible = {};
   // Its arms are compiled for problems of these; on others they don't apply.
   std::vector<int> head_dims = {64};
@@ -74,10 +76,21 @@ inline std::vector<sdpa::Config> Specialisations(const Design& design, const Des
 // The first level of a toggle that is not off.
 constexpr int FirstOnLevel(const sdpa::ToggleRow& row) { return row.levels.values[1]; }
 
+constexpr const sdpa::ToggleRow& RowOf(sdpa::ToggleField toggle) {
+  return *std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                       [&](const sdpa::ToggleRow& row) { return row.field == toggle; });
+}
+
+constexpr std::span<const int> OnLevels(const sdpa::ToggleRow& row) {
+  return {&row.levels.values[1], row.levels.count - 1};
+}
+
+using ToggleRows = std::vector<const sdpa::ToggleRow*>;
+
 // The techniques that one kernel can have all at once, in registry order: one
 // that is illegal beside those before it belongs to another kernel.
-inline std::vector<const sdpa::ToggleRow*> LadderToggles() {
-  std::vector<const sdpa::ToggleRow*> rows;
+inline ToggleRows LadderToggles() {
+  ToggleRows rows;
   sdpa::Config config;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || !row.in_ladder) continue;
@@ -90,46 +103,80 @@ inline std::vector<const sdpa::ToggleRow*> LadderToggles() {
   return rows;
 }
 
+// The techniques of a family in registry order: the steps of its ladder.
+inline ToggleRows LadderToggles(sdpa::Family family) {
+  ToggleRows rows;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (!row.control && row.in_ladder && Includes(row.families, family)) rows.push_back(&row);
+  }
+  return rows;
+}
+
+// Each of `rows` at its first level: the end of their ladder.
+inline sdpa::Config AllOn(const ToggleRows& rows) {
+  sdpa::Config config;
+  for (const sdpa::ToggleRow* row : rows) config.*row->field = FirstOnLevel(*row);
+  return config;
+}
+inline sdpa::Config EverythingOn() { return AllOn(LadderToggles()); }
+
+// The configuration of an arm that the design has.
+inline sdpa::Config ConfigOf(const Design& design, const std::string& arm) {
+  return std::find_if(design.arms.begin(), design.arms.end(),
+                      [&](const DesignArm& each) { return each.name == arm; })
+      ->config;
+}
+
+struct Level {
+  sdpa::ToggleField field;
+  int level;
+};
+
+// Adds the arm `base` with a toggle at a level, as a step from it.
+inline void AddStep(const std::string& name, const Level& step, const std::string& base,
+                    Design* design) {
+  sdpa::Config config = ConfigOf(*design, base);
+  config.*step.field = step.level;
+  design->arms.push_back({name, config, "step", std::string(sdpa::ToggleId(step.field)), base});
+}
+
+// Adds each of `rows` that `config` lacks, on top of all before it and called after `prefix`; the
+// first is a step from the arm `base`, whatever that has. Returns the last one's name.
+inline std::string AddLadder(const std::string& prefix, const ToggleRows& rows, sdpa::Config config,
+                             std::string base, Design* design) {
+  for (const sdpa::ToggleRow* row : rows) {
+    if (config.*row->field != 0) continue;
+    config.*row->field = FirstOnLevel(*row);
+    const std::string id(row->id);
+    design->arms.push_back({prefix + ":" + id, config, "step", id, base});
+    base = design->arms.back().name;
+  }
+  return base;
+}
+
 // The two controls on top of the arm `base`, named `<prefix>:aa` and so on: the
 // same instance under a second name (A/A), and the null toggle, whose machine
-// code is the same in a second instance.
-inline void PlantControls(const std::string& prefix, const std::string& base,
-                          const sdpa::Config& config, Design* design) {
-  design->arms.push_back(
-      {.name = prefix + ":aa", .config = config, .role = "aa", .toggle = "", .base = base});
+// code is the same in a second instance. `base` is a copy: it may be an arm's own name.
+inline void PlantControls(const std::string& prefix, std::string base, Design* design) {
+  const sdpa::Config config = ConfigOf(*design, base);
+  design->arms.push_back({prefix + ":aa", config, "aa", "", base});
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.control) continue;
     sdpa::Config planted = config;
     planted.*row.field = FirstOnLevel(row);
-    design->arms.push_back({.name = prefix + ":" + std::string(row.id),
-                            .config = planted,
-                            .role = "null",
-                            .toggle = std::string(row.id),
-                            .base = base});
+    const std::string id(row.id);
+    design->arms.push_back({prefix + ":" + id, planted, "null", id, base});
   }
 }
 
 // Every technique in registry order, each on top of all before it; then the two
 // controls on top of the last step.
 inline Design LadderDesign() {
+  const std::string base(sdpa::kBaseline.id);
   Design design = {.name = "ladder",
                    .label = "cumulative ladder: each toggle on top of all before it",
-                   .arms = {}};
-  sdpa::Config config;
-  std::string previous(sdpa::kBaseline.id);
-  design.arms.push_back(
-      {.name = previous, .config = config, .role = "base", .toggle = "", .base = ""});
-  for (const sdpa::ToggleRow* row : LadderToggles()) {
-    config.*row->field = FirstOnLevel(*row);
-    std::string name = "ladder:" + std::string(row->id);
-    design.arms.push_back({.name = name,
-                           .config = config,
-                           .role = "step",
-                           .toggle = std::string(row->id),
-                           .base = previous});
-    previous = std::move(name);
-  }
-  PlantControls("control", previous, config, &design);
+                   .arms = {{base, {}}}};
+  PlantControls("control", AddLadder("ladder", LadderToggles(), {}, base, &design), &design);
   return design;
 }
 
@@ -137,15 +184,10 @@ inline Design LadderDesign() {
 
 // Turns on what `toggle` needs, and what that needs, but not `toggle` itself.
 constexpr void AddNeeds(sdpa::ToggleField toggle, sdpa::Config* config) {
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.field != toggle) continue;
-    for (const sdpa::ToggleField need : row.needs) {
-      if (need == nullptr) continue;
-      AddNeeds(need, config);
-      for (const sdpa::ToggleRow& needed : sdpa::kToggles) {
-        if (needed.field == need && config->*need == 0) config->*need = FirstOnLevel(needed);
-      }
-    }
+  for (const sdpa::ToggleField need : RowOf(toggle).needs) {
+    if (need == nullptr) continue;
+    AddNeeds(need, config);
+    if (config->*need == 0) config->*need = FirstOnLevel(RowOf(need));
   }
 }
 
@@ -165,13 +207,6 @@ constexpr void DropDependents(sdpa::Config* config) {
   }
 }
 
-// Every technique of the ladder at its first level: its last step.
-inline sdpa::Config EverythingOn() {
-  sdpa::Config config;
-  for (const sdpa::ToggleRow* row : LadderToggles()) config.*row->field = FirstOnLevel(*row);
-  return config;
-}
-
 // --- The designs beyond the ladder ----------------------------------------------
 
 // Each toggle on the smallest configuration that allows it, against the same
@@ -179,60 +214,43 @@ inline sdpa::Config EverythingOn() {
 inline Design OneOnDesign() {
   Design design = {.name = "one_on",
                    .label = "each toggle alone, with the toggles that it needs",
-                   .arms = {{.name = std::string(sdpa::kBaseline.id),
-                             .config = {},
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}}};
+                   .arms = {{std::string(sdpa::kBaseline.id), {}}}};
   for (const sdpa::ToggleRow* row : LadderToggles()) {
     sdpa::Config config;
     AddNeeds(row->field, &config);
     const auto same = std::find_if(design.arms.begin(), design.arms.end(),
                                    [&](const DesignArm& arm) { return arm.config == config; });
-    std::string base = "one_on:needs_of_" + std::string(row->id);
+    const std::string id(row->id);
+    std::string base = "one_on:needs_of_" + id;
     if (same != design.arms.end()) {
       base = same->name;
     } else {
-      design.arms.push_back(
-          {.name = base, .config = config, .role = "base", .toggle = "", .base = ""});
+      design.arms.push_back({base, config});
     }
-    config.*row->field = FirstOnLevel(*row);
-    design.arms.push_back({.name = "one_on:" + std::string(row->id),
-                           .config = config,
-                           .role = "step",
-                           .toggle = std::string(row->id),
-                           .base = base});
+    AddStep("one_on:" + id, {row->field, FirstOnLevel(*row)}, base, &design);
   }
-  const DesignArm last = design.arms.back();
-  PlantControls("one_on", last.name, last.config, &design);
+  PlantControls("one_on", design.arms.back().name, &design);
   return design;
 }
 
 // The configuration `full`, and for each of `rows` what is left of it without the
 // toggle and without those that need it. The full arm is timed once and judged
 // against each of the others, so a `without` arm is the base of its verdict.
-inline Design LeaveOneOutOf(const std::string& name, std::string label,
-                            const std::vector<const sdpa::ToggleRow*>& rows,
+inline Design LeaveOneOutOf(const std::string& name, std::string label, const ToggleRows& rows,
                             const sdpa::Config& full_config) {
   const std::string full = name + ":full";
-  Design design = {
-      .name = name,
-      .label = std::move(label),
-      .arms = {{.name = full, .config = full_config, .role = "base", .toggle = "", .base = ""}}};
+  Design design = {.name = name, .label = std::move(label), .arms = {{full, full_config}}};
   const std::string prefix = name == "leave_one_out" ? "" : name + ":";
   for (const sdpa::ToggleRow* row : rows) {
     sdpa::Config alone = full_config;
     alone.*row->field = 0;
     sdpa::Config config = alone;
     DropDependents(&config);
-    design.arms.push_back({.name = prefix + "without:" + std::string(row->id) +
-                                   (config == alone ? "" : "(+dependents)"),
-                           .config = config,
-                           .role = "without",
-                           .toggle = std::string(row->id),
-                           .base = full});
+    const std::string id(row->id);
+    design.arms.push_back({prefix + "without:" + id + (config == alone ? "" : "(+dependents)"),
+                           config, "without", id, full});
   }
-  PlantControls(name, full, full_config, &design);
+  PlantControls(name, full, &design);
   return design;
 }
 
@@ -253,12 +271,6 @@ inline constexpr std::size_t kMaxFactors = 7;
 // are declared in `infeasible`.
 inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleField>& factors,
                               const sdpa::Config& background) {
-  const auto level_of = [](sdpa::ToggleField field) {
-    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      if (row.field == field) return FirstOnLevel(row);
-    }
-    return 0;
-  };
   sdpa::Config fixed = background;
   for (const sdpa::ToggleField factor : factors) AddNeeds(factor, &fixed);
   std::string ids;
@@ -269,13 +281,12 @@ inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleFi
   }
   Design design = {
       .name = std::move(name),
-      .label = "every legal combination of " + ids + " on top of " + sdpa::ConfigName(fixed),
-      .arms = {}};
+      .label = "every legal combination of " + ids + " on top of " + sdpa::ConfigName(fixed)};
   const unsigned combinations = 1u << factors.size();
   const auto config_of = [&](unsigned mask) {
     sdpa::Config config = fixed;
     for (std::size_t i = 0; i < factors.size(); ++i) {
-      if (mask >> i & 1u) config.*factors[i] = level_of(factors[i]);
+      if (mask >> i & 1u) config.*factors[i] = FirstOnLevel(RowOf(factors[i]));
     }
     return config;
   };
@@ -295,8 +306,7 @@ inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleFi
       design.infeasible.push_back(Infeasible(name_of(mask), reason));
       continue;
     }
-    DesignArm arm = {
-        .name = name_of(mask), .config = config, .role = "base", .toggle = "", .base = ""};
+    DesignArm arm = {name_of(mask), config};
     for (std::size_t i = factors.size(); i-- > 0;) {
       const unsigned without = mask & ~(1u << i);
       if (without == mask || sdpa::WhyInvalid(config_of(without))) continue;
@@ -307,8 +317,7 @@ inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleFi
     }
     design.arms.push_back(std::move(arm));
   }
-  const DesignArm last = design.arms.back();
-  PlantControls("factorial", last.name, last.config, &design);
+  PlantControls("factorial", design.arms.back().name, &design);
   return design;
 }
 
@@ -330,16 +339,6 @@ constexpr bool IsCumulative(std::string_view design) {
 // "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
 constexpr bool IsFactorial(std::string_view design) {
   return design == "factorial" || design.substr(0, 10) == "factorial:";
-}
-
-// The toggles of the wgmma family in registry order.
-inline std::vector<const sdpa::ToggleRow*> HopperToggles() {
-  std::vector<const sdpa::ToggleRow*> rows;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.control || !row.in_ladder || !Includes(row.families, sdpa::Family::kWgmma)) continue;
-    rows.push_back(&row);
-  }
-  return rows;
 }
 
 }  // namespace warpledger::ablations

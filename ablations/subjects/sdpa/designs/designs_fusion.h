@@ -19,41 +19,27 @@ namespace warpledger::ablations {
 // best for few rows (0014) and nothing fused into it: what one would use instead.
 inline Design FusionDesign() {
   using sdpa::Config;
+  const std::string first = "fusion:unfused";
+  const Config best = MmaBestForFewRows();
   Design design = {
       .name = "fusion",
       .label = "layernorm, QKV projection and attention: in kernels of their own, and fused",
-      .arms = {},
-      .infeasible = {},
-      .head_dims = {64},
+      .arms = {{first, best}},
       .projected = true};
-  Config best = MmaEverythingOn();
-  best.mma_tile = 2;
-  best.mma_key_groups = 4;
-  best.mma_softmax_overlap = 1;
-  best.mma_lazy_rescale = 0;
-  best.mma_longest_first = 0;
-  const std::string first = "fusion:unfused";
-  design.arms.push_back({.name = first, .config = best, .role = "base", .toggle = "", .base = ""});
-  AddStep("fusion:project_mma", best, &Config::project_mma, 1, first, &design);
-  best.project_mma = 1;
-  AddStep("fusion:project_mma+fuse_layernorm", best, &Config::fuse_layernorm, 1,
-          "fusion:project_mma", &design);
+  AddStep("fusion:project_mma", {&Config::project_mma, 1}, first, &design);
+  AddStep("fusion:project_mma+fuse_layernorm", {&Config::fuse_layernorm, 1}, "fusion:project_mma",
+          &design);
 
   // Fuses the projection at `level` into `attention`, then the layernorm too.
   const auto fuse = [&design](const std::string& name, Config attention, int level) {
     attention.project_mma = 1;
-    design.arms.push_back(
-        {.name = name, .config = attention, .role = "base", .toggle = "", .base = ""});
+    design.arms.push_back({name, attention});
     const std::string fused = name + "+fuse_projection=" + std::to_string(level);
-    AddStep(fused, attention, &Config::fuse_projection, level, name, &design);
-    attention.fuse_projection = level;
-    AddStep(fused + "+fuse_layernorm", attention, &Config::fuse_layernorm, 1, fused, &design);
-    attention.fuse_layernorm = 1;
-    return attention;
+    AddStep(fused, {&Config::fuse_projection, level}, name, &design);
+    AddStep(fused + "+fuse_layernorm", {&Config::fuse_layernorm, 1}, fused, &design);
   };
   // Tiles of 64 rows and 64 keys, which is what a CTA projects at a time.
   Config square = best;
-  square.project_mma = 0;
   square.mma_tile = 0;
   square.mma_key_groups = 2;
   // What projects K and V itself has no copies to run ahead.
@@ -62,8 +48,8 @@ inline Design FusionDesign() {
   single.mma_cp_async_stages = 0;
   single.mma_softmax_overlap = 0;
   fuse("fusion:single", single, 1);
-  const Config all = fuse("fusion:square", square, 2);
-  PlantControls("fusion_control", design.arms.back().name, all, &design);
+  fuse("fusion:square", square, 2);
+  PlantControls("fusion_control", design.arms.back().name, &design);
   return design;
 }
 

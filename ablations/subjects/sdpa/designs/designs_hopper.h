@@ -5,20 +5,18 @@
 #define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_HOPPER_H_
 
 #include <string>
-#include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
+#include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"
 #include "ablations/subjects/sdpa/designs/designs_mma.h"
 #include "kernels/sdpa/registry/config.h"
-#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 
 // All of them but the family itself can be left out.
 inline Design HopperLeaveOneOutDesign() {
-  std::vector<const sdpa::ToggleRow*> rows = HopperToggles();
-  sdpa::Config full;
-  for (const sdpa::ToggleRow* row : rows) full.*row->field = FirstOnLevel(*row);
+  ToggleRows rows = HopperToggles();
+  const sdpa::Config full = AllOn(rows);
   rows.erase(rows.begin());
   Design design = LeaveOneOutOf(
       "hopper_leave_one_out",
@@ -32,28 +30,14 @@ inline Design HopperLeaveOneOutDesign() {
 // against the whole of the mma family's ladder but for Q in registers, which spills at
 // head_dim 128.
 inline Design HopperDesign() {
+  const std::string base = "hopper:mma_end";
   Design design = {.name = "hopper",
                    .label =
                        "the Hopper kernel: each toggle of the wgmma family on top of all before "
                        "it, from the end of the mma family's with Q in shared memory",
-                   .arms = {},
-                   .infeasible = {},
+                   .arms = {{base, MmaWideCore()}},
                    .head_dims = {64, 128}};
-  std::string previous = "hopper:mma_end";
-  design.arms.push_back(
-      {.name = previous, .config = MmaWideCore(), .role = "base", .toggle = "", .base = ""});
-  sdpa::Config config;
-  for (const sdpa::ToggleRow* row : HopperToggles()) {
-    config.*row->field = FirstOnLevel(*row);
-    std::string name = "hopper:" + std::string(row->id);
-    design.arms.push_back({.name = name,
-                           .config = config,
-                           .role = "step",
-                           .toggle = std::string(row->id),
-                           .base = previous});
-    previous = std::move(name);
-  }
-  PlantControls("hopper_control", previous, config, &design);
+  PlantControls("hopper_control", AddLadder("hopper", HopperToggles(), {}, base, &design), &design);
   return design;
 }
 

@@ -25,13 +25,11 @@ inline Design HopperDecodeDesign() {
   const std::string base = "hopper_decode:base";
   const Config config = {
       .wgmma = 1, .kv_ring_stages = 1, .softmax_overlap = 1, .wgmma_tile_per_cta = 1};
-  Design design = {
-      .name = "hopper_decode",
-      .label = "decoding with the Hopper kernel: split-KV, head packing, and both",
-      .arms = {{.name = base, .config = config, .role = "base", .toggle = "", .base = ""}},
-      .infeasible = {},
-      .head_dims = {64, 128},
-      .reads_kv = true};
+  Design design = {.name = "hopper_decode",
+                   .label = "decoding with the Hopper kernel: split-KV, head packing, and both",
+                   .arms = {{base, config}},
+                   .head_dims = {64, 128},
+                   .reads_kv = true};
   AddLevel({&Config::wgmma_split_kv, 1}, base, '+', &design);
   const std::string packed = AddLevel({&Config::wgmma_pack_heads, 1}, base, '+', &design);
   AddLevel({&Config::wgmma_l2_promotion, 1}, packed, '+', &design);
@@ -47,21 +45,19 @@ inline Design HopperDecodeDesign() {
   AddLevel({&Config::wgmma_tile, 3}, early, '+', &design);
   const std::string shorter = AddLevel({&Config::wgmma_tile, 3}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, shorter, '+', &design);
-  PlantControls(base, base, config, &design);
+  PlantControls(base, base, &design);
   return design;
 }
 
 inline Design HopperGqaDesign() {
   const std::string base(kHopperEnd);
-  const sdpa::Config end = HopperEverythingOn();
   Design design = {
       .name = "hopper_gqa",
       .label = "prompts with grouped heads: query heads of a K/V head packed into the tile or not",
-      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
-      .infeasible = {},
+      .arms = {{base, HopperEverythingOn()}},
       .head_dims = {64, 128}};
   AddLevel({&sdpa::Config::wgmma_pack_heads, 1}, base, ':', &design);
-  PlantControls(base, base, end, &design);
+  PlantControls(base, base, &design);
   return design;
 }
 

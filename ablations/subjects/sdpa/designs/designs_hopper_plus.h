@@ -23,7 +23,6 @@
 #define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_HOPPER_PLUS_H_
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,10 +35,12 @@
 
 namespace warpledger::ablations {
 
+inline ToggleRows HopperToggles() { return LadderToggles(sdpa::Family::kWgmma); }
 // The end of the design `hopper`.
-inline sdpa::Config HopperEverythingOn() {
-  sdpa::Config config;
-  for (const sdpa::ToggleRow* row : HopperToggles()) config.*row->field = FirstOnLevel(*row);
+inline sdpa::Config HopperEverythingOn() { return AllOn(HopperToggles()); }
+inline sdpa::Config HopperStaticEnd() {
+  sdpa::Config config = HopperEverythingOn();
+  config.dynamic_schedule = 0;
   return config;
 }
 
@@ -73,28 +74,23 @@ inline std::pair<std::string, std::string> AddHopperPlusChain(const std::string&
 inline Design HopperPlusDesign() {
   const std::string base(kHopperEnd);
   const sdpa::Config end = HopperEverythingOn();
-  Design design = {
-      .name = "hopper_plus",
-      .label = "the Hopper kernel beyond its ladder: each technique alone on its end",
-      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
-      .infeasible = {},
-      .head_dims = {64, 128, 256}};
+  Design design = {.name = "hopper_plus",
+                   .label = "the Hopper kernel beyond its ladder: each technique alone on its end",
+                   .arms = {{base, end}},
+                   .head_dims = {64, 128, 256}};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || !Includes(row.families, sdpa::Family::kWgmma)) continue;
     // Nothing to pack in most of these problems: hopper_gqa.
     if (row.field == &sdpa::Config::wgmma_pack_heads) continue;
-    for (std::size_t i = 1; i < row.levels.count; ++i) {
+    for (const int level : OnLevels(row)) {
       sdpa::Config config = end;
-      config.*row.field = row.levels.values[i];
+      config.*row.field = level;
       if (config == end || !IsLegalAt(design.head_dims, config)) continue;
-      AddLevel({row.field, row.levels.values[i]}, base, ':', &design);
+      AddLevel({row.field, level}, base, ':', &design);
     }
   }
   const std::string static_base(kHopperStaticEnd);
-  sdpa::Config static_end = end;
-  static_end.dynamic_schedule = 0;
-  design.arms.push_back(
-      {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
+  design.arms.push_back({static_base, HopperStaticEnd()});
   AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);
   AddLevel({&sdpa::Config::wgmma_cp_async, 1}, static_base, ':', &design);
   AddLevel({&sdpa::Config::wgmma_tile_per_cta, 1}, static_base, ':', &design);
@@ -103,27 +99,19 @@ inline Design HopperPlusDesign() {
   AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base + ":wgmma_lazy_rescale", '+', &design);
 
   AddHopperPlusChain(base, &design);
-  PlantControls(base, base, end, &design);
+  PlantControls(base, base, &design);
   return design;
 }
 
 // The end of `hopper` as a step from the same with the static schedule; without controls.
 inline Design HopperEndsDesign(std::string name, std::string label, std::vector<int> head_dims) {
   const std::string static_base(kHopperStaticEnd);
-  sdpa::Config static_end = HopperEverythingOn();
-  static_end.dynamic_schedule = 0;
-  return {
-      .name = std::move(name),
-      .label = std::move(label),
-      .arms =
-          {{.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""},
-           {.name = std::string(kHopperEnd),
-            .config = HopperEverythingOn(),
-            .role = "step",
-            .toggle = std::string(sdpa::ToggleId(&sdpa::Config::dynamic_schedule)),
-            .base = static_base}},
-      .infeasible = {},
-      .head_dims = std::move(head_dims)};
+  Design design = {.name = std::move(name),
+                   .label = std::move(label),
+                   .arms = {{static_base, HopperStaticEnd()}},
+                   .head_dims = std::move(head_dims)};
+  AddStep(std::string(kHopperEnd), {&sdpa::Config::dynamic_schedule, 1}, static_base, &design);
+  return design;
 }
 
 inline Design HopperLengthsDesign(int head_dim) {
@@ -160,7 +148,7 @@ inline Design HopperLengthsDesign(int head_dim) {
     }
   }
   AddLevel({&sdpa::Config::wgmma_more_registers, 1}, power_of_two, '+', &design);
-  PlantControls(end, end, HopperEverythingOn(), &design);
+  PlantControls(end, end, &design);
   return design;
 }
 
@@ -168,17 +156,12 @@ inline Design HopperTilesDesign() {
   const std::string base(kHopperEnd);
   Design design = {.name = "hopper_tiles",
                    .label = "tiles of the Hopper kernel at head dimensions 64 and 128",
-                   .arms = {{.name = base,
-                             .config = HopperEverythingOn(),
-                             .role = "base",
-                             .toggle = "",
-                             .base = ""}},
-                   .infeasible = {},
+                   .arms = {{base, HopperEverythingOn()}},
                    .head_dims = {64, 128}};
   for (const int level : {1, 2, 3, 4}) {
     AddLevel({&sdpa::Config::wgmma_tile, level}, base, ':', &design);
   }
-  PlantControls(base, base, HopperEverythingOn(), &design);
+  PlantControls(base, base, &design);
   return design;
 }
 
@@ -194,43 +177,35 @@ inline Design HopperBf16Design() {
     AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base, '+', &design);
   }
   AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
-  PlantControls(end, end, HopperEverythingOn(), &design);
+  PlantControls(end, end, &design);
   return design;
 }
 
 // FP8 as a step from the arm `base`, its sums in two levels, and the same without those: with
 // one level long sums break the accuracy rule, and what breaks is nobody's base. Returns the
 // first one's name.
-inline std::string AddFp8(const std::string& base, sdpa::Config config, Design* design) {
+inline std::string AddFp8(const std::string& base, Design* design) {
+  sdpa::Config config = ConfigOf(*design, base);
   config.wgmma_fp8 = 1;
-  const std::string one_level = base + ":" + std::string(sdpa::ToggleId(&sdpa::Config::wgmma_fp8));
+  const std::string fp8(sdpa::ToggleId(&sdpa::Config::wgmma_fp8));
   const std::string two_levels(sdpa::ToggleId(&sdpa::Config::wgmma_fp8_two_level));
+  const std::string one_level = base + ":" + fp8;
   const std::string name = one_level + "+" + two_levels;
   sdpa::Config exact = config;
   exact.wgmma_fp8_two_level = 1;
-  design->arms.push_back({.name = name,
-                          .config = exact,
-                          .role = "step",
-                          .toggle = std::string(sdpa::ToggleId(&sdpa::Config::wgmma_fp8)),
-                          .base = base});
-  design->arms.push_back(
-      {.name = one_level, .config = config, .role = "without", .toggle = two_levels, .base = name});
+  design->arms.push_back({name, exact, "step", fp8, base});
+  design->arms.push_back({one_level, config, "without", two_levels, name});
   return name;
 }
 
 inline Design HopperFp8Design() {
   const std::string base(kHopperEnd);
   const std::string static_base(kHopperStaticEnd);
-  const sdpa::Config end = HopperEverythingOn();
-  sdpa::Config static_end = end;
-  static_end.dynamic_schedule = 0;
-  Design design = {
-      .name = "hopper_fp8",
-      .label = "the Hopper kernel with its operands in FP8",
-      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
-      .infeasible = {},
-      .head_dims = {128}};
-  const std::string exact = AddFp8(base, end, &design);
+  Design design = {.name = "hopper_fp8",
+                   .label = "the Hopper kernel with its operands in FP8",
+                   .arms = {{base, HopperEverythingOn()}},
+                   .head_dims = {128}};
+  const std::string exact = AddFp8(base, &design);
   AddLevel({&sdpa::Config::wgmma_fp8_block_scale, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::tma_store, 1}, exact, '+', &design);
   AddLevel({&sdpa::Config::wgmma_exp, 1}, exact, '+', &design);  // MUFU binds there
@@ -243,10 +218,9 @@ inline Design HopperFp8Design() {
   AddLevel({&sdpa::Config::dynamic_schedule, 2}, late, '+', &design);
   AddLevel({&sdpa::Config::wgmma_exp, 1}, late, '+', &design);
   AddLevel({&sdpa::Config::softmax_overlap, 0}, exact, '+', &design);
-  design.arms.push_back(
-      {.name = static_base, .config = static_end, .role = "base", .toggle = "", .base = ""});
-  AddFp8(static_base, static_end, &design);
-  PlantControls(base, base, end, &design);
+  design.arms.push_back({static_base, HopperStaticEnd()});
+  AddFp8(static_base, &design);
+  PlantControls(base, base, &design);
   return design;
 }
 

@@ -26,14 +26,14 @@ inline std::vector<Design> LibraryDesigns() {
     if (designs.empty() || designs.back().name != name) {
       designs.push_back({.name = name,
                          .label = "the library's kernels for " + sizes,
-                         .arms = {},
+                         .arms = {{arm, kernel.config}},
                          .head_dims = {kernel.head_dim},
                          .dtypes = {kernel.dtype}});
-      PlantControls(name, arm, kernel.config, &designs.back());
+      PlantControls(name, arm, &designs.back());
+      continue;
     }
     std::vector<DesignArm>& arms = designs.back().arms;
-    arms.insert(arms.end() - 2,
-                {.name = arm, .config = kernel.config, .role = "base", .toggle = "", .base = ""});
+    arms.insert(arms.end() - 2, {arm, kernel.config});
   }
   return designs;
 }

@@ -12,7 +12,6 @@
 #ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_WMMA_H_
 #define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_WMMA_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -33,24 +32,14 @@ inline std::string LevelName(const sdpa::ToggleRow& row, int level) {
   return name;
 }
 
-struct Level {
-  sdpa::ToggleField field;
-  int level;
-};
-
 // Adds a step to `level` of a toggle from the arm `base`, named as `base` with
 // `separator` and the level behind it, or the reason why there is none at one of the
 // design's head dimensions. Where the design has the configuration already nothing is
 // added. Returns the arm's name.
 inline std::string AddLevel(const Level& step, const std::string& base, char separator,
                             Design* design) {
-  const auto named = [&](const DesignArm& arm) { return arm.name == base; };
-  sdpa::Config config = std::find_if(design->arms.begin(), design->arms.end(), named)->config;
-  std::string name = base;
-  name += separator;
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (row.field == step.field) name += LevelName(row, step.level);
-  }
+  const std::string name = base + separator + LevelName(RowOf(step.field), step.level);
+  sdpa::Config config = ConfigOf(*design, base);
   AddNeeds(step.field, &config);
   config.*step.field = step.level;
   for (const int head_dim : design->head_dims) {
@@ -64,11 +53,8 @@ inline std::string AddLevel(const Level& step, const std::string& base, char sep
   for (const DesignArm& arm : design->arms) {
     if (arm.config == config) return arm.name;
   }
-  design->arms.push_back({.name = name,
-                          .config = config,
-                          .role = step.level == 0 ? "without" : "step",
-                          .toggle = std::string(sdpa::ToggleId(step.field)),
-                          .base = base});
+  design->arms.push_back({name, config, step.level == 0 ? "without" : "step",
+                          std::string(sdpa::ToggleId(step.field)), base});
   return name;
 }
 
@@ -81,7 +67,7 @@ inline Design Stage2PlusDesign() {
       .label =
           "the wmma kernel beyond the ladder: each technique alone on its end, level by level, "
           "and chains of those that paid",
-      .arms = {{.name = stage2, .config = end, .role = "base", .toggle = "", .base = ""}}};
+      .arms = {{stage2, end}}};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control || !sdpa::Includes(row.families, sdpa::Family::kSmem)) continue;
     // Of the ladder's own toggles those with levels that it left out.
@@ -118,10 +104,9 @@ inline Design Stage2PlusDesign() {
   Config without_wmma = end;
   without_wmma.wmma_qk = 0;
   without_wmma.wmma_pv = 0;
-  design.arms.push_back(
-      {.name = fp32_pipes, .config = without_wmma, .role = "base", .toggle = "", .base = ""});
+  design.arms.push_back({fp32_pipes, without_wmma});
   AddLevel({&Config::xor_swizzle, 1}, fp32_pipes, ':', &design);
-  PlantControls(stage2, stage2, end, &design);
+  PlantControls(stage2, stage2, &design);
   return design;
 }
 
@@ -134,16 +119,11 @@ inline Design WmmaD128Design() {
       .label =
           "the wmma kernel at head_dim 128: the ladder's end, its neighbours and the chain of "
           "techniques for grids that leave no SM idle",
-      .arms = {{.name = base, .config = end, .role = "base", .toggle = "", .base = ""}},
-      .infeasible = {},
+      .arms = {{base, end}},
       .head_dims = {128}};
   Config without_wmma_pv = end;
   without_wmma_pv.wmma_pv = 0;
-  design.arms.push_back({.name = base + ":without_wmma_pv",
-                         .config = without_wmma_pv,
-                         .role = "without",
-                         .toggle = "wmma_pv",
-                         .base = base});
+  design.arms.push_back({base + ":without_wmma_pv", without_wmma_pv, "without", "wmma_pv", base});
   AddLevel({&Config::cp_async_stages, 0}, base, ':', &design);
   AddLevel({&Config::tile_n, 64}, base, ':', &design);
   // K and V alone take 136 KiB: one CTA per SM, and no room for a third stage.
@@ -155,7 +135,7 @@ inline Design WmmaD128Design() {
                             Level{&Config::tile_n, 64}, Level{&Config::tile_m, 64}}) {
     last = AddLevel(step, last, last == base ? ':' : '+', &design);
   }
-  PlantControls(base, base, end, &design);
+  PlantControls(base, base, &design);
   return design;
 }
 

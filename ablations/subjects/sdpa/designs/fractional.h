@@ -184,11 +184,9 @@ inline Design FractionalDesign(std::string name, const std::vector<sdpa::ToggleF
       design.infeasible.push_back(Infeasible(cell, reason));
       continue;
     }
-    design.arms.push_back(
-        {.name = cell, .config = config, .role = "cell", .toggle = "", .base = ""});
+    design.arms.push_back({cell, config, "cell"});
   }
-  const DesignArm last = design.arms.back();
-  PlantControls("fractional", last.name, last.config, &design);
+  PlantControls("fractional", design.arms.back().name, &design);
   return design;
 }
 
@@ -207,20 +205,11 @@ inline Design SweepDesign(std::string name, const sdpa::ToggleRow& row,
     return arm.append(id).append("=").append(std::to_string(level));
   };
   const std::string first = at(row.levels.values[0]);
-  Design design = {
-      .name = std::move(name),
-      .label = id + " at each of its levels on top of " + sdpa::ConfigName(config),
-      .arms = {{.name = first, .config = config, .role = "base", .toggle = "", .base = ""}}};
-  for (std::size_t i = 1; i < row.levels.count; ++i) {
-    config.*row.field = row.levels.values[i];
-    design.arms.push_back({.name = at(row.levels.values[i]),
-                           .config = config,
-                           .role = "step",
-                           .toggle = id,
-                           .base = first});
-  }
-  const DesignArm last = design.arms.back();
-  PlantControls("sweep", last.name, last.config, &design);
+  Design design = {.name = std::move(name),
+                   .label = id + " at each of its levels on top of " + sdpa::ConfigName(config),
+                   .arms = {{first, config}}};
+  for (const int level : OnLevels(row)) AddStep(at(level), {row.field, level}, first, &design);
+  PlantControls("sweep", design.arms.back().name, &design);
   return design;
 }
 

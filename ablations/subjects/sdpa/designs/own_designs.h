@@ -161,11 +161,7 @@ inline OwnDesign ParseOwnDesign(std::string_view name) {
     if (count != 1) {
       return refuse("it sweeps " + std::to_string(count) + " toggles; name one");
     }
-    for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      if (row.field == switched.fields[0]) {
-        own.design = SweepDesign(std::string(name), row, background);
-      }
-    }
+    own.design = SweepDesign(std::string(name), RowOf(switched.fields[0]), background);
     for (const DesignArm& arm : own.design.arms) {
       if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(arm.config)) {
         own.error = DescribeInvalid(arm.name, reason);
