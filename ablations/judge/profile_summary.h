@@ -8,8 +8,9 @@
 #include <string>
 
 #include "ablations/plan/subject.h"
+#include "ablations/summary/profile.h"
+#include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -19,10 +20,10 @@ namespace warpledger::ablations {
 // profiles are one step apart. Records beside it that can't be read are skipped
 // and named in `skipped`.
 //   summary_of: the summary of the run at a path; null: judges it
-using SummaryOf = std::function<absl::StatusOr<nlohmann::ordered_json>(const std::string& path)>;
-absl::StatusOr<nlohmann::ordered_json> SummarizeProfiles(const std::string& path,
-                                                         const Subject& subject,
-                                                         const SummaryOf& summary_of = nullptr);
+using SummaryOf = std::function<absl::StatusOr<summary::Summary>(const std::string& path)>;
+absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& path,
+                                                          const Subject& subject,
+                                                          const SummaryOf& summary_of = nullptr);
 
 }  // namespace warpledger::ablations
 

@@ -6,10 +6,11 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
@@ -21,8 +22,9 @@
 namespace warpledger::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Align = Table::Align;
+using ablations::ShapeInfo;
+using summary::ProfileSummary;
+using summary::TimedProfile;
 
 // Above this share of its peak a unit is what holds a kernel back; below it,
 // while no unit is near its peak, warps wait for results.
@@ -34,12 +36,6 @@ constexpr double kUnmoved = 0.05;
 
 // Fewer events than these in a launch are left out of comparisons.
 constexpr double kTooFew = 1e5;
-
-std::optional<double> Number(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
 
 std::string WholePercent(std::optional<double> percent) {
   return percent ? absl::StrFormat("%.0f%%", *percent) : std::string(kNone);
@@ -72,85 +68,70 @@ std::string_view Meaning(std::string_view reason) {
 }
 
 struct ProfilePage {
-  const Json& json;
-  double sm_count = 0;
+  const ProfileSummary& summary;
   std::vector<std::string> shapes;
 
-  std::vector<const Json*> At(const std::string& shape) const {
-    std::vector<const Json*> out;
-    for (const Json& profile : json.at("profiles")) {
-      if (profile.at("shape") == shape && profile.at("reason").get<std::string>().empty()) {
-        out.push_back(&profile);
-      }
+  std::vector<const TimedProfile*> At(const std::string& shape) const {
+    std::vector<const TimedProfile*> out;
+    for (const TimedProfile& profile : summary.profiles) {
+      if (profile.shape == shape && profile.reason.empty()) out.push_back(&profile);
     }
     return out;
   }
-  const Json* Find(const std::string& variant, const std::string& shape) const {
-    for (const Json* profile : At(shape)) {
-      if (profile->at("variant") == variant) return profile;
+  const TimedProfile* Find(const std::string& variant, const std::string& shape) const {
+    for (const TimedProfile* profile : At(shape)) {
+      if (profile->variant == variant) return profile;
     }
     return nullptr;
   }
   // The records whose times stand there, in the order of the launches.
   std::vector<std::string> TimedIn(const std::string& shape) const {
     std::vector<std::string> out;
-    for (const Json* profile : At(shape)) {
-      if (!profile->at("timed_in").is_string()) continue;
-      std::string run = profile->at("timed_in").get<std::string>();
-      if (std::find(out.begin(), out.end(), run) == out.end()) out.push_back(std::move(run));
+    for (const TimedProfile* profile : At(shape)) {
+      if (profile->timed_in && std::find(out.begin(), out.end(), *profile->timed_in) == out.end()) {
+        out.push_back(*profile->timed_in);
+      }
     }
     return out;
   }
   // Else there is nothing to draw under the roofs.
   bool AnyTimed() const {
     return std::any_of(shapes.begin(), shapes.end(), [this](const std::string& shape) {
-      const std::vector<const Json*> profiles = At(shape);
+      const std::vector<const TimedProfile*> profiles = At(shape);
       return std::any_of(profiles.begin(), profiles.end(),
-                         [](const Json* p) { return p->at("p50_us").is_number(); });
+                         [](const TimedProfile* p) { return p->p50_us.value.has_value(); });
     });
   }
   double Flops(const std::string& shape) const {
-    for (const Json& s : json.at("shapes")) {
-      if (s.at("name") == shape) return s.at("flops").get<double>();
+    for (const ShapeInfo& s : summary.provenance.shapes) {
+      if (s.name == shape) return s.flops();
     }
     return 0;
   }
-  std::optional<double> Ceiling(std::string_view name) const {
-    for (const Json& c : json.at("ceilings")) {
-      if (c.at("name") == name) return c.at("per_s").get<double>();
+  std::optional<double> Ceiling(std::optional<std::string_view> name) const {
+    for (const summary::Ceiling& c : summary.ceilings) {
+      if (c.name == name) return c.per_s;
     }
     return std::nullopt;
   }
-  std::optional<double> FlopPerS(const Json& profile) const {
-    const auto us = Number(profile, "p50_us");
+  std::optional<double> FlopPerS(const TimedProfile& profile) const {
+    const std::optional<double> us = profile.p50_us.value;
     if (!us || *us <= 0) return std::nullopt;
-    return Flops(profile.at("shape").get<std::string>()) / (*us * 1e-6);
+    return Flops(profile.shape) / (*us * 1e-6);
   }
 };
 
 std::string BottleneckTable(const ProfilePage& page, const std::string& shape) {
-  std::vector<Table::Column> columns = {{"variant"},
-                                        {"p50, µs", Align::kRight},
-                                        {"TFLOP/s", Align::kRight},
-                                        {"SMs busy", Align::kRight},
-                                        {"warps", Align::kRight},
-                                        {"issue", Align::kRight},
-                                        {"tensor", Align::kRight},
-                                        {"MUFU", Align::kRight},
-                                        {"FMA", Align::kRight},
-                                        {"L1/shared", Align::kRight},
-                                        {"conflicts", Align::kRight},
-                                        {"L2", Align::kRight},
-                                        {"DRAM", Align::kRight},
-                                        {"bound by"}};
+  Table table(
+      "variant | p50, µs: | TFLOP/s: | SMs busy: | warps: | issue: | tensor: | MUFU: | FMA: | "
+      "L1/shared: | conflicts: | L2: | DRAM: | bound by");
   const bool several = page.TimedIn(shape).size() > 1;
-  if (several) columns.push_back({"timed in"});
-  Table table(columns);
-  for (const Json* p : page.At(shape)) {
+  if (several) table.AddColumn("timed in");
+  for (const TimedProfile* p : page.At(shape)) {
     const auto flop_per_s = page.FlopPerS(*p);
     std::vector<std::string> row = {
-        Code(p->at("variant").get<std::string>()),
-        FormatUs(Number(*p, "p50_us")),
+        Code(p->variant),
+        FormatUs(p->p50_us.value),
         FormatTflops(flop_per_s ? std::optional<double>(*flop_per_s / 1e12) : std::nullopt),
         WholePercent(Busy(*p)),
         WholePercent(Occupancy(*p)),
@@ -163,45 +144,30 @@ std::string BottleneckTable(const ProfilePage& page, const std::string& shape) {
         WholePercent(L2(*p)),
         WholePercent(Dram(*p)),
         BoundBy(*p)};
-    if (several && p->at("timed_in").is_string()) {
-      row.push_back(Code(p->at("timed_in").get<std::string>()));
-    }
+    if (several && p->timed_in) row.push_back(Code(*p->timed_in));
     table.AddRow(std::move(row));
   }
   return table.ToMarkdown();
 }
 
-// The arithmetic roof that a kernel stands under, by its ceiling's name; "" where its configuration
-// is none of today's.
-std::string ArithmeticRoof(const Json& profile) {
-  const Json& roof = profile.at("roof");
-  return roof.is_string() ? roof.get<std::string>() : "";
-}
-
 std::string RooflineTable(const ProfilePage& page, const std::string& shape) {
   const auto l2 = page.Ceiling("L2");
   const auto dram = page.Ceiling("DRAM");
-  Table table({{"variant"},
-               {"L2 traffic, MB", Align::kRight},
-               {"FLOP per L2 byte", Align::kRight},
-               {"DRAM traffic, MB", Align::kRight},
-               {"TFLOP/s", Align::kRight},
-               {"roof there, TFLOP/s", Align::kRight},
-               {"which is"},
-               {"of the roof", Align::kRight}});
+  Table table(
+      "variant | L2 traffic, MB: | FLOP per L2 byte: | DRAM traffic, MB: | TFLOP/s: | roof there, "
+      "TFLOP/s: | which is | of the roof:");
   const auto megabytes = [](std::optional<double> bytes) {
     return bytes ? absl::StrFormat("%.2f", *bytes / 1e6) : std::string(kNone);
   };
-  for (const Json* p : page.At(shape)) {
+  for (const TimedProfile* p : page.At(shape)) {
     const auto intensity = Ratio(page.Flops(shape), L2Bytes(*p));
-    const std::string unit = ArithmeticRoof(*p);
-    const auto peak = page.Ceiling(unit);
+    const auto peak = page.Ceiling(p->roof);
     std::optional<double> roof;
     std::string which(kNone);
     if (peak && l2 && intensity) {
       const bool under_slope = *l2 * *intensity < *peak;
       roof = under_slope ? *l2 * *intensity : *peak;
-      which = under_slope ? "L2" : unit;
+      which = under_slope ? "L2" : *p->roof;
       const auto dram_intensity = Ratio(page.Flops(shape), DramBytes(*p));
       if (dram && dram_intensity && *dram * *dram_intensity < *roof) {
         roof = *dram * *dram_intensity;
@@ -213,7 +179,7 @@ std::string RooflineTable(const ProfilePage& page, const std::string& shape) {
     const auto tera = [](std::optional<double> value) {
       return FormatTflops(value ? std::optional<double>(*value / 1e12) : std::nullopt);
     };
-    table.AddRow({Code(p->at("variant").get<std::string>()), megabytes(L2Bytes(*p)),
+    table.AddRow({Code(p->variant), megabytes(L2Bytes(*p)),
                   intensity ? FormatSignificant(*intensity, 3) : std::string(kNone),
                   megabytes(DramBytes(*p)), tera(rate), tera(roof), which,
                   share ? absl::StrFormat("%.1f%%", 100 * *share) : std::string(kNone)});
@@ -222,27 +188,20 @@ std::string RooflineTable(const ProfilePage& page, const std::string& shape) {
 }
 
 std::string CeilingTable(const ProfilePage& page) {
-  Table table({{"roof"}, {"measured", Align::kRight}, {"microbenchmark"}, {"record"}});
-  for (const Json& c : page.json.at("ceilings")) {
-    const double per_s = c.at("per_s").get<double>();
-    table.AddRow({c.at("name").get<std::string>(),
-                  c.at("of") == "flop" ? Cat(FormatSignificant(per_s / 1e12, 3), " TFLOP/s")
-                                       : Cat(FormatSignificant(per_s / 1e12, 3), " TB/s"),
-                  Code(c.at("micro").get<std::string>()), Code(c.at("run").get<std::string>())});
+  Table table("roof | measured: | microbenchmark | record");
+  for (const summary::Ceiling& c : page.summary.ceilings) {
+    table.AddRow({c.name,
+                  Cat(FormatSignificant(c.per_s / 1e12, 3), c.of == "flop" ? " TFLOP/s" : " TB/s"),
+                  Code(c.micro), Code(c.run)});
   }
   return table.ToMarkdown();
 }
 
 std::string StallTable(const ProfilePage& page, const std::string& shape) {
-  Table table({{"variant"},
-               {"warp-cycles per instruction", Align::kRight},
-               {"first reason"},
-               {"second"},
-               {"third"}});
-  for (const Json* p : page.At(shape)) {
+  Table table("variant | warp-cycles per instruction: | first reason | second | third");
+  for (const TimedProfile* p : page.At(shape)) {
     const std::vector<Stall> stalls = Stalls(*p);
-    std::vector<std::string> row = {Code(p->at("variant").get<std::string>()),
-                                    Compact(CyclesPerInstruction(*p))};
+    std::vector<std::string> row = {Code(p->variant), Compact(CyclesPerInstruction(*p))};
     for (size_t i = 0; i < 3 && i < stalls.size(); ++i) {
       row.push_back(Cat(Code(stalls[i].reason), " ", WholePercent(100 * stalls[i].share)));
     }
@@ -255,7 +214,7 @@ std::string StallTable(const ProfilePage& page, const std::string& shape) {
 std::string StallLegend(const ProfilePage& page) {
   std::map<std::string, bool> seen;
   for (const std::string& shape : page.shapes) {
-    for (const Json* p : page.At(shape)) {
+    for (const TimedProfile* p : page.At(shape)) {
       const std::vector<Stall> stalls = Stalls(*p);
       for (size_t i = 0; i < 3 && i < stalls.size(); ++i) seen[stalls[i].reason] = true;
     }
@@ -300,7 +259,8 @@ std::string Factor(double before, double after) {
 }
 
 // Of the other counters, the one that moved most: a claim may come true at a price.
-std::string MovedBesides(const Counter& claimed, const Json& base, const Json& candidate) {
+std::string MovedBesides(const Counter& claimed, const TimedProfile& base,
+                         const TimedProfile& candidate) {
   std::string out(kNone);
   double most = std::log(1 + kUnmoved);
   for (const Counter& counter : Counters()) {
@@ -323,36 +283,33 @@ std::string MovedBesides(const Counter& claimed, const Json& base, const Json& c
 }
 
 std::string ClaimSection(const ProfilePage& page) {
-  Table table({{"toggle"},
-               {"if the claim is true"},
-               {"shape"},
-               {"before", Align::kRight},
-               {"after", Align::kRight},
-               {"the counter says"},
-               {"moved most besides"}});
+  Table table(
+      "toggle | if the claim is true | shape | before: | after: | the counter says | moved most "
+      "besides");
   int held = 0;
   int read = 0;
   std::string claims;
-  for (const Json& step : page.json.at("steps")) {
-    const std::string toggle = step.at("toggle").get<std::string>();
-    const auto row = std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
-                                  [&](const sdpa::ToggleRow& each) { return each.id == toggle; });
+  for (const summary::ProfiledStep& step : page.summary.steps) {
+    const auto row =
+        std::find_if(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                     [&](const sdpa::ToggleRow& each) { return each.id == step.toggle; });
     if (row == std::end(sdpa::kToggles)) continue;
     const sdpa::CounterClaim& claim = row->counter_claim;
     const Counter* counter = FindCounter(claim.counter);
     if (counter == nullptr) continue;
-    Append(&claims, "- ", Code(toggle), ": ", row->claim, " Guessed before: ", row->predicted.why,
+    Append(&claims, "- ", Code(step.toggle), ": ", row->claim,
+           " Guessed before: ", row->predicted.why,
            row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
     for (const std::string& shape : page.shapes) {
-      const Json* base = page.Find(step.at("base").get<std::string>(), shape);
-      const Json* candidate = page.Find(step.at("candidate").get<std::string>(), shape);
+      const TimedProfile* base = page.Find(step.base, shape);
+      const TimedProfile* candidate = page.Find(step.candidate, shape);
       if (base == nullptr || candidate == nullptr) continue;
       const auto before = counter->read(*base);
       const auto after = counter->read(*candidate);
       const Moved moved = Compare(claim, before, after);
       read += moved != Moved::kUnread;
       held += moved == Moved::kAsClaimed;
-      table.AddRow({Code(toggle), Cat(claim.rises ? "more: " : "less: ", counter->claimed),
+      table.AddRow({Code(step.toggle), Cat(claim.rises ? "more: " : "less: ", counter->claimed),
                     Code(shape), Compact(before), Compact(after),
                     moved == Moved::kUnread || *before <= 0 || *after <= 0
                         ? std::string(Says(moved))
@@ -373,20 +330,18 @@ std::string ClaimSection(const ProfilePage& page) {
 }
 
 std::string Findings(const ProfilePage& page, const std::string& shape) {
-  const Json* fastest = nullptr;
-  for (const Json* p : page.At(shape)) {
-    const auto us = Number(*p, "p50_us");
-    if (us && (fastest == nullptr || *us < *Number(*fastest, "p50_us"))) fastest = p;
+  const TimedProfile* fastest = nullptr;
+  for (const TimedProfile* p : page.At(shape)) {
+    if (!p->p50_us.value) continue;
+    if (fastest == nullptr || *p->p50_us.value < *fastest->p50_us.value) fastest = p;
   }
   if (fastest == nullptr) return "";
-  std::string out = Cat("The fastest of these at ", Code(shape), " is ",
-                        Code(fastest->at("variant").get<std::string>()), " at ",
-                        FormatUs(Number(*fastest, "p50_us")), " µs, bound by ", BoundBy(*fastest));
-  const auto rate = page.FlopPerS(*fastest);
-  const std::string unit = ArithmeticRoof(*fastest);
-  if (const auto share = Ratio(rate, page.Ceiling(unit))) {
+  std::string out =
+      Cat("The fastest of these at ", Code(shape), " is ", Code(fastest->variant), " at ",
+          FormatUs(fastest->p50_us.value), " µs, bound by ", BoundBy(*fastest));
+  if (const auto share = Ratio(page.FlopPerS(*fastest), page.Ceiling(fastest->roof))) {
     Append(&out, "; it reaches ", absl::StrFormat("%.1f%%", 100 * *share),
-           " of the measured peak of ", unit);
+           " of the measured peak of ", *fastest->roof);
   }
   out += ".\n";
   const std::vector<std::string> records = page.TimedIn(shape);
@@ -401,41 +356,41 @@ std::string Findings(const ProfilePage& page, const std::string& shape) {
 
 // What was profiled, on one kind of GPU.
 Staleness StalenessOf(const ProfilePage& page, const RenderOptions& options) {
-  const Json& provenance = page.json.at("provenance");
-  MadeOf record = {.kernel_source_sha256 = provenance.at("kernel_source_sha256").get<std::string>(),
-                   .registry_sha256 = provenance.at("registry_sha256").get<std::string>(),
+  const ablations::ProfileInfo& provenance = page.summary.provenance;
+  MadeOf record = {.kernel_source_sha256 = provenance.kernel_source_sha256,
+                   .registry_sha256 = provenance.registry_sha256,
                    .nvcc = "",
                    .compute_capability = "",
                    .kernels = {}};
-  for (const Json& shape : page.json.at("shapes")) {
-    for (const Json* profile : page.At(shape.at("name").get<std::string>())) {
-      record.compute_capability = profile->value("compute_capability", "");
-      record.kernels.push_back({.arm = profile->at("variant").get<std::string>(),
-                                .config = profile->at("config").get<std::string>(),
-                                .head_dim = shape.value("head_dim", int64_t{64}),
-                                .causal = shape.value("causal", false),
-                                .dtype = shape.value("dtype", "fp16"),
-                                .projected = shape.contains("embed_dim"),
-                                .code_sha256 = profile->at("code_sha256").get<std::string>()});
+  for (const ShapeInfo& shape : provenance.shapes) {
+    for (const TimedProfile* profile : page.At(shape.name)) {
+      record.compute_capability = profile->launch.compute_capability;
+      record.kernels.push_back({.arm = profile->variant,
+                                .config = profile->config,
+                                .head_dim = shape.fields.value("head_dim", int64_t{64}),
+                                .causal = shape.fields.value("causal", false),
+                                .dtype = shape.fields.value("dtype", "fp16"),
+                                .projected = shape.fields.contains("embed_dim"),
+                                .code_sha256 = profile->code_sha256});
     }
   }
   return CompareWithTree(record, options);
 }
 
-std::string Render(const Json& summary, const RenderOptions& options) {
-  ProfilePage page = {.json = summary, .shapes = {}};
-  for (const Json& shape : summary.at("shapes")) {
-    const std::string name = shape.at("name").get<std::string>();
-    if (!page.At(name).empty()) page.shapes.push_back(name);
+}  // namespace
+
+std::string RenderProfileReport(const ProfileSummary& summary, const RenderOptions& options) {
+  ProfilePage page = {.summary = summary, .shapes = {}};
+  for (const ShapeInfo& shape : summary.provenance.shapes) {
+    if (!page.At(shape.name).empty()) page.shapes.push_back(shape.name);
   }
-  const Json& provenance = summary.at("provenance");
-  const Json& gpu = summary.at("gpu");
+  const ablations::ProfileInfo& provenance = summary.provenance;
   const std::string prefix = options.picture_prefix;
   std::string out =
-      Cat("# What bounds each kernel, on ", gpu.at("name").get<std::string>(), ", ",
-          provenance.at("created_utc").get<std::string>().substr(0, 10),
-          "\n\nWritten from the record `", provenance.at("run_id").get<std::string>(),
-          "` by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+      Cat("# What bounds each kernel, on ", summary.gpu.name, ", ",
+          provenance.created_utc.substr(0, 10), "\n\nWritten from the record `", provenance.run_id,
+          "` by `warpledger report`; edit the record or the renderer, never this "
+          "page.\n\n");
   const Staleness staleness = StalenessOf(page, options);
   if (staleness.IsStale()) {
     Append(&out, "> **Warning: this record is older than the kernels.** Since it was made, ",
@@ -466,12 +421,11 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   }
   out += "\n## Roofline\n\n";
   if (page.AnyTimed()) Append(&out, "![Roofline](", prefix, "profile_roofline.svg)\n\n");
-  if (summary.at("ceilings").empty()) {
+  if (summary.ceilings.empty()) {
     out += "No microbenchmarks are recorded beside this record, so there are no roofs.\n";
   } else {
     Append(&out, "Roofs are measured, not quoted; rates per clock are taken at the maximum clock, ",
-           FormatSignificant(gpu.at("max_sm_clock_mhz").get<double>(), 4), " MHz:\n\n",
-           CeilingTable(page),
+           FormatSignificant(summary.gpu.max_sm_clock_mhz, 4), " MHz:\n\n", CeilingTable(page),
            "\nA kernel's roof is the lowest of its arithmetic's, L2's and DRAM's, which binds "
            "nothing where inputs stay in L2 between launches. The picture has no roof of DRAM.\n");
   }
@@ -493,51 +447,39 @@ std::string Render(const Json& summary, const RenderOptions& options) {
   }
 
   std::string failed;
-  for (const Json& p : summary.at("profiles")) {
-    const std::string reason = p.at("reason").get<std::string>();
-    if (reason.empty()) continue;
-    Append(&failed, "- ", Code(p.at("variant").get<std::string>()), " at ",
-           Code(p.at("shape").get<std::string>()), ": ", EscapeCell(reason), "\n");
+  std::set<std::string> runs;
+  for (const TimedProfile& p : summary.profiles) {
+    if (p.timed_in) runs.insert(Code(*p.timed_in));
+    if (p.reason.empty()) continue;
+    Append(&failed, "- ", Code(p.variant), " at ", Code(p.shape), ": ", EscapeCell(p.reason), "\n");
   }
   if (!failed.empty()) Append(&out, "\n## Not profiled\n\n", failed);
 
-  Table table({{"what"}, {"value"}});
-  const auto text = [&](const char* key) { return provenance.at(key).get<std::string>(); };
-  table.AddRow({"run", text("run_id")});
-  table.AddRow({"made", text("created_utc")});
-  table.AddRow({"Nsight Compute", text("ncu")});
-  table.AddRow({"GPU", Cat(gpu.at("name").get<std::string>(), ", ",
-                           FormatSignificant(gpu.at("sm_count").get<double>(), 3), " SMs")});
-  table.AddRow({"kernels' sources", Code(text("kernel_source_sha256"))});
-  table.AddRow({"registry", Code(text("registry_sha256"))});
-  std::map<std::string, bool> timed;
-  for (const Json& p : summary.at("profiles")) {
-    if (p.at("timed_in").is_string()) timed[p.at("timed_in").get<std::string>()] = true;
-  }
-  std::vector<std::string> runs;
-  for (const auto& [run, unused] : timed) runs.push_back(Code(run));
-  table.AddRow({"times from", runs.empty() ? std::string(kNone) : JoinWords(runs)});
+  Table table("what | value");
+  table.AddRow({"run", provenance.run_id});
+  table.AddRow({"made", provenance.created_utc});
+  table.AddRow({"Nsight Compute", provenance.ncu});
+  table.AddRow(
+      {"GPU", Cat(summary.gpu.name, ", ", FormatSignificant(summary.gpu.sm_count, 3), " SMs")});
+  table.AddRow({"kernels' sources", Code(provenance.kernel_source_sha256)});
+  table.AddRow({"registry", Code(provenance.registry_sha256)});
+  table.AddRow(
+      {"times from", runs.empty() ? std::string(kNone) : JoinWords({runs.begin(), runs.end()})});
   std::vector<std::string> skipped;
-  for (const Json& name : summary.at("skipped")) skipped.push_back(Code(name.get<std::string>()));
+  for (const std::string& name : summary.skipped) skipped.push_back(Code(name));
   if (!skipped.empty()) table.AddRow({"could not be read", JoinWords(skipped)});
   Append(&out, "\n## Provenance\n\n", table.ToMarkdown());
   return out;
 }
 
-}  // namespace
-
-std::string BoundBy(const ProfileJson& profile) {
+std::string BoundBy(const ablations::Profile& profile) {
   const auto busy = Busy(profile);
   if (busy && *busy < kIdlePercent) {
-    const auto grid = profile.find("grid");
+    const std::string& grid = profile.launch.grid;
     std::string ctas;
-    if (grid != profile.end() && grid->is_string()) {
-      const std::string text = grid->get<std::string>();
-      const size_t begin = text.find_first_of("0123456789");
-      if (begin != std::string::npos) {
-        ctas =
-            Cat(text.substr(begin, text.find_first_not_of("0123456789", begin) - begin), " CTAs, ");
-      }
+    if (const size_t begin = grid.find_first_of("0123456789"); begin != std::string::npos) {
+      ctas =
+          Cat(grid.substr(begin, grid.find_first_not_of("0123456789", begin) - begin), " CTAs, ");
     }
     return Cat("idle SMs: ", ctas, WholePercent(busy), " busy");
   }
@@ -557,15 +499,6 @@ std::string BoundBy(const ProfileJson& profile) {
   const std::vector<Stall> stalls = Stalls(profile);
   if (stalls.empty()) return std::string(kNone);
   return Cat("latency: ", stalls[0].reason, " ", WholePercent(100 * stalls[0].share));
-}
-
-absl::StatusOr<std::string> RenderProfileReport(const Json& summary, const RenderOptions& options) {
-  try {
-    return Render(summary, options);
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(
-        Cat("the profiles' summary is not what this program writes: ", error.what()));
-  }
 }
 
 }  // namespace warpledger::report

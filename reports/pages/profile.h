@@ -4,23 +4,19 @@
 // warps wait, and what each toggle's claim says of a counter against what the
 // counter did.
 //
-// Contract: the only inputs are the summary (made by ablations/record/profile.h, schema
-// in reports/RECORD.md), the registry and the options. The same inputs give the
+// Contract: the only inputs are the summary (ablations/summary/profile.h), the registry and the
+// options. The same inputs give the
 // same bytes. A figure that is not there is an en dash; a claim without its
-// counters is said to be unread, never held.
+// counters is said to be unread, never held. No errors.
 //
-// Errors: InvalidArgument that says what is missing; nothing is rendered by halves.
-//
-//   absl::StatusOr<std::string> page = RenderProfileReport(summary, {});
+//   std::string page = RenderProfileReport(summary, {});
 
 #ifndef WARPLEDGER_REPORTS_PAGES_PROFILE_H_
 #define WARPLEDGER_REPORTS_PAGES_PROFILE_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "reports/model/derived/counters.h"
+#include "ablations/summary/profile.h"
 #include "reports/model/options.h"
 
 namespace warpledger::report {
@@ -29,10 +25,10 @@ inline constexpr char kProfileReportFile[] = "profile.md";
 
 // "tensor cores 71%", "latency: wait 35%", "idle SMs: 24 CTAs, 15% busy".
 // What bounds a kernel, by the rule that the page states.
-std::string BoundBy(const ProfileJson& profile);
+std::string BoundBy(const ablations::Profile& profile);
 
-absl::StatusOr<std::string> RenderProfileReport(const nlohmann::ordered_json& summary,
-                                                const RenderOptions& options);
+std::string RenderProfileReport(const summary::ProfileSummary& summary,
+                                const RenderOptions& options);
 
 }  // namespace warpledger::report
 

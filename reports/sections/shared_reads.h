@@ -9,13 +9,13 @@
 
 #include <string>
 
-#include "reports/model/derived/counters.h"
+#include "ablations/summary/profile.h"
 
 namespace warpledger::report {
 
 // A section of the page, "## …" to its last table; "" where no variant is in it.
 //   summary: of a profile record
-std::string SharedReadsSection(const ProfileJson& summary);
+std::string SharedReadsSection(const summary::ProfileSummary& summary);
 
 }  // namespace warpledger::report
 

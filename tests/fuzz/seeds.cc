@@ -283,10 +283,9 @@ Seed ProfileSeed(const std::string& data, const std::string& scratch) {
   std::string& lines = files.at(ablations::kProfilesFile);
   lines.resize(lines.find('\n') + 1);
   Seed seed = Placed(SeedKind::kProfile, "profile", scratch, std::move(files), "/profile-1");
-  const Json summary =
+  const auto summary =
       Must(ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject()), "the profiles");
-  Must(report::RenderProfileReport(summary, {}), "the profiles' page");
-  seed.files[ablations::kSummaryFile] = ablations::DumpFile(summary);
+  report::RenderProfileReport(summary, {});
   const auto record = Must(ablations::LoadProfiles(seed.dir), "the profiles");
   std::string ncu =
       "==PROF== Connected to process 1\n\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"CC\","

@@ -150,17 +150,8 @@ void UseProfile(const Seed& seed, const Files& damaged) {
   if (const auto ncu = damaged.find(kNcuFile); ncu != damaged.end()) {
     Count("ncu", ablations::ParseNcuCsv(ncu->second));
   }
-  if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
-    const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
-    if (Count("profile summary", json)) {
-      Count("profile page, damaged", report::RenderProfileReport(*json, {}));
-    }
-  }
-  const absl::StatusOr<Json> summary =
-      ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject());
-  if (Count("profiles", summary)) {
-    Count("profile page", report::RenderProfileReport(*summary, {}));
-  }
+  const auto summary = ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject());
+  if (Count("profiles", summary)) report::RenderProfileReport(*summary, {});
 }
 
 void UseMicro(const Seed& seed) {

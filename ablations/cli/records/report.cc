@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger report`: the page of a record, from the record alone.
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -94,9 +93,10 @@ struct Rendered {
   std::optional<report::Summary> run = std::nullopt;  // where one may
 };
 
-absl::StatusOr<nlohmann::ordered_json> SummaryJson(const std::string& record) {
-  ASSIGN_OR_RETURN(const RecordSummary summary, SummarizeRecord(record));
-  return JsonOf(summary);
+// `record` holds samples.
+absl::StatusOr<summary::Summary> SummaryOfRun(const std::string& record) {
+  ASSIGN_OR_RETURN(RecordSummary summary, SummarizeRecord(record));
+  return std::get<summary::Summary>(std::move(summary));
 }
 
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
@@ -104,9 +104,9 @@ absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
   // No other subject is profiled.
   ASSIGN_OR_RETURN(const ablations::Subject* subject,
                    ablations::FindSubject(ablations::kFirstSubject));
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json summary,
-                   ablations::SummarizeProfiles(record, *subject, &SummaryJson));
-  return Rendered{summary, report::kProfileReportFile,
+  ASSIGN_OR_RETURN(const summary::ProfileSummary summary,
+                   ablations::SummarizeProfiles(record, *subject, &SummaryOfRun));
+  return Rendered{ablations::ToJson(summary), report::kProfileReportFile,
                   report::RenderProfileReport(summary, options), "a record of profiles"};
 }
 

@@ -9,67 +9,66 @@
 #ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_COUNTERS_H_
 #define WARPLEDGER_REPORTS_MODEL_DERIVED_COUNTERS_H_
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ablations/summary/profile.h"
 #include "absl/types/span.h"
 
 namespace warpledger::report {
 
-// A profile of the summary.
-using ProfileJson = nlohmann::ordered_json;
+using ablations::Profile;
 
 // Percent of the unit's peak while the SM has work.
-std::optional<double> Tensor(const ProfileJson& profile);
-std::optional<double> Mufu(const ProfileJson& profile);
-std::optional<double> Fma(const ProfileJson& profile);
-std::optional<double> Issue(const ProfileJson& profile);
-std::optional<double> L1(const ProfileJson& profile);
-std::optional<double> Occupancy(const ProfileJson& profile);
+std::optional<double> Tensor(const Profile& profile);
+std::optional<double> Mufu(const Profile& profile);
+std::optional<double> Fma(const Profile& profile);
+std::optional<double> Issue(const Profile& profile);
+std::optional<double> L1(const Profile& profile);
+std::optional<double> Occupancy(const Profile& profile);
 // Percent of the peak over the whole launch.
-std::optional<double> L2(const ProfileJson& profile);
-std::optional<double> Dram(const ProfileJson& profile);
+std::optional<double> L2(const Profile& profile);
+std::optional<double> Dram(const Profile& profile);
 // Percent of the launch in which the average SM had a warp.
-std::optional<double> Busy(const ProfileJson& profile);
+std::optional<double> Busy(const Profile& profile);
 // Percent of the passes through shared memory that conflicts add.
-std::optional<double> ConflictShare(const ProfileJson& profile);
+std::optional<double> ConflictShare(const Profile& profile);
 
 // Counts over the launch.
-std::optional<double> L2Bytes(const ProfileJson& profile);
-std::optional<double> DramBytes(const ProfileJson& profile);
-std::optional<double> Instructions(const ProfileJson& profile);
-std::optional<double> LoadStore(const ProfileJson& profile);
-std::optional<double> SharedWavefronts(const ProfileJson& profile);
-std::optional<double> SharedLoadWavefronts(const ProfileJson& profile);
-std::optional<double> BankConflicts(const ProfileJson& profile);
-std::optional<double> MufuInstructions(const ProfileJson& profile);
-std::optional<double> FmaInstructions(const ProfileJson& profile);
-std::optional<double> BarrierStalls(const ProfileJson& profile);
-std::optional<double> LongScoreboardStalls(const ProfileJson& profile);
+std::optional<double> L2Bytes(const Profile& profile);
+std::optional<double> DramBytes(const Profile& profile);
+std::optional<double> Instructions(const Profile& profile);
+std::optional<double> LoadStore(const Profile& profile);
+std::optional<double> SharedWavefronts(const Profile& profile);
+std::optional<double> SharedLoadWavefronts(const Profile& profile);
+std::optional<double> BankConflicts(const Profile& profile);
+std::optional<double> MufuInstructions(const Profile& profile);
+std::optional<double> FmaInstructions(const Profile& profile);
+std::optional<double> BarrierStalls(const Profile& profile);
+std::optional<double> LongScoreboardStalls(const Profile& profile);
 
 // A counter that the registry's claims may name, or that is looked at beside them.
 struct Counter {
   std::string_view id;       // as a CounterClaim of the registry names it
   std::string_view claimed;  // in words, for a claim
   std::string_view besides;  // as what moved besides; empty: not looked at there
-  std::optional<double> (*read)(const ProfileJson& profile);
+  std::optional<double> (*read)(const Profile& profile);
 };
 absl::Span<const Counter> Counters();
 // Null where none is called so.
 const Counter* FindCounter(std::string_view id);
 
 // Warp-cycles per instruction issued, all reasons and the issue itself.
-std::optional<double> CyclesPerInstruction(const ProfileJson& profile);
+std::optional<double> CyclesPerInstruction(const Profile& profile);
 // One reason for which warps waited.
 struct Stall {
   std::string reason;
   double share = 0;  // of all warp-cycles, those that issue included
 };
 // Largest first. "selected" is no stall: it is the warp that issues.
-std::vector<Stall> Stalls(const ProfileJson& profile);
+std::vector<Stall> Stalls(const Profile& profile);
 
 // a / b; empty where either is or b is 0.
 std::optional<double> Ratio(std::optional<double> a, std::optional<double> b);

@@ -2,7 +2,6 @@
 #include "ablations/record/profile.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -122,24 +121,31 @@ class ProfileRecordTest : public ::testing::Test {
     std::filesystem::create_directories(absl::StrCat(parent_.path(), "/", run));
     std::ofstream(absl::StrCat(parent_.path(), "/", run, "/", file)) << json;
   }
-  static nlohmann::ordered_json Cell(const char* config, const char* code, double us) {
-    return {{"shape", "small"},
-            {"config", config},
-            {"code_sha256", code},
-            {"correct", true},
-            {"p50_us", us}};
+  static summary::Cell Cell(const char* config, const char* code, double us) {
+    summary::Cell cell;
+    cell.variant = config;
+    cell.config = config;
+    cell.shape = "small";
+    cell.code_sha256 = code;
+    cell.correct = true;
+    cell.p50_us.value = us;
+    return cell;
   }
   // Of the n-th of January.
-  void WriteSummary(const char* run, int day, const std::vector<nlohmann::ordered_json>& cells,
+  void WriteSummary(const char* run, int day, const std::vector<summary::Cell>& cells,
                     const char* design = "ladder", const char* cache = kCacheWarm) {
-    WriteBeside(run, "summary.json",
-                {{"run_id", run},
-                 {"design", design},
-                 {"provenance",
-                  {{"created_utc", absl::StrCat("2026-01-0", day, "T00:00:00Z")},
-                   {"cache", cache},
-                   {"gpu", {{"name", "NVIDIA H200"}}}}},
-                 {"cells", cells}});
+    summary::Summary summary;
+    summary.run_id = run;
+    summary.design = design;
+    summary.provenance.created_utc = absl::StrCat("2026-01-0", day, "T00:00:00Z");
+    summary.provenance.processes = 1;
+    summary.provenance.blocks_per_process = 1;
+    summary.provenance.cache = cache;
+    summary.provenance.gpu.name = "NVIDIA H200";
+    summary.statistics.confidence = 0.95;
+    summary.problems = info_.shapes;
+    summary.cells = cells;
+    WriteBeside(run, "summary.json", ToJson(summary));
   }
   static Profile Example(const std::string& variant, const std::string& code) {
     Profile profile;
@@ -204,13 +210,13 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
   WriteSummary("other", 4, {Cell("minimal_scalar", "cc", 1.0)});
   std::filesystem::create_directories(parent_.path() + "/broken");
   std::ofstream(parent_.path() + "/broken/summary.json") << "{";
-  const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
-  EXPECT_EQ(json["profiles"][0]["p50_us"], 2.0);
-  EXPECT_EQ(json["profiles"][0]["timed_in"], "new");
-  EXPECT_TRUE(json["profiles"][1]["p50_us"].is_null());
-  EXPECT_EQ(json["skipped"], nlohmann::ordered_json::array({"broken"}));
-  EXPECT_EQ(json["steps"].size(), 1u);
-  EXPECT_EQ(json["steps"][0]["toggle"], "kv_tiling");
+  const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_EQ(summary.profiles[0].p50_us.value, 2.0);
+  EXPECT_EQ(summary.profiles[0].timed_in, "new");
+  EXPECT_FALSE(summary.profiles[1].p50_us.value);
+  EXPECT_THAT(summary.skipped, testing::ElementsAre("broken"));
+  EXPECT_EQ(summary.steps.size(), 1u);
+  EXPECT_EQ(summary.steps[0].toggle, "kv_tiling");
 }
 
 // Records have boards and clocks of their own.
@@ -222,9 +228,8 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
   WriteSummary("ladder", 2, {Cell("minimal_scalar", "aa", 1.0)});
   WriteSummary("newest", 3, {Cell("kv_tiling", "bb", 2.0)}, "one_on");
   const auto times = [&] {
-    const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
-    return std::pair(json["profiles"][0]["p50_us"].get<double>(),
-                     json["profiles"][1]["p50_us"].get<double>());
+    const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+    return std::pair(*summary.profiles[0].p50_us.value, *summary.profiles[1].p50_us.value);
   };
   EXPECT_EQ(times(), std::pair(3.0, 4.0));
   std::filesystem::remove_all(parent_.path() + "/both");
@@ -233,8 +238,8 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
 
 TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
-  const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
-  EXPECT_EQ(json["provenance"]["run_id"], "profile-test");
+  const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_EQ(summary.provenance.run_id, "profile-test");
 }
 
 TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
@@ -246,8 +251,8 @@ TEST_F(ProfileRecordTest, StandsUnderTheRoofOfItsProducts) {
     Profile profile = Example(config, "aa");
     profile.config = config;
     ASSERT_TRUE(AppendProfile(dir_, profile).ok());
-    const nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
-    EXPECT_EQ(json["profiles"].back()["roof"], roof) << config;
+    const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+    EXPECT_EQ(summary.profiles.back().roof, roof) << config;
   }
 }
 
@@ -266,14 +271,14 @@ TEST_F(ProfileRecordTest, CeilingsAreOfTheNewestMicrobenchmarksOfTheSameKindOfGp
   write("micro-20260101T000000Z", "h200", 4000);
   write("micro-20260202T000000Z", "h200", 4100);
   write("micro-20260303T000000Z", "l4", 300);
-  nlohmann::ordered_json json = SummarizeProfiles(dir_, SdpaSubject()).value();
-  ASSERT_EQ(json["ceilings"].size(), 1u);
-  EXPECT_EQ(json["ceilings"][0]["per_s"], 4.1e12);
-  EXPECT_EQ(json["ceilings"][0]["run"], "micro-20260202T000000Z");
+  summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+  ASSERT_EQ(summary.ceilings.size(), 1u);
+  EXPECT_EQ(summary.ceilings[0].per_s, 4.1e12);
+  EXPECT_EQ(summary.ceilings[0].run, "micro-20260202T000000Z");
   std::ofstream(parent_.path() + "/micro-20260303T000000Z/micro.json") << "{";
-  json = SummarizeProfiles(dir_, SdpaSubject()).value();
-  EXPECT_TRUE(json["ceilings"].empty());
-  EXPECT_EQ(json["skipped"], nlohmann::ordered_json::array({"micro.json"}));
+  summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+  EXPECT_TRUE(summary.ceilings.empty());
+  EXPECT_THAT(summary.skipped, testing::ElementsAre("micro.json"));
 }
 
 TEST_F(ProfileRecordTest, ARecordWithoutAWorkingProfileHasNoPage) {
