@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/npy.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "ablations/base/files.h"
-#include "absl/strings/ascii.h"
+#include "ablations/base/json_fields.h"
+#include "ablations/base/json_text.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -33,11 +27,13 @@ constexpr absl::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kVersionEnd = 8;  // magic, major, minor
 // NumPy pads headers so that the data starts at a multiple of this.
 constexpr std::size_t kAlignment = 64;
-// A header of these arrays has some hundred bytes. A length beyond this comes
-// from a damaged file, and would be allocated before anything is checked.
-constexpr std::size_t kMaxHeaderBytes = 1 << 20;
 // More text than this in a message helps no one.
 constexpr std::size_t kMaxQuoted = 80;
+
+// Quotes are no danger to a terminal.
+std::string Printable(absl::string_view text) {
+  return absl::StrReplaceAll(absl::Utf8SafeCEscape(text), {{"\\'", "'"}, {"\\\"", "\""}});
+}
 
 std::string Quoted(absl::string_view text) {
   const bool cut = text.size() > kMaxQuoted;
@@ -50,35 +46,6 @@ absl::Status Bad(absl::string_view path, absl::string_view what, absl::string_vi
 
 std::string SaveAs(absl::string_view path, absl::string_view expression) {
   return absl::StrCat("write it with numpy.save('", path, "', ", expression, ")");
-}
-
-// Closes the descriptor when it goes out of scope.
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-// Reads until `size` bytes or the end of the file. Returns the bytes read, or
-// -1 with errno set.
-int64_t ReadUpTo(int fd, void* out, std::size_t size) {
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t n = read(fd, static_cast<char*>(out) + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    if (n == 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return static_cast<int64_t>(done);
 }
 
 // Bytes of an array, or nullopt when they don't fit into an int64_t.
@@ -109,129 +76,40 @@ absl::StatusOr<int64_t> CheckShape(absl::string_view path, absl::Span<const int6
   return *bytes;
 }
 
-// --- The header: a Python dictionary of three keys ---------------------------
-
 struct Header {
   std::string descr;
   bool fortran_order = false;
   std::vector<int64_t> shape;
+
+  DESCRIBE_FIELDS(descr, fortran_order, shape)
 };
 
-// Parses just the literals that NumPy writes. Methods return false, with `why`
-// set, when the text is anything else.
-class HeaderParser {
- public:
-  explicit HeaderParser(absl::string_view text) : text_(text) {}
-
-  bool Parse(Header* header) {
-    bool has_descr = false, has_order = false, has_shape = false;
-    if (!Expect('{')) return false;
-    while (!Accept('}')) {
-      std::string key;
-      if (!ParseString(&key) || !Expect(':')) return false;
-      bool* const has = key == "descr"           ? &has_descr
-                        : key == "fortran_order" ? &has_order
-                        : key == "shape"         ? &has_shape
-                                                 : nullptr;
-      if (has == nullptr) return Fail(absl::StrCat("unknown key ", Quoted(key)));
-      if (*has) return Fail(absl::StrCat("key '", key, "' stands twice"));
-      *has = true;
-      const bool parsed = has == &has_descr   ? ParseDescr(&header->descr)
-                          : has == &has_order ? ParseBool(&header->fortran_order)
-                                              : ParseShape(&header->shape);
-      if (!parsed) return false;
-      if (!Accept(',') && !Peek('}')) return Fail("',' or '}' is missing after a value");
+// A header is a Python dictionary of literals, which JSON writes otherwise.
+absl::StatusOr<Header> ParseHeader(absl::string_view text) {
+  ASSIGN_OR_RETURN(nlohmann::ordered_json json,
+                   ParseJson(absl::StrReplaceAll(text, {{"'", "\""},
+                                                        {"(", "["},
+                                                        {",)", "]"},
+                                                        {")", "]"},
+                                                        {",}", "}"},
+                                                        {", }", "}"},
+                                                        {"False", "false"},
+                                                        {"True", "true"}})));
+  for (const char* key : {"descr", "fortran_order", "shape"}) {
+    if (!json.contains(key)) {
+      return absl::InvalidArgumentError(absl::StrCat("key '", key, "' is missing"));
     }
-    SkipSpace();
-    if (at_ != text_.size()) return Fail("text follows the closing '}'");
-    if (!has_descr) return Fail("key 'descr' is missing");
-    if (!has_order) return Fail("key 'fortran_order' is missing");
-    if (!has_shape) return Fail("key 'shape' is missing");
-    return true;
   }
-
-  const std::string& why() const { return why_; }
-
- private:
-  bool Fail(std::string why) {
-    why_ = std::move(why);
-    return false;
+  if (json.size() > 3) return absl::InvalidArgumentError("it has more than three keys");
+  // A record type, which is refused by name later on.
+  if (json["descr"].is_array()) json["descr"] = json["descr"].dump();
+  ASSIGN_OR_RETURN(Header header, FromJson<Header>(json));
+  // In Python (3) is a number; only (3,) is a tuple.
+  if (header.shape.size() == 1 && !absl::StrContains(text, ",)")) {
+    return absl::InvalidArgumentError("'shape' is a number, not a tuple");
   }
-  void SkipSpace() {
-    while (at_ < text_.size() && absl::ascii_isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-  }
-  bool Peek(char c) {
-    SkipSpace();
-    return at_ < text_.size() && text_[at_] == c;
-  }
-  bool Accept(char c) {
-    if (!Peek(c)) return false;
-    ++at_;
-    return true;
-  }
-  bool Expect(char c) {
-    if (Accept(c)) return true;
-    return Fail(absl::StrCat("'", std::string(1, c), "' is missing at byte ", at_));
-  }
-  bool ParseString(std::string* out) {
-    SkipSpace();
-    if (!Peek('\'') && !Peek('"')) return Fail(absl::StrCat("no string at byte ", at_));
-    const char quote = text_[at_++];
-    const std::size_t end = text_.find(quote, at_);
-    if (end == absl::string_view::npos) return Fail("a string doesn't end");
-    *out = std::string(text_.substr(at_, end - at_));
-    at_ = end + 1;
-    return true;
-  }
-  bool ParseDescr(std::string* out) {
-    // A list of fields: a record type, which is refused by name later on.
-    if (Peek('[')) {
-      const std::size_t end = text_.rfind(']');
-      if (end == absl::string_view::npos || end < at_) return Fail("a list doesn't end");
-      *out = std::string(text_.substr(at_, end + 1 - at_));
-      at_ = end + 1;
-      return true;
-    }
-    return ParseString(out);
-  }
-  bool ParseBool(bool* out) {
-    SkipSpace();
-    for (const bool value : {false, true}) {
-      const absl::string_view word = value ? "True" : "False";
-      if (text_.substr(at_, word.size()) == word) {
-        at_ += word.size();
-        *out = value;
-        return true;
-      }
-    }
-    return Fail("'fortran_order' is neither True nor False");
-  }
-  bool ParseShape(std::vector<int64_t>* shape) {
-    if (!Expect('(')) return false;
-    bool comma = true;  // before the first extent there is nothing to part
-    while (!Accept(')')) {
-      if (!comma) return Fail("',' is missing in 'shape'");
-      SkipSpace();
-      const std::size_t begin = at_;
-      while (at_ < text_.size() && absl::ascii_isdigit(static_cast<unsigned char>(text_[at_]))) {
-        ++at_;
-      }
-      int64_t extent = 0;
-      if (!absl::SimpleAtoi(text_.substr(begin, at_ - begin), &extent)) {
-        return Fail("'shape' holds something other than numbers that fit into 64 bits");
-      }
-      shape->push_back(extent);
-      comma = Accept(',');
-    }
-    // In Python (3) is a number; only (3,) is a tuple.
-    if (shape->size() == 1 && !comma) return Fail("'shape' is a number, not a tuple");
-    return true;
-  }
-
-  absl::string_view text_;
-  std::size_t at_ = 0;
-  std::string why_;
-};
+  return header;
+}
 
 absl::StatusOr<NpyType> TypeOf(absl::string_view path, absl::string_view descr) {
   for (const NpyType type : {NpyType::kFloat16, NpyType::kFloat32}) {
@@ -249,43 +127,6 @@ absl::StatusOr<NpyType> TypeOf(absl::string_view path, absl::string_view descr) 
              SaveAs(path, "x.astype(numpy.float16)"));
 }
 
-// What the header says once everything in it has been checked.
-struct Layout {
-  std::vector<int64_t> shape;
-  NpyType type = NpyType::kFloat16;
-  int64_t data_bytes = 0;
-};
-
-absl::StatusOr<Layout> ParseHeader(absl::string_view path, absl::string_view text) {
-  Header header;
-  HeaderParser parser(text);
-  if (!parser.Parse(&header)) {
-    return Bad(path, absl::StrCat("damaged header: ", parser.why(), " in ", Quoted(text)),
-               SaveAs(path, "x"));
-  }
-  Layout layout;
-  absl::StatusOr<NpyType> type = TypeOf(path, header.descr);
-  if (!type.ok()) return type.status();
-  layout.type = *type;
-  if (header.fortran_order) {
-    return Bad(path, "fortran_order is True, C order is needed",
-               SaveAs(path, "numpy.ascontiguousarray(x)"));
-  }
-  absl::StatusOr<int64_t> bytes = CheckShape(path, header.shape, *type);
-  if (!bytes.ok()) return bytes.status();
-  layout.data_bytes = *bytes;
-  layout.shape = std::move(header.shape);
-  return layout;
-}
-
-absl::Status ReadFailed(absl::string_view path, absl::string_view what) {
-  const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(errno));
-  if (errno == ENOENT || errno == ENOTDIR) {
-    return absl::NotFoundError(absl::StrCat(message, "; check the path"));
-  }
-  return absl::UnavailableError(absl::StrCat(message, "; check the path and its permissions"));
-}
-
 absl::Status Truncated(absl::string_view path, absl::string_view what) {
   return Bad(path, what, "the file is cut short: copy or write it again");
 }
@@ -297,71 +138,57 @@ std::string NpyShapeString(absl::Span<const int64_t> shape) {
 }
 
 absl::StatusOr<NpyArray> ReadNpy(const std::string& path) {
-  // O_NONBLOCK: a named pipe without a writer must be refused, not waited for.
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info = {};
-  if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return ReadFailed(path, "cannot be opened");
-  if (!S_ISREG(info.st_mode)) return Bad(path, "is not a regular file", "name a .npy file");
-
-  // Magic and version, then the header's length: 2 bytes in version 1, 4 in
-  // versions 2 and 3 (numpy.lib.format).
-  std::string head(kVersionEnd, '\0');
-  int64_t got = ReadUpTo(file.fd(), head.data(), head.size());
-  if (got < 0) return ReadFailed(path, "cannot be read");
-  if (!absl::StartsWith(head, kMagic)) {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  if (!absl::StartsWith(bytes, kMagic)) {
     return Bad(path, "is not a .npy file: it doesn't begin with '\\x93NUMPY'", SaveAs(path, "x"));
   }
-  if (got < static_cast<int64_t>(kVersionEnd)) return Truncated(path, "ends within the version");
-  const int major = static_cast<unsigned char>(head[6]);
-  const int minor = static_cast<unsigned char>(head[7]);
+  if (bytes.size() < kVersionEnd) return Truncated(path, "ends within the version");
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const int major = byte(6);
+  const int minor = byte(7);
   if (major < 1 || major > 3 || minor != 0) {
     return Bad(path,
                absl::StrCat("format version ", major, ".", minor, ", 1.0, 2.0 or 3.0 is needed"),
                SaveAs(path, "x"));
   }
-  const std::size_t length_bytes = major == 1 ? 2 : 4;
-  unsigned char length_field[4] = {};
-  got = ReadUpTo(file.fd(), length_field, length_bytes);
-  if (got < 0) return ReadFailed(path, "cannot be read");
-  if (got < static_cast<int64_t>(length_bytes)) {
-    return Truncated(path, "ends within the header's length");
+  // The header's length: 2 bytes in version 1, 4 in versions 2 and 3 (numpy.lib.format).
+  const std::size_t header_begin = kVersionEnd + (major == 1 ? 2 : 4);
+  if (bytes.size() < header_begin) return Truncated(path, "ends within the header's length");
+  std::size_t header_bytes = 0;
+  for (std::size_t i = header_begin; i > kVersionEnd; --i) {
+    header_bytes = header_bytes << 8 | byte(i - 1);
   }
-  const std::size_t header_bytes = length_field[0] | length_field[1] << 8 | length_field[2] << 16 |
-                                   static_cast<std::size_t>(length_field[3]) << 24;
-  if (header_bytes > kMaxHeaderBytes) {
+  if (bytes.size() - header_begin < header_bytes) {
+    return Truncated(path,
+                     absl::StrCat("ends within the header: it claims ", header_bytes, " bytes"));
+  }
+  const std::string text = bytes.substr(header_begin, header_bytes);
+  const absl::StatusOr<Header> header = ParseHeader(text);
+  if (!header.ok()) {
     return Bad(path,
-               absl::StrCat("damaged header: it claims ", header_bytes, " bytes, at most ",
-                            kMaxHeaderBytes, " are sensible"),
+               absl::StrCat("damaged header: ", Printable(header.status().message()), " in ",
+                            Quoted(text)),
                SaveAs(path, "x"));
   }
-  std::string text(header_bytes, '\0');
-  got = ReadUpTo(file.fd(), text.data(), text.size());
-  if (got < 0) return ReadFailed(path, "cannot be read");
-  if (got < static_cast<int64_t>(header_bytes)) return Truncated(path, "ends within the header");
-
-  absl::StatusOr<Layout> layout = ParseHeader(path, text);
-  if (!layout.ok()) return layout.status();
-
-  // Compared before anything is allocated: a header can claim any size.
-  const int64_t present =
-      info.st_size - static_cast<int64_t>(kVersionEnd + length_bytes + header_bytes);
+  NpyArray array;
+  array.shape = header->shape;
+  ASSIGN_OR_RETURN(array.type, TypeOf(path, header->descr));
+  if (header->fortran_order) {
+    return Bad(path, "fortran_order is True, C order is needed",
+               SaveAs(path, "numpy.ascontiguousarray(x)"));
+  }
+  ASSIGN_OR_RETURN(const int64_t needed, CheckShape(path, array.shape, array.type));
+  const std::string_view data = std::string_view(bytes).substr(header_begin + header_bytes);
+  const auto present = static_cast<int64_t>(data.size());
   const std::string sizes =
-      absl::StrCat(present, " bytes of data, shape ", NpyShapeString(layout->shape), " of '",
-                   NpyDescr(layout->type), "' needs ", layout->data_bytes);
-  if (present < layout->data_bytes) return Truncated(path, sizes);
-  if (present > layout->data_bytes) {
+      absl::StrCat(present, " bytes of data, shape ", NpyShapeString(array.shape), " of '",
+                   NpyDescr(array.type), "' needs ", needed);
+  if (present < needed) return Truncated(path, sizes);
+  if (present > needed) {
     return Bad(path, sizes, "the file holds more than one array: save one array alone");
   }
-  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  if (layout->data_bytes > memory) {
-    return Bad(path, absl::StrCat(sizes, ", and this machine has ", memory, " of memory"),
-               "save a smaller array");
-  }
-  NpyArray array = {.shape = std::move(layout->shape), .type = layout->type, .data = {}};
-  array.data.resize(static_cast<std::size_t>(layout->data_bytes));
-  got = ReadUpTo(file.fd(), array.data.data(), array.data.size());
-  if (got < 0) return ReadFailed(path, "cannot be read");
-  if (got < layout->data_bytes) return Truncated(path, "shrank while it was read");
+  const auto* begin = reinterpret_cast<const std::byte*>(data.data());
+  array.data.assign(begin, begin + data.size());
   return array;
 }
 

@@ -5,12 +5,11 @@
 // Contract: files of format 1.0, 2.0 and 3.0 that hold fp16 ('<f2') or fp32
 // ('<f4') in C order, of any rank, with no empty dimension. What is read is
 // exactly one array: short files and trailing bytes are errors, not surprises
-// later on. A write is atomic: the path holds its old content or the whole new
-// array, never a part of it.
+// later on. A file is no larger than kLargestFile (files.h). A write is atomic: the path holds its
+// old content or the whole new array, never a part of it.
 //
-// Errors: NotFound for a missing file; InvalidArgument for a file that isn't
-// such an array; Unavailable when the system refuses to read or write. Each
-// message opens with the path and ends with what to do.
+// Errors: those of ReadFile; InvalidArgument for a file that isn't such an array, which ends with
+// what to do; Unavailable when the system refuses to write. Each message opens with the path.
 //
 //   absl::StatusOr<NpyArray> q = ReadNpy("q.npy");
 //   if (!q.ok()) return q.status();

