@@ -204,7 +204,6 @@ std::string ComparisonText(const Comparison& comparison) {
 }
 
 std::string ComparisonMarkdown(const Comparison& comparison) {
-  using Align = Table::Align;
   const auto code = [](const std::string& text) {
     return absl::StrCat("`", EscapeCell(text), "`");
   };
@@ -221,13 +220,7 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
       "processes differ, and are wider than those inside one record. They are at ",
       FormatPercent(comparison.statistics.confidence), " before Holm's correction over ",
       comparison.statistics.family_size, " cells.\n\n## Times\n\n");
-  Table times({{"variant"},
-               {"shape"},
-               {"A, µs", Align::kRight},
-               {"B, µs", Align::kRight},
-               {"ratio", Align::kRight},
-               {"interval"},
-               {"outcome"}});
+  Table times("variant | shape | A, µs: | B, µs: | ratio: | interval | outcome");
   for (const ComparedCell& cell : comparison.cells) {
     std::string outcome = cell.outcome;
     if (cell.HasNoAnswer()) {
@@ -237,13 +230,13 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
                   FormatRatio(cell.ratio.value), interval(cell.ratio), outcome});
   }
   absl::StrAppend(&text, times.ToMarkdown(), "\n## Resources and machine code\n\n");
-  Table resources({{"variant"}, {"change"}});
+  Table resources("variant | change");
   for (const auto& [variant, changes] : ResourceLines(comparison)) {
     resources.AddRow({code(variant), changes});
   }
   absl::StrAppend(&text, resources.empty() ? "No difference on record.\n" : resources.ToMarkdown(),
                   "\n## Verdicts that differ\n\n");
-  Table verdicts({{"toggle"}, {"shape"}, {"in A"}, {"in B"}, {"sign"}});
+  Table verdicts("toggle | shape | in A | in B | sign");
   for (const ChangedVerdict& change : comparison.verdicts.changed) {
     verdicts.AddRow(
         {code(change.toggle), code(change.shape), VerdictText(change.verdict_a, change.ratio_a),
@@ -253,12 +246,8 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
       &text, verdicts.empty() ? "None.\n" : verdicts.ToMarkdown(),
       "\n## References\n\nNo kernel of ours can change these. Where one moved, the runs "
       "differ in more than their kernels.\n\n");
-  Table references(
-      {{"reference"},
-       {"shape"},
-       {"ratio", Align::kRight},
-       {"interval"},
-       {absl::StrCat("moved by over ", FormatPercent(comparison.statistics.neutral_delta))}});
+  Table references(Cat("reference | shape | ratio: | interval | moved by over ",
+                       FormatPercent(comparison.statistics.neutral_delta)));
   for (const ComparedReference& reference : comparison.references) {
     references.AddRow({code(reference.name), code(reference.shape),
                        FormatRatio(reference.ratio.value), interval(reference.ratio),
@@ -266,7 +255,7 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
   }
   absl::StrAppend(&text, references.empty() ? "The records share none.\n" : references.ToMarkdown(),
                   "\n## What differs between the runs\n\n");
-  Table differences({{"what"}, {"A"}, {"B"}});
+  Table differences("what | A | B");
   for (const Difference& difference : comparison.differences) {
     differences.AddRow({EscapeCell(difference.what), code(difference.a), code(difference.b)});
   }

@@ -102,15 +102,7 @@ std::string Xml(const std::string& text) {
 }
 
 std::string CellTable(const std::vector<const GateCell*>& cells) {
-  using Align = Table::Align;
-  Table table({{"variant"},
-               {"shape"},
-               {"baseline, µs", Align::kRight},
-               {"record, µs", Align::kRight},
-               {"time", Align::kRight},
-               {"interval"},
-               {"outcome"},
-               {"why"}});
+  Table table("variant | shape | baseline, µs: | record, µs: | time: | interval | outcome | why");
   const auto code = [](const std::string& text) {
     return absl::StrCat("`", EscapeCell(text), "`");
   };

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 namespace warpledger::report {
 
@@ -92,19 +93,24 @@ std::string EscapeCell(std::string_view text) {
   return cell;
 }
 
+Table::Table(std::string_view titles)
+    : titles_(absl::StrSplit(CatPiece(titles), absl::ByString(" | "))) {}
+
 void Table::AddRow(std::vector<std::string> cells) {
-  cells.resize(columns_.size(), std::string(kNone));
+  cells.resize(titles_.size(), std::string(kNone));
   rows_.push_back(std::move(cells));
 }
 
 std::string Table::ToMarkdown() const {
   std::string out = "|";
-  for (const Column& column : columns_) Append(&out, " ", column.title, " |");
-  out += "\n|";
-  for (const Column& column : columns_) {
-    out += column.align == Align::kRight ? " ---: |" : " :--- |";
+  std::string rule = "\n|";
+  for (std::string_view title : titles_) {
+    const bool right = title.ends_with(':');
+    if (right) title.remove_suffix(1);
+    Append(&out, " ", title, " |");
+    rule += right ? " ---: |" : " :--- |";
   }
-  out += "\n";
+  Append(&out, rule, "\n");
   for (const std::vector<std::string>& row : rows_) {
     out += "|";
     for (const std::string& cell : row) Append(&out, " ", EscapeCell(cell), " |");

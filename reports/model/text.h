@@ -68,22 +68,20 @@ std::string Count(int64_t n, std::string_view noun);
 // HTML would be more than text, and a terminal obeys control characters.
 std::string EscapeCell(std::string_view text);
 
-// A GitHub Markdown table. Columns are left-aligned unless named otherwise.
+// A GitHub Markdown table. A title that ends in ':' is of a right-aligned column, as "---:" is.
 class Table {
  public:
-  enum class Align { kLeft, kRight };
-  struct Column {
-    std::string title;
-    Align align = Align::kLeft;
-  };
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // Its titles, as in "variant | p50, µs:".
+  explicit Table(std::string_view titles);
+  // Before the first row.
+  void AddColumn(std::string title) { titles_.push_back(std::move(title)); }
   // As many cells as columns; missing ones are kNone.
   void AddRow(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string ToMarkdown() const;
 
  private:
-  std::vector<Column> columns_;
+  std::vector<std::string> titles_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -45,11 +44,7 @@ std::string TargetText(const std::string& name) {
 }
 
 std::string TargetTable(const CalibrationSummary& summary) {
-  Table table({{"target"},
-               {"limit", Table::Align::kRight},
-               {"seen", Table::Align::kRight},
-               {"one-sided 95% bound", Table::Align::kRight},
-               {"outcome"}});
+  Table table("target | limit: | seen: | one-sided 95% bound: | outcome");
   for (const summary::Target& target : summary.targets) {
     const bool at_most = target.at_most;
     const std::string outcome = target.outcome;
@@ -81,15 +76,10 @@ std::string PooledSentence(const CalibrationSummary& summary, const PooledFamili
 }
 
 std::string PowerTable(const CalibrationSummary& summary) {
-  Table table({{"slow-down, aimed at", Table::Align::kRight},
-               {"achieved", Table::Align::kRight},
-               {"by the delay alone", Table::Align::kRight},
-               {"trials", Table::Align::kRight},
-               {"interval excludes 1"},
-               {"REGRESSION, alone"},
-               {"REGRESSION, strictest level"},
-               {"NEUTRAL"},
-               {"interval holds the achieved size"}});
+  Table table(
+      "slow-down, aimed at: | achieved: | by the delay alone: | trials: | interval excludes 1 | "
+      "REGRESSION, alone | REGRESSION, strictest level | NEUTRAL | interval holds the achieved "
+      "size");
   for (const summary::PlantedSize& plant : summary.plants) {
     table.AddRow({Percent(plant.aimed_percent, 1),
                   Cat(Percent(plant.achieved_percent, 3), " [", Percent(plant.achieved_low, 3),
@@ -103,7 +93,7 @@ std::string PowerTable(const CalibrationSummary& summary) {
 }
 
 std::string ProvenanceTable(const nlohmann::ordered_json& provenance) {
-  Table table({{"field"}, {"value"}});
+  Table table("field | value");
   for (const auto& [key, value] : provenance.items()) {
     if (value.is_object()) {
       for (const auto& [inner, inner_value] : value.items()) {

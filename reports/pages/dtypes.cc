@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,7 +13,6 @@ namespace warpledger::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Align = Table::Align;
 
 constexpr int kColumns = 5;  // of lengths in a table
 
@@ -59,10 +57,9 @@ const Json* Find(const Json& cells, const std::string& inputs, const std::string
 
 std::string ErrorTable(const Json& record, const std::string& inputs) {
   const std::vector<int> lengths = Shown(Lengths(record.at("cells")));
-  std::vector<Table::Column> columns = {{"K and V"}, {"products in"}};
-  for (const int seq : lengths) columns.push_back({Cat(seq, " keys"), Align::kRight});
-  columns.push_back({Cat("largest, ", lengths.back(), " keys"), Align::kRight});
-  Table table(columns);
+  Table table("K and V | products in");
+  for (const int seq : lengths) table.AddColumn(Cat(seq, " keys", ":"));
+  table.AddColumn(Cat("largest, ", lengths.back(), " keys", ":"));
   for (const Json& scheme : record.at("schemes")) {
     std::vector<std::string> row = {scheme.at("label").get<std::string>(),
                                     scheme.value("products", std::string(kNone))};
@@ -82,11 +79,10 @@ std::string ErrorTable(const Json& record, const std::string& inputs) {
 }
 
 std::string MistakeTable(const Json& record) {
-  std::vector<Table::Column> columns = {{"mistake"}, {"inputs"}};
+  Table table("mistake | inputs");
   const std::vector<int> lengths = Lengths(record.at("mistakes").at(0).at("cells"));
-  for (const int seq : lengths) columns.push_back({Cat(seq), Align::kRight});
-  columns.push_back({"leaves the format's range"});
-  Table table(columns);
+  for (const int seq : lengths) table.AddColumn(Cat(seq, ":"));
+  table.AddColumn("leaves the format's range");
   for (const Json& mistake : record.at("mistakes")) {
     std::vector<std::string> row = {mistake.at("what").get<std::string>(),
                                     Cat("`", mistake.at("inputs").get<std::string>(), "`")};

@@ -17,8 +17,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // The type whose lengths the picture shows; one panel holds one type.
 constexpr std::string_view kPicturedType = "fp16";
 
@@ -167,17 +165,12 @@ std::string Designs(const std::vector<Pair>& pairs, std::string_view up) {
 // A row per type and head dimension, and one per type with several of these.
 std::string MeansTable(const std::vector<ChosenSeries>& all, std::string_view up) {
   const std::vector<std::string> peers = PeersOf(AllPairs(all));
-  std::vector<Table::Column> columns = {{"problems"},
-                                        {"cells", Align::kRight},
-                                        {"over the best peer: geometric mean", Align::kRight},
-                                        {"least", Align::kRight},
-                                        {"most", Align::kRight}};
+  Table table("problems | cells: | over the best peer: geometric mean: | least: | most:");
   for (const std::string& name : peers) {
-    columns.push_back({Cat("over ", PeerName(name)), Align::kRight});
+    table.AddColumn(Cat("over ", PeerName(name), ":"));
   }
-  columns.push_back({"record"});
-  columns.push_back({"machine code"});
-  Table table(columns);
+  table.AddColumn("record");
+  table.AddColumn("machine code");
   const auto add = [&](const std::string& name, const std::vector<Pair>& pairs) {
     GeometricMean mean;
     for (const Pair& pair : pairs) mean.Add(pair.ratio());
@@ -220,9 +213,8 @@ std::string LengthsTable(const std::vector<ChosenSeries>& all) {
   for (const ChosenSeries& chosen : all) {
     for (const Shape* shape : chosen.series.shapes) lengths.insert(shape->attention->seq_q);
   }
-  std::vector<Table::Column> columns = {{"TFLOP/s (over the best peer)"}};
-  for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
-  Table table(columns);
+  Table table("TFLOP/s (over the best peer)");
+  for (const int64_t length : lengths) table.AddColumn(Cat("S = ", length, ":"));
   for (const ChosenSeries& chosen : all) {
     std::vector<std::string> row = {SeriesName(chosen.series)};
     for (const int64_t length : lengths) {
@@ -257,13 +249,9 @@ std::string WithoutDependentLaunch(const Pair& pair) {
 }
 
 std::string OthersTable(const std::vector<Pair>& pairs, std::string_view up) {
-  Table table({{"problem"},
-               {"our fastest arm, p50 µs", Align::kRight},
-               {"best peer, p50 µs", Align::kRight},
-               {"over it", Align::kRight},
-               {"without a dependent launch", Align::kRight},
-               {"record"},
-               {"machine code"}});
+  Table table(
+      "problem | our fastest arm, p50 µs: | best peer, p50 µs: | over it: | without a dependent "
+      "launch: | record | machine code");
   for (const Pair& pair : pairs) {
     table.AddRow({Cat(Code(pair.shape->name), " (", DescribeShape(*pair.shape), ")"),
                   FormatUs(pair.ours->p50_us.value),
@@ -275,7 +263,7 @@ std::string OthersTable(const std::vector<Pair>& pairs, std::string_view up) {
 }
 
 std::string ArmsTable(const std::vector<Pair>& pairs) {
-  Table table({{"problem"}, {"our fastest arm"}});
+  Table table("problem | our fastest arm");
   for (const Pair& pair : pairs) {
     table.AddRow({Code(pair.shape->name), Code(pair.ours->variant)});
   }
@@ -302,7 +290,7 @@ std::string RecordsTable(const std::vector<Pair>& pairs) {
       used.push_back(pair.record);
     }
   }
-  Table table({{"record"}, {"design"}, {"state"}});
+  Table table("record | design | state");
   for (const ReadRecord* record : used) {
     table.AddRow({Code(record->summary.run_id), DesignLink(record->summary, ""), StateOf(*record)});
   }

@@ -16,7 +16,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
 using sdpa::Family;
 
 std::string Ids(const std::array<sdpa::ToggleField, sdpa::kMaxNeeds>& fields) {
@@ -104,14 +103,8 @@ std::string VerdictPart(const std::vector<Judgement>& judged) {
   std::string out = Cat(Count(static_cast<int64_t>(verdicts.size()), "verdict"), " in ",
                         Count(static_cast<int64_t>(designs.size()), "design"), ": ",
                         CountVerdicts(verdicts), range.empty() ? "" : Cat("; ", range), ".\n\n");
-  Table table({{"design"},
-               {"shape"},
-               {"without"},
-               {"with"},
-               {"ratio, adjusted interval", Align::kRight},
-               {"gate", Align::kRight},
-               {"verdict"},
-               {"remark"}});
+  Table table(
+      "design | shape | without | with | ratio, adjusted interval: | gate: | verdict | remark");
   for (const auto& [record, verdict] : judged) {
     std::string remark = Remark(*verdict);
     if (verdict->verdict == "BROKEN") {
@@ -132,12 +125,9 @@ std::string VerdictPart(const std::vector<Judgement>& judged) {
 
 // What a factorial says of it beyond single steps.
 std::string SharePart(const std::vector<ReadRecord>& records, std::string_view toggle) {
-  Table table({{"design"},
-               {"shape"},
-               {"with only what it needs", Align::kRight},
-               {"on average", Align::kRight},
-               {"with all else on", Align::kRight},
-               {"share of the whole gain", Align::kRight}});
+  Table table(
+      "design | shape | with only what it needs: | on average: | with all else on: | share of the "
+      "whole gain:");
   for (const ReadRecord& record : records) {
     for (const Attribution& row : record.summary.attribution) {
       if (row.toggle != toggle) continue;
@@ -165,17 +155,11 @@ std::string ResourcePart(const sdpa::ToggleRow& row, const std::vector<Judgement
   constexpr size_t kMostOpcodes = 5;
   const std::string evidence =
       row.evidence.sass.empty() ? "" : Cat("SASS with ", Code(row.evidence.sass));
-  std::vector<Table::Column> columns = {{"design"},
-                                        {"without"},
-                                        {"with"},
-                                        {"registers / thread", Align::kRight},
-                                        {"shared, KiB / CTA", Align::kRight},
-                                        {"spills, B", Align::kRight},
-                                        {"CTAs / SM", Align::kRight},
-                                        {"instructions", Align::kRight}};
-  if (!evidence.empty()) columns.push_back({evidence, Align::kRight});
-  columns.push_back({"opcodes that changed most"});
-  Table table(columns);
+  Table table(
+      "design | without | with | registers / thread: | shared, KiB / CTA: | spills, B: | CTAs / "
+      "SM: | instructions:");
+  if (!evidence.empty()) table.AddColumn(Cat(evidence, ":"));
+  table.AddColumn("opcodes that changed most");
   std::set<std::pair<std::string, std::string>> seen;
   bool factorial = false;
   for (const auto& [record, verdict] : judged) {

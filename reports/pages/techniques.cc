@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
@@ -91,9 +92,8 @@ std::string FamilySection(const std::vector<ReadRecord>& records, Family family,
   std::string out;
   std::vector<std::string> without_record;
   for (const ShapeGroup& group : groups) {
-    std::vector<Table::Column> columns = {{"technique"}};
-    for (const std::string& name : group.names) columns.push_back({Code(name)});
-    Table table(columns);
+    Table table("technique");
+    for (const std::string& name : group.names) table.AddColumn(Code(name));
     for (const sdpa::ToggleRow* row : TogglesOf(family)) {
       std::vector<std::string> cells = {
           Cat("[", row->label, "](", TechniquePath(*row), ") ", Code(row->id))};
@@ -135,7 +135,7 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
     Append(&out, "\n## The ", sdpa::FamilyName(family), " family\n",
            FamilySection(records, family, groups));
   }
-  Table table({{"record"}, {"design"}, {"shapes"}, {"state"}});
+  Table table("record | design | shapes | state");
   for (const ReadRecord& record : records) {
     std::vector<std::string> shapes;
     for (const Shape& shape : record.summary.shapes) shapes.push_back(Code(shape.name));
@@ -150,12 +150,11 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
 
 absl::StatusOr<std::vector<Page>> RenderTechniques(std::vector<Summary> summaries,
                                                    const RenderOptions& options) {
-  const absl::StatusOr<std::vector<ReadRecord>> records =
-      ReadRecords(std::move(summaries), options);
-  if (!records.ok()) return records.status();
-  std::vector<Page> pages = {IndexPage(*records)};
+  ASSIGN_OR_RETURN(const std::vector<ReadRecord> records,
+                   ReadRecords(std::move(summaries), options));
+  std::vector<Page> pages = {IndexPage(records)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) pages.push_back(TechniquePage(*records, row));
+    if (!row.control) pages.push_back(TechniquePage(records, row));
   }
   return pages;
 }

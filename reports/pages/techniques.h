@@ -16,7 +16,6 @@
 #ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 #define WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -2,7 +2,6 @@
 #include "reports/pages/terminal.h"
 
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

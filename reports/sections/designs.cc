@@ -17,8 +17,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 constexpr size_t kMostOpcodesInRow = 4;  // which has much else to say
 
 bool IsFactorial(const Summary& summary) { return !summary.attribution.empty(); }
@@ -113,13 +111,9 @@ std::string TotalSentence(const Summary& summary, const Shape& shape) {
 }
 
 std::string AttributionTable(const Summary& summary, const Shape& shape) {
-  Table table({{"toggle"},
-               {"alone, with what it needs", Align::kRight},
-               {"main effect", Align::kRight},
-               {"pairs", Align::kRight},
-               {"last, all else on", Align::kRight},
-               {"Shapley factor", Align::kRight},
-               {"share", Align::kRight}});
+  Table table(
+      "toggle | alone, with what it needs: | main effect: | pairs: | last, all else on: | Shapley "
+      "factor: | share:");
   const std::vector<const Attribution*> rows = AttributionAt(summary, shape);
   for (const Attribution* row : rows) {
     Estimate factor;
@@ -138,13 +132,9 @@ std::string AttributionTable(const Summary& summary, const Shape& shape) {
 }
 
 std::string InteractionTable(const Summary& summary, const Shape& shape) {
-  Table table({{"pair"},
-               {"interaction", Align::kRight},
-               {"first without second", Align::kRight},
-               {"first with second", Align::kRight},
-               {"second without first", Align::kRight},
-               {"second with first", Align::kRight},
-               {"remark"}});
+  Table table(
+      "pair | interaction: | first without second: | first with second: | second without first: | "
+      "second with first: | remark");
   for (const Interaction& row : summary.interactions) {
     if (row.shape != shape.name) continue;
     table.AddRow({Cat(Code(row.a), ", ", Code(row.b)), RatioWithInterval(row.ratio),
@@ -176,16 +166,9 @@ std::string Dependents(const Summary& summary, const Verdict& verdict, const Cel
 }
 
 std::string VerdictTable(const Summary& summary, const Shape& shape) {
-  Table table({{"toggle"},
-               {"without it"},
-               {"p50, µs", Align::kRight},
-               {"with it"},
-               {"p50, µs", Align::kRight},
-               {"ratio", Align::kRight},
-               {"gate", Align::kRight},
-               {"verdict"},
-               {std::string(kResourceColumn)},
-               {std::string(kInstructionColumn)}});
+  Table table(
+      Cat("toggle | without it | p50, µs: | with it | p50, µs: | ratio: | gate: | verdict | ",
+          kResourceColumn, " | ", kInstructionColumn));
   for (const Verdict& verdict : summary.verdicts) {
     if (verdict.shape != shape.name) continue;
     const Cell* base = summary.FindCell(verdict.base, shape.name);

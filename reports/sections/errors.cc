@@ -17,8 +17,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 bool IsListed(const Verdict& verdict) {
   return !verdict.errors.empty() || verdict.verdict == "BROKEN";
 }
@@ -182,13 +180,12 @@ std::string ErrorTable(const Summary& summary, double most) {
   for (const Verdict& verdict : summary.verdicts) {
     for (const ErrorChange& errors : verdict.errors) AddOnce(errors.inputs, &kinds);
   }
-  std::vector<Table::Column> columns = {{"toggle"}, {"without it"}, {"with it"}, {"shapes"}};
+  Table table("toggle | without it | with it | shapes");
   for (const std::string& kind : kinds) {
-    columns.push_back({Cat("mean error, ", Code(kind)), Align::kRight});
+    table.AddColumn(Cat("mean error, ", Code(kind), ":"));
   }
-  columns.push_back({"of the limits: mean, largest, log-sum-exp", Align::kRight});
-  columns.push_back({"correct"});
-  Table table(columns);
+  table.AddColumn("of the limits: mean, largest, log-sum-exp:");
+  table.AddColumn("correct");
   for (const Group& group : Groups(summary, most)) {
     const Verdict& first = *group.front();
     std::vector<std::string> shapes;

@@ -14,8 +14,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // How the predictions fared at the shapes that they speak of.
 std::string PredictionSentence(const Summary& summary) {
   std::vector<std::string> low;
@@ -52,9 +50,8 @@ std::string PredictionSentence(const Summary& summary) {
 
 // Toggle against shape: ratio and verdict in one table.
 std::string VerdictMatrix(const Summary& summary) {
-  std::vector<Table::Column> columns = {{"step adds"}};
-  for (const Shape& shape : summary.shapes) columns.push_back({Code(shape.name)});
-  Table table(columns);
+  Table table("step adds");
+  for (const Shape& shape : summary.shapes) table.AddColumn(Code(shape.name));
   for (const std::string& toggle : StepToggles(summary)) {
     std::vector<std::string> row = {Code(toggle)};
     for (const Shape& shape : summary.shapes) {
@@ -73,14 +70,9 @@ std::string VerdictMatrix(const Summary& summary) {
 }
 
 std::string StandingsTable(const Summary& summary) {
-  Table table({{"shape"},
-               {"first step, µs", Align::kRight},
-               {"fastest step"},
-               {"its p50, µs", Align::kRight},
-               {"over the first", Align::kRight},
-               {"best peer"},
-               {"its p50, µs", Align::kRight},
-               {"ours over the peer", Align::kRight}});
+  Table table(
+      "shape | first step, µs: | fastest step | its p50, µs: | over the first: | best peer | its "
+      "p50, µs: | ours over the peer:");
   for (const Shape& shape : summary.shapes) {
     const std::vector<const Cell*> ladder = summary.Ladder(shape.name);
     const Cell* fastest = summary.FastestStep(shape.name);

@@ -15,8 +15,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // Units in which less is better; all others are rates.
 bool IsCost(const std::string& unit) { return unit == "cycles" || unit == "us" || unit == "ns"; }
 
@@ -127,12 +125,8 @@ std::string Sentences(const std::vector<Row>& rows) {
 std::string IsolatedSection(const Summary& summary) {
   if (summary.micro.empty()) return "";
   const Shape& main = summary.MainShape();
-  Table table({{"toggle"},
-               {"its microbenchmark"},
-               {"alone", Align::kRight},
-               {Cat("in the kernel, ", main.name), Align::kRight},
-               {"in the kernel, all shapes", Align::kRight},
-               {Cat("verdict, ", main.name)}});
+  Table table(Cat("toggle | its microbenchmark | alone: | in the kernel, ", main.name,
+                  ": | in the kernel, all shapes: | verdict, ", main.name));
   std::vector<Row> rows;
   for (const std::string& toggle : StepToggles(summary)) {
     const ablations::Claim* claim = summary.FindClaim(toggle);

@@ -19,8 +19,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 constexpr size_t kMostOpcodes = 6;
 constexpr size_t kMostOpcodesInLadder = 2;  // whose rows have much else to say
 
@@ -50,21 +48,11 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
     for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(summary, *cell) > 0;
   }
   const std::string ci = FormatPercent(summary.statistics.confidence) + " CI, µs";
-  std::vector<Table::Column> columns = {{"step"},
-                                        {"p50, µs", Align::kRight},
-                                        {ci, Align::kRight},
-                                        {"over the step before", Align::kRight},
-                                        {"over the first", Align::kRight},
-                                        {"TFLOP/s", Align::kRight},
-                                        {"registers / thread", Align::kRight},
-                                        {"shared, KiB / CTA", Align::kRight},
-                                        {"spills, B", Align::kRight},
-                                        {"CTAs / SM", Align::kRight},
-                                        {"instructions, step before → this"},
-                                        {"correct (max error)"},
-                                        {"verdict"}};
-  if (has_prior) columns.push_back({"L4 notes, p50 µs on an L4", Align::kRight});
-  Table table(columns);
+  Table table(Cat("step | p50, µs: | ", ci,
+                  ": | over the step before: | over the first: | TFLOP/s: | registers / thread: | "
+                  "shared, KiB / CTA: | spills, B: | CTAs / SM: | instructions, step before → this "
+                  "| correct (max error) | verdict"));
+  if (has_prior) table.AddColumn("L4 notes, p50 µs on an L4:");
   for (const Cell* cell : summary.Ladder(shape.name)) {
     const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
     const bool ranked = summary.IsRanked(*cell);
@@ -120,17 +108,10 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
     if (!claim->prior.empty()) Append(&out, "**Prior.** ", claim->prior, ".\n\n");
     if (!claim->lesson.empty()) Append(&out, "**Lesson.** ", claim->lesson, ".\n\n");
   }
-  Table table({{"shape"},
-               {"against"},
-               {"ratio", Align::kRight},
-               {"adjusted interval", Align::kRight},
-               {"its confidence", Align::kRight},
-               {"gate", Align::kRight},
-               {"pairs", Align::kRight},
-               {"verdict"},
-               {std::string(kResourceColumn)},
-               {std::string(kInstructionColumn)},
-               {"remark"}});
+  Table table(
+      Cat("shape | against | ratio: | adjusted interval: | its confidence: | gate: | pairs: | "
+          "verdict | ",
+          kResourceColumn, " | ", kInstructionColumn, " | remark"));
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
     if (verdict == nullptr) continue;
@@ -185,11 +166,7 @@ std::string LadderSection(const Summary& summary) {
 }
 
 std::string CompactLadder(const Summary& summary, const Shape& shape) {
-  Table table({{"step"},
-               {"p50, µs", Align::kRight},
-               {"over the step before", Align::kRight},
-               {"over the first", Align::kRight},
-               {"verdict"}});
+  Table table("step | p50, µs: | over the step before: | over the first: | verdict");
   for (const Cell* cell : summary.Ladder(shape.name)) {
     const Verdict* verdict = summary.FindVerdict(cell->variant, shape.name);
     table.AddRow({StepLabel(*cell), FormatUs(cell->p50_us.value),
@@ -215,13 +192,8 @@ std::string PeerSection(const Summary& summary) {
   }
   out += "\n";
   for (const Shape* shape : ShapesMainFirst(summary)) {
-    Table table({{"peer"},
-                 {"version"},
-                 {"p50, µs", Align::kRight},
-                 {FormatPercent(summary.statistics.confidence) + " CI, µs", Align::kRight},
-                 {"ours over the peer", Align::kRight},
-                 {"correct"},
-                 {"remark"}});
+    Table table(Cat("peer | version | p50, µs: | ", FormatPercent(summary.statistics.confidence),
+                    " CI, µs: | ours over the peer: | correct | remark"));
     const Cell* ours = summary.LastStep(shape->name);
     for (const Peer& peer : summary.peers) {
       if (peer.shape != shape->name) continue;
@@ -261,14 +233,13 @@ std::string PeerSection(const Summary& summary) {
 std::string FloorSection(const Summary& summary) {
   const std::optional<Rates> rates = ArithmeticRates(summary.gpu, summary.provenance.gpu.sm_count,
                                                      summary.provenance.gpu.max_sm_clock_mhz);
-  std::vector<Table::Column> columns = {{"shape"}, {"empty kernel, p50 µs", Align::kRight}};
+  Table table("shape | empty kernel, p50 µs:");
   if (rates) {
     for (const char* title : {"tensor cores, µs", "DRAM, µs", "exponentials, µs",
                               "largest of the three, µs", "last step / largest"}) {
-      columns.push_back({title, Align::kRight});
+      table.AddColumn(Cat(title, ":"));
     }
   }
-  Table table(columns);
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Floor* empty = summary.FindFloor(shape->name);
     std::vector<std::string> row = {Code(shape->name), std::string(kNone)};
@@ -312,14 +283,8 @@ std::string ControlSection(const Summary& summary) {
   }
   Append(&out, "\n\n**", ControlSentence(summary), "**\n");
   if (summary.controls.empty()) return out;
-  Table table({{"control"},
-               {"shape"},
-               {"ratio", Align::kRight},
-               {FormatPercent(summary.statistics.confidence) + " interval", Align::kRight},
-               {"holds 1"},
-               {"what the samples say"},
-               {"verdict"},
-               {"false"}});
+  Table table(Cat("control | shape | ratio: | ", FormatPercent(summary.statistics.confidence),
+                  " interval: | holds 1 | what the samples say | verdict | false"));
   for (const Control& control : summary.controls) {
     table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
                   FormatRatioInterval(control.ratio.low, control.ratio.high),
@@ -405,7 +370,7 @@ std::string WithoutFolders(const std::string& argv) {
 }  // namespace
 
 std::string ProvenanceSection(const Summary& summary) {
-  Table table({{"field"}, {"value"}});
+  Table table("field | value");
   for (const auto& [key, value] : ProvenanceRows(summary)) {
     const std::string shown = key == "argv" ? WithoutFolders(value) : value;
     table.AddRow({Code(key), shown.empty() ? std::string(kNone) : Code(shown)});

@@ -16,8 +16,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // Of the record's shapes with the published head dimension and mask, the one whose length is
 // nearest; null when there is none.
 const Shape* NearestShape(const Summary& summary, const sdpa::Problem& problem) {
@@ -70,14 +68,9 @@ std::string PublishedSection(const Summary& summary) {
            summary.provenance.gpu.name,
            ". Another GPU, clock and size: compare the ratios, not the rates.\n\n");
   }
-  Table table({{"left out"},
-               {"theirs: without → whole, TFLOP/s", Align::kRight},
-               {"ratio", Align::kRight},
-               {"our toggle"},
-               {"ours: without → whole, TFLOP/s", Align::kRight},
-               {"ratio, adjusted interval", Align::kRight},
-               {"verdict"},
-               {"remark"}});
+  Table table(
+      "left out | theirs: without → whole, TFLOP/s: | ratio: | our toggle | ours: without → whole, "
+      "TFLOP/s: | ratio, adjusted interval: | verdict | remark");
   for (const PublishedArm& arm : theirs.arms) {
     std::vector<std::string> row = {
         std::string(arm.without),

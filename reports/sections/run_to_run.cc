@@ -14,8 +14,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 std::string Percent(double fraction) { return absl::StrFormat("%.2f%%", 100 * fraction); }
 
 // "0.08% (2.01%)": the median and, where there are several, the largest.
@@ -43,12 +41,9 @@ struct Noise {
 };
 
 std::string NoiseTable(const CalibratedNoise& calibrated, const std::vector<Summary>& runs) {
-  Table table({{"record"},
-               {"pairs of arms"},
-               {"number", Align::kRight},
-               {"spread of a pair within a process", Align::kRight},
-               {"of processes beyond that", Align::kRight},
-               {"detectable with 80% power", Align::kRight}});
+  Table table(
+      "record | pairs of arms | number: | spread of a pair within a process: | of processes beyond "
+      "that: | detectable with 80% power:");
   table.AddRow({"this calibration", "identical", Cat(calibrated.trials),
                 Percent(calibrated.within_percent / 100), Percent(calibrated.between_percent / 100),
                 Percent(calibrated.mde_percent / 100)});
@@ -112,12 +107,10 @@ struct Repeats {
 std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& others) {
   const std::vector<Summary>& runs = others.summaries;
   const std::string tolerance = FormatPercent(others.gate_tolerance);
-  Table table({{"records"},
-               {"board"},
-               {"cells of the same code", Align::kRight},
-               {"intervals that don't overlap", Align::kRight},
-               {"p50s differ by: median (largest)", Align::kRight},
-               {Cat("by more than ", tolerance), Align::kRight}});
+  Table table(
+      Cat("records | board | cells of the same code: | intervals that don't overlap: | p50s differ "
+          "by: median (largest): | by more than ",
+          tolerance, ":"));
   Repeats all;
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto a = ByCode(runs[i]);

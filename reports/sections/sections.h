@@ -9,7 +9,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "reports/model/staleness.h"
 #include "reports/model/summary.h"

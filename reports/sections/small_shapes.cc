@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small problems: the steps and the peers by time, and a budget of floors beside what is reached.
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,8 +14,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // Everything of ours but the controls, in the record's order.
 std::vector<const Cell*> Arms(const Summary& summary, const Shape& shape) {
   std::vector<const Cell*> out;
@@ -27,13 +24,8 @@ std::vector<const Cell*> Arms(const Summary& summary, const Shape& shape) {
 }
 
 std::string TimeTable(const Summary& summary, const Shape& shape) {
-  Table table({{"step"},
-               {"p50, µs", Align::kRight},
-               {FormatPercent(summary.statistics.confidence) + " CI, µs", Align::kRight},
-               {"over the step before", Align::kRight},
-               {"over the best peer", Align::kRight},
-               {"correct"},
-               {"verdict"}});
+  Table table(Cat("step | p50, µs: | ", FormatPercent(summary.statistics.confidence),
+                  " CI, µs: | over the step before: | over the best peer: | correct | verdict"));
   const Peer* best = summary.FastestPeer(shape.name);
   for (const Cell* cell : Arms(summary, shape)) {
     // Of an arm beside the ladder no verdict speaks as a candidate.
@@ -65,7 +57,7 @@ std::string TimeTable(const Summary& summary, const Shape& shape) {
 std::string BudgetTable(const Summary& summary, const Shape& shape) {
   if (shape.attention && shape.attention->causal)
     return "No budget: the formulas are of full masks.\n";
-  std::vector<Table::Column> columns = {{"step"}};
+  Table table("step");
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> notes;
   std::set<std::string> missing;
@@ -78,7 +70,7 @@ std::string BudgetTable(const Summary& summary, const Shape& shape) {
     }
     std::vector<std::string> row = {Code(cell->variant)};
     for (const BudgetPart& part : budget->parts) {
-      if (rows.empty()) columns.push_back({std::string(part.name), Align::kRight});
+      if (rows.empty()) table.AddColumn(Cat(part.name, ":"));
       row.push_back(part.us ? FormatSignificant(*part.us, 2) : std::string(kNone));
       if (!part.missing.empty()) missing.insert(part.missing);
     }
@@ -91,10 +83,9 @@ std::string BudgetTable(const Summary& summary, const Shape& shape) {
   }
   std::string out;
   if (!rows.empty()) {
-    columns.push_back({"sum, µs", Align::kRight});
-    columns.push_back({"reached, µs", Align::kRight});
-    columns.push_back({"reached / sum", Align::kRight});
-    Table table(columns);
+    table.AddColumn("sum, µs:");
+    table.AddColumn("reached, µs:");
+    table.AddColumn("reached / sum:");
     for (std::vector<std::string>& row : rows) table.AddRow(std::move(row));
     out = table.ToMarkdown();
   }

@@ -15,8 +15,6 @@
 namespace warpledger::report {
 namespace {
 
-using Align = Table::Align;
-
 // Every length of any series.
 std::vector<int64_t> Lengths(const std::vector<LengthSeries>& all) {
   std::vector<int64_t> out;
@@ -42,9 +40,8 @@ void AddRow(Table& table, const LengthSeries& series, const std::vector<int64_t>
 
 std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& all) {
   const std::vector<int64_t> lengths = Lengths(all);
-  std::vector<Table::Column> columns = {{"TFLOP/s"}, {"of"}};
-  for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
-  Table table(columns);
+  Table table("TFLOP/s | of");
+  for (const int64_t length : lengths) table.AddColumn(Cat("S = ", length, ":"));
   for (const LengthSeries& series : all) {
     const auto add_ours = [&](const char* name, int64_t kv_bits) {
       AddRow(table, series, lengths, {SeriesName(series), name}, [&](const Shape& s) {
@@ -68,9 +65,8 @@ std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& a
 
 std::string RatioTable(const Summary& summary, const std::vector<LengthSeries>& all) {
   const std::vector<int64_t> lengths = Lengths(all);
-  std::vector<Table::Column> columns = {{"ours over the best peer"}};
-  for (const int64_t length : lengths) columns.push_back({Cat("S = ", length), Align::kRight});
-  Table table(columns);
+  Table table("ours over the best peer");
+  for (const int64_t length : lengths) table.AddColumn(Cat("S = ", length, ":"));
   for (const LengthSeries& series : all) {
     AddRow(table, series, lengths, {SeriesName(series)}, [&](const Shape& s) {
       const Cell* cell = FastestArm(summary, s, 16);
@@ -182,7 +178,7 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 
 std::string BesidePeersSection(const Summary& summary) {
   if (!SeriesOf(summary).empty() || summary.design == kSmallShapesDesign) return "";
-  std::vector<Table::Column> columns = {{"shape"}, {"our fastest arm"}, {"p50, µs", Align::kRight}};
+  Table table("shape | our fastest arm | p50, µs:");
   std::vector<std::string> timed;
   for (const std::string& name : PeerNames(summary)) {
     const bool ranked = std::any_of(
@@ -190,11 +186,10 @@ std::string BesidePeersSection(const Summary& summary) {
         [&](const Shape& shape) { return RankedPeer(summary, name, shape) != nullptr; });
     if (!ranked) continue;
     timed.push_back(name);
-    columns.push_back({Cat(PeerName(name), ", µs"), Align::kRight});
-    columns.push_back({Cat("over ", PeerName(name)), Align::kRight});
+    table.AddColumn(Cat(PeerName(name), ", µs:"));
+    table.AddColumn(Cat("over ", PeerName(name), ":"));
   }
   if (timed.empty()) return "";
-  Table table(columns);
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Cell* ours = FastestArm(summary, *shape);
     std::vector<std::string> row = {
@@ -220,11 +215,8 @@ std::string BesidePeersSection(const Summary& summary) {
 }
 
 std::string PlainReadSection(const Summary& summary) {
-  Table table({{"shape"},
-               {"plain read of K and V, p50 µs", Align::kRight},
-               {"our fastest arm"},
-               {"p50, µs", Align::kRight},
-               {"over the read", Align::kRight}});
+  Table table(
+      "shape | plain read of K and V, p50 µs: | our fastest arm | p50, µs: | over the read:");
   bool timed = false;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Floor* read = summary.FindFloor(shape->name, kReadFloor);
