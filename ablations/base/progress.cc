@@ -5,7 +5,6 @@
 
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/measure/calibrate.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -33,48 +32,44 @@ absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options, const std::
                                     Rig& rig, Machine& machine) {
   BenchInputs inputs = {.kind = inputs_kind};
   for (int i = 0; i < kInputSets; ++i) inputs.seeds.push_back(MixSeed(options.seed, i));
-  const absl::StatusOr<std::unique_ptr<Bench>> bench = rig.Open(options.shape, inputs);
-  if (!bench.ok()) return bench.status();
-  const absl::StatusOr<std::unique_ptr<BenchVariant>> variant =
-      (*bench)->Bind({.name = "pilot", .config = options.plan.variant, .role = kRoleBase}, "");
-  if (!variant.ok()) return variant.status();
-  if (*variant == nullptr) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Bench> bench, rig.Open(options.shape, inputs));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<BenchVariant> variant,
+      bench->Bind({.name = "pilot", .config = options.plan.variant, .role = kRoleBase}, ""));
+  if (variant == nullptr) {
     return absl::InternalError("this build holds no kernel to calibrate on");
   }
-  RETURN_IF_ERROR((*variant)->Prepare());
-  RETURN_IF_ERROR((*bench)->BeforeVariant(variant->get()));
+  RETURN_IF_ERROR(variant->Prepare());
+  RETURN_IF_ERROR(bench->BeforeVariant(variant.get()));
   // Loads it and raises its limits; the workers judge its results.
-  RETURN_IF_ERROR((*variant)->CheckCall().status());
-  const auto call = [&](int i, Stream stream) { return (*variant)->Call(i % kInputSets, stream); };
+  RETURN_IF_ERROR(variant->CheckCall().status());
+  const auto call = [&](int i, Stream stream) { return variant->Call(i % kInputSets, stream); };
   std::vector<std::unique_ptr<TimedCalls>> replays;
-  absl::StatusOr<std::unique_ptr<TimedCalls>> plain =
-      machine.Capture({.target_us = options.replay_us,
-                       .min_launches = kInputSets,
-                       .max_launches = options.max_launches,
-                       .multiple_of = kInputSets},
-                      call, {});
-  if (!plain.ok()) return plain.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<TimedCalls> plain,
+                   machine.Capture({.target_us = options.replay_us,
+                                    .min_launches = kInputSets,
+                                    .max_launches = options.max_launches,
+                                    .multiple_of = kInputSets},
+                                   call, {}));
   DelayPilot pilot;
-  pilot.launches = (*plain)->launches();
-  replays.push_back(*std::move(plain));
+  pilot.launches = plain->launches();
+  replays.push_back(std::move(plain));
   for (const int64_t cycles : kPilotCycles) {
-    absl::StatusOr<std::unique_ptr<TimedCalls>> delayed = machine.CaptureExactly(
-        pilot.launches, [&machine, &pilot, call, cycles](int i, Stream stream) {
-          absl::Status status = call(i, stream);
-          if (!status.ok() || i + 1 < pilot.launches) return status;
-          return machine.CallDelay(cycles, stream);
-        });
-    if (!delayed.ok()) return delayed.status();
-    replays.push_back(*std::move(delayed));
+    const auto call_and_delay = [&machine, &pilot, call, cycles](int i, Stream stream) {
+      absl::Status status = call(i, stream);
+      if (!status.ok() || i + 1 < pilot.launches) return status;
+      return machine.CallDelay(cycles, stream);
+    };
+    ASSIGN_OR_RETURN(replays.emplace_back(),
+                     machine.CaptureExactly(pilot.launches, call_and_delay));
   }
   std::vector<std::vector<double>> replay_us(replays.size());
   const absl::Time warm = absl::Now() + machine.WarmUp();
   for (int round = 0; round < kPilotRounds;) {
     const bool timed = absl::Now() >= warm;
     for (size_t i = 0; i < replays.size(); ++i) {
-      const absl::StatusOr<harness::ReplaySample> sample = machine.Replay(*replays[i], {});
-      if (!sample.ok()) return sample.status();
-      if (timed) replay_us[i].push_back(sample->us * pilot.launches);
+      ASSIGN_OR_RETURN(const harness::ReplaySample sample, machine.Replay(*replays[i], {}));
+      if (timed) replay_us[i].push_back(sample.us * pilot.launches);
     }
     if (timed) ++round;
   }
@@ -108,24 +103,19 @@ class Calibrator {
       : options_(options), subject_(subject), rig_(rig), machine_(machine) {}
 
   absl::Status Run() {
-    absl::StatusOr<GpuInfo> gpu = machine_.Describe();
-    if (!gpu.ok()) return gpu.status();
+    ASSIGN_OR_RETURN(GpuInfo gpu, machine_.Describe());
     CalibrationHeader header;
     header.plan = options_.plan;
     if (HasRecord(options_.out_dir)) {
       RETURN_IF_ERROR(TakeCyclesOfRecord(&header));
     } else {
-      absl::StatusOr<DelayPilot> pilot =
-          RunPilot(options_, subject_.InputKinds().front(), rig_, machine_);
-      if (!pilot.ok()) return pilot.status();
-      header.pilot = *pilot;
-      RETURN_IF_ERROR(SetCycles(*pilot, &header.plan));
+      ASSIGN_OR_RETURN(DelayPilot pilot,
+                       RunPilot(options_, subject_.InputKinds().front(), rig_, machine_));
+      header.pilot = pilot;
+      RETURN_IF_ERROR(SetCycles(pilot, &header.plan));
     }
-    DescribeRun(*std::move(gpu), header.plan, &header.run);
-    absl::StatusOr<std::unique_ptr<CalibrationWriter>> writer =
-        CalibrationWriter::Open(options_.out_dir, header);
-    if (!writer.ok()) return writer.status();
-    writer_ = *std::move(writer);
+    DescribeRun(std::move(gpu), header.plan, &header.run);
+    ASSIGN_OR_RETURN(writer_, CalibrationWriter::Open(options_.out_dir, header));
     const RunInfo& run = writer_->header().run;
     for (size_t i = 0; i < run.arms.size(); ++i) arm_index_[run.arms[i].name] = i;
     Progress progress("blocks", int64_t{run.processes} * run.blocks_per_process,
@@ -138,14 +128,13 @@ class Calibrator {
  private:
   // The delays of a record that goes on are those that it began with.
   absl::Status TakeCyclesOfRecord(CalibrationHeader* header) const {
-    absl::StatusOr<CalibrationHeader> found = LoadCalibrationHeader(options_.out_dir);
-    if (!found.ok()) return found.status();
+    ASSIGN_OR_RETURN(CalibrationHeader found, LoadCalibrationHeader(options_.out_dir));
     for (Plant& plant : header->plan.plants) {
-      for (const Plant& recorded : found->plan.plants) {
+      for (const Plant& recorded : found.plan.plants) {
         if (recorded.percent == plant.percent) plant.cycles = recorded.cycles;
       }
     }
-    header->pilot = found->pilot;
+    header->pilot = found.pilot;
     return absl::OkStatus();
   }
 
@@ -192,22 +181,20 @@ class Calibrator {
   }
 
   absl::Status TakeLine(std::string_view line) {
-    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-    if (!json.ok()) return json.status();
-    if (json->contains("check")) {
-      absl::StatusOr<Check> check = FromJson<Check>((*json)["check"]);
-      if (!check.ok()) return check.status();
+    ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
+    if (json.contains("check")) {
+      ASSIGN_OR_RETURN(Check check, FromJson<Check>(json["check"]));
       ++checks_;
-      if (check->correct) return absl::OkStatus();
-      return absl::AbortedError(absl::StrCat("a wrong kernel calibrates nothing: ", check->arm,
-                                             " on ", check->shape, ": ", check->reason));
+      if (check.correct) return absl::OkStatus();
+      return absl::AbortedError(absl::StrCat("a wrong kernel calibrates nothing: ", check.arm,
+                                             " on ", check.shape, ": ", check.reason));
     }
-    if (json->contains("running") || json->contains("call")) return absl::OkStatus();
-    if (json->contains("fault")) {
+    if (json.contains("running") || json.contains("call")) return absl::OkStatus();
+    if (json.contains("fault")) {
       return absl::AbortedError(
-          absl::StrCat("a kernel that fails calibrates nothing: ", DumpLine((*json)["fault"])));
+          absl::StrCat("a kernel that fails calibrates nothing: ", DumpLine(json["fault"])));
     }
-    if (!json->contains("block")) {
+    if (!json.contains("block")) {
       return absl::InternalError(
           absl::StrCat("a worker printed what is neither a check nor a block: ",
                        std::string(line.substr(0, 100))));
@@ -218,30 +205,28 @@ class Calibrator {
     block.launches.assign(arms, 0);
     block.us.assign(arms, 0);
     block.sm_mhz.assign(arms, 0);
-    for (const auto& entry : (*json)["block"]) {
-      const absl::StatusOr<Sample> sample = FromJson<Sample>(entry);
-      if (!sample.ok()) return sample.status();
-      const auto arm = arm_index_.find(sample->arm);
-      if (arm == arm_index_.end() || sample->order < 0 || sample->order >= static_cast<int>(arms)) {
-        return absl::InternalError(absl::StrCat("a worker timed an unplanned arm: ", sample->arm));
+    for (const auto& entry : json["block"]) {
+      ASSIGN_OR_RETURN(const Sample sample, FromJson<Sample>(entry));
+      const auto arm = arm_index_.find(sample.arm);
+      if (arm == arm_index_.end() || sample.order < 0 || sample.order >= static_cast<int>(arms)) {
+        return absl::InternalError(absl::StrCat("a worker timed an unplanned arm: ", sample.arm));
       }
-      block.process = sample->process;
-      block.block = sample->block;
-      block.order[static_cast<size_t>(sample->order)] = static_cast<int>(arm->second);
-      block.launches[arm->second] = sample->launches;
-      block.us[arm->second] = sample->us;
-      block.sm_mhz[arm->second] = sample->sm_mhz.value_or(0);
-      if (sample->throttle) {
+      block.process = sample.process;
+      block.block = sample.block;
+      block.order[static_cast<size_t>(sample.order)] = static_cast<int>(arm->second);
+      block.launches[arm->second] = sample.launches;
+      block.us[arm->second] = sample.us;
+      block.sm_mhz[arm->second] = sample.sm_mhz.value_or(0);
+      if (sample.throttle) {
         block.throttle.resize(arms, 0);
-        block.throttle[arm->second] = *sample->throttle;
+        block.throttle[arm->second] = *sample.throttle;
       }
-      block.temp_c = sample->temp_c.value_or(block.temp_c);
-      block.power_w = sample->power_w.value_or(block.power_w);
+      block.temp_c = sample.temp_c.value_or(block.temp_c);
+      block.power_w = sample.power_w.value_or(block.power_w);
     }
     // What is written must load: a block that lacks an arm is refused here.
-    absl::StatusOr<CalibrationBlock> whole = CalibrationBlockFromJson(ToJson(block), arms);
-    if (!whole.ok()) return whole.status();
-    RETURN_IF_ERROR(writer_->Append(*whole));
+    ASSIGN_OR_RETURN(CalibrationBlock whole, CalibrationBlockFromJson(ToJson(block), arms));
+    RETURN_IF_ERROR(writer_->Append(whole));
     progress_->Step(absl::StrCat("process ", block.process + 1));
     return absl::OkStatus();
   }

@@ -38,13 +38,8 @@ class Controller {
   explicit Controller(const ControlledRun& plan) : plan_(plan) {}
 
   absl::Status Run() {
-    absl::StatusOr<std::unique_ptr<RecordWriter>> writer =
-        RecordWriter::Open(plan_.out_dir, plan_.run);
-    if (!writer.ok()) return writer.status();
-    writer_ = *std::move(writer);
-    absl::StatusOr<PeerFindings> peers = LoadPeerFindings(plan_.out_dir, plan_.known_peers);
-    if (!peers.ok()) return peers.status();
-    peers_ = *std::move(peers);
+    ASSIGN_OR_RETURN(writer_, RecordWriter::Open(plan_.out_dir, plan_.run));
+    ASSIGN_OR_RETURN(peers_, LoadPeerFindings(plan_.out_dir, plan_.known_peers));
     if (plan_.write_build_facts) RETURN_IF_ERROR(plan_.write_build_facts(plan_.out_dir));
 
     const int64_t groups = WantsPeers() ? 2 : 1;
@@ -99,10 +94,9 @@ class Controller {
     if (!run().stopping) return absl::OkStatus();
     const std::vector<int>& looks = run().stopping->looks;
     if (std::find(looks.begin(), looks.end(), process) == looks.end()) return absl::OkStatus();
-    const absl::StatusOr<Record> record = LoadRecord(plan_.out_dir);
-    if (!record.ok()) return record.status();
+    ASSIGN_OR_RETURN(const Record record, LoadRecord(plan_.out_dir));
     for (const ShapeInfo& shape : run().shapes) {
-      const StoppingState state = StateOf(record->run, record->samples, shape.name);
+      const StoppingState state = StateOf(record.run, record.samples, shape.name);
       if (!state.stopped || state.processes > process || !stopped_.insert(shape.name).second) {
         continue;
       }
@@ -203,33 +197,29 @@ class Controller {
   }
 
   absl::Status TakeWorkerLine(std::string_view line) {
-    absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-    if (!json.ok()) return json.status();
-    if (json->contains("running")) return TakeRunning((*json)["running"]);
-    if (json->contains("fault")) return TakeFault((*json)["fault"]);
-    if (json->contains("check")) {
-      absl::StatusOr<Check> check = FromJson<Check>((*json)["check"]);
-      if (!check.ok()) return check.status();
-      if (!check->correct) {
+    ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
+    if (json.contains("running")) return TakeRunning(json["running"]);
+    if (json.contains("fault")) return TakeFault(json["fault"]);
+    if (json.contains("check")) {
+      ASSIGN_OR_RETURN(Check check, FromJson<Check>(json["check"]));
+      if (!check.correct) {
         progress_->Note(
-            absl::StrCat("BROKEN: ", check->arm, " on ", check->shape, ": ", check->reason));
+            absl::StrCat("BROKEN: ", check.arm, " on ", check.shape, ": ", check.reason));
       }
-      return writer_->AppendCheck(*check);
+      return writer_->AppendCheck(check);
     }
-    if (json->contains("call")) {
-      absl::StatusOr<LaunchedCall> call = FromJson<LaunchedCall>((*json)["call"]);
-      if (!call.ok()) return call.status();
-      return writer_->AppendCall(*call);
+    if (json.contains("call")) {
+      ASSIGN_OR_RETURN(LaunchedCall call, FromJson<LaunchedCall>(json["call"]));
+      return writer_->AppendCall(call);
     }
-    if (!json->contains("block")) {
+    if (!json.contains("block")) {
       return absl::InternalError(
           absl::StrCat("a worker printed what is none of its lines: ", std::string(line)));
     }
     std::vector<Sample> samples;
-    for (const auto& entry : (*json)["block"]) {
-      absl::StatusOr<Sample> sample = FromJson<Sample>(entry);
-      if (!sample.ok()) return sample.status();
-      samples.push_back(*std::move(sample));
+    for (const auto& entry : json["block"]) {
+      ASSIGN_OR_RETURN(Sample sample, FromJson<Sample>(entry));
+      samples.push_back(std::move(sample));
     }
     if (samples.empty()) return absl::InternalError("a worker printed a block without samples");
     return Append(std::move(samples));
@@ -290,25 +280,23 @@ class Controller {
       }
       if (!missing) continue;
       nlohmann::ordered_json json = ablations::ToJson(shape);
-      const absl::StatusOr<int> rotation =
-          RotationSets(shape.min_bytes(), run().cache, run().gpu.l2_bytes);
-      if (!rotation.ok()) return rotation.status();
-      json["rotation"] = *rotation;
+      ASSIGN_OR_RETURN(const int rotation,
+                       RotationSets(shape.min_bytes(), run().cache, run().gpu.l2_bytes));
+      json["rotation"] = rotation;
       shapes.push_back(std::move(json));
     }
     return shapes;
   }
 
   absl::Status RunPeersProgram(int process) {
-    absl::StatusOr<nlohmann::ordered_json> shapes = PeersShapes(process);
-    if (!shapes.ok()) return shapes.status();
-    if (shapes->empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(nlohmann::ordered_json shapes, PeersShapes(process));
+    if (shapes.empty()) return absl::OkStatus();
     std::vector<std::string> backends;
     for (const Arm& arm : run().arms) {
       if (arm.role == kRolePeer) backends.push_back(arm.name.substr(std::strlen(kPeerPrefix)));
     }
     const nlohmann::ordered_json request = {
-        {"shapes", *shapes},          {"process", process},
+        {"shapes", shapes},           {"process", process},
         {"seed", run().seed},         {"blocks", run().blocks_per_process},
         {"input_sets", kInputSets},   {"target_replay_us", static_cast<int64_t>(plan_.replay_us)},
         {"min_launches", kInputSets}, {"max_launches", plan_.max_launches},
@@ -323,16 +311,14 @@ class Controller {
     };
     RETURN_IF_ERROR(RunLines(plan_.peers, DumpLine(request), absl::Seconds(plan_.silence_limit_s),
                              [&](std::string_view line) -> absl::Status {
-                               absl::StatusOr<nlohmann::ordered_json> json = ParseJson(line);
-                               if (!json.ok()) return json.status();
-                               if (json->contains("peer")) return TakePeer((*json)["peer"]);
-                               absl::StatusOr<Sample> sample = FromJson<Sample>(*json);
-                               if (!sample.ok()) return sample.status();
-                               if (!block.empty() && (block[0].shape != sample->shape ||
-                                                      block[0].block != sample->block)) {
+                               ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
+                               if (json.contains("peer")) return TakePeer(json["peer"]);
+                               ASSIGN_OR_RETURN(Sample sample, FromJson<Sample>(json));
+                               if (!block.empty() && (block[0].shape != sample.shape ||
+                                                      block[0].block != sample.block)) {
                                  RETURN_IF_ERROR(flush());
                                }
-                               block.push_back(*std::move(sample));
+                               block.push_back(std::move(sample));
                                return absl::OkStatus();
                              }));
     return flush();
@@ -341,9 +327,8 @@ class Controller {
   // A peer's check is on disk before its first sample is: after a kill, blocks
   // that are done are not asked for again, and neither is their check.
   absl::Status TakePeer(const nlohmann::ordered_json& json) {
-    absl::StatusOr<PeerInfo> peer = FromJson<PeerInfo>(json);
-    if (!peer.ok()) return peer.status();
-    peers_.Take(*peer);
+    ASSIGN_OR_RETURN(PeerInfo peer, FromJson<PeerInfo>(json));
+    peers_.Take(peer);
     return WritePeers();
   }
 

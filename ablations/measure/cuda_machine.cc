@@ -8,6 +8,7 @@
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/common/nvml.h"
+#include "kernels/common/status_macros.h"
 #include "micro/harness/graph_timer.h"
 #include "micro/harness/spin_kernel.h"
 
@@ -79,9 +80,8 @@ class CudaMachine final : public Machine {
                                                const SamplePlace& place) override {
     const harness::TimedGraph& graph = static_cast<const Graph&>(calls).graph();
     if (place.block >= 0) return timer_.Replay(graph);
-    const absl::StatusOr<double> us = timer_.ReplayUs(graph);
-    if (!us.ok()) return us.status();
-    return harness::ReplaySample{.us = *us};
+    ASSIGN_OR_RETURN(const double us, timer_.ReplayUs(graph));
+    return harness::ReplaySample{.us = us};
   }
 
   absl::Status CallNothing(Stream stream) override {
@@ -129,18 +129,16 @@ class CudaMachine final : public Machine {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Machine>> OpenCudaMachine() {
-  absl::StatusOr<DeviceFacts> device = QueryDevice();
-  if (!device.ok()) return device.status();
+  ASSIGN_OR_RETURN(DeviceFacts device, QueryDevice());
   std::optional<NvmlDevice> sensors;
-  if (absl::StatusOr<NvmlDevice> nvml = NvmlDevice::Open(device->uuid); nvml.ok()) {
+  if (absl::StatusOr<NvmlDevice> nvml = NvmlDevice::Open(device.uuid); nvml.ok()) {
     sensors = *std::move(nvml);
   } else {
     std::fprintf(stderr, "warpledger: clocks and power are not recorded: %s\n",
                  std::string(nvml.status().message()).c_str());
   }
-  absl::StatusOr<harness::GraphTimer> timer = harness::GraphTimer::Create();
-  if (!timer.ok()) return timer.status();
-  return std::make_unique<CudaMachine>(*std::move(device), *std::move(timer), std::move(sensors));
+  ASSIGN_OR_RETURN(harness::GraphTimer timer, harness::GraphTimer::Create());
+  return std::make_unique<CudaMachine>(std::move(device), std::move(timer), std::move(sensors));
 }
 
 }  // namespace warpledger::ablations

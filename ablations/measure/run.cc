@@ -49,20 +49,18 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
 
 absl::Status RunDesign(const RunOptions& options, const Subject& subject, const Rig& rig,
                        const Machine& machine) {
-  const absl::StatusOr<PlannedDesign> design = subject.FindDesign(options.design);
-  if (!design.ok()) return design.status();
-  absl::StatusOr<GpuInfo> gpu = machine.Describe();
-  if (!gpu.ok()) return gpu.status();
+  ASSIGN_OR_RETURN(const PlannedDesign design, subject.FindDesign(options.design));
+  ASSIGN_OR_RETURN(GpuInfo gpu, machine.Describe());
   for (const ShapeInfo& shape : options.shapes) {
-    RETURN_IF_ERROR(subject.CheckMeasurable(*design, shape));
-    RETURN_IF_ERROR(CheckRotation(shape, options.cache, gpu->l2_bytes));
+    RETURN_IF_ERROR(subject.CheckMeasurable(design, shape));
+    RETURN_IF_ERROR(CheckRotation(shape, options.cache, gpu.l2_bytes));
   }
   ControlledRun controlled;
-  controlled.run = DescribeRun(options, subject, *design, *std::move(gpu));
+  controlled.run = DescribeRun(options, subject, design, std::move(gpu));
   controlled.out_dir = options.out_dir;
   controlled.worker = options.worker;
   controlled.known_peers = subject.Peers();
-  if (!options.peers.empty() && design->peers) {
+  if (!options.peers.empty() && design.peers) {
     const absl::StatusOr<std::string> program = FindProgramFile(subject.PeersProgram());
     if (program.ok()) {
       controlled.peers = {options.python, *program};
@@ -75,7 +73,7 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
   controlled.silence_limit_s = options.silence_limit_s;
   controlled.arm_limit_s = options.arm_limit_s;
   controlled.write_build_facts = [&](const std::string& dir) {
-    return rig.WriteEvidence(*design, options.shapes, dir);
+    return rig.WriteEvidence(design, options.shapes, dir);
   };
   return RunControlled(controlled);
 }

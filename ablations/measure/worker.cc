@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "ablations/plan/block_order.h"
@@ -37,18 +36,13 @@ class Worker {
       : job_(job), subject_(subject), rig_(rig), machine_(machine) {}
 
   absl::Status Run() {
-    absl::StatusOr<PlannedDesign> design = IsCalibration(job_.design)
-                                               ? CalibrationDesign(job_.design)
-                                               : subject_.FindDesign(job_.design);
-    if (!design.ok()) return design.status();
-    design_ = *std::move(design);
-    const absl::StatusOr<std::vector<ShapeInfo>> shapes =
-        subject_.ParseProblems(absl::StrJoin(job_.shapes, ","));
-    if (!shapes.ok()) return shapes.status();
-    const absl::StatusOr<GpuInfo> gpu = machine_.Describe();
-    if (!gpu.ok()) return gpu.status();
-    l2_bytes_ = gpu->l2_bytes;
-    for (const ShapeInfo& shape : *shapes) {
+    ASSIGN_OR_RETURN(design_, IsCalibration(job_.design) ? CalibrationDesign(job_.design)
+                                                         : subject_.FindDesign(job_.design));
+    ASSIGN_OR_RETURN(const std::vector<ShapeInfo> shapes,
+                     subject_.ParseProblems(absl::StrJoin(job_.shapes, ",")));
+    ASSIGN_OR_RETURN(const GpuInfo gpu, machine_.Describe());
+    l2_bytes_ = gpu.l2_bytes;
+    for (const ShapeInfo& shape : shapes) {
       if (absl::Status status = RunShape(shape); !status.ok()) {
         return absl::Status(status.code(), absl::StrCat(shape.name, ": ", status.message()));
       }
@@ -134,12 +128,11 @@ class Worker {
       if (job_.excluded.contains({arm.name, shape.name})) continue;
       std::unique_ptr<BenchVariant> variant;
       if (!arm.spin_alone) {
-        absl::StatusOr<std::unique_ptr<BenchVariant>> bound =
-            bench.Bind(arm, PlantedIn(arm.name, shape.name));
-        if (!bound.ok()) return bound.status();
+        ASSIGN_OR_RETURN(std::unique_ptr<BenchVariant> bound,
+                         bench.Bind(arm, PlantedIn(arm.name, shape.name)));
         // Not every design has a variant for every problem; its verdicts say so.
-        if (*bound == nullptr) continue;
-        variant = *std::move(bound);
+        if (bound == nullptr) continue;
+        variant = std::move(bound);
       }
       arms.push_back({arm, std::move(variant), nullptr});
     }
@@ -159,15 +152,11 @@ class Worker {
     const std::vector<std::string> kinds = subject_.InputKinds();
     BenchInputs inputs = {.kind = kinds.front(), .sample_seed = shape_seed};
     for (int i = 0; i < kInputSets; ++i) inputs.seeds.push_back(MixSeed(shape_seed, i));
-    const absl::StatusOr<int> rotation = RotationSets(shape.min_bytes(), job_.cache, l2_bytes_);
-    if (!rotation.ok()) return rotation.status();
-    inputs.rotation = *rotation;
-    const absl::StatusOr<std::unique_ptr<Bench>> opened = rig_.Open(shape, inputs);
-    if (!opened.ok()) return opened.status();
-    Bench& bench = **opened;
-    absl::StatusOr<TimedArms> bound = BindArms(shape, bench);
-    if (!bound.ok()) return bound.status();
-    TimedArms& arms = *bound;
+    ASSIGN_OR_RETURN(inputs.rotation, RotationSets(shape.min_bytes(), job_.cache, l2_bytes_));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Bench> opened, rig_.Open(shape, inputs));
+    Bench& bench = *opened;
+    ASSIGN_OR_RETURN(TimedArms bound, BindArms(shape, bench));
+    TimedArms& arms = bound;
 
     // Right before fast: nothing is timed that was not checked in this process.
     RETURN_IF_ERROR(CheckArms(shape, inputs, arms, bench));
@@ -178,24 +167,23 @@ class Worker {
       }
     }
     for (TimedArm& arm : arms) {
-      absl::StatusOr<std::unique_ptr<TimedCalls>> calls =
-          Take(arm, shape, "capturing its graph", bench, [&] { return Capture(bench, arm); });
-      if (!calls.ok()) return calls.status();
-      arm.calls = *std::move(calls);
+      ASSIGN_OR_RETURN(
+          std::unique_ptr<TimedCalls> calls,
+          Take(arm, shape, "capturing its graph", bench, [&] { return Capture(bench, arm); }));
+      arm.calls = std::move(calls);
       if (arm.variant != nullptr) PrintCall(arm, shape);
     }
     RETURN_IF_ERROR(WarmUp(shape, arms, bench));
     for (int block = 0; block < job_.blocks; ++block) {
       if (Done(shape.name, block)) continue;
-      absl::StatusOr<nlohmann::ordered_json> samples =
-          RunBlock(shape, shape_seed, block, arms, bench);
-      if (!samples.ok()) return samples.status();
+      ASSIGN_OR_RETURN(nlohmann::ordered_json samples,
+                       RunBlock(shape, shape_seed, block, arms, bench));
       // What was timed is checked before the last block is handed over: a run that
       // is killed in between lacks a block then, and makes both when resumed.
       if (--missing == 0) {
         RETURN_IF_ERROR(CheckTimedCalls(shape, inputs, arms, bench));
       }
-      Print({{"block", *std::move(samples)}});
+      Print({{"block", std::move(samples)}});
     }
     Idle();
     return absl::OkStatus();
@@ -210,11 +198,10 @@ class Worker {
     }
     for (const TimedArm& arm : arms) {
       if (arm.variant == nullptr) continue;
-      absl::StatusOr<Check> check =
-          Take(arm, shape, absl::StrCat("checking it on inputs '", inputs.kind, "'"), bench,
-               [&] { return arm.variant->CheckCall(); });
-      if (!check.ok()) return check.status();
-      PrintCheck(arm, shape, inputs.kind, inputs.seeds.front(), *std::move(check));
+      ASSIGN_OR_RETURN(Check check,
+                       Take(arm, shape, absl::StrCat("checking it on inputs '", inputs.kind, "'"),
+                            bench, [&] { return arm.variant->CheckCall(); }));
+      PrintCheck(arm, shape, inputs.kind, inputs.seeds.front(), std::move(check));
     }
     return absl::OkStatus();
   }
@@ -224,11 +211,9 @@ class Worker {
     Idle();
     const uint64_t seed = MixSeed(shape_seed, HashName(kind));
     const BenchInputs inputs = {.kind = kind, .seeds = {seed}, .sample_seed = seed};
-    const absl::StatusOr<std::unique_ptr<Bench>> bench = rig_.Open(shape, inputs);
-    if (!bench.ok()) return bench.status();
-    const absl::StatusOr<TimedArms> arms = BindArms(shape, **bench);
-    if (!arms.ok()) return arms.status();
-    return CheckArms(shape, inputs, *arms, **bench);
+    ASSIGN_OR_RETURN(const std::unique_ptr<Bench> bench, rig_.Open(shape, inputs));
+    ASSIGN_OR_RETURN(const TimedArms arms, BindArms(shape, *bench));
+    return CheckArms(shape, inputs, arms, *bench);
   }
 
   // The checks before the timing call variants one by one; this holds the very replays that
@@ -296,10 +281,9 @@ class Worker {
     };
     while (!long_enough()) {
       for (const TimedArm& arm : arms) {
-        const absl::StatusOr<harness::ReplaySample> sample =
-            Take(arm, shape, "warming up", bench,
-                 [&] { return machine_.Replay(*arm.calls, PlaceOf(arm, shape, -1)); });
-        if (!sample.ok()) return sample.status();
+        RETURN_IF_ERROR(Take(arm, shape, "warming up", bench, [&] {
+                          return machine_.Replay(*arm.calls, PlaceOf(arm, shape, -1));
+                        }).status());
         RETURN_IF_ERROR(bench.AfterVariant(arm.variant.get()));
       }
     }
@@ -316,10 +300,10 @@ class Worker {
     nlohmann::ordered_json samples = nlohmann::ordered_json::array();
     for (size_t place = 0; place < order.size(); ++place) {
       const TimedArm& arm = arms[order[place]];
-      const absl::StatusOr<harness::ReplaySample> replay =
-          Take(arm, shape, "timing it", bench,
-               [&] { return machine_.Replay(*arm.calls, PlaceOf(arm, shape, block)); });
-      if (!replay.ok()) return replay.status();
+      ASSIGN_OR_RETURN(const harness::ReplaySample replay,
+                       Take(arm, shape, "timing it", bench, [&] {
+                         return machine_.Replay(*arm.calls, PlaceOf(arm, shape, block));
+                       }));
       RETURN_IF_ERROR(bench.AfterVariant(arm.variant.get()));
       Sample sample;
       sample.process = job_.process;
@@ -329,9 +313,9 @@ class Worker {
       sample.of = static_cast<int>(order.size());
       sample.arm = arm.plan.name;
       sample.launches = arm.calls->launches();
-      sample.us = replay->us;
+      sample.us = replay.us;
       // To a tenth, which is more than the counters' own resolution.
-      if (replay->sm_mhz > 0) sample.sm_mhz = std::round(10 * replay->sm_mhz) / 10;
+      if (replay.sm_mhz > 0) sample.sm_mhz = std::round(10 * replay.sm_mhz) / 10;
       sample.cache = job_.cache;
       const Sensors sensors = machine_.ReadSensors();
       sample.temp_c = sensors.temp_c;

@@ -2,7 +2,6 @@
 #include "ablations/plan/calibration_plan.h"
 
 #include <set>
-#include <utility>
 
 #include "ablations/plan/job.h"
 #include "ablations/record/record.h"
@@ -136,12 +135,11 @@ std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan) {
 }
 
 absl::StatusOr<PlannedDesign> CalibrationDesign(std::string_view text) {
-  const absl::StatusOr<CalibrationPlan> plan = ParsePlan(text);
-  if (!plan.ok()) return plan.status();
+  ASSIGN_OR_RETURN(const CalibrationPlan plan, ParsePlan(text));
   return PlannedDesign{
       .name = std::string(text),
-      .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan->variant),
-      .arms = ArmsOf(*plan),
+      .label = absl::StrCat("the same kernel many times, some with a known delay: ", plan.variant),
+      .arms = ArmsOf(plan),
       .floors = {kFloorArm},
       .peers = false};
 }

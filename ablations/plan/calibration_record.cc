@@ -6,9 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
 
 #include "ablations/base/files.h"
 #include "ablations/base/json_fields.h"

@@ -13,7 +13,6 @@
 #define WARPLEDGER_ABLATIONS_PLAN_RIG_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -210,9 +210,7 @@ absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
     }
     ASSIGN_OR_RETURN(const std::vector<std::string> fields, CsvFields({line.data(), line.size()}));
     if (columns == 0) {
-      const auto found = ColumnPlaces(fields);
-      if (!found.ok()) return found.status();
-      places = *found;
+      ASSIGN_OR_RETURN(places, ColumnPlaces(fields));
       columns = fields.size();
       continue;
     }

@@ -27,13 +27,11 @@
 #ifndef WARPLEDGER_ABLATIONS_RECORD_STORE_H_
 #define WARPLEDGER_ABLATIONS_RECORD_STORE_H_
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ablations/record/record.h"

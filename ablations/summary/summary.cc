@@ -2,7 +2,6 @@
 #include "ablations/summary/summary.h"
 
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"

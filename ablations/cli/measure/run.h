@@ -4,7 +4,6 @@
 #ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
 #define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
 
-#include <cstdint>
 #include <string>
 
 #include "ablations/cli/flags.h"

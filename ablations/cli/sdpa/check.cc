@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/sdpa/check.h"
 
-#include <algorithm>
 #include <fstream>
 #include <set>
 #include <string>

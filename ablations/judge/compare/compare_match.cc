@@ -15,6 +15,7 @@
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -146,16 +147,14 @@ std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model, bool same_
 
 absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const FindSubjectOf& subject_of,
                                         const SummarizeOptions& options) {
-  absl::StatusOr<Record> record = LoadRecord(dir);
-  if (!record.ok()) return record.status();
-  const absl::StatusOr<const Subject*> subject = subject_of(record->run);
-  if (!subject.ok()) return subject.status();
-  absl::StatusOr<summary::Summary> summary = Summarize(*record, **subject, options);
+  ASSIGN_OR_RETURN(Record record, LoadRecord(dir));
+  ASSIGN_OR_RETURN(const Subject* subject, subject_of(record.run));
+  absl::StatusOr<summary::Summary> summary = Summarize(record, *subject, options);
   if (!summary.ok()) {
     return absl::Status(summary.status().code(),
                         absl::StrCat(dir, ": ", std::string(summary.status().message())));
   }
-  return JudgedRecord{*std::move(record), *std::move(summary)};
+  return JudgedRecord{std::move(record), *std::move(summary)};
 }
 
 std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b,

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 
 namespace warpledger::ablations {
@@ -128,9 +129,8 @@ absl::StatusOr<BuildFacts> LoadBaselineFacts(const std::string& path) {
   std::error_code error;
   const bool is_file = std::filesystem::is_regular_file(path, error);
   if (!is_file || absl::EndsWith(path, kPackSuffix)) return FactsOfRecord(path);
-  absl::StatusOr<std::string> text = ReadFile(path);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<ResourcesFile> resources = FromText<ResourcesFile>(*text);
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  absl::StatusOr<ResourcesFile> resources = FromText<ResourcesFile>(text);
   if (!resources.ok()) {
     return absl::Status(
         resources.status().code(),

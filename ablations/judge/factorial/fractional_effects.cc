@@ -2,11 +2,8 @@
 #include "ablations/judge/factorial/fractional_effects.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "ablations/base/rounded.h"
 #include "ablations/stats/factorial/main_effects.h"
@@ -14,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -53,13 +51,12 @@ Fraction FindFraction(const Subject& subject, const std::vector<Arm>& arms) {
 }
 
 absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction) {
-  const absl::StatusOr<MainEffects> effects =
-      MainEffects::Create(static_cast<int>(fraction.toggles.size()), fraction.cells);
-  if (!effects.ok()) return effects.status();
+  ASSIGN_OR_RETURN(const MainEffects effects,
+                   MainEffects::Create(static_cast<int>(fraction.toggles.size()), fraction.cells));
   std::vector<std::string> lines;
   for (size_t i = 0; i < fraction.toggles.size(); ++i) {
     std::vector<std::string> with;
-    for (const MainEffects::Alias& alias : effects->Aliases(static_cast<int>(i))) {
+    for (const MainEffects::Alias& alias : effects.Aliases(static_cast<int>(i))) {
       with.push_back(absl::StrFormat("%+.2f %s*%s", alias.coefficient,
                                      fraction.toggles[static_cast<size_t>(alias.a)],
                                      fraction.toggles[static_cast<size_t>(alias.b)]));

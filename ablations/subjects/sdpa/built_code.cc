@@ -25,19 +25,17 @@ absl::Status CheckCodegenOfThisBuild(const std::string& path, const nlohmann::or
 }
 
 absl::StatusOr<BuiltCode> BuiltCode::Load() {
-  const absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", kCodegenFile));
-  if (!path.ok()) return path.status();
-  const absl::StatusOr<std::string> text = ReadFile(*path);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(const std::string path, FindProgramFile(absl::StrCat("codegen/", kCodegenFile)));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   const auto damaged = [&](const absl::Status& why) {
     return absl::DataLossError(
-        absl::StrCat(*path, " is damaged: ", why.message(), ". Build again."));
+        absl::StrCat(path, " is damaged: ", why.message(), ". Build again."));
   };
-  const absl::StatusOr<nlohmann::ordered_json> json = ParseJson(*text);
+  const absl::StatusOr<nlohmann::ordered_json> json = ParseJson(text);
   if (!json.ok()) return damaged(json.status());
   absl::StatusOr<Codegen> codegen = FromJson<Codegen>(*json);
   if (!codegen.ok()) return damaged(codegen.status());
-  RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, *json));
+  RETURN_IF_ERROR(CheckCodegenOfThisBuild(path, *json));
   BuiltCode out;
   out.codegen_ = *std::move(codegen);
   return out;

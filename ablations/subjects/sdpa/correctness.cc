@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "kernels/sdpa/rules/rules.h"

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 #include "kernels/sdpa/problem/problem_name.h"
 #include "warpledger_build_info.h"
@@ -175,21 +176,19 @@ absl::StatusOr<NamedVariant> FindVariant(std::string_view name) {
   }
   // A list of toggles has no colon.
   if (absl::StrContains(Text(name), ':')) return UnknownName("variant", name, arms);
-  const absl::StatusOr<sdpa::Config> config = ParseConfig(name);
-  if (!config.ok()) return config.status();
-  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(*config)) {
+  ASSIGN_OR_RETURN(const sdpa::Config config, ParseConfig(name));
+  if (const sdpa::InvalidReason reason = sdpa::WhyInvalid(config)) {
     return absl::InvalidArgumentError(DescribeInvalid(name, reason));
   }
-  return NamedVariant{sdpa::ConfigName(*config), *config};
+  return NamedVariant{sdpa::ConfigName(config), config};
 }
 
 absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
   if (list == "all") return AllVariants();
   std::vector<NamedVariant> variants;
   for (const std::string& name : SplitNames(list)) {
-    absl::StatusOr<NamedVariant> variant = FindVariant(name);
-    if (!variant.ok()) return variant.status();
-    variants.push_back(*std::move(variant));
+    ASSIGN_OR_RETURN(NamedVariant variant, FindVariant(name));
+    variants.push_back(std::move(variant));
   }
   if (variants.empty()) {
     return absl::InvalidArgumentError("no variant named; 'all' takes every one");

@@ -11,7 +11,6 @@
 
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "kernels/sdpa/problem/inputs.h"
 #include "kernels/sdpa/problem/shapes.h"
 

@@ -105,9 +105,8 @@ class Sdpa final : public Subject {
   }
 
   absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const override {
-    const absl::StatusOr<Design> design = ablations::FindDesign(name);
-    if (!design.ok()) return design.status();
-    return Planned(*design);
+    ASSIGN_OR_RETURN(const Design design, ablations::FindDesign(name));
+    return Planned(design);
   }
 
   DesignKind KindOf(std::string_view design) const override {
@@ -129,10 +128,9 @@ class Sdpa final : public Subject {
   }
 
   absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const override {
-    const absl::StatusOr<std::vector<sdpa::NamedShape>> shapes = ParseShapes(list);
-    if (!shapes.ok()) return shapes.status();
+    ASSIGN_OR_RETURN(const std::vector<sdpa::NamedShape> shapes, ParseShapes(list));
     std::vector<ShapeInfo> problems;
-    for (const sdpa::NamedShape& shape : *shapes) problems.push_back(ShapeInfoOf(shape));
+    for (const sdpa::NamedShape& shape : shapes) problems.push_back(ShapeInfoOf(shape));
     return problems;
   }
 

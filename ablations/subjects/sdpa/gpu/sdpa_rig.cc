@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 #include "kernels/sdpa/launch/launch.h"
 #include "kernels/sdpa/problem/inputs.h"
@@ -132,9 +133,7 @@ class SdpaBench final : public Bench {
                                                      std::string_view fault_name) override {
     Fault fault = Fault::kNone;
     if (!fault_name.empty()) {
-      const absl::StatusOr<Fault> found = FindFault(fault_name);
-      if (!found.ok()) return found.status();
-      fault = *found;
+      ASSIGN_OR_RETURN(fault, FindFault(fault_name));
     }
     const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
     const sdpa::KernelInstance* instance = config ? sdpa::FindInstance(*config, problem_) : nullptr;
@@ -174,16 +173,14 @@ class SdpaBench final : public Bench {
 // resources.json and codegen.json of this very build, cut down to these instances.
 absl::Status WriteInstanceFacts(const std::set<std::string>& instances, const std::string& dir) {
   for (const char* file : {kCodegenFile, kResourcesFile}) {
-    const absl::StatusOr<std::string> path = FindProgramFile(absl::StrCat("codegen/", file));
-    if (!path.ok()) return path.status();
-    const absl::StatusOr<std::string> text = ReadFile(*path);
-    if (!text.ok()) return text.status();
-    Json facts = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    ASSIGN_OR_RETURN(const std::string path, FindProgramFile(absl::StrCat("codegen/", file)));
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    Json facts = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!facts.is_object() || !facts["instances"].is_array()) {
-      return absl::DataLossError(absl::StrCat(*path, " is damaged. Build again."));
+      return absl::DataLossError(absl::StrCat(path, " is damaged. Build again."));
     }
     if (std::string_view(file) == kCodegenFile) {
-      RETURN_IF_ERROR(CheckCodegenOfThisBuild(*path, facts));
+      RETURN_IF_ERROR(CheckCodegenOfThisBuild(path, facts));
     }
     Json kept = Json::array();
     for (const Json& row : facts["instances"]) {
@@ -199,8 +196,7 @@ class SdpaRig final : public Rig {
  public:
   absl::StatusOr<std::unique_ptr<Bench>> Open(const ShapeInfo& shape,
                                               const BenchInputs& wanted) override {
-    const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
-    if (!problem.ok()) return problem.status();
+    ASSIGN_OR_RETURN(const sdpa::Problem problem, ProblemOf(shape));
     const auto* kind = absl::c_find_if(sdpa::kInputKinds, [&](const sdpa::NamedInputKind& each) {
       return each.name == wanted.kind;
     });
@@ -209,11 +205,10 @@ class SdpaRig final : public Rig {
     }
     std::vector<sdpa::Inputs> inputs;
     for (const uint64_t seed : wanted.seeds) {
-      inputs.push_back(sdpa::MakeInputs(*problem, kind->kind, seed));
+      inputs.push_back(sdpa::MakeInputs(problem, kind->kind, seed));
     }
-    absl::StatusOr<SdpaRunner> runner = SdpaRunner::Create(*problem, inputs, wanted.rotation);
-    if (!runner.ok()) return runner.status();
-    return std::make_unique<SdpaBench>(*problem, std::move(inputs), *std::move(runner),
+    ASSIGN_OR_RETURN(SdpaRunner runner, SdpaRunner::Create(problem, inputs, wanted.rotation));
+    return std::make_unique<SdpaBench>(problem, std::move(inputs), std::move(runner),
                                        wanted.sample_seed, l2_aside_);
   }
 
@@ -222,23 +217,21 @@ class SdpaRig final : public Rig {
     std::vector<InstanceLaunch> launches;
     std::set<std::string> seen;
     for (const ShapeInfo& shape : shapes) {
-      const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
-      if (!problem.ok()) return problem.status();
+      ASSIGN_OR_RETURN(const sdpa::Problem problem, ProblemOf(shape));
       for (const PlannedArm& arm : design.arms) {
         const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
         const sdpa::KernelInstance* instance =
-            config ? sdpa::FindInstance(*config, *problem) : nullptr;
-        if (instance == nullptr && !sdpa::EveryDesignRuns(*problem)) continue;
+            config ? sdpa::FindInstance(*config, problem) : nullptr;
+        if (instance == nullptr && !sdpa::EveryDesignRuns(problem)) continue;
         if (instance == nullptr) {
           return absl::InternalError(absl::StrCat("this build holds no instance of ", arm.config,
                                                   " for shape ", shape.name));
         }
         const std::string name = sdpa::InstanceName(instance->config);
         if (!seen.insert(name).second) continue;
-        absl::StatusOr<sdpa::KernelAttributes> attributes = sdpa::GetKernelAttributes(*instance);
-        if (!attributes.ok()) return attributes.status();
-        launches.push_back({name, attributes->dynamic_smem_bytes, attributes->static_smem_bytes,
-                            attributes->registers, attributes->threads, attributes->ctas_per_sm});
+        ASSIGN_OR_RETURN(sdpa::KernelAttributes attributes, sdpa::GetKernelAttributes(*instance));
+        launches.push_back({name, attributes.dynamic_smem_bytes, attributes.static_smem_bytes,
+                            attributes.registers, attributes.threads, attributes.ctas_per_sm});
       }
     }
     RETURN_IF_ERROR(WriteInstanceFacts(seen, dir));

@@ -12,6 +12,7 @@
 #include "ablations/subjects/sdpa/gpu/read_kernel.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/cuda_status.h"
+#include "kernels/common/status_macros.h"
 #include "kernels/sdpa/launch/cublaslt.h"
 #include "kernels/sdpa/mma/projection/projection_kernels.h"
 #include "kernels/sdpa/problem/kv_quantise.h"
@@ -110,38 +111,27 @@ std::array<std::pair<size_t, size_t>, 3> SdpaRunner::Bands() const {
 absl::StatusOr<SdpaRunner> SdpaRunner::Create(const sdpa::Problem& problem,
                                               absl::Span<const sdpa::Inputs> sets, int rotation) {
   RETURN_IF_ERROR(sdpa::CheckProblem(problem));
-  absl::StatusOr<DeviceFacts> device = QueryDevice();
-  if (!device.ok()) return device.status();
+  ASSIGN_OR_RETURN(DeviceFacts device, QueryDevice());
   SdpaRunner runner;
   runner.problem_ = problem;
-  runner.device_ = *std::move(device);
+  runner.device_ = std::move(device);
   const size_t count = std::max(sets.size(), static_cast<size_t>(std::max(0, rotation)));
   for (size_t i = 0; i < count; ++i) {
     const sdpa::Inputs& inputs = sets[i % sets.size()];
     DeviceSet set;
     if (problem.embed_dim > 0) {
-      absl::StatusOr<DeviceBuffer> source =
-          Upload<sdpa::Fp16>({&inputs.x, &inputs.gamma, &inputs.beta, &inputs.w});
-      if (!source.ok()) return source.status();
-      set.source = *std::move(source);
+      ASSIGN_OR_RETURN(set.source,
+                       Upload<sdpa::Fp16>({&inputs.x, &inputs.gamma, &inputs.beta, &inputs.w}));
       const size_t bytes =
           sdpa::EmbeddedElements(problem) * sizeof(sdpa::Fp16) +
           sdpa::EmbeddedRows(problem) * sdpa::ProjectionRows(problem) * sizeof(sdpa::Fp16) +
           3 * kGuardBytes + 2 * kAlignment;
-      absl::StatusOr<DeviceBuffer> projected = DeviceBuffer::Allocate(bytes);
-      if (!projected.ok()) return projected.status();
-      set.projected = *std::move(projected);
+      ASSIGN_OR_RETURN(set.projected, DeviceBuffer::Allocate(bytes));
     } else {
-      absl::StatusOr<DeviceBuffer> uploaded = Upload<sdpa::Bits16>({&inputs.q});
-      if (!uploaded.ok()) return uploaded.status();
-      set.q = *std::move(uploaded);
-      uploaded = Upload<sdpa::Bits16>({&inputs.k, &inputs.v});
-      if (!uploaded.ok()) return uploaded.status();
-      set.kv = *std::move(uploaded);
+      ASSIGN_OR_RETURN(set.q, Upload<sdpa::Bits16>({&inputs.q}));
+      ASSIGN_OR_RETURN(set.kv, Upload<sdpa::Bits16>({&inputs.k, &inputs.v}));
     }
-    absl::StatusOr<DeviceBuffer> out = DeviceBuffer::Allocate(runner.OutputBytes());
-    if (!out.ok()) return out.status();
-    set.out = *std::move(out);
+    ASSIGN_OR_RETURN(set.out, DeviceBuffer::Allocate(runner.OutputBytes()));
     RETURN_IF_ERROR(set.out.Fill(kPoison));
     runner.sets_.push_back(std::move(set));
   }
@@ -164,36 +154,25 @@ absl::Status SdpaRunner::AddStorage(const sdpa::Config& config) {
       return values;
     };
     const auto quantise = [&](const std::byte* from) -> absl::StatusOr<sdpa::QuantisedTensor> {
-      const auto values = read(set.kv, from, sdpa::KeyElements(problem_));
-      if (!values.ok()) return values.status();
-      return sdpa::Quantise(problem_, *values, storage.scheme);
+      ASSIGN_OR_RETURN(const auto values, read(set.kv, from, sdpa::KeyElements(problem_)));
+      return sdpa::Quantise(problem_, values, storage.scheme);
     };
-    const absl::StatusOr<sdpa::QuantisedTensor> k = quantise(Keys(set));
-    if (!k.ok()) return k.status();
-    const absl::StatusOr<sdpa::QuantisedTensor> v = quantise(Values(set));
-    if (!v.ok()) return v.status();
+    ASSIGN_OR_RETURN(const sdpa::QuantisedTensor k, quantise(Keys(set)));
+    ASSIGN_OR_RETURN(const sdpa::QuantisedTensor v, quantise(Values(set)));
     QuantisedKv made;
-    absl::StatusOr<DeviceBuffer> uploaded = Upload<uint8_t>({&k->codes, &v->codes});
-    if (!uploaded.ok()) return uploaded.status();
-    made.kv = *std::move(uploaded);
-    const std::vector<float> k_scales = sdpa::LaunchScales(*k, storage.scheme.scope);
-    const std::vector<float> v_scales = sdpa::LaunchScales(*v, storage.scheme.scope);
-    uploaded = Upload<float>({&k_scales, &v_scales});
-    if (!uploaded.ok()) return uploaded.status();
-    made.scales = *std::move(uploaded);
+    ASSIGN_OR_RETURN(made.kv, Upload<uint8_t>({&k.codes, &v.codes}));
+    const std::vector<float> k_scales = sdpa::LaunchScales(k, storage.scheme.scope);
+    const std::vector<float> v_scales = sdpa::LaunchScales(v, storage.scheme.scope);
+    ASSIGN_OR_RETURN(made.scales, Upload<float>({&k_scales, &v_scales}));
     made.scales_of_k = static_cast<int64_t>(k_scales.size());
-    made.scale_stride = sdpa::LaunchScaleStride(*k, storage.scheme.scope);
+    made.scale_stride = sdpa::LaunchScaleStride(k, storage.scheme.scope);
     if (storage.queries) {
-      const auto values = read(set.q, FirstTensor(set.q), sdpa::QueryElements(problem_));
-      if (!values.ok()) return values.status();
+      ASSIGN_OR_RETURN(const auto values,
+                       read(set.q, FirstTensor(set.q), sdpa::QueryElements(problem_)));
       const sdpa::QuantisedTensor q =
-          sdpa::QuantiseQueries(problem_, *values, storage.scheme.format);
-      uploaded = Upload<uint8_t>({&q.codes});
-      if (!uploaded.ok()) return uploaded.status();
-      made.q = *std::move(uploaded);
-      uploaded = Upload<float>({&q.scales});
-      if (!uploaded.ok()) return uploaded.status();
-      made.q_scales = *std::move(uploaded);
+          sdpa::QuantiseQueries(problem_, values, storage.scheme.format);
+      ASSIGN_OR_RETURN(made.q, Upload<uint8_t>({&q.codes}));
+      ASSIGN_OR_RETURN(made.q_scales, Upload<float>({&q.scales}));
     }
     set.quantised.emplace_back(storage, std::move(made));
   }
@@ -263,9 +242,8 @@ absl::Status SdpaRunner::LaunchInFront(const DeviceSet& set, const sdpa::Config&
                          "launching the projection");
     return absl::OkStatus();
   }
-  const absl::StatusOr<const sdpa::CublasLt*> library = sdpa::CublasLt::Get();
-  if (!library.ok()) return library.status();
-  return (*library)->Project(*params, rows, stream);
+  ASSIGN_OR_RETURN(const sdpa::CublasLt* library, sdpa::CublasLt::Get());
+  return library->Project(*params, rows, stream);
 }
 
 absl::Status SdpaRunner::Launch(const sdpa::KernelInstance& instance, int set, cudaStream_t stream,
@@ -378,10 +356,9 @@ absl::StatusOr<bool> SdpaRunner::Repeats(const sdpa::KernelInstance& instance, i
   RETURN_IF_CUDA_ERROR(cudaMemcpy(kept.data(), out.data(), OutputBytes(), cudaMemcpyDeviceToDevice),
                        "keeping an output");
   RETURN_IF_ERROR(Compute(instance, set, arm));
-  absl::StatusOr<DeviceBuffer> counts = DeviceBuffer::Allocate(2 * sizeof(unsigned long long));
-  if (!counts.ok()) return counts.status();
-  RETURN_IF_ERROR(counts->Fill(0));
-  auto* count = static_cast<unsigned long long*>(counts->data());
+  ASSIGN_OR_RETURN(DeviceBuffer counts, DeviceBuffer::Allocate(2 * sizeof(unsigned long long)));
+  RETURN_IF_ERROR(counts.Fill(0));
+  auto* count = static_cast<unsigned long long*>(counts.data());
   RETURN_IF_CUDA_ERROR(
       LaunchCountDifferences(kept.data(), out.data(), OutputBytes(), count, nullptr),
       "comparing outputs");
@@ -392,7 +369,7 @@ absl::StatusOr<bool> SdpaRunner::Repeats(const sdpa::KernelInstance& instance, i
   }
   unsigned long long found[2] = {1, 1};
   RETURN_IF_ERROR(
-      counts->CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(found), sizeof(found))));
+      counts.CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(found), sizeof(found))));
   return found[0] == 0 && found[1] == 0;
 }
 
@@ -400,22 +377,19 @@ absl::StatusOr<CheckOutcome> SdpaRunner::Check(const sdpa::KernelInstance& insta
                                                const sdpa::Reference& reference,
                                                const sdpa::Config* arm) {
   RETURN_IF_ERROR(Compute(instance, set, arm));
-  const absl::StatusOr<DeviceBuffer> kept = DeviceBuffer::Allocate(OutputBytes());
-  if (!kept.ok()) return kept.status();
-  const absl::StatusOr<bool> repeats = Repeats(instance, set, arm, *kept);
-  if (!repeats.ok()) return repeats.status();
-  RETURN_IF_ERROR(ReadOutputs(*kept, &checked_));
+  ASSIGN_OR_RETURN(const DeviceBuffer kept, DeviceBuffer::Allocate(OutputBytes()));
+  ASSIGN_OR_RETURN(const bool repeats, Repeats(instance, set, arm, kept));
+  RETURN_IF_ERROR(ReadOutputs(kept, &checked_));
 
   CheckOutcome outcome;
   outcome.accuracy = JudgeAccuracy(reference, checked_.out, checked_.lse,
                                    LseAllowance(instance.config, problem_.seq_kv));
   outcome.guards_intact = checked_.guards_intact;
-  outcome.bit_identical = *repeats;
-  if (!*repeats) {
-    const absl::StatusOr<RunOutput> second = ReadBack(set);
-    if (!second.ok()) return second.status();
-    outcome.guards_intact = checked_.guards_intact && second->guards_intact;
-    outcome.bit_identical = SameBits(checked_, *second);
+  outcome.bit_identical = repeats;
+  if (!repeats) {
+    ASSIGN_OR_RETURN(const RunOutput second, ReadBack(set));
+    outcome.guards_intact = checked_.guards_intact && second.guards_intact;
+    outcome.bit_identical = SameBits(checked_, second);
   }
   if (!outcome.accuracy.correct) {
     outcome.reason = outcome.accuracy.reason;
@@ -436,14 +410,13 @@ absl::StatusOr<CheckOutcome> SdpaRunner::CheckReplay(const sdpa::KernelInstance&
   CheckOutcome outcome;
   outcome.guards_intact = true;
   outcome.bit_identical = true;
-  const absl::StatusOr<DeviceBuffer> kept = DeviceBuffer::Allocate(OutputBytes());
-  if (!kept.ok()) return kept.status();
+  ASSIGN_OR_RETURN(const DeviceBuffer kept, DeviceBuffer::Allocate(OutputBytes()));
   for (int set = 0; set < sets(); ++set) {
-    const absl::StatusOr<bool> same = Repeats(instance, set, arm, *kept);
+    const absl::StatusOr<bool> same = Repeats(instance, set, arm, kept);
     if (!same.ok()) return same.status();
     if (*same) continue;
     // By how much, the host says.
-    RETURN_IF_ERROR(ReadOutputs(*kept, &checked_));
+    RETURN_IF_ERROR(ReadOutputs(kept, &checked_));
     absl::StatusOr<RunOutput> eager = ReadBack(set);
     if (!eager.ok()) return eager.status();
     outcome.guards_intact = outcome.guards_intact && checked_.guards_intact;
