@@ -96,8 +96,9 @@ endfunction()
 #                            LABELS <...> [TIMEOUT <seconds>])
 #
 # A Python test, called as its file unless NAME says otherwise, run by WARPLEDGER_PYTHON from the
-# repository's root, with the folders of _warpledger_python_folders on PYTHONPATH. Exit code 77
-# means skipped.
+# repository's root, with its own folder and those of _warpledger_python_folders on PYTHONPATH. A
+# script with a main of its own is called, any other is a module of unittest's. Exit code 77 means
+# skipped.
 function(warpledger_add_python_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SCRIPT;TIMEOUT" "ARGS;LABELS")
   _warpledger_require(warpledger_add_python_test SCRIPT LABELS)
@@ -112,11 +113,20 @@ function(warpledger_add_python_test)
   if(NOT EXISTS ${script})
     message(FATAL_ERROR "Test ${arg_NAME}: there is no ${script}.")
   endif()
-  add_test(NAME ${arg_NAME} COMMAND ${WARPLEDGER_PYTHON} -B ${script} ${arg_ARGS}
+  get_filename_component(folder ${script} DIRECTORY)
+  file(STRINGS ${script} main REGEX "^if __name__ ==")
+  if(main)
+    set(unittest)
+  else()
+    set(unittest -m unittest)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${WARPLEDGER_PYTHON} -B ${unittest} ${script} ${arg_ARGS}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
   set_property(TEST ${arg_NAME} PROPERTY ENVIRONMENT
-               "PYTHONPATH=${_warpledger_python_path}"
+               "PYTHONPATH=${folder}:${_warpledger_python_path}"
+               "WARPLEDGER_PROGRAM=$<$<TARGET_EXISTS:warpledger>:$<TARGET_FILE:warpledger>>"
+               "WARPLEDGER_HAS_KERNELS=${WARPLEDGER_HAS_CUDA}"
                "MPLBACKEND=Agg"
                "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
 endfunction()

@@ -12,6 +12,9 @@ import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# The program `warpledger` of the build, and whether it has kernels: ctest names both.
+PROGRAM = os.environ.get("WARPLEDGER_PROGRAM", "")
+HAS_KERNELS = os.environ.get("WARPLEDGER_HAS_KERNELS", "") == "ON"
 
 
 class FolderTest(unittest.TestCase):

@@ -138,7 +138,3 @@ class WaiversTest(unittest.TestCase):
                             encoding="utf-8")
             self.assertEqual(checks.load_waivers(path),
                              {"sdpa_a": "faster with four spilled bytes"})
-
-
-if __name__ == "__main__":
-    unittest.main()

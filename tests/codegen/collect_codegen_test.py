@@ -402,7 +402,3 @@ class NvccTest(unittest.TestCase):
             self.assertEqual(
                 self.disassembler.opcodes(arch, [collect.code_of(cubin) for _, cubin, _, _ in kept]),
                 alone)
-
-
-if __name__ == "__main__":
-    unittest.main()

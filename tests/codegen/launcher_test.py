@@ -221,7 +221,3 @@ class NvccTest(FolderTest):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("registers spilled", done.stderr)
         self.assertFalse(self.object.exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 
 import json
 import os
-import unittest
 
 import machine_code_file
 from fixture import FolderTest
@@ -137,7 +136,3 @@ class MachineCodeFileTest(FolderTest):
             code, said = self.call()
             self.assertEqual(code, 1)
             self.assertIn("--write", said)
-
-
-if __name__ == "__main__":
-    unittest.main()

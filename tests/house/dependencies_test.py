@@ -6,7 +6,6 @@ import pathlib
 import re
 import sys
 import tempfile
-import unittest
 
 import house_tree
 from fixture import ROOT, FolderTest
@@ -339,7 +338,3 @@ class TheChecker(FolderTest):
     def test_finds_a_plot_that_imports_from_the_suite(self):
         self.write("plots/a.py", "import json\nimport numpy\nfrom ablations import peers\n")
         self.assertEqual(plot_violations(self.path), ["plots/a.py: imports ablations"])
-
-
-if __name__ == "__main__":
-    unittest.main()

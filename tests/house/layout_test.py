@@ -3,7 +3,6 @@
 
 import pathlib
 import re
-import unittest
 
 import house_tree
 from fixture import ROOT, FolderTest
@@ -160,7 +159,3 @@ class TheChecks(FolderTest):
         self.write("data", "no script\n", mode=0o644)
         self.assertEqual(scripts_without_run_bit(self.path),
                          ["bad: opens with #! but has no run bit (chmod +x)"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 
 import re
 import subprocess
-import unittest
 
 import house_tree
 from fixture import ROOT, FolderTest
@@ -93,7 +92,3 @@ class TheChecks(FolderTest):
         self.assertEqual(too_tall(self.path),
                          ["deep/bad.svg: 3.05 times as tall as wide; it may be 3 times: cut it",
                           "odd.svg: its size is not stated in points"])
-
-
-if __name__ == "__main__":
-    unittest.main()

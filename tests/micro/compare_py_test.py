@@ -72,7 +72,3 @@ class ComparePyTest(unittest.TestCase):
         for name in names:
             self.assertIn(name, done.stdout)
         self.assertIn("Comparing", done.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

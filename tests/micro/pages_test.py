@@ -234,7 +234,3 @@ class PageTest(unittest.TestCase):
         for name, text in out.items():
             self.assertNotIn(pages.NOT_EXPLAINED, text, name)
             self.assertIsNone(re.search(r"\{[^}]*/[^}]*\}", text), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -137,7 +136,3 @@ class RecordShTest(FolderTest):
         for option in ("--filter", "--processes", "--repetitions", "--prefix", "--python",
                        "--noplots"):
             self.assertIn(option, done.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -169,7 +169,3 @@ class RowsOnLinesTest(unittest.TestCase):
         text = record.rows_on_lines(value)
         self.assertEqual(json.loads(text), value)
         self.assertEqual(len(text.splitlines()), 9)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure of a calibration: what it shows, and how it fails."""
 
-import unittest
 
 from figure_test_case import FigureTest
 
@@ -119,7 +118,3 @@ class CalibrationTest(FigureTest):
             self.assertEqual(self.run_on(invented()), (0, ""))
             contents.add(self.written()["calibration.svg"])
         self.assertEqual(len(contents), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

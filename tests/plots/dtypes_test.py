@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure of error against length: what it draws of a record, and what it refuses."""
 
-import unittest
 
 from figure_test_case import FigureTest
 
@@ -79,7 +78,3 @@ class DtypesTest(FigureTest):
             dtypes.draw({**record(), "cells": []})
         with self.assertRaisesRegex(SummaryError, "cells is missing"):
             dtypes.draw({"kind": "dtypes"})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -127,7 +127,3 @@ class LoadTest(FolderTest):
             self.write_record([], **changes)
             with self.assertRaisesRegex(micro_data.MicroError, next(iter(changes))):
                 micro_data.load(self.path)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -130,7 +130,3 @@ class MicroRenderTest(FigureTest):
 
     def test_style_has_a_colour_for_every_series(self):
         self.assertGreaterEqual(len(style.SERIES), 6)
-
-
-if __name__ == "__main__":
-    unittest.main()

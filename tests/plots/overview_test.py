@@ -3,7 +3,6 @@
 
 import itertools
 import math
-import unittest
 
 import make_summary
 from figure_test_case import FigureTest, heading
@@ -193,7 +192,3 @@ class OverviewTest(FigureTest):
         data = profiles()
         data["profiles"][1]["metrics"]["lts__t_bytes.sum"]["value"] = "many"
         self.assert_fails(data, "profiles[1].metrics.lts__t_bytes.sum.value")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -42,7 +42,3 @@ class PartsTest(unittest.TestCase):
                 self.assertEqual(len(rows), len(names) * CASES[3]["verdicts_per_shape"])
         self.assertEqual(len(summary.shapes), 7)
         self.assertEqual([part.part for _, part in parts.parts(summary_of(CASES[0]))], [""])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -475,7 +475,3 @@ class SummaryTest(unittest.TestCase):
         data["cells"][1].update(ci_low_us=9, ci_high_us=1)
         with self.assertRaisesRegex(SummaryError, r"cells\[1\]: the interval's ends are swapped"):
             Summary(data)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,7 +4,6 @@
 import contextlib
 import io
 import re
-import unittest
 
 import make_summary
 import matplotlib.pyplot as plt
@@ -204,7 +203,3 @@ class ProgramTest(PictureTest):
                 code, said = self.run_on(*names)
                 self.assertEqual(code, 2)
                 self.assertTrue(said)
-
-
-if __name__ == "__main__":
-    unittest.main()

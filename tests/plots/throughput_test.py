@@ -2,7 +2,6 @@
 """TFLOP/s by length: what the figure shows, that it is readable, and when there is none."""
 
 import json
-import unittest
 
 from figure_test_case import FigureTest, heading
 from make_summary import GRID_LENGTHS, make_grid, make_summary
@@ -135,7 +134,3 @@ class ThroughputTest(FigureTest):
         other = self.write("256.json", json.dumps(make_grid(head_dims=(256,))))
         self.assertEqual(self.run_on(make_grid(head_dims=(64,)), "--summary", str(other)), (0, ""))
         self.assertEqual(list(self.written()), ["throughput.svg"])
-
-
-if __name__ == "__main__":
-    unittest.main()

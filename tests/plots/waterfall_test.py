@@ -2,7 +2,6 @@
 """The waterfall of Shapley shares: what it shows, that it is readable, and how it fails."""
 
 import math
-import unittest
 
 import make_summary
 import matplotlib.pyplot as plt
@@ -103,7 +102,3 @@ class WaterfallTest(FigureTest):
         shown = {" ".join(text.split()) for text in self.assert_readable(self.draw(factorial(PLAIN)))}
         self.assertIn("Two-stage cp.async for K/V", shown)
         self.assertIn("all together", shown)
-
-
-if __name__ == "__main__":
-    unittest.main()

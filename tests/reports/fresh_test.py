@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is committed is what the committed records give: to the byte, and pictures by what they show.
-
-    fresh_test.py path/to/warpledger
-"""
+"""What is committed is what the committed records give: to the byte, and pictures by what they show."""
 
 import os.path
 import pathlib
 import re
-import sys
 import tempfile
 import unittest
 
 import record_files
 import regenerate
 import summaries
-from fixture import ROOT
+from fixture import PROGRAM, ROOT
 
 from plots import compare_svg
 
-PROGRAM = ""
 
 
 class FreshTest(unittest.TestCase):
@@ -77,8 +72,3 @@ class FreshTest(unittest.TestCase):
         for path in sorted(self.made):
             if path.name == "micro.md":
                 self.assertNotIn("Not explained yet", (self.out / path).read_text(encoding="utf-8"))
-
-
-if __name__ == "__main__":
-    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
-    unittest.main()

@@ -7,7 +7,6 @@ Runs in a tree of its own with a stand-in for the program, which notes its calls
 import json
 import shutil
 import subprocess
-import unittest
 from unittest import mock
 
 import regenerate
@@ -136,7 +135,3 @@ class Regenerate(FolderTest):
                 self.assertEqual((code, said.count("\n")), (1, 1))
                 self.assertIn(str(path), said)
             shutil.rmtree(path.parent)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -237,7 +237,3 @@ class Arguments(FolderTest):
                                        f"--problem={problem}")
             self.assertEqual(code, 2)
             self.assertIn("B,H,S,D", said)
-
-
-if __name__ == "__main__":
-    unittest.main()

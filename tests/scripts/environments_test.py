@@ -106,7 +106,3 @@ class Environments(FolderTest):
         done = self.ends(self.call(sys.executable, "-B", SCRIPT, "--list"))
         rows = stand_ins.load(SCRIPT).ROWS
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], list(rows))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -59,7 +58,3 @@ class GitInfo(FolderTest):
 
     def test_sources_without_a_repository_are_of_no_commit(self):
         self.assertIn('kGitSha[] = "unknown"', self.written(self.root))
-
-
-if __name__ == "__main__":
-    unittest.main()

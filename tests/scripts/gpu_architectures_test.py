@@ -5,7 +5,6 @@ Stand-ins take the place of nvidia-smi and nvcc.
 """
 
 import shutil
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -67,7 +66,3 @@ message(STATUS "found:${{found}}")
         if shutil.which("nvidia-smi", path="/usr/bin:/bin"):
             self.skipTest("this machine has one")
         self.assertEqual(self.found()[0], "")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,7 +4,6 @@
 Stand-ins take the place of the GPU tests.
 """
 
-import unittest
 
 from fixture import ROOT, FolderTest
 from stand_ins import script
@@ -36,7 +35,3 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
 
     def test_one_part_that_fails_fails_it(self):
         self.ends(self.gpu_tests("1"), 1, out=("FAILED: forward_gpu_test", "5 passed, 1 failed"))
-
-
-if __name__ == "__main__":
-    unittest.main()

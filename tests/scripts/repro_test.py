@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import sys
-import unittest
 
 import pack_fixture
 from fixture import ROOT, FolderTest
@@ -284,7 +283,3 @@ class Repro(FolderTest):
         result = self.repro()
         self.assertNotEqual(result.returncode, 0)
         self.assertEqual(len(self.calls()), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,7 +7,6 @@ Stand-ins take the place of compute-sanitizer and of the program under it.
 import json
 import pathlib
 import sys
-import unittest
 from unittest import mock
 
 from fixture import ROOT, FolderTest
@@ -500,7 +499,3 @@ echo '========= ERROR SUMMARY: 0 errors'
         with (mock.patch.multiple(regenerate, DATA=self.path),
               self.assertRaisesRegex(regenerate.StepFailed, "what day0 found clean")):
             regenerate.sanitizers()
-
-
-if __name__ == "__main__":
-    unittest.main()

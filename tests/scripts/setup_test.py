@@ -2,7 +2,6 @@
 """cmake/setup.sh: what it finds missing, how it installs, and what it says when it can't."""
 
 import subprocess
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -133,7 +132,3 @@ class Test(FolderTest):
                                 (["--label"], "--label needs a name")):
             result = self.ends(self.run_script(*arguments), 2, err=told)
             self.assertEqual(result.stdout, "")
-
-
-if __name__ == "__main__":
-    unittest.main()

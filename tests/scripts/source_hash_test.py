@@ -2,7 +2,6 @@
 """cmake/source_hash.cmake: the hash of sources is that of their code, wherever it lies."""
 
 import re
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -55,7 +54,3 @@ message(STATUS "${{found}}")
                        for folder in ("kernels/sdpa", "ablations"))
         self.assertEqual(re.findall(r"file\((?:SHA256|READ)\b.*", text), [])
         self.assertEqual(len(re.findall(r"warpledger_source_(?:text|hash)\(", text)), 3)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 """cmake/summarize_tests.py: the last lines of ./test."""
 
 import sys
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -40,7 +39,3 @@ class SummarizeTests(FolderTest):
 
     def test_fails_when_there_was_no_test(self):
         self.ends(self.summarize(), 1, err="No test ran")
-
-
-if __name__ == "__main__":
-    unittest.main()

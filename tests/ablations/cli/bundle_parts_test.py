@@ -5,7 +5,6 @@ import importlib
 import os
 import shutil
 import sys
-import unittest
 
 from fixture import ROOT, FolderTest
 
@@ -60,7 +59,3 @@ class BundlePartsTest(FolderTest):
                     command("ladder-1", [["judge", "--record={data}/ladder-1", "--out=/x"]])):
             with self.subTest(bad):
                 self.assertEqual(len(bundle_replay.foreign_commands([bad])), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bundle checks itself: it gives the same results elsewhere, and names what was changed.
-
-    bundle_test.py path/to/warpledger
-"""
+"""A bundle checks itself: it gives the same results elsewhere, and names what was changed."""
 
 import hashlib
 import json
@@ -14,14 +11,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import unittest
 
 import record_files
-from fixture import ROOT, FolderTest
+from fixture import PROGRAM, ROOT, FolderTest
 
 DATA = ROOT / "reports" / "data"
 DESIGN = "hopper_tiles"  # few arms at few shapes: its page and pictures are made quickly
-PROGRAM = ""
 
 
 def call(*arguments, **keywords):
@@ -197,8 +192,3 @@ class BundleTest(FolderTest):
         self.assertIn("is no record", done.stderr)
         self.ends(call(PROGRAM, "bundle", f"--record={self.folder / 'nowhere'}", f"--out={out}"), 2)
         self.assertFalse(out.exists())
-
-
-if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpledger compare`, `pool`, `gate` and `ratchet` as a user or a CI job calls them.
-
-    cli_compare_test.py path/to/warpledger kernels|no_kernels
-"""
+"""`warpledger compare`, `pool`, `gate` and `ratchet` as a user or a CI job calls them."""
 
 import json
 import random
@@ -230,7 +227,3 @@ class Guide(CompareTest):
             known = re.findall(r"(?m)^  --(\w+)", self.run_program("help", command).stdout)
             for flag in re.findall(r"--(\w+)", flags):
                 self.assertIn(flag, known, command)
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

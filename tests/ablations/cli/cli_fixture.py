@@ -5,12 +5,9 @@ Cases that need a build with kernels, or a machine without a GPU, skip with the 
 """
 
 import json
-import pathlib
 import subprocess
-import sys
-import unittest
 
-from fixture import FolderTest
+from fixture import HAS_KERNELS, PROGRAM, FolderTest
 from invented_record import check_lines, run_json, sample_lines
 
 # Exit codes, as `warpledger --help` explains them.
@@ -27,11 +24,8 @@ def gpu_is_listed():
 
 
 class CliTest(FolderTest):
-    program = ""  # call() sets both
-    has_kernels = False
-
     def run_program(self, *arguments, **options):
-        return self.call(self.program, *arguments, **options)
+        return self.call(PROGRAM, *arguments, **options)
 
     def said(self, *arguments, code=OK):
         """What the program prints, where it ends with this code."""
@@ -62,7 +56,7 @@ class CliTest(FolderTest):
         self.write(f"{name}/correctness.jsonl", "".join(line + "\n" for line in checks))
 
     def needs_kernels(self):
-        if not self.has_kernels:
+        if not HAS_KERNELS:
             self.skipTest("this build holds no kernels, so their commands say that first")
 
     def needs_no_gpu(self):
@@ -75,12 +69,3 @@ class RecordTest(CliTest):
         super().setUp()
         self.record = self.path / "record"
         self.write_record(run_json())
-
-
-def call(doc):
-    """Runs the module's tests: `path/to/warpledger kernels|no_kernels`, then unittest's arguments."""
-    if len(sys.argv) < 3 or sys.argv[2] not in ("kernels", "no_kernels"):
-        sys.exit(doc)
-    CliTest.program = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    CliTest.has_kernels = sys.argv.pop(1) == "kernels"
-    unittest.main()

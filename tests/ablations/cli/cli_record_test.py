@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `warpledger judge`, `report`, `techniques` and `standings` make of records, whole or damaged.
-
-    cli_record_test.py path/to/warpledger kernels|no_kernels
-"""
+"""What `warpledger judge`, `report`, `techniques` and `standings` make of records, whole or damaged."""
 
 import json
 import os
@@ -10,10 +7,9 @@ import pathlib
 import shlex
 import sys
 
-import cli_fixture
 import record_files
 from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
-from fixture import ROOT
+from fixture import HAS_KERNELS, PROGRAM, ROOT
 from invented_record import ARMS, BLOCKS, PROCESSES, check_lines, run_json, sample_lines
 
 SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
@@ -320,15 +316,11 @@ class FullDisk(RecordTest):
                  ["bundle", "--record=record", "--out=out/bundle.tar.gz"],
                  ["dtypes", "--out=out", "--max_seq=64"], ["pack", "record", "--keep"],
                  ["unpack", "record.tar.zst", "--out=unpacked"]]
-        if self.has_kernels:
-            resources = pathlib.Path(self.program).parents[1] / "codegen/resources.json"
+        if HAS_KERNELS:
+            resources = pathlib.Path(PROGRAM).parents[1] / "codegen/resources.json"
             calls += [["check", "--dry_run"], ["ratchet", f"--baseline={resources}"]]
         for arguments in calls:
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 done = self.run_program(*arguments, stdout=full)
                 self.assertIn("standard output can't be written to its end", done.stderr)
                 self.assertEqual(done.returncode, 3 if arguments[0] in ("gate", "ratchet") else 5)
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

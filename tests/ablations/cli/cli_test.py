@@ -2,8 +2,6 @@
 """The command line `warpledger` as a user without a GPU meets it; records are cli_record_test's.
 
 What it prints, its exit codes, and that a command that fails leaves nothing behind.
-
-    cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import json
@@ -11,8 +9,8 @@ import re
 import struct
 import tempfile
 
-import cli_fixture
 from cli_fixture import MISSING, OK, USAGE, CliTest
+from fixture import HAS_KERNELS
 
 COMMANDS = ("list", "check", "run", "judge", "report", "techniques", "standings", "exec",
             "compare", "pool", "gate", "ratchet", "dtypes")
@@ -179,7 +177,7 @@ class WrongUse(CliTest):
 
     def test_every_command_that_a_refusal_suggests_works(self):
         wrong = [["jugde"], ["xyzzy"], ["judge", "--recrod=x"], ["list", "shape"], ["list", "--x"]]
-        if self.has_kernels:
+        if HAS_KERNELS:
             wrong += [["check", "--variants=xyzzy"], ["check", "--shapes=xyzzy"],
                       ["check", "--inputs=xyzzy"], ["run", "--out=o", "--design=xyzzy"],
                       ["exec"], ["check", "--variants=kv_tiling+warp_shuffle+wmma_qk"]]
@@ -296,7 +294,3 @@ class WithoutGpu(CliTest):
             rest = [argument for argument in self.write_arrays()
                     if not argument.startswith(flag + "=")]
             self.assertIn(f"{flag} is missing", self.refused(USAGE, *rest))
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

@@ -2,8 +2,6 @@
 """The designs beyond the ladder, from a record to verdicts, shares, report and pictures.
 
 Records are invented from a model whose effects are known.
-
-    design_cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import hashlib
@@ -429,7 +427,3 @@ class DryRun(DesignTest):
         code, _, error = self.run_dry("--design=factorial", f"--out={self.path / 'record'}")
         self.assertEqual(code, 2)
         self.assertIn("holds a run of design 'one_on'", error)
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

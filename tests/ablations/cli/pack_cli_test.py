@@ -2,8 +2,6 @@
 """`warpledger pack` and `unpack`, packs in place of folders, and packs that are damaged.
 
 What is said of a damaged pack holds for the program and for reports/record_files.py alike.
-
-    pack_cli_test.py path/to/warpledger kernels|no_kernels
 """
 
 import fcntl
@@ -17,7 +15,6 @@ import tarfile
 
 import zstandard
 
-import cli_fixture
 import pack_fixture
 import record_files
 from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
@@ -306,7 +303,3 @@ class Damaged(PackTest):
                 "nothing": []}.items():
             with self.subTest(name):
                 self.assert_refused(pack_fixture.compressed(wrong))
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpledger profile` with a stand-in for ncu: records, resumes, and names what failed.
-
-    profile_cli_test.py path/to/warpledger kernels|no_kernels
-"""
+"""`warpledger profile` with a stand-in for ncu: records, resumes, and names what failed."""
 
 import json
 
@@ -112,7 +109,3 @@ class ProfileCliTest(cli_fixture.CliTest):
     def test_a_variant_that_does_not_exist_is_wrong_use(self):
         self.ends(self.profile(variants="no_such_toggle"), 2)
         self.assertFalse(self.record.exists())
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 
-import cli_fixture
 from cli_fixture import USAGE, CliTest
+from fixture import PROGRAM
 
 # What each technique of the stand-in is worth: kTrueRatios in stand_in.cc.
 TRUTH = {"four_accumulators": 1.6, "prefetch": 1.05, "backwards": 0.95, "skip_last": 1.2}
@@ -63,7 +63,7 @@ class StandIn(CliTest):
 
     def test_a_run_that_was_killed_goes_on_and_is_judged_shown_and_gated(self):
         samples = self.path / "record/samples.jsonl"
-        run = subprocess.Popen([self.program, *RUN, "--out=record"], cwd=self.path,
+        run = subprocess.Popen([PROGRAM, *RUN, "--out=record"], cwd=self.path,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                start_new_session=True)
         while run.poll() is None and not (samples.is_file() and samples.stat().st_size):
@@ -101,7 +101,3 @@ class StandIn(CliTest):
 
     def test_unknown_subjects_are_refused_by_name(self):
         self.assertIn("sdpa or stand_in", self.refused(USAGE, "run", "--subject=sit", "--out=x"))
-
-
-if __name__ == "__main__":
-    cli_fixture.call(__doc__)

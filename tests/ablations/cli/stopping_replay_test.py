@@ -4,24 +4,19 @@
 The newest committed record of each design, if it has five processes or more, is judged
 again as if it had been run with --stop=ci:1%: looks after 3 processes and after all. Prints what
 reports/decisions quotes.
-
-    stopping_replay_test.py path/to/warpledger
 """
 
 import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import record_files
-from fixture import ROOT
+from fixture import PROGRAM, ROOT
 
 DATA = ROOT / "reports" / "data"
-
-PROGRAM = ""
 GOAL = 0.01
 FASTER = {"ADOPT", "REAL_BELOW_GATE"}
 NEUTRAL_DELTA = 0.01
@@ -106,8 +101,3 @@ class ReplayTest(unittest.TestCase):
         print(f"{stopped} of {shapes} shapes would have ended early, {saved} of {processes} "
               f"processes saved; {same} of {total} verdicts the same; intervals "
               f"{widths[len(widths) // 2]:.1f} times as wide (median); changes: {changes}")
-
-
-if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=2)

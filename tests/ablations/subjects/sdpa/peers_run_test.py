@@ -294,7 +294,3 @@ class RunTest(unittest.TestCase):
             return found[0]["checks"][0]
         self.assertEqual(errors(0), errors(0))
         self.assertNotEqual(errors(0), errors(1))
-
-
-if __name__ == "__main__":
-    unittest.main()

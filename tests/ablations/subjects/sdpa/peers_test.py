@@ -341,7 +341,3 @@ class MainTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual((seen["process"], seen["seed"], seen["blocks"]), (2, 9, 3))
         self.assertEqual(line["peer"]["reason"], "none here")
-
-
-if __name__ == "__main__":
-    unittest.main()
