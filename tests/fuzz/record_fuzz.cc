@@ -21,16 +21,22 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/strings/numbers.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "kernels/common/random.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/fuzz/targets.h"
+
+ABSL_FLAG(std::string, data, "", "the folder of records; default: the source tree's");
+ABSL_FLAG(int64_t, executions, 1000, "how many");
+ABSL_FLAG(int64_t, seconds, 0, "as many as fit into so many; 0: --executions");
+ABSL_FLAG(uint64_t, seed, 1, "of all damage");
+ABSL_FLAG(int64_t, only, -1, "the one execution");
+ABSL_FLAG(std::string, corpus, "", "the folder to write inputs into");
 
 namespace warpledger::fuzz {
 namespace {
@@ -107,47 +113,18 @@ void WriteCorpus(const std::string& dir) {
   }
 }
 
-struct Options {
-  int64_t executions = 1000;
-  int64_t seconds = 0;
-  uint64_t seed = 1;
-  int64_t only = -1;
-  std::string corpus;
-};
-
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
-    const auto& [name, value] = parts;
-    bool ok = true;
-    if (name == "--data") {
-      setenv("WARPLEDGER_FUZZ_DATA", value.c_str(), 1);
-    } else if (name == "--executions") {
-      ok = absl::SimpleAtoi(value, &options.executions);
-    } else if (name == "--seconds") {
-      ok = absl::SimpleAtoi(value, &options.seconds);
-    } else if (name == "--seed") {
-      ok = absl::SimpleAtoi(value, &options.seed);
-    } else if (name == "--only") {
-      ok = absl::SimpleAtoi(value, &options.only);
-    } else if (name == "--corpus") {
-      options.corpus = value;
-    } else {
-      ok = false;
-    }
-    if (!ok) Die(absl::StrCat("what is ", argv[i], "? See the head of record_fuzz.cc"));
-  }
-  return options;
-}
-
 int Main(int argc, char** argv) {
-  const Options options = ParseOptions(argc, argv);
+  if (absl::ParseCommandLine(argc, argv).size() > 1) Die("there are flags alone; see --help");
+  if (const std::string data = absl::GetFlag(FLAGS_data); !data.empty()) {
+    setenv("WARPLEDGER_FUZZ_DATA", data.c_str(), 1);
+  }
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  const int64_t only = absl::GetFlag(FLAGS_only);
+  const int64_t most_seconds = absl::GetFlag(FLAGS_seconds);
   CatchSignals();
   const size_t seeds = TheSeeds().size();  // before the clock
-  if (!options.corpus.empty()) {
-    WriteCorpus(options.corpus);
+  if (const std::string corpus = absl::GetFlag(FLAGS_corpus); !corpus.empty()) {
+    WriteCorpus(corpus);
     return 0;
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -155,20 +132,20 @@ int Main(int argc, char** argv) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   int64_t executions = 0;
-  if (options.only >= 0) {
-    Execute(static_cast<uint64_t>(options.only), options.seed);
+  if (only >= 0) {
+    Execute(static_cast<uint64_t>(only), seed);
     executions = 1;
   } else {
     const auto more = [&] {
-      return options.seconds > 0 ? seconds() < static_cast<double>(options.seconds)
-                                 : executions < options.executions;
+      return most_seconds > 0 ? seconds() < static_cast<double>(most_seconds)
+                              : executions < absl::GetFlag(FLAGS_executions);
     };
-    for (; more(); ++executions) Execute(static_cast<uint64_t>(executions), options.seed);
+    for (; more(); ++executions) Execute(static_cast<uint64_t>(executions), seed);
   }
   alarm(0);
   std::printf("seed %llu: %lld executions over %zu seeds survived in %.0f s\n",
-              static_cast<unsigned long long>(options.seed), static_cast<long long>(executions),
-              seeds, seconds());
+              static_cast<unsigned long long>(seed), static_cast<long long>(executions), seeds,
+              seconds());
   for (const auto& [what, count] : Outcomes()) {
     std::printf("  %-36s %8lld\n", what.c_str(), static_cast<long long>(count));
   }
