@@ -2,7 +2,6 @@
 #include "ablations/judge/calibration_summary.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <string>

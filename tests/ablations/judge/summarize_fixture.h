@@ -33,24 +33,11 @@ inline double TimeOf(const std::string& arm) {
 
 // Three processes of eight blocks, with 0.2% of noise and a drift over blocks.
 inline Record ExampleRecord() {
-  Record record;
-  record.run = ExampleRun();
   analysis::Random random(5);
-  for (int process = 0; process < 3; ++process) {
-    for (const ShapeInfo& shape : record.run.shapes) {
-      for (int block = 0; block < 8; ++block) {
-        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
-        for (Sample& sample : samples) {
-          const double drift = 1 + 0.01 * block;
-          sample.us = TimeOf(sample.arm) * drift * (1 + 0.004 * (random.Uniform() - 0.5));
-          sample.seq = static_cast<int64_t>(record.samples.size());
-          sample.of = static_cast<int>(samples.size());
-          record.samples.push_back(sample);
-        }
-      }
-    }
-  }
-  record.checks = PassingChecks(record.run);
+  Record record = TimedRecord(ExampleRun(), [&](const Sample& sample) {
+    const double drift = 1 + 0.01 * sample.block;
+    return TimeOf(sample.arm) * drift * (1 + 0.004 * (random.Uniform() - 0.5));
+  });
   record.codegen = Codegen{"",
                            {{"minimal_scalar", "sm_90", "hash0", "p0", {}},
                             {"kv_tiling", "sm_90", "hash1", "p1", {}},

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_split.h"
 #include "kernels/sdpa/dtype/dtype.h"
 #include "tests/ablations/judge/summarize_fixture.h"
 #include "tests/ablations/record/record_fixture.h"

@@ -24,7 +24,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/common/random.h"
 #include "tests/ablations/record/record_fixture.h"
 #include "tests/status_matchers.h"
@@ -67,6 +66,13 @@ std::string Fault(const std::string& kind, const std::string& arm, const std::st
 
 Record Load(const std::string& dir) { return LoadRecord(dir).value(); }
 
+// What a whole run leaves.
+Record Measured(std::vector<std::string> worker_flags = {}) {
+  const TemporaryDirectory dir;
+  EXPECT_EQ(RunControlled(ExamplePlan(dir.path(), std::move(worker_flags))), absl::OkStatus());
+  return Load(dir.path());
+}
+
 // Blocks in which the arm was timed on the shape.
 int BlocksOf(const Record& record, const std::string& arm, const std::string& shape) {
   return static_cast<int>(
@@ -77,15 +83,12 @@ int BlocksOf(const Record& record, const std::string& arm, const std::string& sh
 constexpr int kAllBlocks = 2 * 4;  // of one arm on one shape
 
 TEST(Controller, MeasuresEveryBlockOfEveryProcess) {
-  const TemporaryDirectory dir;
-  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
-  const Record record = Load(dir.path());
+  const Record record = Measured();
   for (const Arm& arm : record.run.arms) {
     EXPECT_EQ(BlocksOf(record, arm.name, "sum_1k"), kAllBlocks) << arm.name;
     EXPECT_EQ(BlocksOf(record, arm.name, "sum_64k"), kAllBlocks) << arm.name;
   }
   EXPECT_THAT(record.broken, IsEmpty());
-  EXPECT_FALSE(std::filesystem::exists(dir.path() + "/" + kBrokenFile));
 }
 
 struct Death {
@@ -98,11 +101,7 @@ class ArmThatEndsItsWorker : public ::testing::TestWithParam<Death> {};
 
 TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
   for (const int block : {-1, 0, 2}) {
-    const TemporaryDirectory dir;
-    ASSERT_EQ(
-        RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", block)})),
-        absl::OkStatus());
-    const Record record = Load(dir.path());
+    const Record record = Measured({Fault(GetParam().fault, kStep, "sum_64k", block)});
     // Once: the second process was not asked to try again.
     ASSERT_THAT(record.broken, SizeIs(1));
     EXPECT_EQ(record.broken[0].process, 0);
@@ -121,11 +120,9 @@ TEST_P(ArmThatEndsItsWorker, IsBrokenOnThatShapeAloneAndTheRunGoesOn) {
 }
 
 TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
-  const TemporaryDirectory dir;
-  ASSERT_TRUE(
-      RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 2)})).ok());
+  const Record record = Measured({Fault(GetParam().fault, kStep, "sum_64k", 2)});
   const summary::Summary summary =
-      Summarize(Load(dir.path()), StandInSubject(), {.bootstrap_resamples = 200}).value();
+      Summarize(record, StandInSubject(), {.bootstrap_resamples = 200}).value();
   int judged = 0;
   for (const summary::Verdict& verdict : summary.verdicts) {
     const bool of_step = verdict.candidate == kStep || verdict.base == kStep;
@@ -155,13 +152,9 @@ INSTANTIATE_TEST_SUITE_P(Deaths, ArmThatEndsItsWorker,
                          });
 
 TEST(Controller, LeavesOutOneArmAfterAnother) {
-  const TemporaryDirectory dir;
-  ASSERT_EQ(
-      RunControlled(ExamplePlan(
-          dir.path(), {Fault("trap", "cell:none", "sum_1k", 1), Fault("segv", kStep, "sum_1k", -1),
-                       Fault("trap", kAa, "sum_1k", 3), Fault("trap", kStep, "sum_64k", 0)})),
-      absl::OkStatus());
-  const Record record = Load(dir.path());
+  const Record record =
+      Measured({Fault("trap", "cell:none", "sum_1k", 1), Fault("segv", kStep, "sum_1k", -1),
+                Fault("trap", kAa, "sum_1k", 3), Fault("trap", kStep, "sum_64k", 0)});
   EXPECT_THAT(record.broken, SizeIs(4));
   EXPECT_EQ(BlocksOf(record, "cell:none", "sum_1k"), 1);
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 0);
@@ -171,9 +164,7 @@ TEST(Controller, LeavesOutOneArmAfterAnother) {
 }
 
 TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
-  const TemporaryDirectory dir;
-  ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), {Fault("wrong", kStep, "sum_1k", -1)})).ok());
-  const Record record = Load(dir.path());
+  const Record record = Measured({Fault("wrong", kStep, "sum_1k", -1)});
   EXPECT_THAT(record.broken, IsEmpty());
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), kAllBlocks);
   const auto summary = Summarize(record, StandInSubject(), {.bootstrap_resamples = 200});
@@ -284,6 +275,12 @@ Files FilesOf(const std::string& dir) {
   return files;
 }
 
+void WriteFiles(const std::string& dir, const Files& files) {
+  for (const auto& [name, bytes] : files) {
+    ASSERT_TRUE(WriteFileAtomically(dir + "/" + name, bytes).ok());
+  }
+}
+
 // What arms do in the runs that are killed: one breaks in the midst of them.
 std::vector<std::string> FlagsOfKilledRuns(int slow_us) {
   return {absl::StrCat("--slow_us=", slow_us), Fault("trap", kStep, "sum_64k", 2)};
@@ -362,9 +359,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
   SplitMix64 random(7);
   for (int i = 0; i < 30; ++i) {
     const TemporaryDirectory dir;
-    for (const auto& [name, bytes] : expected) {
-      ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + name, bytes).ok());
-    }
+    WriteFiles(dir.path(), expected);
     std::filesystem::resize_file(dir.path() + "/" + kSamplesFile,
                                  broke_line + random.Below(whole.size() - broke_line));
     ASSERT_TRUE(RunControlled(ExamplePlan(dir.path(), FlagsOfKilledRuns(0))).ok());
@@ -372,9 +367,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
   }
   for (size_t cut = 1; cut < expected.at(kBrokenFile).size(); cut += 7) {
     const TemporaryDirectory dir;
-    for (const auto& [name, bytes] : expected) {
-      ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + name, bytes).ok());
-    }
+    WriteFiles(dir.path(), expected);
     // The arm was being written down, so there is no block without it yet.
     std::filesystem::resize_file(dir.path() + "/" + kSamplesFile, broke_line);
     const std::string& broken = expected.at(kBrokenFile);
@@ -388,6 +381,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
 TEST(Controller, RemovesWhatAKilledWriterOfAWholeFileLeftBehind) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
+  EXPECT_FALSE(std::filesystem::exists(dir.path() + "/" + kBrokenFile)) << "no arm broke";
   const std::string left = dir.path() + "/" + kRunFile + ".tmp.123.0";
   ASSERT_TRUE(WriteFileAtomically(left, "{\"half").ok());
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());

@@ -13,7 +13,6 @@
 #include "ablations/stats/verdict.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/common/random.h"
 #include "tests/ablations/record/record_fixture.h"
 
@@ -68,31 +67,18 @@ constexpr int kBlocksOfRun = 8;
 // `processes` whole processes; process `i` is off by offsets[i] in the log-ratio of
 // the step over its base.
 Record RecordWith(const std::vector<double>& offsets, int planned = 8) {
-  Record record;
-  record.run = ExampleRun();
-  record.run.processes = planned;
-  record.run.blocks_per_process = kBlocksOfRun;
-  record.run.shapes = {record.run.shapes[1]};
-  record.run.stopping = **ParseStopping("ci:1%", planned);
+  RunInfo run = ExampleRun();
+  run.processes = static_cast<int>(offsets.size());
+  run.blocks_per_process = kBlocksOfRun;
+  run.shapes = {run.shapes[1]};
   SplitMix64 random(5);
-  for (size_t process = 0; process < offsets.size(); ++process) {
-    for (int block = 0; block < kBlocksOfRun; ++block) {
-      int order = 0;
-      for (const Arm& arm : record.run.arms) {
-        double us = 10 * std::exp(0.001 * random.Normal());
-        if (arm.name == "ladder:kv_tiling") us /= 1.5 * std::exp(offsets[process]);
-        Sample sample =
-            ExampleSample(static_cast<int>(process), "mission_b", block, order, arm.name, us);
-        sample.seq = static_cast<int64_t>(record.samples.size());
-        sample.of = static_cast<int>(record.run.arms.size());
-        record.samples.push_back(sample);
-        ++order;
-      }
-    }
-  }
-  for (const Arm& arm : record.run.arms) {
-    if (arm.role != kRoleFloor) record.checks.push_back(ExampleCheck(arm.name, "mission_b"));
-  }
+  Record record = TimedRecord(run, [&](const Sample& sample) {
+    const double us = 10 * std::exp(0.001 * random.Normal());
+    const double faster = 1.5 * std::exp(offsets[static_cast<size_t>(sample.process)]);
+    return sample.arm == "ladder:kv_tiling" ? us / faster : us;
+  });
+  record.run.processes = planned;
+  record.run.stopping = **ParseStopping("ci:1%", planned);
   return record;
 }
 

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -139,24 +141,36 @@ inline std::vector<Check> PassingChecks(const RunInfo& run) {
   return checks;
 }
 
-// What a whole run of ExampleRun() leaves.
-inline Record JudgeableRecord() {
+// What a whole run leaves whose samples take the times that `us_of` says; every check passes.
+//   peer: timed in blocks of its own; empty: none
+inline Record TimedRecord(const RunInfo& run, const std::function<double(const Sample&)>& us_of,
+                          const std::string& peer = "") {
   Record record;
-  record.run = ExampleRun();
-  for (const ShapeInfo& shape : record.run.shapes) {
-    for (const Arm& arm : record.run.arms) {
-      if (arm.role == kRoleFloor || arm.role == kRolePeer) continue;
-      record.checks.push_back(ExampleCheck(arm.name, shape.name));
-    }
-    for (int process = 0; process < record.run.processes; ++process) {
-      for (int block = 0; block < record.run.blocks_per_process; ++block) {
-        for (const Sample& sample : ExampleBlock(process, shape.name, block)) {
+  record.run = run;
+  record.checks = PassingChecks(run);
+  for (int process = 0; process < run.processes; ++process) {
+    for (const ShapeInfo& shape : run.shapes) {
+      for (int block = 0; block < run.blocks_per_process; ++block) {
+        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
+        for (Sample& sample : samples) sample.of = static_cast<int>(samples.size());
+        if (!peer.empty()) {
+          samples.push_back(ExampleSample(process, shape.name, block, 0, peer, 0));
+          samples.back().of = 1;
+        }
+        for (Sample& sample : samples) {
+          sample.us = us_of(sample);
+          sample.seq = static_cast<int64_t>(record.samples.size());
           record.samples.push_back(sample);
         }
       }
     }
   }
   return record;
+}
+
+// What a whole run of ExampleRun() leaves.
+inline Record JudgeableRecord() {
+  return TimedRecord(ExampleRun(), [](const Sample& sample) { return sample.us; });
 }
 
 }  // namespace warpledger::ablations

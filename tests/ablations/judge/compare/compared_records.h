@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,29 +32,18 @@ struct ExampleNoise {
 
 // ExampleRun with samples of ExampleUs, and a peer; every check passes.
 inline Record ExampleRecord(uint64_t seed, const ExampleNoise& noise = {}) {
-  Record record;
-  record.run = ExampleRun();
-  record.run.run_id = "example-" + std::to_string(seed);
-  record.run.processes = noise.processes;
+  RunInfo run = ExampleRun();
+  run.run_id = "example-" + std::to_string(seed);
+  run.processes = noise.processes;
   analysis::Random random(seed);
-  for (int process = 0; process < noise.processes; ++process) {
-    const double of_process = 1 + noise.process * (random.Uniform() - 0.5);
-    for (const ShapeInfo& shape : record.run.shapes) {
-      for (int block = 0; block < 8; ++block) {
-        std::vector<Sample> samples = ExampleBlock(process, shape.name, block);
-        for (Sample& sample : samples) sample.of = static_cast<int>(samples.size());
-        samples.push_back(ExampleSample(process, shape.name, block, 0, "peer:flash", 0));
-        samples.back().of = 1;
-        for (Sample& sample : samples) {
-          sample.us =
-              ExampleUs(sample.arm) * of_process * (1 + noise.block * (random.Uniform() - 0.5));
-          sample.seq = static_cast<int64_t>(record.samples.size());
-          record.samples.push_back(sample);
-        }
-      }
-    }
-  }
-  record.checks = PassingChecks(record.run);
+  int process = -1;
+  double of_process = 1;
+  const auto us_of = [&](const Sample& sample) {
+    if (sample.process != process) of_process = 1 + noise.process * (random.Uniform() - 0.5);
+    process = sample.process;
+    return ExampleUs(sample.arm) * of_process * (1 + noise.block * (random.Uniform() - 0.5));
+  };
+  Record record = TimedRecord(run, us_of, "peer:flash");
   record.codegen = Codegen{"",
                            {{"minimal_scalar", "sm_90", "hash0", "p0", {}},
                             {"kv_tiling", "sm_90", "hash1", "p1", {}},

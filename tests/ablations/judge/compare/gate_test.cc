@@ -2,7 +2,6 @@
 #include "ablations/judge/compare/gate.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "reports/compared/gate.h"
 #include "tests/ablations/judge/compare/compared_records.h"

@@ -2,7 +2,6 @@
 #include "ablations/judge/compare/ratchet.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "ablations/base/files.h"
 #include "ablations/record/store.h"
