@@ -7,10 +7,8 @@
 
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace warpledger::ablations {
 namespace {

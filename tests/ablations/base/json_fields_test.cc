@@ -2,7 +2,6 @@
 #include "ablations/base/json_fields.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <set>

@@ -11,7 +11,6 @@
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace warpledger::ablations {
 namespace {

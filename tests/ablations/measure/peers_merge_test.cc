@@ -2,7 +2,6 @@
 #include "ablations/measure/peers_merge.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "ablations/base/files.h"
 #include "ablations/base/paths.h"

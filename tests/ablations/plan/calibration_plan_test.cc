@@ -2,7 +2,6 @@
 #include "ablations/plan/calibration_plan.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <set>

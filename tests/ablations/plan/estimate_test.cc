@@ -6,7 +6,6 @@
 
 #include "ablations/subjects/sdpa/subject.h"
 #include "gtest/gtest.h"
-#include "kernels/sdpa/registry/variant.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {

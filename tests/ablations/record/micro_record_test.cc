@@ -2,7 +2,6 @@
 #include "ablations/record/micro_record.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>

@@ -2,7 +2,6 @@
 #include "ablations/record/record_files.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>

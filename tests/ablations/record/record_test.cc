@@ -2,7 +2,6 @@
 #include "ablations/record/record.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <concepts>

@@ -2,7 +2,6 @@
 #include "ablations/summary/summary.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <functional>

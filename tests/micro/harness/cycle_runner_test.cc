@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace warpledger::harness {
 namespace {

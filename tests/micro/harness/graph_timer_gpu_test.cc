@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/common/cuda_status.h"
 #include "micro/harness/graph_timer.h"
 #include "micro/harness/spin_kernel.h"

@@ -2,7 +2,6 @@
 #include "micro/harness/progress.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace warpledger::harness {
 namespace {

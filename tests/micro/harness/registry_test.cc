@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "micro/harness/microbenchmark.h"
 
 namespace warpledger::harness {

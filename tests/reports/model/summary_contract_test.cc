@@ -3,7 +3,6 @@
 // Summarize() into the renderer, so that the two can't drift apart.
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::report {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "reports/model/tree_code.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/reports/from_json.h"

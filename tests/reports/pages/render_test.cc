@@ -2,7 +2,6 @@
 #include "reports/pages/render.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <optional>

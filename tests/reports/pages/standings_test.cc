@@ -2,7 +2,6 @@
 #include "reports/pages/standings.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

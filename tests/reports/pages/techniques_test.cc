@@ -2,7 +2,6 @@
 #include "reports/pages/techniques.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 

@@ -2,7 +2,6 @@
 #include "reports/pages/terminal.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>

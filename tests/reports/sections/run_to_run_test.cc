@@ -2,7 +2,6 @@
 #include "reports/sections/run_to_run.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace warpledger::report {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/sdpa/dtype/fp8.h"
 #include "kernels/sdpa/problem/inputs.h"
 #include "kernels/sdpa/problem/kv_quantise.h"

@@ -8,7 +8,6 @@
 
 #include "ablations/subjects/sdpa/designs/own_designs.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::ablations {

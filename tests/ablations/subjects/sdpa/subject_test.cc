@@ -2,11 +2,9 @@
 #include "ablations/subjects/sdpa/subject.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {

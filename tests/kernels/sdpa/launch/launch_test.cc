@@ -4,7 +4,6 @@
 #include "kernels/sdpa/launch/launch.h"
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
 #include "tests/status_matchers.h"

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <initializer_list>
-#include <string>
 #include <vector>
 
 #include "ablations/subjects/sdpa/correctness.h"

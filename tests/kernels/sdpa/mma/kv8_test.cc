@@ -5,7 +5,6 @@
 
 #include "kernels/sdpa/mma/kv8.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>

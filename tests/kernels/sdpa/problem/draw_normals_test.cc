@@ -2,7 +2,6 @@
 #include "kernels/sdpa/problem/draw_normals.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/config.h"
 

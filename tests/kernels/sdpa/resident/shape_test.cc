@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/resident/shape.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "gtest/gtest.h"

@@ -5,7 +5,6 @@
 #ifndef WARPLEDGER_TESTS_KERNELS_SDPA_RULES_ALL_CONFIGS_H_
 #define WARPLEDGER_TESTS_KERNELS_SDPA_RULES_ALL_CONFIGS_H_
 
-#include <cstddef>
 #include <set>
 #include <vector>
 

@@ -2,8 +2,6 @@
 #include "kernels/sdpa/rules/families.h"
 
 #include <iterator>
-#include <string>
-#include <string_view>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/registry/config.h"

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <string_view>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/sdpa/problem/problem.h"
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"

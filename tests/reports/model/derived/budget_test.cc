@@ -2,7 +2,6 @@
 #include "reports/model/derived/budget.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <fstream>
 #include <string>

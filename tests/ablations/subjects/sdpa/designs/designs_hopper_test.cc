@@ -7,7 +7,6 @@
 
 #include "ablations/subjects/sdpa/designs/designs.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/ablations/subjects/sdpa/designs/design_lookup.h"
 
 namespace warpledger::ablations {

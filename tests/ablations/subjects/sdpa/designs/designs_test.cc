@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/ablations/subjects/sdpa/designs/design_lookup.h"
 
 namespace warpledger::ablations {

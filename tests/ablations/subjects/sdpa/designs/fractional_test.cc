@@ -2,7 +2,6 @@
 #include "ablations/subjects/sdpa/designs/fractional.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>

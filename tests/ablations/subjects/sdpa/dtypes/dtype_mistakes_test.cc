@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <string_view>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/dtype/fp8.h"

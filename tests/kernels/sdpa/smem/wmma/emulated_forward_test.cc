@@ -3,7 +3,6 @@
 // against the reference by the rule of all variants.
 
 #include <cmath>
-#include <string>
 #include <vector>
 
 #include "ablations/subjects/sdpa/correctness.h"
