@@ -28,10 +28,7 @@ bool PlainName::Holds(std::string_view value) const {
            return byte < ' ' || byte == 0x7f || kForbidden.find(c) != std::string_view::npos;
          });
 }
-std::string PlainName::Words() const {
-  return "a name: at most 1000 bytes without control characters and without any of "
-         "<>&|`\"'\\[]*$;!{}";
-}
+std::string PlainName::Words() const { return "a plain name (reports/RECORD.md)"; }
 
 std::string FieldPath::ToString() const {
   if (parent_ == nullptr) return "";

@@ -30,7 +30,7 @@
 namespace warpledger::ablations {
 
 inline constexpr char kBlocksFile[] = "blocks.jsonl";  // of a calibration
-inline constexpr char kDtypesFile[] = "dtypes.json";  // of a study of data types, its only one
+inline constexpr char kDtypesFile[] = "dtypes.json";   // of a study of data types, its only one
 
 class RecordFiles {
  public:

@@ -78,13 +78,14 @@ std::string Count(int64_t n, std::string_view noun) { return Cat(n, " ", noun, n
 
 std::string EscapeCell(std::string_view text) {
   std::string cell;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
     if (c == '|') {
       cell += "\\|";
     } else if (c == '\n' || c == '\t') {
       cell += ' ';
-    } else if (c == '<') {
+    } else if (c == '<' && text.substr(i, 4) != "<br>") {  // which cells of several lines have
       cell += "&lt;";
     } else if (byte >= ' ' && byte != 0x7f) {
       cell += c;

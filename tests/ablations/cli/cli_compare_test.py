@@ -93,7 +93,7 @@ class Gate(CompareTest):
         self.gate(NOT_COMPARED, "--junit=gate.xml")
         root = xml.etree.ElementTree.parse(self.path / "gate.xml").getroot()
         message = root.find(".//error").get("message")
-        self.assertIn("gpu.uuid: expected a name", message)
+        self.assertIn("gpu.uuid: expected a plain name", message)
         self.assertIn("found \"<&\\\"\\'\\x01\u00b5>\"", message)
 
     def test_writes_markdown_for_a_pull_request(self):

@@ -133,15 +133,14 @@ TEST(RecordTest, ADamagedRunIsRefusedByTheFieldThatIsWrong) {
 // Names reach pages, pictures, file names and the terminal as they stand.
 TEST(RecordTest, ANameThatIsMoreThanANameIsRefused) {
   std::vector<Damage> damages;
-  for (const char* name :
-       {"<script>alert(1)</script>", "a\x1b]0;title\x07", "two\nlines", "[link](x)", "`code`",
-        "a|b", "a\"b", "a&amp;b", "$(x)", "a\x7f"}) {
+  for (const char* name : {"<script>alert(1)</script>", "a\x1b]0;title\x07", "two\nlines",
+                           "[link](x)", "`code`", "a|b", "a\"b", "a&amp;b", "$(x)", "a\x7f"}) {
     for (const char* where : {"/arms/0/name", "/arms/1/base", "/shapes/0/name", "/gpu/name",
                               "/design", "/family", "/run_id"}) {
-      damages.push_back({where, name, "expected a name"});
+      damages.push_back({where, name, "expected a plain name"});
     }
   }
-  damages.push_back({"/arms/0/name", std::string(1001, 'a'), "at most 1000 bytes"});
+  damages.push_back({"/arms/0/name", std::string(1001, 'a'), "expected a plain name"});
   // What is shown of it is no command to the terminal.
   damages.push_back({"/arms/0/name", "a\x1b[2J", "found \"a\\x1b[2J\""});
   ExpectRefused(ExampleRun(), damages);
