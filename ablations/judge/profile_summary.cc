@@ -225,8 +225,8 @@ absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& pat
   std::set<std::string> roofs;
   const std::vector<const Timed*> timed = ChooseTimes(record.profiles, subject, times);
   for (size_t i = 0; i < timed.size(); ++i) {
-    summary::TimedProfile& profile =
-        out.profiles.emplace_back(summary::TimedProfile{record.profiles[i]});
+    summary::TimedProfile& profile = out.profiles.emplace_back();
+    static_cast<Profile&>(profile) = record.profiles[i];
     if (timed[i] != nullptr) {
       profile.p50_us = timed[i]->p50_us;
       profile.timed_in = timed[i]->run_id;
