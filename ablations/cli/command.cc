@@ -5,12 +5,15 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "ablations/base/nearest.h"
 #include "ablations/cli/measure/calibrate.h"
 #include "ablations/cli/measure/run.h"
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "warpledger_build_info.h"
 
@@ -153,8 +156,21 @@ int ExitCode(absl::StatusCode code) {
   }
 }
 
+// Names and paths come from anywhere: no command reaches the terminal, and no screen is filled.
+std::string Shown(std::string_view message) {
+  constexpr size_t kMostBytes = 4000;
+  std::string shown;
+  for (const char c : message.substr(0, kMostBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (byte >= ' ' && byte != 0x7f) || c == '\n' || c == '\t';
+    shown += plain ? std::string(1, c) : absl::StrFormat("\\x%02x", byte);
+  }
+  if (message.size() > kMostBytes) absl::StrAppend(&shown, "… (", message.size(), " bytes)");
+  return shown;
+}
+
 int Fail(const absl::Status& status, int exit_on_failure = 0) {
-  absl::FPrintF(stderr, "warpledger: %s\n", status.message());
+  absl::FPrintF(stderr, "warpledger: %s\n", Shown(std::string(status.message())));
   return exit_on_failure != 0 ? exit_on_failure : ExitCode(status.code());
 }
 

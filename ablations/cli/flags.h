@@ -40,6 +40,8 @@ inline constexpr char kDryRunHelp[] =
     "only say how many samples the run takes, about how long, and what the record holds; of a "
     "check, how many checks it is";
 
+inline constexpr double kMostReplayUs = 6e7;
+
 // Of a command that takes samples.
 struct SamplingFlags {
   FlagSet* set;

@@ -2,7 +2,6 @@
 #include "ablations/cli/measure/calibrate.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ablations/base/paths.h"
 #include "ablations/cli/measure/run_request.h"
@@ -82,15 +81,16 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
   options.replay_us = *flags.sampling.replay_us;
   options.max_launches = *flags.sampling.max_launches;
   options.silence_limit_s = *flags.sampling.silence_limit_s;
-  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  const bool replay_is_a_time = options.replay_us > 0 && options.replay_us <= kMostReplayUs;
   if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
       options.blocks < 1 || options.plan.aa_family < 1 || !replay_is_a_time ||
       options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--aa_pairs, --aa_family, --groups, --blocks, --replay_us and "
-                     "--silence_limit_s must be positive, "
-                     "--processes at least 2, --max_launches at least ",
-                     ablations::kInputSets));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--aa_pairs, --aa_family, --groups, --blocks, --replay_us and "
+        "--silence_limit_s must be positive, "
+        "--processes at least 2, --replay_us at most 6e7 (a minute), --max_launches at "
+        "least ",
+        ablations::kInputSets));
   }
   if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||
       options.blocks > ablations::kMostBlocks) {

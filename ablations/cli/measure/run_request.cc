@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/measure/run_request.h"
 
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -68,13 +67,13 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   options.silence_limit_s = *flags.sampling.silence_limit_s;
   options.arm_limit_s = *flags.arm_limit_s;
   // Written so that NaN is refused too.
-  const bool replay_is_a_time = options.replay_us > 0 && std::isfinite(options.replay_us);
+  const bool replay_is_a_time = options.replay_us > 0 && options.replay_us <= kMostReplayUs;
   if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
       options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
       options.max_launches < ablations::kInputSets) {
     return absl::InvalidArgumentError(
         absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
-                     "be positive, --max_launches at least ",
+                     "be positive, --replay_us at most 6e7 (a minute), --max_launches at least ",
                      ablations::kInputSets));
   }
   if (options.processes > ablations::kMostProcesses || options.blocks > ablations::kMostBlocks) {

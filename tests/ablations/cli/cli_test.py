@@ -167,8 +167,19 @@ class WrongUse(CliTest):
             self.assertIn("'ab12' is no SHA-256",
                           self.refused(USAGE, "check", f"--known={known.name}"))
         for flag in ("--processes=0", "--blocks=-1", "--replay_us=0", "--replay_us=nan",
-                     "--replay_us=inf", "--silence_limit_s=0", "--max_launches=1"):
+                     "--replay_us=inf", "--replay_us=6.1e7", "--silence_limit_s=0",
+                     "--max_launches=1"):
             self.assertIn("must be positive", self.refused(USAGE, "run", "--out=o", flag))
+
+    def test_a_refusal_fills_no_screen_and_commands_no_terminal(self):
+        for call in (["run", "--out=o", "--shapes=" + "a" * 100_000],
+                     ["judge", "--record=" + "b" * 100_000]):
+            error = self.run_program(*call).stderr
+            self.assertLess(len(error), 5000)
+            self.assertRegex(error, r"… \(\d+ bytes\)\n\Z")
+        error = self.run_program("judge", "--record=a\x1b[2J\x07b").stderr
+        self.assertIn("a\\x1b[2J\\x07b", error)
+        self.assertNotIn("\x1b", error)
 
     def test_a_place_that_is_a_file_is_refused_before_anything_is_computed(self):
         self.write("file", "")
