@@ -114,6 +114,9 @@ def build(arguments):
             shutil.copyfile(path, plots / path.name)
         shutil.copyfile(bundle_replay.__file__, folder / "replay.py")
         version = bundle_replay.matplotlib_version()
+        if not version:
+            print(f"Pictures are left out: {sys.executable} has no matplotlib; --python names "
+                  "another interpreter", file=sys.stderr)
         for command in commands:
             failed = bundle_replay.run_calls(folder, command, folder / "expected" / command["run"],
                                              bool(version))

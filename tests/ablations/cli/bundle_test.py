@@ -99,6 +99,19 @@ class BundleTest(FolderTest):
         self.assertIn(f"data/{quoted['run_id']}/micro.json", manifest["files"])
         self.assertIn(f"data/{self.record.name}/samples.jsonl", manifest["files"])
 
+    def test_says_that_pictures_are_left_out(self):
+        self.assertNotIn("left out", self.made.stderr)
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            (folder / "matplotlib.py").write_text("raise ImportError\n", encoding="utf-8")
+            done = call(PROGRAM, "bundle", f"--record={self.record}", f"--out={folder / 'b.tar.gz'}",
+                        f"--python={sys.executable}",
+                        env={**os.environ, "PYTHONPATH":
+                             f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})
+            self.ends(done, err="Pictures are left out: ")
+            with tarfile.open(folder / "b.tar.gz") as packed:
+                self.assertEqual([name for name in packed.getnames() if name.endswith(".svg")], [])
+
     def test_it_needs_nothing_of_the_tree_that_it_was_made_in(self):
         bundle = self.copy()
         for micro in (bundle / "data").glob("micro-*"):
