@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library without a GPU: what it exports, how it refuses, and how well it chooses.
 
-    library_test.py --library libwarpledger_sdpa.so --print_costs PROGRAM --program warpledger
+    library_test.py --shared libwarpledger_sdpa.so --print_costs PROGRAM --program warpledger
 """
 
 import argparse
@@ -15,10 +15,11 @@ import sys
 import tempfile
 import unittest
 
-from kernels.sdpa.library import fit_costs
-
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 FOLDER = ROOT / "kernels/sdpa/library"
+sys.path.insert(0, str(FOLDER))
+import fit_costs  # noqa: E402
+
 OK, INVALID, UNSUPPORTED, NO_DEVICE = range(4)
 arguments = argparse.Namespace()
 
@@ -44,22 +45,22 @@ def problem(**changed):
 class Library(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.library = ctypes.CDLL(str(arguments.library))
-        cls.library.warpledger_sdpa_last_error.restype = ctypes.c_char_p
-        cls.library.warpledger_sdpa_version.restype = ctypes.c_char_p
+        cls.shared = ctypes.CDLL(str(arguments.shared))
+        cls.shared.warpledger_sdpa_last_error.restype = ctypes.c_char_p
+        cls.shared.warpledger_sdpa_version.restype = ctypes.c_char_p
 
     def refused(self, status, said, given, choice=None):
         choice = choice or Choice(ctypes.sizeof(Choice))
-        got = self.library.warpledger_sdpa_describe(ctypes.byref(given) if given else None,
+        got = self.shared.warpledger_sdpa_describe(ctypes.byref(given) if given else None,
                                                     ctypes.byref(choice))
-        error = self.library.warpledger_sdpa_last_error().decode()
+        error = self.shared.warpledger_sdpa_last_error().decode()
         self.assertEqual((got, said in error), (status, True), error)
         # forward() says the same before it looks at a pointer.
         if choice.size == ctypes.sizeof(Choice):
-            got = self.library.warpledger_sdpa_forward(
+            got = self.shared.warpledger_sdpa_forward(
                 ctypes.byref(given) if given else None, None, None, None, None, None, None,
                 ctypes.c_size_t(0), None)
-            self.assertEqual((got, said in self.library.warpledger_sdpa_last_error().decode()),
+            self.assertEqual((got, said in self.shared.warpledger_sdpa_last_error().decode()),
                              (status, True))
 
     def test_refuses_what_makes_no_sense(self):
@@ -84,10 +85,10 @@ class Library(unittest.TestCase):
     def test_has_the_projects_version(self):
         version = re.search(r"project\(\s*\w+\s+VERSION ([\d.]+)",
                             (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-        self.assertEqual(self.library.warpledger_sdpa_version().decode(), version)
+        self.assertEqual(self.shared.warpledger_sdpa_version().decode(), version)
 
     def test_exports_the_headers_functions_alone(self):
-        said = subprocess.run(["nm", "-D", "--defined-only", arguments.library], check=True,
+        said = subprocess.run(["nm", "-D", "--defined-only", arguments.shared], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
         declared = re.findall(r"\b(warpledger_sdpa_\w+)\(",
                               (FOLDER / "warpledger_sdpa.h").read_text(encoding="utf-8"))
@@ -95,13 +96,13 @@ class Library(unittest.TestCase):
                          {name for name in declared if name != "warpledger_sdpa_problem"})
 
     def test_needs_no_library_but_the_systems(self):
-        said = subprocess.run(["readelf", "-d", arguments.library], check=True,
+        said = subprocess.run(["readelf", "-d", arguments.shared], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
         needed = set(re.findall(r"NEEDED.*\[(\w+)", said))
         self.assertLessEqual(needed, {"libc", "libm", "libgcc_s", "libstdc", "ld"})
 
     def test_is_at_most_15_megabytes(self):
-        self.assertLessEqual(os.path.getsize(arguments.library), 15e6)
+        self.assertLessEqual(os.path.getsize(arguments.shared), 15e6)
 
     def test_the_header_is_c99(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +149,7 @@ class Costs(unittest.TestCase):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("library", "print_costs", "program"):
+    for name in ("shared", "print_costs", "program"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     arguments, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])
