@@ -78,8 +78,10 @@ class MmaSoftmax {
       for (int r = 0; r < 2; ++r) {
         const float new_max = tile_max[b][r];
         // A row that saw no key yet has maximum -infinity; 0 keeps exp of it at 0.
-        shift_[b][r] = new_max == -INFINITY ? 0.0f : new_max * scale_;
-        rescale[b][r] = Exp::Rescale(max_[b][r] * scale_ - shift_[b][r]);
+        const float finite_max = new_max == -INFINITY ? 0.0f : new_max;
+        shift_[b][r] = finite_max * scale_;
+        // From the difference: exactly one where the maximum stays, however many tiles follow.
+        rescale[b][r] = Exp::Rescale((max_[b][r] - finite_max) * scale_);
         sum_[b][r] *= rescale[b][r];
         max_[b][r] = new_max;
       }

@@ -210,8 +210,9 @@ class ResidentWarpgroup {
     for (int r = 0; r < 2; ++r) {
       row_max[r] = QuadMax(row_max[r]);
       // A row that saw no key yet has maximum -inf; 0 keeps exp of it at 0.
-      subtract[r] = row_max[r] == -INFINITY ? 0.0f : row_max[r] * ScaleLog2();
-      rescale[r] = Exp2Approx(max_[r] * ScaleLog2() - subtract[r]);
+      subtract[r] = row_max[r] == -INFINITY ? 0.0f : __fmul_rn(row_max[r], ScaleLog2());
+      // Not fused: exactly one where the maximum stays, however many chunks follow.
+      rescale[r] = Exp2Approx(__fmul_rn(max_[r], ScaleLog2()) - subtract[r]);
       max_[r] = row_max[r];
       sum_[r] *= rescale[r];
     }

@@ -89,6 +89,27 @@ std::vector<NamedShape> SmallShapes() {
 INSTANTIATE_TEST_SUITE_P(Shapes, EveryVariant, testing::ValuesIn(SmallShapes()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// A sum that is rescaled by almost one at every tile drifts, and only many tiles show it.
+TEST(LongCache, KeepsTheLogSumExpOverAThousandTiles) {
+  const Problem problem = {1, 1, 1, 16, 131072, 64, false};
+  const DeviceFacts device = QueryDevice().value();
+  const Inputs inputs = MakeInputs(problem, InputKind::kLargeLogits, 7);
+  ablations::References references(problem, inputs);
+  SdpaRunner runner = SdpaRunner::Create(problem, {inputs}).value();
+  int checks = 0;
+  for (const KernelInstance* instance : AllInstances()) {
+    const Config& config = instance->config;
+    if (KvStorageOf(config).quantised || MayBreak(config) ||
+        !CheckLaunchable(config, problem, device).ok() || !IsBuiltFor(device, *instance)) {
+      continue;
+    }
+    const CheckOutcome outcome = runner.Check(*instance, 0, references.For(config)).value();
+    EXPECT_TRUE(outcome.correct) << InstanceName(config) << ": " << outcome.reason;
+    ++checks;
+  }
+  EXPECT_GT(checks, 0);
+}
+
 // The projection by the library, and with the layernorm in our own, which the checks above
 // leave to the layernorm kernel.
 TEST(Projection, InEachKernelOfItsOwnAgreesWithTheReference) {
