@@ -1,4 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
+# warpledger_instance_targets(<variable> <set>)  nvcc's options for the architectures of a set
+function(warpledger_instance_targets variable set)
+  set(targets ${WARPLEDGER_CUDA_ARCHITECTURES})
+  if(set MATCHES "^(wgmma|resident)")
+    # wgmma and setmaxnreg exist in the architecture-specific target alone.
+    set(targets 90a-real)
+  elseif(set MATCHES "90$")
+    # Dependent launches and clusters: no older GPU has them.
+    list(FILTER targets INCLUDE REGEX "^(9[0-9]|[1-9][0-9][0-9])")
+    if(NOT targets)
+      set(targets 90-real)
+    endif()
+  elseif(set MATCHES "_ladder$")
+    set(targets ${WARPLEDGER_ALL_ARCHITECTURES})
+  endif()
+  list(TRANSFORM targets REPLACE "^([0-9]+[a-z]?)(-real)?$"
+                                 "--generate-code=arch=compute_\\1,code=[sm_\\1]")
+  set(${variable} ${targets} PARENT_SCOPE)
+endfunction()
+
 # warpledger_kernel_instances(NAME <target> DIRECTORY <folder> INSTANCES <lines>...)
 #
 # One library of compiled kernel instances and of how to launch them. Each line names an instance's
@@ -24,21 +44,7 @@ function(warpledger_kernel_instances)
   # on the others (32 of 662 kernels had other machine code, eight to a unit).
   set(instance_code)
   foreach(set IN LISTS sets)
-    set(targets ${WARPLEDGER_CUDA_ARCHITECTURES})
-    if(set MATCHES "^(wgmma|resident)")
-      # wgmma and setmaxnreg exist in the architecture-specific target alone.
-      set(targets 90a-real)
-    elseif(set MATCHES "90$")
-      # Dependent launches and clusters: no older GPU has them.
-      list(FILTER targets INCLUDE REGEX "^(9[0-9]|[1-9][0-9][0-9])")
-      if(NOT targets)
-        set(targets 90-real)
-      endif()
-    elseif(set MATCHES "_ladder$")
-      set(targets ${WARPLEDGER_ALL_ARCHITECTURES})
-    endif()
-    list(TRANSFORM targets REPLACE "^([0-9]+[a-z]?)(-real)?$"
-                                   "--generate-code=arch=compute_\\1,code=[sm_\\1]")
+    warpledger_instance_targets(targets ${set})
     # The sources of a set include the same headers, so that one of them tells the dependencies of
     # all: nvcc preprocesses a source once more to list its own.
     list(GET ${set}_sources 0 first)

@@ -83,6 +83,9 @@ for program in "${programs[@]}"; do
   [[ $name == "$kSharded" || $name == "$kBeside" ]] ||
     run "$name" timeout 500 "$program" --gtest_brief=1
 done
+# By itself: some of its kernels hang until they are stopped.
+run mutation_gpu_test env GPU_TEST_SHARDS="$shards" timeout 500 "$python" -B \
+  "$here/kernels/sdpa/mutations/mutation_gpu_test.py" "$prefix/share/warpledger/check_mutant"
 # The rest times nothing.
 started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
