@@ -71,8 +71,9 @@ function(warpledger_kernel_instances)
       list(APPEND instance_code ${code})
     endforeach()
   endforeach()
+  # Alone, because a unit of several sources would not be compiled again after its kernels.
   set_source_files_properties(${generated}/instance_code.cc PROPERTIES
-                              OBJECT_DEPENDS "${instance_code}")
+                              OBJECT_DEPENDS "${instance_code}" SKIP_UNITY_BUILD_INCLUSION ON)
   warpledger_library(NAME ${arg_NAME}
     SOURCES ${generated}/instance_code.cc ${generated}/instances.cc
     LIBS warpledger_launch)
