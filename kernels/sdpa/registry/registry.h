@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 #include "kernels/sdpa/registry/config.h"
@@ -71,19 +72,49 @@ struct CounterClaim {
 inline constexpr std::size_t kMaxLevels = 8;
 inline constexpr std::size_t kMaxNeeds = 4;
 
+// What a level is, in a word: machine code and records have the value, readers the name.
+struct NamedLevel {
+  int value;
+  std::string_view name;
+};
+
 struct LevelList {
   std::array<int, kMaxLevels> values{};
+  std::array<std::string_view, kMaxLevels> names{};
   std::size_t count = 0;
 
-  template <typename... Ints>
-  constexpr LevelList(Ints... ints)  // NOLINT: written as {0, 2, 3} in rows
-      : values{ints...}, count(sizeof...(ints)) {}
-  constexpr bool Contains(int level) const {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (values[i] == level) return true;
+  constexpr LevelList(std::initializer_list<NamedLevel> levels) {
+    for (const NamedLevel& level : levels) {
+      values[count] = level.value;
+      names[count++] = level.name;
     }
-    return false;
   }
+  constexpr bool Contains(int level) const { return !NameOf(level).empty(); }
+  // Empty: there is no such level.
+  constexpr std::string_view NameOf(int level) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (values[i] == level) return names[i];
+    }
+    return "";
+  }
+};
+
+// A mechanism that several families have, each by toggles of its own (techniques.h).
+enum class Technique {
+  kOwn,  // the toggle is a technique of its own
+  kTensorCores,
+  kCopiesAhead,
+  kSmemLayout,
+  kScoresInRegisters,
+  kSoftmaxOverlap,
+  kPingPong,
+  kWarpSpecialisation,
+  kTileSchedule,
+  kLazyRescale,
+  kExponentials,
+  kSplitKv,
+  kPackedHeads,
+  kDependentLaunch,
 };
 
 struct ToggleRow {
@@ -91,7 +122,9 @@ struct ToggleRow {
   ToggleField field = nullptr;
   Family families = Family::kSmem;
   std::string_view label;
-  LevelList levels = {0, 1};                      // first = off
+  Technique technique = Technique::kOwn;
+  bool removes_technique = false;                 // on means without the technique
+  LevelList levels = {{0, "off"}, {1, "on"}};     // first = off
   std::array<ToggleField, kMaxNeeds> needs{};     // each must be on
   std::array<ToggleField, kMaxNeeds> excludes{};  // each must be off
   bool control = false;                           // planted, no technique
