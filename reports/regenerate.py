@@ -6,9 +6,9 @@ Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, all
 that the sanitizers said, the newest samples of steps, the newest study of data
-types (of the CPU), the comparison of the two newest ladders, a page per technique and
-one of standings from all of these designs, and the generated parts of README.md: the
-newest ladder of the GPU with most designs, and its standings. These last four are of records
+types (of the CPU), the comparison of the two newest ladders, an index of questions, a page per
+technique and one of standings from all of these designs, and the generated parts of README.md: the
+newest ladder of the GPU with most designs, its standings and its techniques. These last are of records
 with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. A calibration's page pools and counts all that lie there.
@@ -252,8 +252,10 @@ def _regenerate(program, out, kept, say, workers, opened):
             shutil.copy(ROOT / "README.md", readme)
         scratch = out / ".regenerate"
         gpu = ladder.parent.name
-        for command, record in (("report", ladder.relative_to(ROOT)), ("standings", judged_of[gpu])):
-            call(program, command, f"--record={record}", f"--out={scratch}", "--noplots",
+        for command, record, *flags in (("report", ladder.relative_to(ROOT), "--noplots"),
+                                        ("standings", judged_of[gpu], "--noplots"),
+                                        ("techniques", judged_of[gpu])):
+            call(program, command, f"--record={record}", f"--out={scratch}", *flags,
                  f"--readme={readme}", f"--readme_pictures=reports/{gpu}",
                  kept=kept)
         shutil.rmtree(scratch)

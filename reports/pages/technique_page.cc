@@ -286,29 +286,6 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
   return out;
 }
 
-std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
-
-std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {
-  std::vector<std::string> parts;
-  for (const std::string_view name : kVerdictNames) {
-    const auto n = std::count_if(verdicts.begin(), verdicts.end(),
-                                 [&](const Verdict* v) { return v->verdict == name; });
-    if (n > 0) parts.push_back(Cat(n, " ", name));
-  }
-  return JoinWords(parts);
-}
-
-std::string RatioRange(const std::vector<const Verdict*>& verdicts) {
-  std::vector<double> ratios;
-  for (const Verdict* verdict : verdicts) {
-    if (HasMeaning(*verdict) && verdict->ratio.value) ratios.push_back(*verdict->ratio.value);
-  }
-  if (ratios.empty()) return "";
-  const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
-  if (*low == *high) return FormatRatio(*low);
-  return Cat(FormatRatio(*low), " to ", FormatRatio(*high));
-}
-
 Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row) {
   const std::vector<Judgement> judged = JudgementsOn(records, row.id);
   std::string out =

@@ -12,6 +12,7 @@
 
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"
+#include "reports/model/derived/measured_claims.h"
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 
@@ -22,27 +23,9 @@ struct Page {
   std::string text;  // Markdown
 };
 
-inline constexpr char kTechniqueIndexFile[] = "techniques.md";
-
-// The families in the pages' order; a toggle of several stands with its first.
-inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
-                                             sdpa::Family::kWgmma, sdpa::Family::kResident};
-
-struct Judgement {
-  const ReadRecord* record;
-  const Verdict* verdict;
-};
-
 // Every verdict on a toggle, in the order of the records.
 std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
                                     std::string_view toggle);
-
-// Below the folder of the GPU's reports.
-std::string TechniquePath(const sdpa::ToggleRow& row);
-// "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
-std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);
-// "1.020× to 1.310×" over the ratios that mean something; "" where none does.
-std::string RatioRange(const std::vector<const Verdict*>& verdicts);
 
 // `records` must not be empty.
 Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row);

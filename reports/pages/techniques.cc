@@ -15,6 +15,7 @@
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
 #include "reports/pages/technique_page.h"
+#include "reports/sections/questions.h"
 
 namespace warpledger::report {
 namespace {
@@ -148,15 +149,16 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Page>> RenderTechniques(std::vector<Summary> summaries,
-                                                   const RenderOptions& options) {
+absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
+                                            const RenderOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<ReadRecord> records,
                    ReadRecords(std::move(summaries), options));
-  std::vector<Page> pages = {IndexPage(records)};
+  Techniques out = {.pages = {IndexPage(records), {kQuestionsFile, QuestionsText(records)}},
+                    .readme = TechniqueTable(records, options.picture_prefix)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) pages.push_back(TechniquePage(records, row));
+    if (!row.control) out.pages.push_back(TechniquePage(records, row));
   }
-  return pages;
+  return out;
 }
 
 }  // namespace warpledger::report

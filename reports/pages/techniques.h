@@ -10,12 +10,13 @@
 // Errors: InvalidArgument when no record is given, two are of one design, the records are of
 // several GPUs, one's L2 was cold, or one can't be read; nothing is rendered by halves.
 //
-//   absl::StatusOr<std::vector<Page>> pages = RenderTechniques({summary}, options);
-//   for (const Page& page : *pages) Write(out + "/" + page.path, page.text);
+//   absl::StatusOr<Techniques> techniques = RenderTechniques({summary}, options);
+//   for (const Page& page : techniques->pages) Write(out + "/" + page.path, page.text);
 
 #ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 #define WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,10 +25,14 @@
 
 namespace warpledger::report {
 
-// The index first, then one page per toggle in registry order. `options.picture_prefix` is not
-// used: the pages have no pictures.
-absl::StatusOr<std::vector<Page>> RenderTechniques(std::vector<Summary> summaries,
-                                                   const RenderOptions& options);
+struct Techniques {
+  std::vector<Page> pages;  // the index of techniques, the questions, then one per toggle
+  std::string readme;       // a README's section
+};
+
+// `options.picture_prefix` goes before the links of the README's section alone.
+absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
+                                            const RenderOptions& options);
 
 }  // namespace warpledger::report
 

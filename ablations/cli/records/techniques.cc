@@ -18,19 +18,25 @@ namespace {
 struct TechniquesFlags : FlagSet {
   Flag<std::string> record{this, "record", "", kRecordHelp};
   Flag<std::string> out{this, "out", "", kOutHelp};
+  ReadmeFlags readme{this};
 };
 
 absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the pages go"));
   ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, ReadSummaries(flags.record));
-  ASSIGN_OR_RETURN(const report::RenderOptions options, OptionsOfThisTree());
+  ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
+  options.picture_prefix = flags.readme.Prefix(*flags.out);
   ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(std::move(summaries)));
-  ASSIGN_OR_RETURN(const std::vector<report::Page> pages,
+  ASSIGN_OR_RETURN(const report::Techniques techniques,
                    report::RenderTechniques(std::move(views), options));
+  const std::vector<report::Page>& pages = techniques.pages;
   for (const report::Page& page : pages) {
     RETURN_IF_ERROR(WritePage(absl::StrCat(*flags.out, "/", page.path), page.text));
   }
   absl::PrintF("%d pages: %s/%s\n", pages.size(), *flags.out, pages.front().path);
+  if (flags.readme.readme.given) {
+    RETURN_IF_ERROR(flags.readme.Renew("techniques", techniques.readme));
+  }
   return kExitOk;
 }
 
@@ -40,7 +46,7 @@ Command TechniquesCommand() {
   return Runs(
       &Techniques,
       {.name = "techniques",
-       .arguments = "--record=DIR[,DIR..] --out=DIR",
+       .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
        .summary = "Writes a page per technique: what every design says of it",
        .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
                   "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md."});

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/model/derived/measured_claims.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "kernels/sdpa/registry/variant.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
+
+namespace warpledger::report {
+namespace {
+
+std::optional<sdpa::Config> ConfigOf(const Summary& summary, const std::string& arm,
+                                     const std::string& shape) {
+  const Cell* cell = summary.FindCell(arm, shape);
+  return cell == nullptr ? std::nullopt : sdpa::ConfigFromName(cell->config);
+}
+
+std::vector<const Verdict*> Verdicts(const MeasuredClaim& claim) {
+  std::vector<const Verdict*> out;
+  for (const Judgement& judgement : claim.judged) out.push_back(judgement.verdict);
+  return out;
+}
+
+}  // namespace
+
+std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
+
+std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records) {
+  // By the row's place in the registry.
+  std::map<std::tuple<const sdpa::ToggleRow*, sdpa::Family, int, int>, MeasuredClaim> claims;
+  for (const ReadRecord& record : records) {
+    for (const Verdict& verdict : record.summary.verdicts) {
+      const auto base = ConfigOf(record.summary, verdict.base, verdict.shape);
+      const auto candidate = ConfigOf(record.summary, verdict.candidate, verdict.shape);
+      if (!base || !candidate) continue;
+      for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+        if (row.id != verdict.toggle || row.control) continue;
+        const sdpa::Family family = sdpa::FamilyOf(*candidate);
+        const int from = (*base).*row.field;
+        const int to = (*candidate).*row.field;
+        MeasuredClaim& claim = claims[{&row, family, from, to}];
+        claim.row = &row;
+        claim.family = family;
+        claim.from = from;
+        claim.to = to;
+        claim.judged.push_back({&record, &verdict});
+      }
+    }
+  }
+  std::vector<MeasuredClaim> out;
+  for (auto& [key, claim] : claims) out.push_back(std::move(claim));
+  return out;
+}
+
+std::vector<MeasuredClaim> Restricted(const std::vector<MeasuredClaim>& claims,
+                                      absl::FunctionRef<bool(const Judgement&)> counts) {
+  std::vector<MeasuredClaim> out;
+  for (MeasuredClaim claim : claims) {
+    std::erase_if(claim.judged, [&](const Judgement& judgement) { return !counts(judgement); });
+    if (!claim.judged.empty()) out.push_back(std::move(claim));
+  }
+  return out;
+}
+
+std::string LevelWords(const MeasuredClaim& claim) {
+  const sdpa::LevelList& levels = claim.row->levels;
+  if (levels.count == 2) return std::string(levels.NameOf(claim.to));
+  return Cat(Code(levels.NameOf(claim.to)), " over ", Code(levels.NameOf(claim.from)));
+}
+
+Tally TallyOf(const MeasuredClaim& claim) {
+  Tally tally;
+  std::vector<double> ratios;
+  for (const Verdict* verdict : Verdicts(claim)) {
+    if (!HasMeaning(*verdict) || !verdict->ratio.value) continue;
+    ratios.push_back(*verdict->ratio.value);
+    tally.faster += verdict->verdict == "ADOPT" || verdict->verdict == "REAL_BELOW_GATE";
+    tally.slower += verdict->verdict == "REGRESSION";
+  }
+  tally.n = static_cast<int64_t>(ratios.size());
+  if (ratios.empty()) return tally;
+  std::sort(ratios.begin(), ratios.end());
+  const size_t middle = ratios.size() / 2;
+  tally.median =
+      ratios.size() % 2 == 1 ? ratios[middle] : (ratios[middle - 1] + ratios[middle]) / 2;
+  return tally;
+}
+
+std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {
+  std::vector<std::string> parts;
+  for (const std::string_view name : kVerdictNames) {
+    const auto n = std::count_if(verdicts.begin(), verdicts.end(),
+                                 [&](const Verdict* v) { return v->verdict == name; });
+    if (n > 0) parts.push_back(Cat(n, " ", name));
+  }
+  return JoinWords(parts);
+}
+
+std::string RatioRange(const std::vector<const Verdict*>& verdicts) {
+  std::vector<double> ratios;
+  for (const Verdict* verdict : verdicts) {
+    if (HasMeaning(*verdict) && verdict->ratio.value) ratios.push_back(*verdict->ratio.value);
+  }
+  if (ratios.empty()) return "";
+  const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+  if (*low == *high) return FormatRatio(*low);
+  return Cat(FormatRatio(*low), " to ", FormatRatio(*high));
+}
+
+std::string Outcome(const MeasuredClaim& claim) {
+  const Tally tally = TallyOf(claim);
+  if (tally.n == 0) return "no sound measurement";
+  std::string out = RatioRange(Verdicts(claim));
+  if (tally.faster > 0 || tally.slower == 0) {
+    Append(&out, ", faster in ", tally.faster, " of ", tally.n);
+  }
+  if (tally.slower > 0) {
+    Append(&out, tally.faster > 0 ? " and" : ",", " slower in ", tally.slower,
+           tally.faster > 0 ? "" : Cat(" of ", tally.n));
+  }
+  return out;
+}
+
+}  // namespace warpledger::report

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the records say of a claim: a toggle at one level against it at another, in one family.
+//
+// A verdict names a toggle and two arms; the levels and the family are those of the arms'
+// configurations. Verdicts of several designs on the same pair of levels are of one claim.
+//
+// Contract: pure functions of the records, which must outlive what is returned. No errors: a
+// verdict on a toggle or a level that today's registry lacks is of no claim.
+//
+//   for (const MeasuredClaim& claim : MeasuredClaims(records)) … ClaimName(claim) …
+
+#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_
+#define WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/registry.h"
+#include "reports/model/records.h"
+#include "reports/model/summary.h"
+
+namespace warpledger::report {
+
+inline constexpr char kTechniqueIndexFile[] = "techniques.md";
+
+// The families in the pages' order; a toggle of several stands with its first.
+inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
+                                             sdpa::Family::kWgmma, sdpa::Family::kResident};
+
+// Below the folder of the GPU's reports.
+std::string TechniquePath(const sdpa::ToggleRow& row);
+
+struct Judgement {
+  const ReadRecord* record;
+  const Verdict* verdict;
+};
+
+struct MeasuredClaim {
+  const sdpa::ToggleRow* row = nullptr;
+  sdpa::Family family = sdpa::Family::kSmem;
+  int from = 0;  // the level that it is judged against
+  int to = 0;
+  std::vector<Judgement> judged;
+};
+
+// In the registry's order, levels rising.
+std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records);
+// The same with those judgements alone that `counts` takes, and without claims that have none left.
+std::vector<MeasuredClaim> Restricted(const std::vector<MeasuredClaim>& claims,
+                                      absl::FunctionRef<bool(const Judgement&)> counts);
+
+// "three_stages over two_stages"; "on" where the toggle has one level but off.
+std::string LevelWords(const MeasuredClaim& claim);
+
+// How verdicts that mean something went.
+struct Tally {
+  int64_t n = 0;
+  int64_t faster = 0;
+  int64_t slower = 0;
+  double median = 0;
+};
+Tally TallyOf(const MeasuredClaim& claim);
+
+// "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
+std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);
+// "1.020× to 1.310×" over the ratios that mean something; "" where none does.
+std::string RatioRange(const std::vector<const Verdict*>& verdicts);
+// "1.020× to 1.310×, faster in 7 of 9 and slower in 1".
+std::string Outcome(const MeasuredClaim& claim);
+
+}  // namespace warpledger::report
+
+#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_
