@@ -25,6 +25,11 @@ foreach(library header IN ZIP_LISTS warpledger_pack_libraries warpledger_pack_he
   target_link_libraries(warpledger_lib${library} INTERFACE ${WARPLEDGER_${library}_LIBRARY})
 endforeach()
 
+# Studies: TOML, header-only (Debian's package would link a shared library).
+find_path(WARPLEDGER_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+add_library(warpledger_tomlplusplus INTERFACE)
+target_include_directories(warpledger_tomlplusplus INTERFACE ${WARPLEDGER_TOMLPLUSPLUS_INCLUDE})
+
 if(WARPLEDGER_MICRO)
   find_package(benchmark QUIET)
 endif()

@@ -75,7 +75,8 @@ missing_packages() {
   if ! system_python >/dev/null; then
     printf '%s\n' python3 python3-venv
   fi
-  local library libraries=(libabsl-dev nlohmann-json3-dev libzstd-dev libmd-dev)
+  local library libraries=(libabsl-dev nlohmann-json3-dev libzstd-dev libmd-dev
+    libtomlplusplus-dev)
   case ${1:-release} in
     ladder | replay) ;;
     quick) libraries+=(libgtest-dev libgmock-dev) ;;
@@ -126,7 +127,7 @@ install_system_packages() {
     if ((${#absent[@]} > 0)); then
       echo "This system has no apt, and these programs are missing: ${absent[*]}." \
         "Install them, and the development files of Abseil, GoogleTest, Google Benchmark," \
-        "nlohmann-json, libzstd and libmd, with its own package manager." >&2
+        "nlohmann-json, libzstd, libmd and toml++, with its own package manager." >&2
       return 3
     fi
     return 0 # CMake names a library that it can't find.

@@ -51,7 +51,8 @@ std::vector<Command> AllCommands() {
           JudgeCommand(),   ReportCommand(),  TechniquesCommand(), StandingsCommand(),
           MicroCommand(),   CompareCommand(), PoolCommand(),       GateCommand(),
           RatchetCommand(), BundleCommand(),  PackCommand(),       UnpackCommand(),
-          ProfileCommand(), DtypesCommand(),  ExecCommand(),       WorkerCommand()};
+          ProfileCommand(), DtypesCommand(),  StudyCommand(),      ExecCommand(),
+          WorkerCommand()};
 }
 
 int PrintHelp(const std::vector<Command>& commands) {

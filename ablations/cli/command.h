@@ -139,6 +139,7 @@ Command PackCommand();
 Command UnpackCommand();
 Command ProfileCommand();
 Command DtypesCommand();
+Command StudyCommand();
 
 // Parses argv, runs the command, prints errors. The whole of main().
 int Main(int argc, char** argv);

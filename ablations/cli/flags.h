@@ -24,6 +24,8 @@ inline constexpr char kSeedHelp[] = "seed of inputs and orders";
 inline constexpr char kSubjectHelp[] =
     "what is measured: sdpa, attention on a GPU; or stand_in, which needs none and whose times are "
     "drawn from a known model";
+inline constexpr char kStudyHelp[] =
+    "a study's folder, in place of --subject: your own kernels (`warpledger help study`)";
 inline constexpr char kVariantHelp[] =
     "a variant: an arm of a design (ladder:wmma_pv) or toggles joined by + "
     "(kv_tiling+warp_shuffle)";

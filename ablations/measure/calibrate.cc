@@ -141,6 +141,7 @@ class Calibrator {
   void DescribeRun(GpuInfo gpu, const CalibrationPlan& plan, RunInfo* run) const {
     DescribeNow(kCalibrateDesign, run);
     run->subject = subject_.name() == kFirstSubject ? "" : std::string(subject_.name());
+    run->definition.json = subject_.Definition();
     run->design = kCalibrateDesign;
     run->family = kCalibrateDesign;
     run->argv = options_.argv;
@@ -161,6 +162,7 @@ class Calibrator {
     const CalibrationHeader& header = writer_->header();
     WorkerJob job;
     job.subject = std::string(header.run.SubjectName());
+    job.definition = header.run.definition;
     job.design = PlanText(header.plan);
     job.shapes = {header.run.shapes[0].name};
     job.process = process;

@@ -113,6 +113,7 @@ class Controller {
   std::optional<WorkerJob> JobFor(int process) const {
     WorkerJob job;
     job.subject = std::string(run().SubjectName());
+    job.definition = run().definition;
     job.design = run().design;
     job.process = process;
     job.seed = run().seed;

@@ -18,6 +18,7 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
                     GpuInfo gpu) {
   RunInfo run;
   run.subject = subject.name() == kFirstSubject ? "" : std::string(subject.name());
+  run.definition.json = subject.Definition();
   DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", options.design), &run);
   run.gpu = std::move(gpu);
   run.design = options.design;

@@ -48,6 +48,7 @@ absl::Status CheckRotation(const ShapeInfo& problem, std::string_view cache, int
 // A line of JSON on the worker's standard input.
 struct WorkerJob {
   std::string subject = kFirstSubject;
+  SubjectDefinition definition;
   std::string design;
   std::vector<std::string> shapes;
   int process = 0;
@@ -62,7 +63,9 @@ struct WorkerJob {
 
   template <typename F>
   void Visit(F& f) {
-    FIELDS(subject, design, shapes);
+    FIELDS(subject);
+    f("definition", definition, kOnlyWhereSet);
+    FIELDS(design, shapes);
     f("process", process, AtLeast{0});
     f("seed", seed);
     f("blocks", blocks, Within{1, kMostBlocks});

@@ -112,6 +112,9 @@ class Subject {
 
   // As run.json says it.
   virtual std::string_view name() const = 0;
+  // What a record and a worker need to make the subject again, where it is no part of the program;
+  // null otherwise (known_subjects.h).
+  virtual nlohmann::ordered_json Definition() const { return nullptr; }
 
   // --- Claims: each technique once, in the order of bits in a factorial.
   virtual absl::Span<const Claim> claims() const = 0;
@@ -128,6 +131,7 @@ class Subject {
 
   // --- Designs
   virtual std::vector<PlannedDesign> Designs() const = 0;
+  virtual std::string DefaultDesign() const { return "ladder"; }
   // One of Designs(), or one that its name describes.
   virtual absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const = 0;
   virtual DesignKind KindOf(std::string_view design) const = 0;

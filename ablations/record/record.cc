@@ -11,6 +11,15 @@
 
 namespace warpledger::ablations {
 
+nlohmann::ordered_json ToJson(const SubjectDefinition& definition) { return definition.json; }
+
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
+                      SubjectDefinition& definition) {
+  if (!json.is_object()) return WrongValue(path, "an object", json);
+  definition.json = json;
+  return absl::OkStatus();
+}
+
 nlohmann::ordered_json ToJson(const ShapeInfo& shape) {
   nlohmann::ordered_json json = {{"name", shape.name}};
   json.update(shape.fields);

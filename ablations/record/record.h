@@ -127,6 +127,15 @@ struct ShapeInfo {
 nlohmann::ordered_json ToJson(const ShapeInfo& shape);
 absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path, ShapeInfo& shape);
 
+// What a subject that is no part of the program is made from (plan/known_subjects.h).
+struct SubjectDefinition {
+  nlohmann::ordered_json json = nullptr;  // null: it is a part of the program
+  friend bool operator==(const SubjectDefinition&, const SubjectDefinition&) = default;
+};
+nlohmann::ordered_json ToJson(const SubjectDefinition& definition);
+absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
+                      SubjectDefinition& definition);
+
 struct Arm {
   std::string name;
   std::string config;  // printed configuration; empty for peers and floors
@@ -189,6 +198,7 @@ struct RunInfo {
   std::string run_id;
   std::string created_utc;
   std::string subject;  // what was measured (plan/subject.h); empty: kFirstSubject
+  SubjectDefinition definition;
   std::string design;
   std::string family;
   std::vector<std::string> argv;
@@ -220,6 +230,7 @@ struct RunInfo {
     f("created_utc", created_utc, PlainName{});
     f("subject", subject, PlainName{}, kOnlyWhereSet,
       "what was measured; where it is absent, sdpa");
+    f("definition", definition, kOnlyWhereSet, "of a study: study.toml and its libraries");
     f("design", design, PlainName{});
     f("family", family, PlainName{}, "what Holm's correction runs over");
     FIELDS(argv, seed);

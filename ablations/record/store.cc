@@ -17,6 +17,7 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
+#include "ablations/record/record_pack.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -79,6 +80,13 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
     std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
     if (!why.empty()) return why;
   }
+  // Of a study, which is too long to be shown, the content's hash.
+  const auto hash_of = [](const nlohmann::ordered_json& json) {
+    return json.is_null() ? "" : Sha256(DumpLine(json)).substr(0, 12);
+  };
+  std::string other =
+      differs("definition", hash_of(before["definition"]), hash_of(after["definition"]));
+  if (!other.empty()) return other;
   for (const char* field : {"shapes", "arms"}) {
     std::string why =
         differs(absl::StrCat("the number of ", field).c_str(), absl::StrCat(before[field].size()),

@@ -45,6 +45,7 @@ FACTORIAL = PLAN | {"ablations/stats/factorial", "ablations/summary", "ablations
 JUDGE = FACTORIAL | {"ablations/judge"}
 SUBJECTS = {"ablations/subjects/sdpa", "ablations/subjects/sdpa/designs",
             "ablations/subjects/sdpa/dtypes"}
+STUDY = {"ablations/subjects/host", "ablations/subjects/study", "ablations/subjects/study/rig"}
 ROOMS = {
     "ablations/base": BASE,
     "ablations/stats": {"ablations/stats", "kernels/common"},
@@ -64,6 +65,10 @@ ROOMS = {
     "ablations/subjects/host": PLAN | {"ablations/subjects/host", "micro/harness"},
     "ablations/subjects/stand_in": PLAN | {"ablations/subjects/host", "ablations/subjects/stand_in",
                                            "micro/harness"},
+    "ablations/subjects/study": PLAN | {"ablations/subjects/host", "ablations/subjects/study"},
+    "ablations/subjects/study/rig": PLAN | STUDY,
+    "ablations/subjects/study/rig/gpu": {"ablations/subjects/study/rig", "ablations/subjects/study/rig/gpu",
+                                         "kernels/common"},
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
 }
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and its subject;
@@ -82,8 +87,9 @@ REPORTS = {
 ENGINE = {"kernels/common"} | {room for room in ROOMS if "subjects" not in room}
 # The program. Commands that know SDPA have a room of their own.
 CLI_ROOMS = {"ablations/cli/archive", "ablations/cli/measure", "ablations/cli/records"}
-CLI = {*ROOMS, *REPORTS, "ablations/cli", "ablations/cli/sdpa", *CLI_ROOMS} | KERNELS
+CLI = {*ROOMS, *REPORTS, "ablations/cli", "ablations/cli/sdpa", "ablations/cli/study", *CLI_ROOMS} | KERNELS
 ROOMS |= {"ablations/cli": CLI, "ablations/cli/sdpa": CLI - CLI_ROOMS,
+          "ablations/cli/study": ENGINE | STUDY | {"ablations/cli", "ablations/cli/study"},
           **{room: ENGINE | {room, "ablations/cli", "ablations/cli/records", *REPORTS}
              for room in CLI_ROOMS}}
 # Most source files of a room, and the rooms that are still larger.

@@ -6,7 +6,7 @@ import subprocess
 from fixture import ROOT, FolderTest
 
 LIBRARIES = ["libabsl-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev", "libbenchmark-tools",
-             "nlohmann-json3-dev", "libzstd-dev", "libmd-dev"]
+             "nlohmann-json3-dev", "libzstd-dev", "libmd-dev", "libtomlplusplus-dev"]
 PROGRAMS = ["g++", "cmake", "ninja", "git"]
 
 
@@ -52,7 +52,8 @@ class Setup(FolderTest):
     def test_a_build_that_only_replays_needs_no_library_of_the_tests(self):
         self.installed(LIBRARIES[:1])
         result = self.bash("system_python() { true; }; missing_packages replay")
-        self.assertEqual(result.stdout.split(), ["nlohmann-json3-dev", "libzstd-dev", "libmd-dev"])
+        self.assertEqual(result.stdout.split(),
+                         ["nlohmann-json3-dev", "libzstd-dev", "libmd-dev", "libtomlplusplus-dev"])
 
     def test_counts_a_removed_library_as_missing(self):
         self.installed(LIBRARIES[1:])

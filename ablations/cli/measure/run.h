@@ -13,9 +13,11 @@ namespace warpledger::cli {
 
 struct RunFlags : FlagSet {
   Flag<std::string> subject{this, "subject", "sdpa", kSubjectHelp};
+  Flag<std::string> study{this, "study", "", kStudyHelp};
   Flag<std::string> design{
       this, "design", "ladder",
-      "the design to measure; also factorial:A,B[@C,D]: every combination of the toggles A and "
+      "the design to measure, of a study one_on unless it is named; also factorial:A,B[@C,D]: "
+      "every combination of the toggles A and "
       "B, with C and D always on; fractional:A,B,C,D[@E]: a fraction of that; sweep:A[@B]: its "
       "levels"};
   Flag<std::string> shapes{this, "shapes", "ladder", kShapesHelp};

@@ -54,8 +54,14 @@ absl::StatusOr<std::vector<ablations::PlantedFault>> ParsePlants(
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
   ablations::RunOptions& options = request.options;
-  ASSIGN_OR_RETURN(request.subject, ablations::FindSubject(*flags.subject));
-  options.design = *flags.design;
+  if (flags.study.given && flags.subject.given) {
+    return absl::InvalidArgumentError("--study is a subject of its own: leave --subject out");
+  }
+  const std::string design = flags.design.given ? *flags.design : "";
+  ASSIGN_OR_RETURN(request.subject, flags.study.given
+                                        ? ablations::SubjectIn("study", *flags.study, design)
+                                        : ablations::FindSubject(*flags.subject));
+  options.design = design.empty() ? request.subject->DefaultDesign() : design;
   ASSIGN_OR_RETURN(request.design, request.subject->FindDesign(options.design));
   ASSIGN_OR_RETURN(options.shapes, request.subject->ParseProblems(*flags.shapes));
   options.out_dir = *flags.out;

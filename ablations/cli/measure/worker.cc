@@ -16,7 +16,8 @@ namespace warpledger::cli {
 absl::StatusOr<int> Work(const FlagSet& /*flags*/) {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   ASSIGN_OR_RETURN(ablations::WorkerJob job, ablations::FromText<ablations::WorkerJob>(text));
-  ASSIGN_OR_RETURN(const ablations::Subject* subject, ablations::FindSubject(job.subject));
+  ASSIGN_OR_RETURN(const ablations::Subject* subject,
+                   ablations::FindSubject(job.subject, job.definition));
   ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(*subject));
   RETURN_IF_ERROR(ablations::RunWorker(job, *subject, *device.rig, *device.machine));
   return kExitOk;

@@ -8,12 +8,15 @@
 #include "ablations/plan/job.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace warpledger::ablations {
 namespace {
 
 constexpr char kLadder[] = "ladder";
+constexpr char kOneOn[] = "one_on";
+constexpr char kLeaveOneOut[] = "leave_one_out";
 constexpr char kFactorial[] = "factorial";
 
 std::vector<std::string> NamesOf(const std::vector<ShapeInfo>& problems) {
@@ -72,13 +75,18 @@ void ListedSubject::AddControls(const PlannedArm& of, PlannedDesign* design) con
   }
 }
 
+PlannedDesign ListedSubject::Begun(std::string name, std::string label, PlannedArm base) const {
+  return {.name = std::move(name),
+          .label = std::move(label),
+          .arms = {std::move(base)},
+          .floors = {kFloorArm},
+          .peers = false};
+}
+
 PlannedDesign ListedSubject::Ladder() const {
-  PlannedDesign design = {
-      .name = kLadder,
-      .label = "each technique on top of all before it",
-      .arms = {{.name = list_.baseline, .config = list_.baseline, .role = kRoleBase}},
-      .floors = {kFloorArm},
-      .peers = false};
+  PlannedDesign design =
+      Begun(kLadder, "each technique on top of all before it",
+            {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
   for (const Claim& technique : list_.techniques) {
     if (technique.control) continue;
     design.arms.push_back(With(design.arms.back(), kRoleStep,
@@ -88,13 +96,43 @@ PlannedDesign ListedSubject::Ladder() const {
   return design;
 }
 
+PlannedDesign ListedSubject::OneOn() const {
+  PlannedDesign design =
+      Begun(kOneOn, "each technique alone",
+            {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
+  for (const Claim& technique : list_.techniques) {
+    if (technique.control) continue;
+    design.arms.push_back(With(design.arms.front(), kRoleStep,
+                               absl::StrCat("one_on:", std::string(technique.id)), technique));
+  }
+  AddControls(PlannedArm(design.arms.front()), &design);
+  return design;
+}
+
+PlannedDesign ListedSubject::LeaveOneOut() const {
+  std::vector<std::string> all;
+  for (const Claim& technique : list_.techniques) {
+    if (!technique.control) all.emplace_back(technique.id);
+  }
+  PlannedDesign design =
+      Begun(kLeaveOneOut, "each technique left out of all",
+            {.name = "all", .config = absl::StrJoin(all, "+"), .role = kRoleBase});
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::string> others = all;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    design.arms.push_back({.name = absl::StrCat("without:", all[i]),
+                           .config = others.empty() ? list_.baseline : absl::StrJoin(others, "+"),
+                           .role = kRoleWithout,
+                           .toggle = all[i],
+                           .base = "all"});
+  }
+  AddControls(PlannedArm(design.arms.front()), &design);
+  return design;
+}
+
 PlannedDesign ListedSubject::TwoByTwo() const {
-  PlannedDesign design = {
-      .name = kFactorial,
-      .label = "every combination of two techniques",
-      .arms = {{.name = "cell:none", .config = list_.baseline, .role = kRoleBase}},
-      .floors = {kFloorArm},
-      .peers = false};
+  PlannedDesign design = Begun(kFactorial, "every combination of two techniques",
+                               {.name = "cell:none", .config = list_.baseline, .role = kRoleBase});
   const Claim& first = list_.techniques[0];
   const Claim& second = list_.techniques[1];
   const auto add = [&](size_t base, const Claim& claim) {
@@ -110,7 +148,7 @@ PlannedDesign ListedSubject::TwoByTwo() const {
 }
 
 std::vector<PlannedDesign> ListedSubject::Designs() const {
-  std::vector<PlannedDesign> designs = {Ladder()};
+  std::vector<PlannedDesign> designs = {Ladder(), OneOn(), LeaveOneOut()};
   const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
   if (has_two) designs.push_back(TwoByTwo());
   return designs;
@@ -126,7 +164,9 @@ absl::StatusOr<PlannedDesign> ListedSubject::FindDesign(std::string_view name) c
 }
 
 DesignKind ListedSubject::KindOf(std::string_view design) const {
-  return design == kLadder ? DesignKind::kCumulative : DesignKind::kFactorial;
+  return design == kLadder      ? DesignKind::kCumulative
+         : design == kFactorial ? DesignKind::kFactorial
+                                : DesignKind::kOther;
 }
 
 std::optional<std::vector<InfeasibleCell>> ListedSubject::Infeasible(

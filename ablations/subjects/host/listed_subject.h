@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A subject from lists: techniques, problems, kinds of inputs.
 //
-// Its designs follow from the list of techniques: `ladder`, each on top of all before it, and
-// `factorial`, every combination of the first two. Both have the control `control:aa`, and
-// `control:null_toggle` where a technique is a control. A configuration is printed as the ids of
-// its techniques, joined by '+'.
+// Its designs follow from the list of techniques: `ladder`, each on top of all before it; `one_on`,
+// each alone; `leave_one_out`, each left out of all; and `factorial`, every combination of the
+// first two. All have the control `control:aa`, and `control:null_toggle` where a technique is a
+// control. A configuration is printed as the ids of its techniques, joined by '+'.
 //
 //   const ListedSubject subject({.name = "sums",
 //                                .baseline = "one_accumulator",
@@ -37,7 +37,7 @@ struct SubjectList {
 // A problem of n numbers, each read and added once.
 ShapeInfo SizedProblem(std::string name, int n);
 
-class ListedSubject final : public Subject {
+class ListedSubject : public Subject {
  public:
   explicit ListedSubject(SubjectList list) : list_(std::move(list)) {}
 
@@ -68,7 +68,11 @@ class ListedSubject final : public Subject {
  private:
   PlannedArm With(const PlannedArm& base, std::string_view role, std::string name,
                   const Claim& claim) const;
+  // A design with its base alone.
+  PlannedDesign Begun(std::string name, std::string label, PlannedArm base) const;
   PlannedDesign Ladder() const;
+  PlannedDesign OneOn() const;
+  PlannedDesign LeaveOneOut() const;
   PlannedDesign TwoByTwo() const;
   void AddControls(const PlannedArm& of, PlannedDesign* design) const;
 

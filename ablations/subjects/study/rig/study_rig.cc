@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/study/rig/study_rig.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "ablations/base/files.h"
+#include "ablations/record/store.h"
+#include "ablations/subjects/host/host_machine.h"
+#include "ablations/subjects/study/data.h"
+#include "ablations/subjects/study/rig/buffers.h"
+#include "ablations/subjects/study/rig/library.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// Two, so that an element that nobody writes differs between two calls, in integers too.
+constexpr unsigned char kPoison = 0xff;
+constexpr unsigned char kOtherPoison = 0x5a;
+
+// What outputs are held against.
+struct Right {
+  std::vector<std::vector<double>> outputs;
+  std::vector<std::pair<double, double>> limits;
+};
+
+class StudyBench;
+
+class StudyVariant final : public BenchVariant {
+ public:
+  StudyVariant(std::string variant, StudyBench& bench)
+      : variant_(std::move(variant)), bench_(bench) {}
+
+  absl::Status Prepare() override;
+  absl::StatusOr<Check> CheckCall() override;
+  absl::StatusOr<Check> CheckReplay(absl::FunctionRef<absl::Status()> replay) override;
+  absl::Status Call(int set, Stream stream) const override;
+
+  // Poisons the set, calls and waits.
+  absl::StatusOr<StudyOutput> Run(int set, unsigned char poison) const;
+
+ private:
+  const std::string variant_;
+  StudyBench& bench_;
+  mutable std::shared_ptr<const StudyLibrary> library_;  // loaded by the first call
+};
+
+class StudyBench final : public Bench {
+ public:
+  StudyBench(const StudySubject& subject, const Memory& memory, StudyLayout layout)
+      : subject_(subject), memory_(memory), layout_(std::move(layout)) {}
+
+  absl::Status Fill(const BenchInputs& wanted) {
+    const StudyDefinition& definition = subject_.definition();
+    ASSIGN_OR_RETURN(StudyData data, MakeData(definition.study, definition.folder,
+                                              layout_.parameters, wanted.seeds, /*probe=*/false));
+    const size_t count = std::max(data.inputs.size(), static_cast<size_t>(wanted.rotation));
+    for (size_t i = 0; i < count; ++i) {
+      ASSIGN_OR_RETURN(auto set,
+                       StudyBuffers::Create(memory_, layout_, data.inputs[i % data.inputs.size()]));
+      sets_.push_back(std::move(set));
+    }
+    if (!data.reference.empty()) right_ = Right{std::move(data.reference), std::move(data.limits)};
+    return absl::OkStatus();
+  }
+
+  // Runs the variant that is the reference, where one is.
+  absl::Status FindRight() {
+    if (right_) return absl::OkStatus();
+    const StudyCheck& check = subject_.definition().study.check;
+    ASSIGN_OR_RETURN(const StudyOutput out, StudyVariant(check.variant, *this).Run(0, kPoison));
+    Right right;
+    for (size_t i = 0; i < layout_.outputs.size(); ++i) {
+      const SizedTensor& tensor = layout_.outputs[i];
+      const std::vector<double>& values =
+          right.outputs.emplace_back(Decode(tensor.dtype, out.tensors[i].data(), tensor.elements));
+      double largest = 0;
+      for (const double value : values) {
+        if (!std::isfinite(value)) {
+          return absl::InternalError(absl::StrCat("variant '", check.variant,
+                                                  "', the reference, gives NaN or infinity in ",
+                                                  tensor.name));
+        }
+        largest = std::max(largest, std::abs(value));
+      }
+      const double limit = check.atol + check.rtol * largest;
+      right.limits.emplace_back(limit, limit);
+    }
+    right_ = std::move(right);
+    return absl::OkStatus();
+  }
+
+  int sets() const override { return static_cast<int>(sets_.size()); }
+
+  absl::StatusOr<std::unique_ptr<BenchVariant>> Bind(const PlannedArm& arm,
+                                                     std::string_view fault) override {
+    if (!fault.empty()) return absl::InvalidArgumentError("no fault can be planted in a study");
+    return std::make_unique<StudyVariant>(arm.config, *this);
+  }
+
+  absl::Status CallFloor(std::string_view name, int /*set*/, Stream /*stream*/) const override {
+    return absl::InternalError(absl::StrCat("there is no floor ", std::string(name)));
+  }
+
+  absl::StatusOr<std::shared_ptr<const StudyLibrary>> Load(const std::string& variant) const {
+    const auto& libraries = subject_.definition().libraries;
+    const auto found = libraries.find(variant);
+    if (found == libraries.end()) {
+      return absl::InternalError(absl::StrCat("variant '", variant, "' was not built"));
+    }
+    return StudyLibrary::Load(found->second.first, found->second.second);
+  }
+
+  StudyBuffers& set(int index) const { return *sets_[static_cast<size_t>(index)]; }
+  const Memory& memory() const { return memory_; }
+  const StudyLayout& layout() const { return layout_; }
+  const Right& right() const { return *right_; }
+
+ private:
+  const StudySubject& subject_;
+  const Memory& memory_;
+  const StudyLayout layout_;
+  std::vector<std::unique_ptr<StudyBuffers>> sets_;
+  std::optional<Right> right_;
+};
+
+// The output that is furthest off, by its share of what it may be off.
+void HoldAgainst(const Right& right, const StudyLayout& layout, const StudyOutput& out,
+                 Check* check) {
+  double worst = -1;
+  for (size_t i = 0; i < layout.outputs.size(); ++i) {
+    const SizedTensor& tensor = layout.outputs[i];
+    const std::vector<double> given = Decode(tensor.dtype, out.tensors[i].data(), tensor.elements);
+    double max_err = 0;
+    double sum = 0;
+    for (size_t k = 0; k < given.size(); ++k) {
+      const double error = std::abs(given[k] - right.outputs[i][k]);
+      // Written so that NaN stays.
+      if (!(error <= max_err) && !std::isnan(max_err)) max_err = error;
+      sum += error;
+    }
+    const double mean_err = sum / static_cast<double>(given.size());
+    const auto [max_limit, mean_limit] = right.limits[i];
+    const bool holds = max_err <= max_limit && mean_err <= mean_limit;
+    const double share =
+        holds ? max_err / std::max(max_limit, 1e-300) : std::numeric_limits<double>::infinity();
+    if (share <= worst) continue;
+    worst = share;
+    check->max_err = max_err;
+    check->max_err_limit = max_limit;
+    check->mean_err = mean_err;
+    check->mean_err_limit = mean_limit;
+    if (!holds) {
+      check->reason = std::isnan(max_err) ? absl::StrCat("NaN in output '", tensor.name,
+                                                         "', which may not have been written")
+                                          : absl::StrCat("output '", tensor.name, "' is wrong");
+    }
+  }
+}
+
+absl::Status StudyVariant::Prepare() { return bench_.FindRight(); }
+
+absl::Status StudyVariant::Call(int set, Stream stream) const {
+  const WarpledgerCall call = bench_.set(set).CallOn(stream);
+  if (library_ == nullptr) {
+    ASSIGN_OR_RETURN(library_, bench_.Load(variant_));
+    RETURN_IF_ERROR(library_->Prepare(call));
+  }
+  return library_->Call(call);
+}
+
+absl::StatusOr<StudyOutput> StudyVariant::Run(int set, unsigned char poison) const {
+  RETURN_IF_ERROR(bench_.set(set).Poison(poison));
+  RETURN_IF_ERROR(Call(set, nullptr));
+  RETURN_IF_ERROR(bench_.memory().WaitForWork());
+  return bench_.set(set).ReadBack(poison);
+}
+
+absl::StatusOr<Check> StudyVariant::CheckCall() {
+  ASSIGN_OR_RETURN(const StudyOutput out, Run(0, kPoison));
+  ASSIGN_OR_RETURN(const StudyOutput again, Run(0, kOtherPoison));
+  Check check;
+  check.lse_err = std::nan("");
+  check.guards_intact = out.guards_intact && again.guards_intact;
+  check.bit_identical = out.tensors == again.tensors;
+  HoldAgainst(bench_.right(), bench_.layout(), out, &check);
+  if (!check.reason.empty()) {
+    // It stands.
+  } else if (!out.inputs_intact || !again.inputs_intact) {
+    check.reason = "it wrote into its inputs";
+  } else if (!check.guards_intact) {
+    check.reason = "it wrote outside its output";
+  } else if (!check.bit_identical) {
+    check.reason = "two calls on the same inputs differ, or an element was not written";
+  }
+  check.correct = check.reason.empty();
+  return check;
+}
+
+absl::StatusOr<Check> StudyVariant::CheckReplay(absl::FunctionRef<absl::Status()> replay) {
+  for (int set = 0; set < bench_.sets(); ++set) RETURN_IF_ERROR(bench_.set(set).Poison(kPoison));
+  RETURN_IF_ERROR(replay());
+  Check check;
+  check.lse_err = std::nan("");
+  check.guards_intact = check.bit_identical = true;
+  for (int set = 0; set < bench_.sets(); ++set) {
+    ASSIGN_OR_RETURN(const StudyOutput replayed, bench_.set(set).ReadBack(kPoison));
+    ASSIGN_OR_RETURN(const StudyOutput called, Run(set, kPoison));
+    check.guards_intact = check.guards_intact && replayed.guards_intact;
+    if (replayed.tensors == called.tensors) continue;
+    check.bit_identical = false;
+    check.reason =
+        absl::StrCat("what a replay leaves of input set ", set, " differs from a single call");
+  }
+  if (check.reason.empty() && !check.guards_intact) {
+    check.reason = "the replay wrote outside its output";
+  }
+  check.correct = check.reason.empty();
+  return check;
+}
+
+StudyGpu& TheGpu() {
+  static StudyGpu gpu = {};
+  return gpu;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Bench>> StudyRig::Open(const ShapeInfo& problem,
+                                                      const BenchInputs& inputs) {
+  const Study& study = subject_.definition().study;
+  StudyLayout layout;
+  ASSIGN_OR_RETURN(layout.parameters, subject_.ParametersOf(problem));
+  layout.inputs = Sized(study.input, layout.parameters);
+  layout.outputs = Sized(study.output, layout.parameters);
+  ASSIGN_OR_RETURN(layout.workspace_bytes, EvaluateCount(study.workspace.text, layout.parameters));
+  auto bench = std::make_unique<StudyBench>(subject_, *memory_, std::move(layout));
+  RETURN_IF_ERROR(bench->Fill(inputs));
+  return bench;
+}
+
+absl::Status StudyRig::WriteEvidence(const PlannedDesign& /*design*/,
+                                     const std::vector<ShapeInfo>& /*problems*/,
+                                     const std::string& dir) const {
+  const StudyBuild* build = subject_.build();
+  if (build == nullptr) return absl::InternalError("the study was not built in this process");
+  const auto write = [&](const char* file, const nlohmann::ordered_json& json) {
+    return WriteFileAtomically(absl::StrCat(dir, "/", file), DumpFile(json));
+  };
+  RETURN_IF_ERROR(write(kCodegenFile, ToJson(build->codegen)));
+  RETURN_IF_ERROR(write(kResourcesFile, ToJson(build->resources)));
+  return write(kLaunchFile, ToJson(LaunchFile{}));
+}
+
+void SetStudyGpu(StudyGpu gpu) { TheGpu() = gpu; }
+
+absl::StatusOr<Device> OpenStudyDevice(const Subject& subject) {
+  const auto& study = static_cast<const StudySubject&>(subject);
+  if (study.definition().study.device == kOnCpu) {
+    return Device{std::make_shared<HostMachine>(), std::make_shared<StudyRig>(study, HostMemory())};
+  }
+  if (TheGpu().machine == nullptr) {
+    return absl::UnimplementedError(
+        "this program was built without CUDA, so it launches no kernel of a study");
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<Machine> machine, TheGpu().machine());
+  if (const StudyBuild* build = study.build(); build != nullptr) {
+    ASSIGN_OR_RETURN(const GpuInfo gpu, machine->Describe());
+    if (CodeFor(ArchOf(gpu), build->codegen.instances, kStudyBase) == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(study.definition().folder, "/", kStudyFile,
+                       ": architectures: none of them runs on this GPU, which is ", ArchOf(gpu)));
+    }
+  }
+  return Device{std::move(machine), std::make_shared<StudyRig>(study, TheGpu().memory())};
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<const Subject>> FromFolder(const std::string& folder,
+                                                          const std::string& design) {
+  ASSIGN_OR_RETURN(const StudyFile file, StudyFile::Load(folder));
+  return StudySubject::Build(file, design);
+}
+
+absl::StatusOr<std::unique_ptr<const Subject>> FromDefinition(const nlohmann::ordered_json& json) {
+  ASSIGN_OR_RETURN(StudyDefinition definition, FromJson<StudyDefinition>(json));
+  return StudySubject::Of(std::move(definition));
+}
+
+}  // namespace
+
+SubjectKind StudyKind() { return {"study", &FromFolder, &FromDefinition, &OpenStudyDevice}; }
+
+}  // namespace warpledger::ablations

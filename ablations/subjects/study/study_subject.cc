@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/study/study_subject.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/common/status_macros.h"
+
+namespace warpledger::ablations {
+namespace {
+
+// The texts stay the study's.
+Claim ClaimOf(const StudyClaim& claim) {
+  return {.id = claim.id,
+          .label = claim.label,
+          .mechanism = claim.mechanism,
+          .gate = claim.gate,
+          .predicted = {claim.prediction.problem, claim.prediction.low, claim.prediction.high,
+                        claim.prediction.why},
+          .evidence = {.opcodes = claim.sass.empty() ? claim.fewer_sass : claim.sass,
+                       .fewer_opcodes = !claim.fewer_sass.empty(),
+                       .launched = claim.launched},
+          .prior = claim.prior,
+          .lesson = claim.lesson,
+          .launch_side = !claim.launched.empty()};
+}
+
+SubjectList ListOf(const Study& study) {
+  SubjectList list = {.name = "study",
+                      .baseline = kStudyBase,
+                      .baseline_label = study.base_label,
+                      .techniques = {},
+                      .problems = {},
+                      .input_kinds = {"stated"}};
+  for (const StudyClaim& claim : study.claim) list.techniques.push_back(ClaimOf(claim));
+  list.techniques.push_back({.id = kStudyNull,
+                             .label = "Null toggle (control)",
+                             .mechanism = "It changes nothing.",
+                             .control = true});
+  for (const StudyProblem& problem : study.problem) {
+    ShapeInfo& shape = list.problems.emplace_back();
+    shape.name = problem.name;
+    for (const auto& [name, value] : problem.parameters) shape.fields[name] = value;
+    shape.fields["flops"] = Evaluate(study.work.flops.text, problem.parameters).value_or(0);
+    shape.fields["min_bytes"] = Evaluate(study.work.bytes.text, problem.parameters).value_or(0);
+  }
+  return list;
+}
+
+}  // namespace
+
+StudySubject::StudySubject(std::shared_ptr<const StudyDefinition> definition)
+    : ListedSubject(ListOf(definition->study)), definition_(std::move(definition)) {}
+
+std::unique_ptr<const StudySubject> StudySubject::Of(StudyDefinition definition) {
+  return std::unique_ptr<const StudySubject>(
+      new StudySubject(std::make_shared<const StudyDefinition>(std::move(definition))));
+}
+
+absl::StatusOr<std::unique_ptr<const StudySubject>> StudySubject::Build(const StudyFile& file,
+                                                                        const std::string& design) {
+  StudyDefinition definition = {.study = file.study, .folder = file.folder};
+  ASSIGN_OR_RETURN(const std::vector<std::string> variants, Of(definition)->VariantsOf(design));
+  ASSIGN_OR_RETURN(StudyBuild build, BuildStudy(file, variants));
+  definition.compiler = build.compiler;
+  for (const BuiltVariant& variant : build.variants) {
+    definition.libraries[variant.name] = {variant.library, variant.library_sha256};
+  }
+  auto made = std::unique_ptr<StudySubject>(
+      new StudySubject(std::make_shared<const StudyDefinition>(std::move(definition))));
+  made->build_ = std::make_shared<const StudyBuild>(std::move(build));
+  return made;
+}
+
+absl::StatusOr<std::vector<std::string>> StudySubject::VariantsOf(const std::string& design) const {
+  ASSIGN_OR_RETURN(const PlannedDesign planned,
+                   FindDesign(design.empty() ? DefaultDesign() : design));
+  std::vector<std::string> variants;
+  const auto add = [&](const std::string& variant) {
+    if (!absl::c_linear_search(variants, variant)) variants.push_back(variant);
+  };
+  for (const PlannedArm& arm : planned.arms) {
+    add(arm.config);
+    add(CodeNames(arm.config, {}).front());
+  }
+  // What results are held against.
+  if (!definition_->study.check.variant.empty()) add(definition_->study.check.variant);
+  return variants;
+}
+
+bool StudySubject::IsPredictedFor(const Claim& /*claim*/, std::string_view design,
+                                  std::string_view /*candidate*/) const {
+  return design == "one_on" || KindOf(design) == DesignKind::kCumulative;
+}
+
+absl::StatusOr<Parameters> StudySubject::ParametersOf(const ShapeInfo& problem) const {
+  Parameters parameters;
+  FieldPath path;
+  FieldReader fields(problem.fields, path);
+  for (const auto& [name, unused] : definition_->study.problem.front().parameters) {
+    fields(name.c_str(), parameters[name], AtLeast{0});
+  }
+  RETURN_IF_ERROR(fields.status());
+  return parameters;
+}
+
+absl::Status StudySubject::CheckProblem(const ShapeInfo& problem) const {
+  return ParametersOf(problem).status();
+}
+
+// A claim about the launch alone leaves the machine code as it is.
+std::vector<std::string> StudySubject::CodeNames(const std::string& config,
+                                                 const ShapeInfo& /*problem*/) const {
+  std::vector<std::string> code;
+  for (const Claim* technique : On(config)) {
+    if (!technique->launch_side) code.emplace_back(technique->id);
+  }
+  return {code.empty() ? std::string(kStudyBase) : absl::StrJoin(code, "+")};
+}
+
+}  // namespace warpledger::ablations

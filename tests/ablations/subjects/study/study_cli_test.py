@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies through the program, without a GPU: a new one, its check, and a run on the CPU."""
+
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+from fixture import ROOT
+
+sys.path.append(str(ROOT / "tests/ablations/cli"))
+from cli_fixture import USAGE, CliTest  # noqa: E402
+
+FLAGS = pathlib.Path(__file__).parent / "flags"
+FINDING = 1
+# What each flag of the kernel is, in a run.
+VERDICTS = {"eight_sums": "ADOPT", "use_swizzle": "INVALID", "twice": "REGRESSION",
+            "skip_last": "BROKEN", "outside": "BROKEN", "unwritten": "BROKEN", "in_place": "BROKEN",
+            "traps": "BROKEN", "hangs": "BROKEN", "fails": "BROKEN"}
+
+
+def has_nvcc():
+    return any(shutil.which(each) for each in ("nvcc", "/usr/local/cuda/bin/nvcc"))
+
+
+class Study(CliTest):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(FLAGS, self.path / "flags", ignore=shutil.ignore_patterns(".warpledger"))
+
+    def run_program(self, *arguments, **options):
+        return super().run_program(*arguments, WARPLEDGER_PYTHON=sys.executable, **options)
+
+    def change(self, before, after, file="study.toml"):
+        path = self.path / "flags" / file
+        text = path.read_text(encoding="utf-8")
+        self.assertIn(before, text)
+        path.write_text(text.replace(before, after), encoding="utf-8")
+
+    def test_check_tells_a_flag_that_reaches_no_code(self):
+        said = self.said("study", "check", "flags", code=FINDING)
+        self.assertRegex(said, r"Study flags: 10 claims, 12 variants, 11 distinct libraries, by c\+\+")
+        findings = said.partition("Findings\n")[2].splitlines()
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn("study.toml:38: 'use_swizzle' reaches no code", findings[0])
+        self.assertIn("Planted errors that this would let through: none", said)
+
+    def test_check_names_a_definition_that_no_source_reads(self):
+        self.change('["USE_SWIZZLE"]', '["USE_SWIZLE"]')
+        said = self.said("study", "check", "flags", code=FINDING)
+        self.assertIn("study.toml:41: claim[1].define[0]: no source reads USE_SWIZLE", said)
+        self.assertIn("no source reads USE_SWIZLE",
+                      self.said("run", "--study=flags", "--out=x", code=USAGE))
+        self.assertFalse((self.path / "x").exists())
+
+    def test_check_says_which_line_is_wrong(self):
+        for before, after, why in (
+                ('dtype = "fp32"', 'dtype = "float"', "study.toml:12: input[0].dtype: expected one of"),
+                ('reference = "reference.py"', 'reference = "other.py"',
+                 "study.toml:29: check.reference: there is no file other.py")):
+            with self.subTest(after):
+                self.change(before, after)
+                self.assertIn(why, self.said("study", "check", "flags", code=USAGE))
+                self.change(after, before)
+        self.change(".sum(axis=1)", ".sum(axis=1) * float('nan')", "reference.py")
+        self.assertIn("gives NaN or infinity in y", self.said("study", "check", "flags", code=USAGE))
+
+    def test_verdicts_are_what_each_flag_deserves(self):
+        self.said("run", "--study=flags", "--out=record", "--processes=3", "--blocks=6",
+                  "--arm_limit_s=2")
+        shutil.rmtree(self.path / "flags")  # a record is judged without its study
+        self.said("judge", "--record=record")
+        summary = json.loads((self.path / "record/summary.json").read_text(encoding="utf-8"))
+        self.assertEqual({each["toggle"]: each["verdict"] for each in summary["verdicts"]}, VERDICTS)
+        reasons = {each["toggle"]: each["reason"] for each in summary["verdicts"]}
+        for toggle, reason in (("outside", "wrote outside its output"), ("in_place", "wrote into its inputs"),
+                               ("unwritten", "NaN in output 'y'"), ("skip_last", "output 'y' is wrong"),
+                               ("fails", "warpledger_call() returned 7"), ("use_swizzle", "machine code")):
+            self.assertIn(reason, reasons[toggle])
+        self.said("report", "--record=record", "--out=pages", "--noplots")
+        page = next((self.path / "pages").glob("*.md")).read_text(encoding="utf-8")
+        self.assertIn("Eight chains of additions", page)
+
+    def test_a_run_of_changed_sources_does_not_go_on_with_a_record(self):
+        run = ("run", "--study=flags", "--out=record", "--processes=1", "--blocks=1", "--arm_limit_s=2")
+        self.said(*run)
+        self.change("sum = 0", "sum = 0.5f - 0.5f + 0 * cols", "row_norms.cc")
+        self.assertIn("definition was", self.said(*run, code=USAGE))
+
+
+class New(CliTest):
+    def test_makes_a_study_and_touches_none(self):
+        self.said("study", "new", "mine")
+        self.assertEqual(sorted(path.name for path in (self.path / "mine").iterdir()),
+                         ["README.md", "kernel.cu", "reference.py", "study.toml"])
+        for path in (self.path / "mine").iterdir():
+            text = path.read_text(encoding="utf-8")
+            self.assertNotIn("SPDX", text)
+            self.assertNotIn("STUDY_NAME", text)
+        self.refused(USAGE, "study", "new", "mine")
+        self.refused(USAGE, "study", "new", "a`b")
+        self.refused(USAGE, "study", "check", "nowhere")
+        self.refused(USAGE, "study")
+
+    @unittest.skipUnless(has_nvcc(), "no nvcc")
+    def test_what_it_makes_works(self):
+        self.said("study", "new", "mine")
+        said = self.run_program("study", "check", "mine", WARPLEDGER_PYTHON=sys.executable)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assertRegex(said.stdout, r"vector_loads +sass /LDG\\.E\\.128/: 0 -> \d")
+        self.assertIn("Next: warpledger run --study=mine", said.stdout)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ablations/subjects/study/study.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ablations/base/files.h"
+#include "ablations/base/paths.h"
+#include "ablations/subjects/study/study_subject.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace warpledger::ablations {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Template() {
+  return *ReadFile(*FindProgramFile("ablations/subjects/study/template/study.toml"));
+}
+
+absl::StatusOr<StudyFile> Loaded(const std::string& text) {
+  const ScratchFolder folder = *ScratchFolder::Make();
+  EXPECT_TRUE(WriteFileAtomically(absl::StrCat(folder.path(), "/study.toml"), text).ok());
+  return StudyFile::Load(folder.path());
+}
+
+TEST(StudyTest, TheTemplateIsOne) {
+  const auto file = Loaded(Template());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->study.claim.size(), 2);
+  EXPECT_EQ(*ElementsOf(file->study.input[0], {{"rows", 3}, {"cols", 5}}), 15);
+}
+
+// A record keeps it.
+TEST(StudyTest, ComesBackFromItsDefinition) {
+  const auto file = Loaded(Template());
+  ASSERT_TRUE(file.ok());
+  const auto subject = StudySubject::Of({.study = file->study, .folder = "/a"});
+  const auto again = FromJson<StudyDefinition>(subject->Definition());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->study, file->study);
+}
+
+TEST(StudyTest, WhatIsWrongHasItsLine) {
+  const std::vector<std::vector<std::string>> kWrong = {
+      {"dtype = \"fp32\"\nshape = [\"cols\"]", "dtype = \"fp23\"\nshape = [\"cols\"]",
+       "study.toml:17: input[1].dtype: expected one of fp64, fp32"},
+      {"flops = \"2 * rows", "flops = \"2 * * rows", "work.flops: '2 * * rows * cols' is no exp"},
+      {"shape = [\"cols\"]", "shape = [\"colls\"]", "input[1].shape[0]: 'colls' names 'colls'"},
+      {"define = [\"GRID_STRIDE\"]", "define = [\"VECTOR_LOADS\"]",
+       "claim[1].define: it is the same arm as claim 'vector_loads'"},
+      {"define = [\"GRID_STRIDE\"]", "defin = [\"GRID_STRIDE\"]",
+       "claim[1].define: a claim's candidate has definitions, sources or flags"},
+      {"base_label", "base_lable", "base_lable: there is no such field; did you mean 'base_label'"},
+      {"id = \"grid_stride\"", "id = \"vector_loads\"",
+       "claim[1].id: 'vector_loads' is there twice"},
+      {"version = 1", "version = 2", "study.toml:3: version: expected 1, as this program reads"},
+      {"problem = \"large\"", "problem = \"huge\"",
+       "prediction.problem: there is no problem 'huge'"},
+      {"sass = \"LDG", "sass = \"(LDG", "claim[0].sass: '(LDG\\.E\\.128' is no regular expression"},
+      {"rows = 4096, cols", "row = 4096, cols", "problem[1].parameters: they have other names"},
+      {"architectures = [\"sm_90\"]", "", "architectures: name them for device"},
+      {"reference = \"reference.py\"", "", "check.reference: name a Python file"},
+      {"name = \"STUDY_NAME\"", "name = 3", "study.toml:4: name: expected a string, found 3"},
+      {"[work]", "[work", "study.toml:3"}};
+  for (const auto& wrong : kWrong) {
+    const std::string text = absl::StrReplaceAll(Template(), {{wrong[0], wrong[1]}});
+    ASSERT_NE(text, Template()) << wrong[0];
+    const auto file = Loaded(text);
+    ASSERT_FALSE(file.ok()) << wrong[1];
+    EXPECT_THAT(std::string(file.status().message()), HasSubstr(wrong[2]));
+    EXPECT_THAT(std::string(file.status().message()), HasSubstr("study.toml:"));
+  }
+}
+
+TEST(StudyTest, AFolderWithoutOneIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(StudyFile::Load("/nonexistent").status()));
+}
+
+TEST(StudyTest, HasAVariantForEachArm) {
+  const auto subject = StudySubject::Of({.study = Loaded(Template())->study});
+  EXPECT_THAT(*subject->VariantsOf(""),
+              ElementsAre("base", "vector_loads", "grid_stride", "null_toggle"));
+  EXPECT_THAT(*subject->VariantsOf("ladder"),
+              ElementsAre("base", "vector_loads", "vector_loads+grid_stride", "null_toggle"));
+  EXPECT_EQ(subject->ParseProblems("small")->front().flops(), 2.0 * 64 * 1024);
+}
+
+// What claims a launch leaves the machine code as it is.
+TEST(StudyTest, ALaunchSideClaimHasTheCodeOfItsBase) {
+  const auto file = Loaded(absl::StrReplaceAll(
+      Template(),
+      {{"define = [\"GRID_STRIDE\"]", "define = [\"GRID_STRIDE\"]\nlaunched = \"x\""}}));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto subject = StudySubject::Of({.study = file->study});
+  EXPECT_THAT(subject->CodeNames("vector_loads+grid_stride", {}), ElementsAre("vector_loads"));
+  EXPECT_THAT(subject->CodeNames("grid_stride", {}), ElementsAre("base"));
+}
+
+}  // namespace
+}  // namespace warpledger::ablations
