@@ -86,6 +86,14 @@ done
 # By itself: some of its kernels hang until they are stopped.
 run mutation_gpu_test env GPU_TEST_SHARDS="$shards" timeout 500 "$python" -B \
   "$here/kernels/sdpa/mutations/mutation_gpu_test.py" "$prefix/share/warpledger/check_mutant"
+# It times too. It compiles what it measures, so that it has nothing to say without nvcc.
+study() {
+  local status=0
+  timeout 900 "$python" -B "$here/ablations/subjects/study/study_gpu_test.py" \
+    "$prefix/bin/warpledger" || status=$?
+  return $((status == 77 ? 0 : status))
+}
+run study_gpu_test study
 # The rest times nothing.
 started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded

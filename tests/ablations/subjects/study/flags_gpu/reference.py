@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax of rows."""
+
+import numpy as np
+
+
+def reference(x):
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def naive(x):
+    return reference(x.astype(np.float32))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies on a GPU: a new one gets its verdicts, and each flag of somebody's kernel its own.
+
+Needs nvcc on this machine, and a Python with NumPy: this one.
+
+    study_gpu_test.py path/to/warpledger
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FLAGS = pathlib.Path(__file__).parent / "flags_gpu"
+SKIPPED = 77
+PROGRAM = ""
+# What each flag of the kernel is.
+VERDICTS = {"eight_warps": {"ADOPT"}, "use_swizzle": {"INVALID"},
+            "never_true": {"NEUTRAL", "INCONCLUSIVE"}, "twice": {"REGRESSION"},
+            **dict.fromkeys(("skip_sum", "outside", "unwritten", "in_place", "traps", "hangs", "unmapped",
+                             "fails"), {"BROKEN"})}
+REASONS = {"skip_sum": "output 'y' is wrong", "outside": "wrote outside its output",
+           "unwritten": "NaN in output 'y'", "in_place": "wrote into its inputs",
+           "fails": "warpledger_call() returned 1"}
+KINDS = {"traps": "trap", "hangs": "no_answer", "unmapped": "illegal_address", "fails": "error"}
+
+
+def find_nvcc():
+    found = [shutil.which(each) for each in ("nvcc", "/usr/local/cuda/bin/nvcc")]
+    return next(filter(None, found), None)
+
+
+def why_not():
+    if not find_nvcc():
+        return "no nvcc here, which compiles a study"
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+                           capture_output=True, text=True, check=False)
+    return "" if asked.returncode == 0 else "nvidia-smi lists no GPU"
+
+
+def arch():
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+                           capture_output=True, text=True, check=True)
+    return "sm_" + asked.stdout.split()[0].replace(".", "")
+
+
+class OnAGpu(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def said(self, *arguments, code=0):
+        begin = time.monotonic()
+        done = subprocess.run([PROGRAM, *arguments], cwd=self.path, capture_output=True, text=True,
+                              check=False, env=os.environ | {"WARPLEDGER_PYTHON": sys.executable})
+        print(f"{' '.join(arguments)}: {time.monotonic() - begin:.1f} s", flush=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def for_this_gpu(self, study):
+        path = self.path / study / "study.toml"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"(?m)^architectures = .*$", f'architectures = ["{arch()}"]', text),
+                        encoding="utf-8")
+
+    def summary_of(self, record):
+        print(self.said("judge", f"--record={record}"), flush=True)
+        return json.loads((self.path / record / "summary.json").read_text(encoding="utf-8"))
+
+    def test_a_new_study_gets_its_verdicts(self):
+        self.said("study", "new", "mine")
+        self.for_this_gpu("mine")
+        print(self.said("study", "check", "mine"), flush=True)
+        self.said("run", "--study=mine", "--out=record", "--processes=5", "--blocks=6")
+        for verdict in self.summary_of("record")["verdicts"]:
+            self.assertNotIn(verdict["verdict"], ("BROKEN", "INVALID"), verdict)
+        self.said("run", "--study=mine", "--out=ladder", "--design=ladder", "--processes=2", "--blocks=4",
+                  "--cache=cold", "--shapes=large")
+        self.summary_of("ladder")
+        self.said("report", "--record=record", "--out=pages", "--noplots")
+        self.said("gate", "--record=record", "--baseline=record")
+
+    def test_each_flag_gets_its_answer_and_the_run_goes_on(self):
+        shutil.copytree(FLAGS, self.path / "flags", ignore=shutil.ignore_patterns(".warpledger"))
+        self.for_this_gpu("flags")
+        self.assertIn("'use_swizzle' reaches no code", self.said("study", "check", "flags", code=1))
+        self.said("run", "--study=flags", "--out=record", "--processes=4", "--blocks=8", "--arm_limit_s=4")
+        summary = self.summary_of("record")
+        broken = (self.path / "record/broken.jsonl").read_text(encoding="utf-8")
+        print(broken, flush=True)
+        found = {verdict["toggle"]: verdict for verdict in summary["verdicts"]}
+        self.assertEqual(found.keys(), VERDICTS.keys())
+        for toggle, allowed in VERDICTS.items():
+            with self.subTest(toggle):
+                self.assertIn(found[toggle]["verdict"], allowed, found[toggle])
+                self.assertIn(REASONS.get(toggle, ""), found[toggle]["reason"])
+        kinds = {line["arm"].removeprefix("one_on:"): line["kind"]
+                 for line in map(json.loads, broken.splitlines())}
+        self.assertEqual(kinds, KINDS)
+
+
+if __name__ == "__main__":
+    if reason := why_not():
+        print(f"SKIPPED: {reason}")
+        sys.exit(SKIPPED)
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2)
