@@ -93,8 +93,12 @@ class Sdpa final : public Subject {
 
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override {
-    return IsCumulative(design) || absl::c_any_of(sdpa::kToggles, [&](const sdpa::ToggleRow& row) {
-             return row.id == claim.id && IsPredictedBeyondLadder(row, candidate);
+    if (IsCumulative(design)) return true;
+    const auto row = absl::c_find_if(
+        sdpa::kToggles, [&](const sdpa::ToggleRow& each) { return each.id == claim.id; });
+    // A record's design may be another one today, and the arm in several.
+    return row != std::end(sdpa::kToggles) && absl::c_any_of(designs_, [&](const Design& each) {
+             return IsPredicted(each, *row, candidate);
            });
   }
 
@@ -258,6 +262,7 @@ class Sdpa final : public Subject {
 
  private:
   const std::vector<Claim> claims_ = ClaimsOfRegistry();
+  const std::vector<Design> designs_ = AllDesigns();
 };
 
 }  // namespace

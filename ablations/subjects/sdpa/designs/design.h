@@ -55,7 +55,9 @@ struct Design {
   std::vector<int> head_dims = {64};
   std::vector<sdpa::Dtype> dtypes = {sdpa::Dtype::kFp16};
   bool projected = false;  // for problems that begin with x, and for no others
-  bool reads_kv = false;   // memory bounds it: a plain read of K and V is timed beside its arms
+  // The arms on which the registry's predictions of techniques beyond a ladder were made.
+  std::vector<std::string> predicted_on = {};
+  bool reads_kv = false;  // memory bounds it: a plain read of K and V is timed beside its arms
 };
 
 // The compiled instances behind an arm of the design.
@@ -329,6 +331,22 @@ inline Design DeclaredFactorialDesign() {
                          {&Config::warp_shuffle, &Config::vector_loads, &Config::wmma_qk,
                           &Config::cp_async_stages, &Config::wmma_pv},
                          {.kv_tiling = 1, .tile_m32_warps4 = 1});
+}
+
+// Whether the prediction of a technique beyond a ladder is one of the verdict on `candidate`: it
+// was made for the first on-level, on certain arms.
+inline bool IsPredicted(const Design& design, const sdpa::ToggleRow& row,
+                        std::string_view candidate) {
+  if (row.in_ladder) return false;
+  return std::any_of(design.arms.begin(), design.arms.end(), [&](const DesignArm& arm) {
+    const bool adds = arm.role == "step";
+    if (arm.toggle != row.id || (!adds && arm.role != "without")) return false;
+    const std::string& base = adds ? arm.base : arm.name;
+    const std::string& with = adds ? arm.name : arm.base;
+    return with == candidate && ConfigOf(design, with).*row.field == FirstOnLevel(row) &&
+           std::find(design.predicted_on.begin(), design.predicted_on.end(), base) !=
+               design.predicted_on.end();
+  });
 }
 
 // The designs whose order of toggles the registry's predictions speak of.

@@ -49,6 +49,7 @@ inline Design FusionDesign() {
   single.mma_softmax_overlap = 0;
   fuse("fusion:single", single, 1);
   fuse("fusion:square", square, 2);
+  design.predicted_on = {first, "fusion:project_mma", "fusion:single"};
   PlantControls("fusion_control", design.arms.back().name, &design);
   return design;
 }

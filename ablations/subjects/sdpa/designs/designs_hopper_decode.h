@@ -45,6 +45,7 @@ inline Design HopperDecodeDesign() {
   AddLevel({&Config::wgmma_tile, 3}, early, '+', &design);
   const std::string shorter = AddLevel({&Config::wgmma_tile, 3}, both, '+', &design);
   AddLevel({&Config::wgmma_dependent_launch, 1}, shorter, '+', &design);
+  design.predicted_on = {base, both};
   PlantControls(base, base, &design);
   return design;
 }
@@ -57,6 +58,7 @@ inline Design HopperGqaDesign() {
       .arms = {{base, HopperEverythingOn()}},
       .head_dims = {64, 128}};
   AddLevel({&sdpa::Config::wgmma_pack_heads, 1}, base, ':', &design);
+  design.predicted_on = {base};
   PlantControls(base, base, &design);
   return design;
 }

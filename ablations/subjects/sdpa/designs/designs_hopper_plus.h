@@ -99,6 +99,7 @@ inline Design HopperPlusDesign() {
   AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base + ":wgmma_lazy_rescale", '+', &design);
 
   AddHopperPlusChain(base, &design);
+  design.predicted_on = {base, static_base};
   PlantControls(base, base, &design);
   return design;
 }
@@ -148,6 +149,7 @@ inline Design HopperLengthsDesign(int head_dim) {
     }
   }
   AddLevel({&sdpa::Config::wgmma_more_registers, 1}, power_of_two, '+', &design);
+  design.predicted_on = {own_alone, power_of_two};
   PlantControls(end, end, &design);
   return design;
 }
@@ -161,6 +163,7 @@ inline Design HopperTilesDesign() {
   for (const int level : {1, 2, 3, 4}) {
     AddLevel({&sdpa::Config::wgmma_tile, level}, base, ':', &design);
   }
+  design.predicted_on = {base};
   PlantControls(base, base, &design);
   return design;
 }
@@ -177,6 +180,7 @@ inline Design HopperBf16Design() {
     AddLevel({&sdpa::Config::wgmma_thread_max, 1}, base, '+', &design);
   }
   AddLevel({&sdpa::Config::ping_pong, 0}, power_of_two, '+', &design);
+  design.predicted_on = {own_alone};
   PlantControls(end, end, &design);
   return design;
 }
@@ -220,6 +224,8 @@ inline Design HopperFp8Design() {
   AddLevel({&sdpa::Config::softmax_overlap, 0}, exact, '+', &design);
   design.arms.push_back({static_base, HopperStaticEnd()});
   AddFp8(static_base, &design);
+  // FP8 itself with its sums in two levels, as it is right with these alone.
+  design.predicted_on = {base, static_base, base + ":wgmma_fp8", exact};
   PlantControls(base, base, &design);
   return design;
 }

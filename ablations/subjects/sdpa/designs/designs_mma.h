@@ -120,6 +120,7 @@ inline Design MmaOptionsDesign() {
   }
   // Two groups make 256 threads of the same 32 rows a warp.
   AddStep("mma_options:mma_key_groups=2", {&Config::mma_key_groups, 2}, base, &design);
+  design.predicted_on = {base};
   PlantControls("mma_options", base, &design);
   return design;
 }
@@ -149,6 +150,7 @@ inline Design MmaGroupsDesign() {
   const std::string deep = "mma_groups:mma_key_groups=4";
   AddStep(deep + "+stages=3", {&Config::mma_cp_async_stages, 3}, deep, &design);
   AddStep(deep + "+overlap", {&Config::mma_softmax_overlap, 1}, deep, &design);
+  design.predicted_on = {base};
   PlantControls("mma_groups", base, &design);
   return design;
 }
@@ -178,6 +180,7 @@ inline Design MmaLaunchDesign() {
       .label = "how calls of the mma kernel are launched: graph, stream, dependent; L2's window",
       .arms = {{base, MmaBestForFewRows()}}};
   AddLaunchSteps(base, &design);
+  design.predicted_on = {base};
   PlantControls("mma_launch", base, &design);
   return design;
 }
@@ -211,10 +214,11 @@ inline Design MmaDecodeDesign() {
   AddStep(both, {&Config::mma_split_kv, 1}, packed, &design);
   AddLaunchSteps(both, &design);
   // The copy engine keeps rows as they are: padded, they conflict as little as swizzled.
-  std::string last = both;
-  for (const Level& step :
-       {Level{&Config::mma_smem_layout, 2}, Level{&Config::mma_bulk_copy, 1},
-        Level{&Config::l2_persisting_kv, 1}, Level{&Config::mma_dependent_launch, 1}}) {
+  const std::string padded = AddLevel({&Config::mma_smem_layout, 2}, both, '+', &design);
+  design.predicted_on = {base, both, padded};
+  std::string last = padded;
+  for (const Level& step : {Level{&Config::mma_bulk_copy, 1}, Level{&Config::l2_persisting_kv, 1},
+                            Level{&Config::mma_dependent_launch, 1}}) {
     last = AddLevel(step, last, '+', &design);
   }
   PlantControls("mma_decode", base, &design);

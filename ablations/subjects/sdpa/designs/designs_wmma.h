@@ -106,6 +106,7 @@ inline Design Stage2PlusDesign() {
   without_wmma.wmma_pv = 0;
   design.arms.push_back({fp32_pipes, without_wmma});
   AddLevel({&Config::xor_swizzle, 1}, fp32_pipes, ':', &design);
+  design.predicted_on = {stage2, fp32_pipes};
   PlantControls(stage2, stage2, &design);
   return design;
 }
@@ -137,26 +138,6 @@ inline Design WmmaD128Design() {
   }
   PlantControls(base, base, &design);
   return design;
-}
-
-// Whether a row's prediction speaks of this arm: its first on-level, alone.
-inline bool IsPredictedBeyondLadder(const sdpa::ToggleRow& row, std::string_view arm) {
-  if (row.in_ladder) return false;
-  std::string level = LevelName(row, FirstOnLevel(row));
-  // FP8 is right with its sums in two levels alone.
-  if (row.field == &sdpa::Config::wgmma_fp8) level += "+wgmma_fp8_two_level";
-  for (const char* prefix :
-       {"stage2:", "fp32_pipes:", "hopper_end:", "hopper_static_end:", "mma_options:",
-        "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale+wgmma_tile=1+",
-        "hopper_end:dynamic_schedule=2+tma_store+wgmma_lazy_rescale+ping_pong=0+",
-        "mma_groups:", "mma_decode:", "mma_launch:base+", "mma_decode:mma_pack_heads+mma_split_kv+",
-        "mma_decode:mma_pack_heads+mma_split_kv+mma_smem_layout=2+", "hopper_decode:base+",
-        "hopper_decode:base+wgmma_pack_heads+wgmma_split_kv+", "hopper_end:wgmma_fp8+",
-        "hopper_end:wgmma_fp8+wgmma_fp8_two_level+", "fusion:", "fusion:project_mma+",
-        "fusion:single+"}) {
-    if (arm == prefix + level) return true;
-  }
-  return false;
 }
 
 }  // namespace warpledger::ablations

@@ -41,9 +41,11 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
       continue;  // HopperDecodeDesign
     }
     EXPECT_TRUE(toggles.contains(std::string(row.id))) << row.id << " is timed nowhere";
-    const std::string level = LevelName(row, FirstOnLevel(row));
-    EXPECT_TRUE(IsPredictedBeyondLadder(row, "hopper_end:" + level));
-    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:x+" + level));
+    EXPECT_EQ(
+        std::ranges::count_if(
+            design.arms, [&](const DesignArm& arm) { return IsPredicted(design, row, arm.name); }),
+        1)
+        << row.id;
   }
   EXPECT_TRUE(design.infeasible.empty());
   for (const char* level :
@@ -85,7 +87,7 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
       EXPECT_EQ(by_thread.base, base);
       EXPECT_THAT(Differences(design, by_thread.name, base), ElementsAre("wgmma_thread_max"));
       for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-        EXPECT_EQ(IsPredictedBeyondLadder(row, by_thread.name),
+        EXPECT_EQ(IsPredicted(design, row, by_thread.name),
                   base != own_tile && row.id == "wgmma_thread_max")
             << row.id << " " << by_thread.name;
       }
@@ -101,7 +103,7 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
     const std::string more = power_of_two + "+wgmma_more_registers";
     EXPECT_THAT(Differences(design, more, power_of_two), ElementsAre("wgmma_more_registers"));
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      EXPECT_EQ(IsPredictedBeyondLadder(row, more), row.id == "wgmma_more_registers") << row.id;
+      EXPECT_EQ(IsPredicted(design, row, more), row.id == "wgmma_more_registers") << row.id;
     }
     if (head_dim != 64) continue;
     // One, two and three stages, and the end's own four.
@@ -116,7 +118,7 @@ TEST(HopperLengthsDesign, EndsItsChainWithoutTurnsAtEachHeadDimAndWithoutLazyRes
     EXPECT_EQ(ArmNamed(design, power_of_two + "+ping_pong=0+wgmma_thread_max").base,
               power_of_two + "+ping_pong=0");
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      EXPECT_EQ(IsPredictedBeyondLadder(row, equal), row.id == "wgmma_equal_registers") << row.id;
+      EXPECT_EQ(IsPredicted(design, row, equal), row.id == "wgmma_equal_registers") << row.id;
     }
   }
 }
@@ -155,7 +157,7 @@ TEST(HopperDecodeDesign, SharesKeysWithAndWithoutPackedHeads) {
     if (arm.role != "step") continue;
     EXPECT_THAT(Differences(design, arm.name, arm.base), ElementsAre(arm.toggle)) << arm.name;
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-      if (row.id == arm.toggle && IsPredictedBeyondLadder(row, arm.name)) {
+      if (row.id == arm.toggle && IsPredicted(design, row, arm.name)) {
         EXPECT_TRUE(predicted.insert(arm.toggle).second) << arm.toggle << " is predicted twice";
       }
     }
@@ -217,9 +219,9 @@ TEST(HopperFp8Design, HoldsFp8OnEitherScheduleAndItsSumsInTwoLevels) {
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.id.starts_with("wgmma_fp8")) continue;
     const bool own_arm = row.id == "wgmma_fp8_block_scale";
-    EXPECT_EQ(IsPredictedBeyondLadder(row, exact), !own_arm) << row.id;
-    EXPECT_EQ(IsPredictedBeyondLadder(row, block_scale.name), own_arm) << row.id;
-    EXPECT_FALSE(IsPredictedBeyondLadder(row, "hopper_end:wgmma_fp8")) << row.id;
+    EXPECT_EQ(IsPredicted(design, row, exact), !own_arm) << row.id;
+    EXPECT_EQ(IsPredicted(design, row, block_scale.name), own_arm) << row.id;
+    EXPECT_FALSE(IsPredicted(design, row, "hopper_end:wgmma_fp8")) << row.id;
   }
   for (const DesignArm& arm : design.arms) {
     for (const sdpa::Config& config : Specialisations(design, arm)) {

@@ -247,7 +247,7 @@ TEST(FusionDesign, TakesWhatStandsInFrontOfAttentionOneStepAtATimeIntoIt) {
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!steps.contains(std::string(row.id))) continue;
     EXPECT_TRUE(std::any_of(design.arms.begin(), design.arms.end(), [&](const DesignArm& arm) {
-      return arm.toggle == row.id && IsPredictedBeyondLadder(row, arm.name);
+      return arm.toggle == row.id && IsPredicted(design, row, arm.name);
     })) << row.id;
   }
 }
@@ -306,14 +306,15 @@ TEST(Stage2PlusDesign, ChainsEachStepToTheOneBefore) {
 }
 
 TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
+  const Design design = Stage2PlusDesign();
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.field == &sdpa::Config::tile_m) {
-      EXPECT_TRUE(IsPredictedBeyondLadder(row, "stage2:tile_m=16"));
-      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:tile_m=64"));
-      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:tile_m=16+tile_n=64"));
+      EXPECT_TRUE(IsPredicted(design, row, "stage2:tile_m=16"));
+      EXPECT_FALSE(IsPredicted(design, row, "stage2:tile_m=64"));
+      EXPECT_FALSE(IsPredicted(design, row, "stage2:tile_m=16+tile_n=64"));
     }
     if (row.field == &sdpa::Config::cp_async_stages) {
-      EXPECT_FALSE(IsPredictedBeyondLadder(row, "stage2:cp_async_stages=2"));
+      EXPECT_FALSE(IsPredicted(design, row, "stage2:cp_async_stages=3"));
     }
   }
 }
