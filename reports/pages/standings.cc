@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/sdpa/registry/registry.h"
+#include "kernels/sdpa/registry/variant.h"
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/records.h"
@@ -251,9 +253,13 @@ std::string LengthsTable(const std::vector<ChosenSeries>& all) {
   return table.ToMarkdown();
 }
 
-// By the toggles' names, one in each family that has it.
 bool HasDependentLaunch(const Cell& cell) {
-  return cell.config.find("dependent_launch") != std::string::npos;
+  const std::optional<sdpa::Config> config = sdpa::ConfigFromName(cell.config);
+  return config && std::any_of(std::begin(sdpa::kToggles), std::end(sdpa::kToggles),
+                               [&](const sdpa::ToggleRow& row) {
+                                 return row.technique == sdpa::Technique::kDependentLaunch &&
+                                        (*config).*row.field != 0;
+                               });
 }
 
 // Our fastest arm that begins where the call before it has ended, as every peer does; said only

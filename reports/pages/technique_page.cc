@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "kernels/sdpa/registry/claims.h"
 #include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -48,7 +49,9 @@ std::string_view EvidenceWords(sdpa::EvidenceChange change) {
 
 std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement>& judged) {
   std::vector<std::string> levels;
-  for (std::size_t i = 0; i < row.levels.count; ++i) levels.push_back(Cat(row.levels.values[i]));
+  for (std::size_t i = 0; i < row.levels.count; ++i) {
+    levels.push_back(Cat(Code(row.levels.names[i]), " (", row.levels.values[i], ")"));
+  }
   std::string out = Cat("**Claim.** ", row.claim, "\n\n**Levels.** ", JoinWords(levels),
                         ", of which the first is off.");
   if (const std::string needs = Ids(row.needs); !needs.empty()) Append(&out, " Needs ", needs, ".");
@@ -67,7 +70,9 @@ std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement
   const ablations::ClaimPrediction prediction = {row.predicted.shape, row.predicted.low,
                                                  row.predicted.high, row.predicted.why};
   const Range range = PredictedRange(prediction, predicted);
-  Append(&out, "\n\n**Prediction**, ",
+  const std::string of_level =
+      row.levels.count == 2 ? "" : Cat(" of ", Code(row.levels.NameOf(row.levels.values[1])));
+  Append(&out, "\n\n**Prediction**", of_level, ", ",
          blind ? "written before anything of it had run" : "written after prototypes had run", ". ",
          FormatLimit(range.low), " to ", FormatLimit(range.high), " at ", Code(row.predicted.shape),
          ", to be adopted from ", FormatLimit(row.gate), " on. ", row.predicted.why, " ");
@@ -89,7 +94,45 @@ std::string RegistryPart(const sdpa::ToggleRow& row, const std::vector<Judgement
   return out;
 }
 
-std::string VerdictPart(const std::vector<Judgement>& judged) {
+// The range that was foreseen of a claim.
+std::string Foreseen(const sdpa::ToggleRow& row, const sdpa::LevelClaim* declared,
+                     const MeasuredClaim& claim) {
+  double low = declared == nullptr ? 0 : declared->low;
+  double high = declared == nullptr ? 0 : declared->high;
+  if (claim.from == row.levels.values[0] && claim.to == row.levels.values[1]) {
+    low = row.predicted.low;
+    high = row.predicted.high;
+  }
+  return low == 0 ? std::string(kNone) : Cat(FormatLimit(low), " to ", FormatLimit(high));
+}
+
+// The page's answer: a row per claim, level against level, inside of its regime and outside.
+// Declared comparisons come first.
+std::string ClaimsPart(const std::vector<MeasuredClaim>& claims, const sdpa::ToggleRow& row) {
+  const std::string regime = RegimeOf(row);
+  Table table(Cat("claim | kernel | in its regime (", regime, ") | elsewhere | foreseen at ",
+                  row.predicted.shape, ": | compared"));
+  for (const bool by_plan : {true, false}) {
+    for (const MeasuredClaim& claim : claims) {
+      if (claim.row != &row || claim.from == claim.to) continue;
+      const sdpa::LevelClaim* declared = sdpa::FindLevelClaim(row, claim.from, claim.to);
+      if ((declared != nullptr || row.levels.count == 2) != by_plan) continue;
+      const auto part = [&](bool inside) {
+        const auto of_it = Restricted({claim}, [&](const Judgement& judgement) {
+          const Attention* problem = ProblemOf(judgement);
+          return (problem != nullptr && RegimeOf(*problem) == regime) == inside;
+        });
+        return of_it.empty() ? std::string("not measured") : Outcome(of_it[0]);
+      };
+      table.AddRow({LevelWords(claim), std::string(FamilyTitle(claim.family)), part(true),
+                    part(false), Foreseen(row, declared, claim),
+                    by_plan ? "as declared" : "by a design alone"});
+    }
+  }
+  return table.empty() ? "" : table.ToMarkdown();
+}
+
+std::string VerdictPart(const sdpa::ToggleRow& row, const std::vector<Judgement>& judged) {
   if (judged.empty()) {
     return "No record yet: no design that holds this technique has been measured on this GPU.\n";
   }
@@ -99,7 +142,8 @@ std::string VerdictPart(const std::vector<Judgement>& judged) {
     verdicts.push_back(j.verdict);
     designs.insert(j.record->summary.design);
   }
-  const std::string range = RatioRange(verdicts);
+  // Of several levels it would say nothing of any one.
+  const std::string range = row.levels.count == 2 ? RatioRange(verdicts) : "";
   std::string out = Cat(Count(static_cast<int64_t>(verdicts.size()), "verdict"), " in ",
                         Count(static_cast<int64_t>(designs.size()), "design"), ": ",
                         CountVerdicts(verdicts), range.empty() ? "" : Cat("; ", range), ".\n\n");
@@ -286,7 +330,8 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
   return out;
 }
 
-Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row) {
+Page TechniquePage(const std::vector<ReadRecord>& records, const std::vector<MeasuredClaim>& claims,
+                   const sdpa::ToggleRow& row) {
   const std::vector<Judgement> judged = JudgementsOn(records, row.id);
   std::string out =
       Cat("# ", row.label, " (", Code(row.id), ") on ", records[0].summary.provenance.gpu.name,
@@ -310,9 +355,9 @@ Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow
            kTechniqueIndexFile, "#records) says what changed.\n\n");
   }
   Append(
-      &out, RegistryPart(row, judged), "\n## What this GPU says\n\n", VerdictPart(judged),
-      SharePart(records, row.id), ResourcePart(row, judged), IsolatedPart(records, row, judged),
-      "\n## Why\n\n",
+      &out, ClaimsPart(claims, row), "\n", RegistryPart(row, judged), "\n## What this GPU says\n\n",
+      VerdictPart(row, judged), SharePart(records, row.id), ResourcePart(row, judged),
+      IsolatedPart(records, row, judged), "\n## Why\n\n",
       row.lesson.empty() ? std::string("No lesson is written down yet.\n") : Cat(row.lesson, ".\n"),
       NotApplicablePart(records, row));
   return {TechniquePath(row), out};

@@ -28,7 +28,9 @@ std::vector<Judgement> JudgementsOn(const std::vector<ReadRecord>& records,
                                     std::string_view toggle);
 
 // `records` must not be empty.
-Page TechniquePage(const std::vector<ReadRecord>& records, const sdpa::ToggleRow& row);
+// `claims` are those of all toggles.
+Page TechniquePage(const std::vector<ReadRecord>& records, const std::vector<MeasuredClaim>& claims,
+                   const sdpa::ToggleRow& row);
 
 }  // namespace warpledger::report
 

@@ -153,10 +153,11 @@ absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
                                             const RenderOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<ReadRecord> records,
                    ReadRecords(std::move(summaries), options));
+  const std::vector<MeasuredClaim> claims = MeasuredClaims(records);
   Techniques out = {.pages = {IndexPage(records), {kQuestionsFile, QuestionsText(records)}},
                     .readme = TechniqueTable(records, options.picture_prefix)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) out.pages.push_back(TechniquePage(records, row));
+    if (!row.control) out.pages.push_back(TechniquePage(records, claims, row));
   }
   return out;
 }

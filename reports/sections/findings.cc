@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/model/derived/code_change.h"
+#include "reports/model/derived/measured_claims.h"
 #include "reports/model/derived/verdict_pictures.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -162,15 +163,25 @@ std::string VerdictSentences(const Summary& summary, const Shape& shape) {
     std::vector<std::string> steps;
     for (const Verdict& verdict : summary.verdicts) {
       if (verdict.shape != shape.name || verdict.verdict != name) continue;
-      // A toggle that was judged more than once, as at several levels, goes by its arm.
+      // A toggle that was judged more than once goes by its levels, and by its arm where these are
+      // the same too.
+      const auto is_alone = [&](auto text) {
+        return std::count_if(summary.verdicts.begin(), summary.verdicts.end(),
+                             [&](const Verdict& other) {
+                               return other.shape == verdict.shape && text(other) == text(verdict);
+                             }) == 1;
+      };
       Verdict named = verdict;
-      if (std::count_if(summary.verdicts.begin(), summary.verdicts.end(),
-                        [&](const Verdict& other) {
-                          return other.shape == verdict.shape && other.toggle == verdict.toggle;
-                        }) > 1) {
-        named.toggle = verdict.candidate.starts_with(verdict.base)
-                           ? verdict.candidate
-                           : Cat(verdict.base, " → ", verdict.candidate);
+      if (!is_alone([](const Verdict& each) { return each.toggle; })) {
+        const auto text = [&](const Verdict& each) { return ClaimText(summary, each); };
+        named.toggle = text(verdict);
+        if (named.toggle.empty()) {
+          named.toggle = verdict.candidate.starts_with(verdict.base)
+                             ? verdict.candidate
+                             : Cat(verdict.base, " → ", verdict.candidate);
+        } else if (!is_alone(text)) {
+          Append(&named.toggle, " on ", verdict.base);
+        }
       }
       steps.push_back(NamedRatio(named));
     }

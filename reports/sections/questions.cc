@@ -22,32 +22,7 @@ using Claims = std::vector<MeasuredClaim>;
 // Past it a sentence is a list.
 constexpr size_t kMostNamed = 4;
 
-std::string_view FamilyTitle(Family family) {
-  switch (family) {
-    case Family::kSmem:
-      return "WMMA kernel";
-    case Family::kMma:
-      return "mma.sync kernel";
-    case Family::kWgmma:
-      return "Hopper kernel";
-    case Family::kResident:
-      return "small-problem kernel";
-  }
-  return "";
-}
-
 bool IsHopper(Family family) { return family == Family::kWgmma || family == Family::kResident; }
-
-// The problem of a verdict, where it is one of attention alone.
-std::optional<Attention> ProblemOf(const Judgement& judgement) {
-  for (const Shape& shape : judgement.record->summary.shapes) {
-    if (shape.name == judgement.verdict->shape && shape.attention &&
-        !shape.attention->projected()) {
-      return shape.attention;
-    }
-  }
-  return std::nullopt;
-}
 
 // "[Softmax in registers](techniques/softmax_in_registers.md), `scores` over `through_smem`"
 std::string Linked(const MeasuredClaim& claim, std::string_view prefix) {
@@ -83,8 +58,8 @@ struct Answer {
 Answer WhatPays(const Claims& claims, std::string question,
                 absl::FunctionRef<bool(const Attention&)> counts, bool hopper_alone = false) {
   const Claims here = Restricted(claims, [&](const Judgement& judgement) {
-    const std::optional<Attention> problem = ProblemOf(judgement);
-    return problem && counts(*problem);
+    const Attention* problem = ProblemOf(judgement);
+    return problem != nullptr && !problem->projected() && counts(*problem);
   });
   Answer answer = {std::move(question), kTechniqueIndexFile, {}};
   for (const Family family : kFamilies) {

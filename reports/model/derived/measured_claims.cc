@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -29,6 +30,44 @@ std::vector<const Verdict*> Verdicts(const MeasuredClaim& claim) {
 }  // namespace
 
 std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
+
+std::string_view FamilyTitle(sdpa::Family family) {
+  switch (family) {
+    case sdpa::Family::kSmem:
+      return "WMMA kernel";
+    case sdpa::Family::kMma:
+      return "mma.sync kernel";
+    case sdpa::Family::kWgmma:
+      return "Hopper kernel";
+    case sdpa::Family::kResident:
+      return "small-problem kernel";
+  }
+  return "";
+}
+
+std::string RegimeOf(const Attention& problem) {
+  if (problem.projected()) return "projection in front";
+  if (problem.seq_q == 1) return "decoding";
+  return Cat(problem.seq_kv <= 1024 ? "short" : "long",
+             problem.causal ? ", causal" : ", full mask");
+}
+
+std::string RegimeOf(const sdpa::ToggleRow& row) {
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    if (shape.name != row.predicted.shape) continue;
+    const sdpa::Problem& p = shape.problem;
+    return RegimeOf(Attention{
+        .seq_q = p.seq_q, .seq_kv = p.seq_kv, .embed_dim = p.embed_dim, .causal = p.causal});
+  }
+  return "";
+}
+
+const Attention* ProblemOf(const Judgement& judgement) {
+  for (const Shape& shape : judgement.record->summary.shapes) {
+    if (shape.name == judgement.verdict->shape && shape.attention) return &*shape.attention;
+  }
+  return nullptr;
+}
 
 std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records) {
   // By the row's place in the registry.
@@ -71,6 +110,18 @@ std::string LevelWords(const MeasuredClaim& claim) {
   const sdpa::LevelList& levels = claim.row->levels;
   if (levels.count == 2) return std::string(levels.NameOf(claim.to));
   return Cat(Code(levels.NameOf(claim.to)), " over ", Code(levels.NameOf(claim.from)));
+}
+
+std::string ClaimText(const Summary& summary, const Verdict& verdict) {
+  const auto base = ConfigOf(summary, verdict.base, verdict.shape);
+  const auto candidate = ConfigOf(summary, verdict.candidate, verdict.shape);
+  if (!base || !candidate) return "";
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.id != verdict.toggle || row.levels.count == 2) continue;
+    return Cat(row.id, ": ", row.levels.NameOf((*candidate).*row.field), " over ",
+               row.levels.NameOf((*base).*row.field));
+  }
+  return "";
 }
 
 Tally TallyOf(const MeasuredClaim& claim) {

@@ -56,6 +56,21 @@ std::vector<MeasuredClaim> Restricted(const std::vector<MeasuredClaim>& claims,
 // "three_stages over two_stages"; "on" where the toggle has one level but off.
 std::string LevelWords(const MeasuredClaim& claim);
 
+// The kernel of a family, in words: "WMMA kernel".
+std::string_view FamilyTitle(sdpa::Family family);
+
+// The kind of problem: "short, full mask" (at most 1024 keys), "long, causal", "decoding",
+// "projection in front".
+std::string RegimeOf(const Attention& problem);
+// Where the toggle's effect should show: the regime of the problem that its prediction names.
+std::string RegimeOf(const sdpa::ToggleRow& row);
+// The problem of a verdict; null where it is none of attention.
+const Attention* ProblemOf(const Judgement& judgement);
+
+// "softmax_in_registers: scores_and_p over through_smem"; "" where the toggle has one on-level, or
+// today's registry lacks it.
+std::string ClaimText(const Summary& summary, const Verdict& verdict);
+
 // How verdicts that mean something went.
 struct Tally {
   int64_t n = 0;

@@ -10,7 +10,9 @@
 
 #include "gmock/gmock.h"
 #include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/registry/claims.h"
 #include "kernels/sdpa/registry/config.h"
+#include "kernels/sdpa/registry/techniques.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -51,6 +53,50 @@ TEST(Registry, HasOffAsTheFirstLevelAndAscendingDistinctLevels) {
     for (size_t i = 1; i < row.levels.count; ++i) {
       EXPECT_LT(row.levels.values[i - 1], row.levels.values[i]) << row.id;
     }
+  }
+}
+
+TEST(Registry, NamesEachLevelInAWordOfItsOwn) {
+  const std::regex snake_case("[a-z][a-z0-9]*(_[a-z0-9]+)*");
+  for (const ToggleRow& row : kToggles) {
+    std::set<std::string> names;
+    for (size_t i = 0; i < row.levels.count; ++i) {
+      const std::string name(row.levels.names[i]);
+      EXPECT_TRUE(std::regex_match(name, snake_case)) << row.id << ": " << name;
+      EXPECT_TRUE(names.insert(name).second) << row.id << ": " << name << " stands twice";
+      EXPECT_EQ(row.levels.NameOf(row.levels.values[i]), name);
+    }
+  }
+}
+
+TEST(Registry, DeclaresAComparisonForEachLevelOfATogglesSeveral) {
+  for (const LevelClaim& claim : kLevelClaims) {
+    EXPECT_LE(claim.low, claim.high) << claim.level;
+    const bool known = std::ranges::any_of(kToggles, [&](const ToggleRow& row) {
+      const auto& names = row.levels.names;
+      return row.field == claim.toggle && std::ranges::count(names, claim.level) == 1 &&
+             std::ranges::count(names, claim.over) == 1;
+    });
+    EXPECT_TRUE(known) << ToggleId(claim.toggle) << ": " << claim.level << " over " << claim.over;
+  }
+  for (const ToggleRow& row : kToggles) {
+    for (size_t i = 1; row.levels.count > 2 && i < row.levels.count; ++i) {
+      EXPECT_TRUE(std::ranges::any_of(kLevelClaims,
+                                      [&](const LevelClaim& claim) {
+                                        return claim.toggle == row.field &&
+                                               claim.level == row.levels.names[i];
+                                      }))
+          << row.id << ": " << row.levels.names[i];
+    }
+  }
+}
+
+TEST(Registry, HasEachTechniqueOnceAndTogglesForIt) {
+  for (const TechniqueRow& technique : kTechniques) {
+    EXPECT_EQ(FindTechnique(technique.id), &technique);
+    EXPECT_TRUE(std::ranges::any_of(kToggles, [&](const ToggleRow& row) {
+      return row.technique == technique.id;
+    })) << technique.name;
   }
 }
 
