@@ -26,16 +26,16 @@ def lines_of(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def check(program, mutant, limit_s=LIMIT_S):
+def check(program, mutant):
     """What became of the original and of the mutant; None where this GPU has no code for them."""
     try:
         done = subprocess.run([program, mutant["name"]], capture_output=True, text=True,
-                              check=False, timeout=limit_s)
+                              check=False, timeout=LIMIT_S)
         said, ended = done.stdout, f"exit code {done.returncode}: {done.stderr.strip()}"
         if done.returncode == SKIPPED:
             return None
     except subprocess.TimeoutExpired as expired:
-        said, ended = (expired.stdout or b"").decode(), f"it hung for {limit_s} s"
+        said, ended = (expired.stdout or b"").decode(), f"it hung for {LIMIT_S} s"
     found = {line.pop("of"): line for line in lines_of(said)}
     original = found.get("original", {"passes": False, "reason": ended, "caught_by": []})
     # Whoever waits for an output sees that none comes.
