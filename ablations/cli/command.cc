@@ -2,9 +2,7 @@
 #include "ablations/cli/command.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -15,6 +13,7 @@
 #include "ablations/cli/sdpa/exec.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/common/standard_streams.h"
 #include "warpledger_build_info.h"
 
 namespace warpledger::cli {
@@ -214,17 +213,14 @@ int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string
 const std::vector<std::string>& CommandLine() { return MutableCommandLine(); }
 
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   MutableCommandLine().assign(argv, argv + argc);
   int exit_on_failure = 0;
   const int result =
       RunCommandLine(AllCommands(), {argv + std::min(argc, 1), argv + argc}, &exit_on_failure);
-  // A full disk shows at the latest here.
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return result;
-  const int failed = Fail(absl::InternalError(absl::StrCat(
-                              "standard output can't be written to its end: ",
-                              errno == 0 ? "an earlier write failed" : std::strerror(errno))),
-                          exit_on_failure);
+  const std::string unwritten = CloseStandardOutput();
+  if (unwritten.empty()) return result;
+  const int failed = Fail(absl::InternalError(unwritten), exit_on_failure);
   // What was found or failed before goes first, but for a code of the command's own.
   const bool goes_first = result == kExitFinding || (result != kExitOk && exit_on_failure == 0);
   return goes_first ? result : failed;

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/common/nvml.h"
+#include "kernels/common/standard_streams.h"
 #include "micro/harness/cycle_runner.h"
 #include "micro/harness/listing.h"
 #include "micro/harness/microbenchmark.h"
@@ -463,4 +465,13 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace warpledger::harness
 
-int main(int argc, char** argv) { return warpledger::harness::Main(argc, argv); }
+int main(int argc, char** argv) {
+  warpledger::OpenStandardStreams();
+  const int result = warpledger::harness::Main(argc, argv);
+  std::cout.flush();  // Google Benchmark's
+  std::string unwritten = warpledger::CloseStandardOutput();
+  if (unwritten.empty() && !std::cout) unwritten = "standard output can't be written to its end";
+  if (unwritten.empty()) return result;
+  std::fprintf(stderr, "warpledger_micro: %s\n", unwritten.c_str());
+  return result != 0 ? result : warpledger::harness::kExitFailed;
+}

@@ -127,6 +127,13 @@ class TheProgram(unittest.TestCase):
         cls.disassembler = collect_codegen.Disassembler(collect_codegen.find_nvdisasm())
         cls.kernels = micro_codegen.load_kernels(cls.args.keep_root, cls.disassembler)
 
+    def test_says_that_a_disk_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([self.args.program, "--warpledger_list"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("standard output can't be written to its end", done.stderr)
+
     def test_holds_the_evidence_of_every_case(self):
         if not self.disassembler.name:
             self.skipTest("no nvdisasm (pip install nvidia-cuda-nvdisasm), so no SASS to look at")

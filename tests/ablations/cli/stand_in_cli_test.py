@@ -48,6 +48,14 @@ class StandIn(CliTest):
                 self.assertGreater(verdict["ci_high"], truth)
         self.assertEqual(summary["controls_summary"]["false_verdicts"], 0)
 
+    def test_what_is_printed_to_a_closed_stream_goes_into_no_file_of_the_record(self):
+        program = f"exec '{PROGRAM}' {' '.join(RUN)} --out=record"
+        for closed in ("2>&-", "<&- 2>&-", ">&- 2>&-"):
+            with self.subTest(closed=closed):
+                self.call("rm", "-rf", "record")
+                self.call("bash", "-c", f"{program} {closed}")
+                self.said("judge", "--record=record")
+
     def test_the_same_call_again_adds_nothing_and_the_record_packs(self):
         self.measured("record")
         before = self.files()
