@@ -203,13 +203,13 @@ absl::Status CalibrationWriter::Append(const CalibrationBlock& block) {
   // A million times finer than what the events resolve.
   CalibrationBlock rounded = block;
   for (double& us : rounded.us) us = SixDecimals(us);
-  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(rounded)) + "\n"));
+  RETURN_IF_ERROR(AppendDurably(fd_, kBlocksFile, SummedLine(ToJson(rounded))));
   completed_.insert({block.process, block.block});
   return absl::OkStatus();
 }
 
 absl::Status CalibrationWriter::Append(const CalibrationChecks& checks) {
-  return AppendDurably(fd_, kBlocksFile, DumpLine(ToJson(checks)) + "\n");
+  return AppendDurably(fd_, kBlocksFile, SummedLine(ToJson(checks)));
 }
 
 }  // namespace warpledger::ablations

@@ -295,7 +295,7 @@ absl::Status AppendProfile(const std::string& dir, const Profile& profile) {
   absl::StatusOr<std::string> text = ReadFile(path);
   if (!text.ok() && !absl::IsNotFound(text.status())) return text.status();
   return WriteFileAtomically(path,
-                             absl::StrCat(text.ok() ? *text : "", DumpLine(ToJson(profile)), "\n"));
+                             absl::StrCat(text.ok() ? *text : "", SummedLine(ToJson(profile))));
 }
 
 }  // namespace warpledger::ablations

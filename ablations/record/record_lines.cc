@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ablations/record/record_pack.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
@@ -19,11 +20,31 @@ absl::Status Damaged(const std::string& file, int64_t line, absl::string_view wh
 constexpr char kRepairHint[] =
     "; `warpledger run` on the same directory cuts it off and goes on from there";
 
+constexpr std::string_view kBeforeSum = ",\"sum\":\"";
+constexpr std::string_view kAfterSum = "\"}";
+constexpr size_t kSumDigits = 8;
+constexpr size_t kSumBytes = kBeforeSum.size() + kSumDigits + kAfterSum.size();
+
+std::string SumOf(std::string_view text) { return Sha256(text).substr(0, kSumDigits); }
+
+bool HasSum(std::string_view line) {
+  return line.size() > kSumBytes && line.substr(line.size() - kSumBytes).starts_with(kBeforeSum) &&
+         line.ends_with(kAfterSum);
+}
+
 }  // namespace
+
+std::string SummedLine(const nlohmann::ordered_json& json) {
+  std::string line = DumpLine(json);
+  line.pop_back();  // the brace behind the last field
+  const std::string sum = SumOf(line);
+  return absl::StrCat(line, absl::string_view(kBeforeSum.data(), kBeforeSum.size()), sum, "\"}\n");
+}
 
 absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& file, Tail tail,
                                    const VisitLine& visit) {
   size_t begin = 0;
+  bool summed = false;
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) {
@@ -31,7 +52,18 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& f
       return Damaged(file, number,
                      absl::StrCat("the last line is cut off, it has no newline", kRepairHint));
     }
-    const absl::Status status = visit(std::string_view(text).substr(begin, end - begin), number);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (HasSum(line)) {
+      summed = true;
+      const std::string_view body = line.substr(0, line.size() - kSumBytes);
+      const std::string_view sum = line.substr(body.size() + kBeforeSum.size(), kSumDigits);
+      if (sum != SumOf(body)) {
+        return Damaged(file, number, "the line is not what was written: its sum is another");
+      }
+    } else if (summed) {
+      return Damaged(file, number, "the line has no sum, and those before it have one");
+    }
+    const absl::Status status = visit(line, number);
     if (!status.ok()) return Damaged(file, number, status.message());
     begin = end + 1;
   }

@@ -16,6 +16,7 @@
 
 #include "ablations/record/record.h"
 #include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -43,8 +44,13 @@ std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample);
 // What to make of an end that a kill cut off: damage, or what is dropped.
 enum class Tail { kStrict, kRepair };
 
+// A line as a writer appends it, its newline included: behind its last field stands
+// `"sum":"…"`, the first eight digits of the SHA-256 of the line up to the comma before it.
+std::string SummedLine(const nlohmann::ordered_json& json);
+
 // Calls `visit(line, number)` on each whole line of `file`'s text; returns the bytes that they
-// cover. What `visit` refuses is DataLoss at its line.
+// cover. DataLoss at its line are what `visit` refuses, a sum that the line has not, and a line
+// without a sum behind one that has it: older records have none.
 using VisitLine = std::function<absl::Status(std::string_view, int64_t)>;
 absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& file, Tail tail,
                                    const VisitLine& visit);

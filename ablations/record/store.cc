@@ -258,7 +258,7 @@ absl::Status RecordWriter::ReadBack() {
   completed_ = std::move(samples.completed);
 
   RETURN_IF_ERROR(ReadBackArmLines(kChecksFile, &checks_, &dropped_.check_bytes));
-  for (const Check& check : checks_) check_lines_.insert(DumpLine(ToJson(check)));
+  for (const Check& check : checks_) check_lines_.insert(SummedLine(ToJson(check)));
   RETURN_IF_ERROR(ReadBackArmLines(kBrokenFile, &broken_, &dropped_.broken_bytes));
   return ReadBackArmLines(kCallsFile, &calls_, &dropped_.call_bytes);
 }
@@ -295,7 +295,7 @@ absl::Status RecordWriter::AppendBlock(std::vector<Sample> samples) {
     const nlohmann::ordered_json json = ToJson(sample);
     // What could not be read back must not be written.
     if (absl::StatusOr<Sample> again = FromJson<Sample>(json); !again.ok()) return again.status();
-    absl::StrAppend(&lines, DumpLine(json), "\n");
+    lines += SummedLine(json);
     before.push_back(sample);
   }
   RETURN_IF_ERROR(AppendDurably(samples_fd_, Join(dir_, kSamplesFile), lines));
@@ -311,9 +311,9 @@ absl::Status RecordWriter::AppendCheck(const Check& check) {
     return absl::InvalidArgumentError(
         absl::StrCat("arm '", check.arm, "' of a check is not in ", kRunFile));
   }
-  const std::string line = DumpLine(ToJson(check));
+  const std::string line = SummedLine(ToJson(check));
   if (check_lines_.contains(line)) return absl::OkStatus();
-  RETURN_IF_ERROR(AppendDurably(checks_fd_, Join(dir_, kChecksFile), line + "\n"));
+  RETURN_IF_ERROR(AppendDurably(checks_fd_, Join(dir_, kChecksFile), line));
   check_lines_.insert(line);
   checks_.push_back(check);
   return absl::OkStatus();
@@ -333,7 +333,7 @@ absl::Status RecordWriter::AppendArmLine(const T& value, const char* file, int* 
     if (*fd < 0) return OsError(path, "open");
     RETURN_IF_ERROR(SyncDirectory(dir_));
   }
-  absl::Status status = AppendDurably(*fd, path, DumpLine(ToJson(value)) + "\n");
+  absl::Status status = AppendDurably(*fd, path, SummedLine(ToJson(value)));
   if (status.ok()) values->push_back(value);
   return status;
 }
