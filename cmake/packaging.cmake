@@ -13,6 +13,7 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/subjects/sdpa/peers.py
 
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle.py
         ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle_replay.py
+        ${PROJECT_SOURCE_DIR}/ablations/cli/archive/bundle_verify.py
         DESTINATION ${share}/ablations/cli/archive)
 
 install(FILES ${PROJECT_SOURCE_DIR}/kernels/sdpa/machine_code.json

@@ -50,8 +50,8 @@ std::vector<Command> AllCommands() {
           JudgeCommand(),   ReportCommand(),  TechniquesCommand(), StandingsCommand(),
           MicroCommand(),   CompareCommand(), PoolCommand(),       GateCommand(),
           RatchetCommand(), BundleCommand(),  PackCommand(),       UnpackCommand(),
-          ProfileCommand(), DtypesCommand(),  StudyCommand(),      ExecCommand(),
-          WorkerCommand()};
+          VerifyCommand(),  ProfileCommand(), DtypesCommand(),     StudyCommand(),
+          ExecCommand(),    WorkerCommand()};
 }
 
 int PrintHelp(const std::vector<Command>& commands) {

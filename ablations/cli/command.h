@@ -137,6 +137,7 @@ Command RatchetCommand();
 Command BundleCommand();
 Command PackCommand();
 Command UnpackCommand();
+Command VerifyCommand();
 Command ProfileCommand();
 Command DtypesCommand();
 Command StudyCommand();

@@ -10,7 +10,8 @@ byte for byte; pictures must show the same. Needs Python 3.9 and nothing else; t
 matplotlib of the version that the manifest names, and are said to be left out without it.
 
 --manifest_sha256 is what `warpledger bundle` printed: with it a manifest that was changed, or a
-bundle that was rebuilt whole, is recognised too. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
+bundle that was rebuilt around this script, is recognised too. Whoever rebuilds a bundle can change
+this script as well: `warpledger verify` of another copy of the program trusts nothing in it. Exit code: 0 all the same, 1 something differs (every file is named), 2 wrong use.
 """
 
 import argparse
@@ -76,23 +77,24 @@ def matplotlib_version():
     return matplotlib.__version__
 
 
-def same(made, expected):
+def same(made, expected, plots):
     """Whether a picture shows the same; of other files, whether the bytes are the same."""
     if made.suffix != PICTURE:
         return made.read_bytes() == expected.read_bytes()
-    # The bundle's own, whose bytes were checked before; a folder of bytecode would be unknown there.
+    # A folder of bytecode would be unknown in a bundle.
     sys.dont_write_bytecode = True
-    sys.path.insert(0, str(HERE / "share" / "warpledger"))
+    sys.path.insert(0, str(plots.parent))
     from plots import compare_svg
     return not compare_svg.compare(made, expected)
 
 
-def run_calls(folder, command, target, with_plots):
-    """Makes the results of one record in `target`; one line for each call that fails."""
+def run_calls(folder, command, target, with_plots, program=None):
+    """Makes the results of one record in `target`; one line for each call that fails. By the
+    bundle's own program, unless another is named."""
     complaints = []
     target.mkdir(parents=True, exist_ok=True)
     for arguments in command["calls"]:
-        call = [str(folder / "bin" / "warpledger")]
+        call = [str(program or folder / "bin" / "warpledger")]
         call += [argument.replace("{data}", str(folder / "data")).replace("{out}", str(target))
                  for argument in arguments]
         if arguments[0] == "report":
@@ -105,13 +107,14 @@ def run_calls(folder, command, target, with_plots):
     return complaints
 
 
-def replay(folder, manifest, out, with_plots):
-    """One line for each result that differs from the bundled one."""
+def replay(folder, manifest, out, with_plots, program=None, plots=None):
+    """One line for each result that differs from the bundled one. `program` and `plots`: in place
+    of the bundle's own."""
     complaints = []
     for command in manifest["commands"]:
         run = command["run"]
         target = out / run
-        complaints += run_calls(folder, command, target, with_plots)
+        complaints += run_calls(folder, command, target, with_plots, program)
         expected = folder / "expected" / run
         wanted = {path.name for path in expected.iterdir()
                   if with_plots or path.suffix != PICTURE}
@@ -121,9 +124,43 @@ def replay(folder, manifest, out, with_plots):
                 complaints.append(f"not made: {run}/{name}")
             elif name not in wanted:
                 complaints.append(f"not bundled: {run}/{name}")
-            elif not same(target / name, expected / name):
+            elif not same(target / name, expected / name,
+                          plots or folder / "share" / "warpledger" / "plots"):
                 complaints.append(f"differs: {run}/{name}")
     return complaints
+
+
+def check(folder, manifest_sha256="", keep="", program=None, plots=None):
+    """Prints what differs in a bundle, or what was found to be the same; returns an exit code."""
+    manifest_file = folder / MANIFEST
+    try:
+        manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
+        files, commands, environment = (manifest[key]
+                                        for key in ("files", "commands", "environment"))
+        drawn_with = environment.get("matplotlib", "")
+        complaints = foreign_commands(commands) or damaged_files(folder, manifest)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        print(f"changed: {MANIFEST}: {error!r:.200}")
+        return 1
+    if manifest_sha256 and sha256(manifest_file) != manifest_sha256:
+        complaints = [f"changed: {MANIFEST}"]
+    if complaints:
+        print("\n".join(complaints))
+        return 1
+    with_plots = bool(drawn_with) and matplotlib_version() == drawn_with
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(keep or scratch).resolve()
+        complaints = replay(folder, manifest, out, with_plots, program, plots)
+    if complaints:
+        print("\n".join(complaints))
+        return 1
+    print(f"{len(files)} files as promised; verdicts and reports of "
+          f"{len(commands)} records come out the same, byte for byte"
+          + (", and pictures show the same" if with_plots else
+             f". Pictures left out: they need matplotlib {drawn_with or '(none was bundled)'}"))
+    if not manifest_sha256:
+        print("The manifest itself was not checked: give --manifest_sha256.")
+    return 0
 
 
 def main(argv=None):
@@ -131,37 +168,7 @@ def main(argv=None):
     parser.add_argument("--manifest_sha256", default="", help="what `warpledger bundle` printed")
     parser.add_argument("--keep", default="", help="folder for what is computed; default: none")
     arguments = parser.parse_args(argv)
-    manifest_file = HERE / MANIFEST
-    try:
-        manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
-        promised = manifest["files"], manifest["commands"], manifest["environment"]
-        complaints = foreign_commands(promised[1])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"changed: {MANIFEST}: {error!r}")
-        return 1
-    if arguments.manifest_sha256 and sha256(manifest_file) != arguments.manifest_sha256:
-        print(f"changed: {MANIFEST}")
-        return 1
-    complaints = complaints or damaged_files(HERE, manifest)
-    if complaints:
-        print("\n".join(complaints))
-        return 1
-    drawn_with = promised[2].get("matplotlib", "")
-    with_plots = bool(drawn_with) and matplotlib_version() == drawn_with
-    with tempfile.TemporaryDirectory() as scratch:
-        out = pathlib.Path(arguments.keep or scratch).resolve()
-        complaints = replay(HERE, manifest, out, with_plots)
-    if complaints:
-        print("\n".join(complaints))
-        return 1
-    print(f"{len(promised[0])} files as promised; verdicts and reports of "
-          f"{len(promised[1])} records come out the same, byte for byte"
-          + (", and pictures show the same" if with_plots else "")
-          + ("" if with_plots else
-             f". Pictures left out: they need matplotlib {drawn_with or '(none was bundled)'}"))
-    if not arguments.manifest_sha256:
-        print("The manifest itself was not checked: give --manifest_sha256.")
-    return 0
+    return check(HERE, arguments.manifest_sha256, arguments.keep)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,50 @@ class BundleTest(FolderTest):
         self.assertIn(f"data/{quoted['run_id']}/micro.json", manifest["files"])
         self.assertIn(f"data/{self.record.name}/samples.jsonl", manifest["files"])
 
+    def test_verify_says_the_same_from_outside_and_runs_nothing_of_it(self):
+        bundle = self.copy()
+        digest = hashlib.sha256((bundle / "manifest.json").read_bytes()).hexdigest()
+        self.ends(call(PROGRAM, "verify", self.tarball, f"--manifest_sha256={digest}",
+                       f"--python={sys.executable}"), out="come out the same, byte for byte")
+        # Rebuilt around a program and a script of someone else.
+        ran = self.folder / "ran"
+        for name in "bin/warpledger", "replay.py":
+            (bundle / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+            self.promise(bundle, name)
+        done = self.ends(call(PROGRAM, "verify", bundle, f"--python={sys.executable}"),
+                         out=("Not run, and not the one that checks: bin/warpledger",
+                              "Not run, and not the one that checks: replay.py"))
+        self.assertFalse(ran.exists(), done.stdout)
+        self.ends(call(PROGRAM, "verify", bundle, f"--manifest_sha256={digest}"), 1,
+                  out="changed: manifest.json")
+
+    def test_verify_names_what_differs_and_what_a_tarball_must_not_hold(self):
+        bundle = self.copy()
+        name = f"expected/{self.record.name}/summary.json"
+        (bundle / name).write_text("{}")
+        self.ends(call(PROGRAM, "verify", bundle), 1, out=f"changed: {name}")
+        self.promise(bundle, name)
+        self.ends(call(PROGRAM, "verify", bundle), 1,
+                  out=f"differs: {self.record.name}/summary.json")
+        for link in True, False:
+            with tarfile.open(self.folder / "bad.tar.gz", "w:gz") as tar:
+                member = tarfile.TarInfo("one/link" if link else "one/../../outside")
+                member.type = tarfile.SYMTYPE if link else tarfile.REGTYPE
+                member.linkname = "/etc/passwd" if link else ""
+                tar.addfile(member)
+            self.ends(call(PROGRAM, "verify", self.folder / "bad.tar.gz"), 1, out="unknown: 'one/")
+        self.ends(call(PROGRAM, "verify", self.folder / "none.tar.gz"), 2, err="No such file")
+        self.ends(call(PROGRAM, "verify"), 2, err="name one bundle")
+
+    @staticmethod
+    def promise(bundle, name):
+        """What the manifest promises of a file becomes what the file is."""
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        content = (bundle / name).read_bytes()
+        manifest["files"][name] = {"sha256": hashlib.sha256(content).hexdigest(),
+                                   "bytes": len(content)}
+        (bundle / "manifest.json").write_text(json.dumps(manifest))
+
     def test_says_that_pictures_are_left_out(self):
         self.assertNotIn("left out", self.made.stderr)
         with tempfile.TemporaryDirectory() as scratch:
