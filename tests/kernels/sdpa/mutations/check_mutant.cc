@@ -61,7 +61,8 @@ absl::StatusOr<nlohmann::json> Judge(ablations::SdpaRunner& runner, const Kernel
                         {"caught_by", caught_by}};
 }
 
-void Print(std::string_view of, const absl::StatusOr<nlohmann::json>& judged) {
+void Print(std::string_view of, const DeviceFacts& device,
+           const absl::StatusOr<nlohmann::json>& judged) {
   // What ends with an error is seen by whoever looks at the output.
   nlohmann::json line = {{"passes", false}, {"caught_by", nlohmann::json::array()}};
   if (judged.ok()) {
@@ -71,6 +72,7 @@ void Print(std::string_view of, const absl::StatusOr<nlohmann::json>& judged) {
     for (const WeakerRule& rule : kWeakerRules) line["caught_by"].push_back(rule.name);
   }
   line["of"] = of;
+  line["gpu"] = device.name;
   std::cout << line << std::endl;  // flushed: the next line may never come
 }
 
@@ -111,8 +113,9 @@ int Check(const Mutant& mutant) {
     return 1;
   }
   const Reference& reference = references.For(original->config);
-  Print("original", Judge(*runner, *original, reference));
-  Print("mutant", Judge(*runner, {original->config, mutant.code, original->launch}, reference));
+  Print("original", *device, Judge(*runner, *original, reference));
+  Print("mutant", *device,
+        Judge(*runner, {original->config, mutant.code, original->launch}, reference));
   return 0;
 }
 
