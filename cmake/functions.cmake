@@ -69,7 +69,7 @@ endfunction()
 # A GoogleTest program of its own. With the label gpu its main is tests/gpu_main.cc: without
 # a usable GPU the program says why and exits with 77, which ctest reports as
 # skipped. Where the build has no CUDA, gpu and codegen tests are left out and
-# named in the configure summary.
+# named in the configure summary, as what WARPLEDGER_QUICK leaves out is.
 function(warpledger_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   _warpledger_require(warpledger_add_test NAME SOURCES LABELS)
@@ -215,7 +215,8 @@ function(_warpledger_check_labels name labels left_out)
       message(FATAL_ERROR "Test ${name}: label '${label}' is none of cpu, gpu, codegen, plots, docs, "
                           "slow, long.")
     endif()
-    if(label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
+    if((label MATCHES "^(gpu|codegen)$" AND NOT WARPLEDGER_HAS_CUDA)
+       OR (label MATCHES "^(gpu|slow|long)$" AND WARPLEDGER_QUICK))
       set_property(GLOBAL APPEND PROPERTY WARPLEDGER_LEFT_OUT_TESTS ${name})
       set(${left_out} TRUE PARENT_SCOPE)
       return()

@@ -2,6 +2,7 @@
 # Options, the build type and the flags that every C++ file of the project gets.
 
 option(WARPLEDGER_TESTS "Build the tests" ON)
+option(WARPLEDGER_QUICK "Leave out what `./test --quick` leaves out: gpu, slow and long tests" OFF)
 option(WARPLEDGER_WERROR "Treat compiler warnings as errors" ON)
 option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on host code" OFF)
 option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
