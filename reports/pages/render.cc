@@ -68,12 +68,15 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
     Append(&out, harmless, "\n\n");
   }
   if (!ladder) {
+    // A study has no pages of its techniques, so that its one page says what they claim.
+    const bool is_study = !summary.provenance.definition.json.is_null();
     for (const std::string& section :
          {DesignSummary(summary, options.picture_prefix),
           ThroughputSection(summary, options.picture_prefix), PublishedSection(summary),
           SmallShapesSection(summary, options.picture_prefix), BesidePeersSection(summary),
           PlainReadSection(summary), DesignTables(summary), ErrorSection(summary),
-          IsolatedSection(summary), ControlSection(summary), StatisticsSection(summary)}) {
+          IsolatedSection(summary), ControlSection(summary), is_study ? ToggleSection(summary) : "",
+          StatisticsSection(summary)}) {
       if (!section.empty()) Append(&out, section, "\n");
     }
     return out + ProvenanceSection(summary);

@@ -372,6 +372,11 @@ std::string WithoutFolders(const std::string& argv) {
 std::string ProvenanceSection(const Summary& summary) {
   Table table("field | value");
   for (const auto& [key, value] : ProvenanceRows(summary)) {
+    // A study's claims are the page's own subject, and its libraries are the machine's folders.
+    if (key.starts_with("definition.") && key != "definition.compiler" &&
+        key != "definition.study.name") {
+      continue;
+    }
     const std::string shown = key == "argv" ? WithoutFolders(value) : value;
     table.AddRow({Code(key), shown.empty() ? std::string(kNone) : Code(shown)});
   }

@@ -72,7 +72,7 @@ class Builder:
         if asked.returncode != 0:
             raise BuildError(f"{self.compiler[0]} --version fails: {asked.stderr.strip()}")
         lines = [line for line in asked.stdout.splitlines() if line.strip()]
-        named = lines[-1] if self.on_gpu else lines[0]  # nvcc begins with its own name
+        named = next((line for line in lines if "release" in line), lines[0])  # as nvcc says it
         self.version = " ".join([pathlib.Path(self.compiler[0]).name, *named.split()])
         self.flags = [f"-I{request['include']}", f"-I{self.folder}"]
         if self.on_gpu:

@@ -40,7 +40,6 @@ absl::StatusOr<std::unique_ptr<StudyBuffers>> StudyBuffers::Create(
     std::copy(inputs[i].begin(), inputs[i].end(),
               made->initial_.begin() + static_cast<std::ptrdiff_t>(made->inputs_[i].offset));
   }
-  RETURN_IF_ERROR(made->block_->CopyIn(made->initial_, 0));
   RETURN_IF_ERROR(made->Poison(kInputGuard));
   for (const auto& [name, value] : layout.parameters) {
     made->names_.push_back(name.c_str());
@@ -52,7 +51,10 @@ absl::StatusOr<std::unique_ptr<StudyBuffers>> StudyBuffers::Create(
   return made;
 }
 
+absl::Status StudyBuffers::RestoreInputs() { return block_->CopyIn(initial_, 0); }
+
 absl::Status StudyBuffers::Poison(unsigned char byte) {
+  RETURN_IF_ERROR(RestoreInputs());
   const std::vector<std::byte> poison(outputs_end_ - outputs_begin_, std::byte{byte});
   return block_->CopyIn(poison, outputs_begin_);
 }

@@ -47,8 +47,10 @@ class StudyBuffers {
       const Memory& memory, const StudyLayout& layout,
       const std::vector<std::vector<std::byte>>& inputs);
 
-  // Fills outputs, and what lies around them, with a byte.
+  // Fills outputs, and what lies around them, with a byte. Inputs are as they were made, whatever
+  // was written into them.
   absl::Status Poison(unsigned char byte);
+  absl::Status RestoreInputs();
   // Of a set that was poisoned with the byte.
   absl::StatusOr<StudyOutput> ReadBack(unsigned char byte) const;
   WarpledgerCall CallOn(Stream stream) const;

@@ -73,6 +73,10 @@ class Study(CliTest):
         self.said("judge", "--record=record")
         summary = json.loads((self.path / "record/summary.json").read_text(encoding="utf-8"))
         self.assertEqual({each["toggle"]: each["verdict"] for each in summary["verdicts"]}, VERDICTS)
+        # One that writes into its inputs spoils no other's.
+        checks = map(json.loads, (self.path / "record/correctness.jsonl").read_text().splitlines())
+        self.assertEqual({check["arm"].removeprefix("one_on:") for check in checks
+                          if not check["correct"]}, {"skip_last", "outside", "unwritten", "in_place"})
         reasons = {each["toggle"]: each["reason"] for each in summary["verdicts"]}
         for toggle, reason in (("outside", "wrote outside its output"), ("in_place", "wrote into its inputs"),
                                ("unwritten", "NaN in output 'y'"), ("skip_last", "output 'y' is wrong"),
@@ -81,6 +85,8 @@ class Study(CliTest):
         self.said("report", "--record=record", "--out=pages", "--noplots")
         page = next((self.path / "pages").glob("*.md")).read_text(encoding="utf-8")
         self.assertIn("Eight chains of additions", page)
+        self.assertIn("`definition.study.name` | `flags`", page)
+        self.assertNotIn(str(self.path), page)  # no folder of this machine
 
     def test_a_run_of_changed_sources_does_not_go_on_with_a_record(self):
         run = ("run", "--study=flags", "--out=record", "--processes=1", "--blocks=1", "--arm_limit_s=2")
