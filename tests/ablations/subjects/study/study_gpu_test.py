@@ -36,18 +36,20 @@ def find_nvcc():
     return next(filter(None, found), None)
 
 
+def arch():
+    """As "sm_90"; "" without a GPU."""
+    try:
+        asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+                               capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return "sm_" + asked.stdout.split()[0].replace(".", "")
+
+
 def why_not():
     if not find_nvcc():
         return "no nvcc here, which compiles a study"
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
-                           capture_output=True, text=True, check=False)
-    return "" if asked.returncode == 0 else "nvidia-smi lists no GPU"
-
-
-def arch():
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
-                           capture_output=True, text=True, check=True)
-    return "sm_" + asked.stdout.split()[0].replace(".", "")
+    return "" if arch() else "nvidia-smi lists no GPU"
 
 
 class OnAGpu(unittest.TestCase):
