@@ -5,7 +5,8 @@ Reads a request (build.h's BuildRequest) as JSON on standard input and writes a 
 one line of JSON to standard output. Each distinct set of definitions, flags and sources is compiled
 once, several at a time, into the study's cache: `builds/SIGNATURE/` has the library, and the signature
 is of the compiler, the command and the content of every file that it read. A build is there whole or
-not at all.
+not at all. Where there is no compiler, builds that were made elsewhere and came with the folder serve,
+unless the study has changed.
 
 A variant that does not build has its reason in the reply; what keeps all of them from being built is
 its `error`.
@@ -29,6 +30,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "cmake"))
 import collect_codegen as codegen  # noqa: E402
 
 LIBRARY = "study.so"
+HEADERS = "<warpledger>/"  # files of the program's own, by name
 ENTRIES = ("warpledger_call", "warpledger_study_version")
 
 
@@ -51,7 +53,10 @@ def run(command, folder=None):
 def find_compiler(device):
     """The command that compiles; where to find nvcc, cmake/setup.sh knows too."""
     if device == "cpu":
-        return shlex.split(os.environ.get("CXX") or "c++")
+        command = shlex.split(os.environ.get("CXX") or "c++")
+        if not shutil.which(command[0]):
+            raise BuildError(f"no {command[0]}, which compiles a study for the CPU. Install g++, or set CXX.")
+        return command
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     candidates = [os.environ.get("CUDACXX"), "nvcc",
                   *(f"{home}/bin/nvcc" for home in [*homes, "/usr/local/cuda"])]
@@ -62,19 +67,23 @@ def find_compiler(device):
                      "CUDACXX.")
 
 
+def version_of(compiler):
+    asked = run([*compiler, "--version"])
+    if asked.returncode != 0:
+        raise BuildError(f"{compiler[0]} --version fails: {asked.stderr.strip()}")
+    lines = [line for line in asked.stdout.splitlines() if line.strip()]
+    named = next((line for line in lines if "release" in line), lines[0])  # as nvcc says it
+    return " ".join([pathlib.Path(compiler[0]).name, *named.split()])
+
+
 class Builder:
     def __init__(self, request):
         self.folder = pathlib.Path(request["folder"])
         self.cache = pathlib.Path(request["cache"])
         self.on_gpu = request["device"] == "gpu"
-        self.compiler = find_compiler(request["device"])
-        asked = run([*self.compiler, "--version"])
-        if asked.returncode != 0:
-            raise BuildError(f"{self.compiler[0]} --version fails: {asked.stderr.strip()}")
-        lines = [line for line in asked.stdout.splitlines() if line.strip()]
-        named = next((line for line in lines if "release" in line), lines[0])  # as nvcc says it
-        self.version = " ".join([pathlib.Path(self.compiler[0]).name, *named.split()])
-        self.flags = [f"-I{request['include']}", f"-I{self.folder}"]
+        self.header_folder = pathlib.Path(request["include"]).resolve()
+        self.includes = [f"-I{self.header_folder}", f"-I{self.folder}"]
+        self.flags = []
         if self.on_gpu:
             for arch in request["architectures"]:
                 number = arch.removeprefix("sm_")
@@ -82,16 +91,46 @@ class Builder:
             self.flags += ["-Xcompiler=-fPIC,-fno-gnu-unique", "-Xptxas=-v"]
         else:
             self.flags += ["-fPIC"]
-        self.disassembler = (codegen.Disassembler(codegen.find_nvdisasm())
-                             if self.on_gpu else None)
+        self.hashes = {}
         (self.cache / "builds").mkdir(parents=True, exist_ok=True)
         self.write(self.cache / ".gitignore", "*\n")
-        self.hashes = {}
+        tools = self.cache / f"tools_{request['device']}.json"
+        try:
+            self.compiler = find_compiler(request["device"])
+        except BuildError:
+            # What was built elsewhere still says by what.
+            if not tools.is_file():
+                raise
+            self.compiler, self.disassembler = None, None
+            self.version, self.disassembler_name = json.loads(tools.read_text(encoding="utf-8"))
+            return
+        self.version = version_of(self.compiler)
+        self.disassembler = codegen.Disassembler(codegen.find_nvdisasm()) if self.on_gpu else None
+        self.disassembler_name = self.disassembler.name if self.on_gpu else "objdump"
+        self.write(tools, json.dumps([self.version, self.disassembler_name]))
+
+    def file_of(self, path):
+        """Where a file is that a build has read."""
+        if path.startswith(HEADERS):
+            return self.header_folder / path.removeprefix(HEADERS)
+        return self.folder / path
+
+    def named(self, path):
+        """Its name in this study's folder wherever that lies, for file_of()."""
+        path = (self.folder / path).resolve()
+        for folder, prefix in (self.header_folder, HEADERS), (self.folder.resolve(), ""):
+            if path.is_relative_to(folder):
+                return prefix + str(path.relative_to(folder))
+        return str(path)
+
+    def is_as_it_was(self, path, was):
+        """Without a compiler there need be no system's headers either."""
+        return (self.compiler is None and os.path.isabs(path)) or self.hash_of(path) == was
 
     def hash_of(self, path):
         """Of a file's content; "" where there is none."""
         if path not in self.hashes:
-            file = self.folder / path
+            file = self.file_of(path)
             self.hashes[path] = sha256(file.read_bytes()) if file.is_file() else ""
         return self.hashes[path]
 
@@ -105,16 +144,19 @@ class Builder:
         """The facts of a variant's build, made now or before."""
         flags = [*self.flags, *variant["flags"], *(f"-D{each}" for each in variant["define"])]
         key = sha256(json.dumps([self.version, flags, variant["sources"],
-                                 self.disassembler.name if self.on_gpu else ""]).encode())
+                                 self.disassembler_name]).encode())
         index = self.cache / "builds" / f"{key[:32]}.json"
         try:
             known = json.loads(index.read_text(encoding="utf-8"))
-            library = pathlib.Path(known["facts"]["library"])
+            library = self.cache / known["facts"]["library"]
             if (library.is_file() and sha256(library.read_bytes()) == known["facts"]["library_sha256"]
-                    and all(self.hash_of(path) == was for path, was in known["files"].items())):
+                    and all(self.is_as_it_was(path, was) for path, was in known["files"].items())):
                 return known["facts"]
         except (OSError, ValueError, KeyError):
             pass
+        if self.compiler is None:
+            raise BuildError("it was not built before, or its sources have changed since, and there is no "
+                             f"compiler here; it was {self.version}")
         with tempfile.TemporaryDirectory(dir=self.cache) as scratch:
             part = pathlib.Path(scratch)
             files = self.compile(part, flags, variant["sources"])
@@ -122,7 +164,7 @@ class Builder:
             hashes = {path: self.hash_of(path) for path in sorted(files)}
             facts["signature"] = sha256(json.dumps([key, hashes]).encode())
             kept = self.cache / "builds" / facts["signature"][:32]
-            facts["library"] = str(kept / LIBRARY)
+            facts["library"] = str((kept / LIBRARY).relative_to(self.cache))
             facts["library_sha256"] = sha256((part / LIBRARY).read_bytes())
             facts["read"] = sorted(self.own(files))
             kept.mkdir(exist_ok=True)
@@ -135,8 +177,7 @@ class Builder:
         system = ["/usr/"]
         if self.on_gpu:
             system.append(str(pathlib.Path(self.compiler[0]).resolve().parents[1]))
-        return [path for path in files
-                if not str(pathlib.Path(self.folder / path).resolve()).startswith(tuple(system))]
+        return [path for path in files if not path.startswith(tuple(system))]
 
     def compile(self, part, flags, sources):
         """Makes `part/study.so` and what it was made from; the files that were read."""
@@ -148,7 +189,7 @@ class Builder:
             keep.mkdir()
             objects.append(str(keep / "object.o"))
             depends = keep / "depends.d"
-            command = [*self.compiler, *flags, "-c", source, "-o", objects[-1],
+            command = [*self.compiler, *self.includes, *flags, "-c", source, "-o", objects[-1],
                        "-MD", "-MF", str(depends)]
             if self.on_gpu:
                 command += ["--keep", "--keep-dir", str(keep)]
@@ -157,7 +198,8 @@ class Builder:
                 raise BuildError(f"{source} does not compile: {first_error(done.stderr)}")
             (keep / "log").write_text(done.stdout + done.stderr, encoding="utf-8")
             text = depends.read_text(encoding="utf-8").replace("\\\n", " ")
-            files.update(re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip()))
+            read = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
+            files.update(self.named(path.replace("\\ ", " ")) for path in read)
         linked = run([*self.compiler, "-shared", "-o", str(part / LIBRARY), *objects,
                       *(["-Xlinker", "-Bsymbolic"] if self.on_gpu else ["-Wl,-Bsymbolic"]),
                       *[flag for flag in flags if flag.startswith(("-gencode", "-l", "-L"))]],
@@ -262,7 +304,7 @@ def unread(request, builder, builds):
 
     def words_of(path):
         if path not in texts:
-            text = (builder.folder / path).read_text(encoding="utf-8", errors="replace")
+            text = builder.file_of(path).read_text(encoding="utf-8", errors="replace")
             texts[path] = set(re.findall(r"\w+", text))
         return texts[path]
 
@@ -295,7 +337,7 @@ def answer(request):
             reply = {"name": variant["name"], "error": error}
             if facts:
                 builds[variant["name"]] = facts
-                reply |= {"library": facts["library"], "library_sha256": facts["library_sha256"],
+                reply |= {"library": str(builder.cache / facts["library"]), "library_sha256": facts["library_sha256"],
                           "host_sha256": facts["host_sha256"], "ptx": {}}
                 rows = facts["archs"].values()
                 for pattern in request["ptx"]:
@@ -311,12 +353,11 @@ def answer(request):
                 "spill_load_bytes")})
             code.append(where | {field: row[field]
                                  for field in ("code_sha256", "ptx_sha256", "opcodes")})
-    name = builder.disassembler.name if builder.on_gpu else "objdump"
     return {"compiler": builder.version,
             "variants": [replies[variant["name"]] for variant in request["variants"]],
             "unread": unread(request, builder, builds),
             "resources": {"schema_version": codegen.SCHEMA_VERSION, "instances": resources},
-            "codegen": {"schema_version": codegen.SCHEMA_VERSION, "disassembler": name,
+            "codegen": {"schema_version": codegen.SCHEMA_VERSION, "disassembler": builder.disassembler_name,
                         "instances": code}}
 
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/study_subject.h"
 
+#include <iterator>
+
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
@@ -25,6 +29,37 @@ Claim ClaimOf(const StudyClaim& claim) {
           .launch_side = !claim.launched.empty()};
 }
 
+ShapeInfo ShapeOf(const Study& study, const StudyProblem& problem) {
+  ShapeInfo shape;
+  shape.name = problem.name;
+  for (const auto& [name, value] : problem.parameters) shape.fields[name] = value;
+  shape.fields["flops"] = Evaluate(study.work.flops.text, problem.parameters).value_or(0);
+  shape.fields["min_bytes"] = Evaluate(study.work.bytes.text, problem.parameters).value_or(0);
+  return shape;
+}
+
+// A problem from "rows=4096:cols=8192", which is its name too.
+absl::StatusOr<StudyProblem> ProblemFrom(const std::string& text, const Study& study) {
+  StudyProblem problem;
+  problem.name = text;
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  for (const std::string& part : parts) {
+    const std::pair<std::string, std::string> assigned =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(assigned.second, &value) || value < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", part, "' of problem '", text, "' is no NAME=NUMBER"));
+    }
+    problem.parameters[assigned.first] = value;
+  }
+  Study with = study;
+  with.problem.push_back(problem);
+  const std::string why = with.WhyInvalid();
+  if (why.empty()) return problem;
+  return absl::InvalidArgumentError(absl::StrCat("problem '", text, "': ", why));
+}
+
 SubjectList ListOf(const Study& study) {
   SubjectList list = {.name = "study",
                       .baseline = kStudyBase,
@@ -38,11 +73,7 @@ SubjectList ListOf(const Study& study) {
                              .mechanism = "It changes nothing.",
                              .control = true});
   for (const StudyProblem& problem : study.problem) {
-    ShapeInfo& shape = list.problems.emplace_back();
-    shape.name = problem.name;
-    for (const auto& [name, value] : problem.parameters) shape.fields[name] = value;
-    shape.fields["flops"] = Evaluate(study.work.flops.text, problem.parameters).value_or(0);
-    shape.fields["min_bytes"] = Evaluate(study.work.bytes.text, problem.parameters).value_or(0);
+    list.problems.push_back(ShapeOf(study, problem));
   }
   return list;
 }
@@ -102,6 +133,22 @@ absl::StatusOr<Parameters> StudySubject::ParametersOf(const ShapeInfo& problem) 
   }
   RETURN_IF_ERROR(fields.status());
   return parameters;
+}
+
+absl::StatusOr<std::vector<ShapeInfo>> StudySubject::ParseProblems(std::string_view list) const {
+  if (list.find('=') == list.npos) return ListedSubject::ParseProblems(list);
+  std::vector<ShapeInfo> problems;
+  const std::vector<std::string> names = absl::StrSplit(std::string(list), ',', absl::SkipEmpty());
+  for (const std::string& name : names) {
+    if (name.find('=') == name.npos) {
+      ASSIGN_OR_RETURN(const std::vector<ShapeInfo> named, ListedSubject::ParseProblems(name));
+      absl::c_copy(named, std::back_inserter(problems));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const StudyProblem problem, ProblemFrom(name, definition_->study));
+    problems.push_back(ShapeOf(definition_->study, problem));
+  }
+  return problems;
 }
 
 absl::Status StudySubject::CheckProblem(const ShapeInfo& problem) const {

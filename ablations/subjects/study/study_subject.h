@@ -53,6 +53,8 @@ class StudySubject final : public ListedSubject {
   std::string_view ClaimsFile() const override { return kStudyFile; }
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override;
+  // Also problems by their parameters: "rows=4096:cols=8192".
+  absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const override;
   absl::Status CheckProblem(const ShapeInfo& problem) const override;
   std::vector<std::string> CodeNames(const std::string& config,
                                      const ShapeInfo& problem) const override;

@@ -24,14 +24,15 @@ class Build(FolderTest):
         self.write("kernel.cc", SOURCE)
         self.write("sizes.h", "#ifdef LARGE\n#define SIZE 100\n#else\n#define SIZE 1\n#endif\n")
 
-    def build(self, *variants, names=()):
+    def build(self, *variants, names=(), **environment):
         variants = [{"name": name, "define": define, "flags": ["-O2"], "sources": ["kernel.cc"]}
                     for name, *define in variants]
         request = {"folder": str(self.path), "cache": str(self.path / "cache"),
                    "include": str(FOLDER / "include"), "device": "cpu", "architectures": [],
                    "variants": variants, "names": names, "ptx": []}
         self.write("request", json.dumps(request))
-        done = self.call("sh", "-c", f"{sys.executable} -B {FOLDER}/study_build.py < request")
+        done = self.call("sh", "-c", f"{sys.executable} -B {FOLDER}/study_build.py < request",
+                         **environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -66,6 +67,24 @@ class Build(FolderTest):
         library.write_bytes(b"x")
         self.build(("base",))
         self.assertEqual(library.read_bytes(), before)
+
+    def test_a_folder_that_was_built_elsewhere_needs_no_compiler(self):
+        before = self.build(("base",))
+        moved = self.path.with_name(self.path.name + "_moved")
+        self.path.rename(moved)
+        self.addCleanup(moved.rename, self.path)
+        here, self.path = self.path, moved
+        self.addCleanup(setattr, self, "path", here)
+        after = self.build(("base",), ("large", "LARGE"), CXX="/nonexistent")
+        self.assertEqual(self.hashes(after), self.hashes(before))
+        self.assertTrue(pathlib.Path(after["variants"][0]["library"]).is_relative_to(moved))
+        self.assertIn("there is no compiler here; it was c++", after["variants"][1]["error"])
+        self.write("sizes.h", "#define SIZE 2\n")
+        self.assertIn("have changed since",
+                      self.build(("base",), CXX="/nonexistent")["variants"][0]["error"])
+        (self.path / "cache/tools_cpu.json").unlink()
+        self.assertIn("no /nonexistent, which compiles",
+                      self.build(("base",), CXX="/nonexistent")["error"])
 
     def test_finds_definitions_that_no_source_reads(self):
         reply = self.build(("a", "LARGE"), ("b", "LARG"), names=[["LARGE", "a"], ["LARG", "b"]])

@@ -15,7 +15,7 @@ from cli_fixture import USAGE, CliTest  # noqa: E402
 FLAGS = pathlib.Path(__file__).parent / "flags"
 FINDING = 1
 # What each flag of the kernel is, in a run.
-VERDICTS = {"eight_sums": "ADOPT", "use_swizzle": "INVALID", "twice": "REGRESSION",
+VERDICTS = {"eight_sums": "ADOPT", "use_swizzle": "INVALID", "eight_times": "REGRESSION",
             "skip_last": "BROKEN", "outside": "BROKEN", "unwritten": "BROKEN", "in_place": "BROKEN",
             "traps": "BROKEN", "hangs": "BROKEN", "fails": "BROKEN"}
 
@@ -67,7 +67,7 @@ class Study(CliTest):
         self.assertIn("gives NaN or infinity in y", self.said("study", "check", "flags", code=USAGE))
 
     def test_verdicts_are_what_each_flag_deserves(self):
-        self.said("run", "--study=flags", "--out=record", "--processes=3", "--blocks=6",
+        self.said("run", "--study=flags", "--out=record", "--processes=5", "--blocks=6",
                   "--arm_limit_s=2")
         shutil.rmtree(self.path / "flags")  # a record is judged without its study
         self.said("judge", "--record=record")
@@ -87,6 +87,16 @@ class Study(CliTest):
         self.assertIn("Eight chains of additions", page)
         self.assertIn("`definition.study.name` | `flags`", page)
         self.assertNotIn(str(self.path), page)  # no folder of this machine
+
+    def test_a_problem_is_named_on_the_command_line(self):
+        self.change('id = "hangs"', 'id = "hangs_no_more"')
+        self.change("for (volatile int i = 0;; i = i + 1) continue;", "x = x;", "row_norms.cc")
+        self.said("run", "--study=flags", "--problem=rows=4,cols=64", "--out=record", "--processes=1",
+                  "--blocks=1")
+        run = json.loads((self.path / "record/run.json").read_text(encoding="utf-8"))
+        self.assertEqual(run["shapes"], [{"name": "rows=4:cols=64", "cols": 64, "rows": 4, "flops": 512.0,
+                                          "min_bytes": 1040.0}])
+        self.said("run", "--problem=rows=4", "--out=x", code=USAGE)
 
     def test_a_run_of_changed_sources_does_not_go_on_with_a_record(self):
         run = ("run", "--study=flags", "--out=record", "--processes=1", "--blocks=1", "--arm_limit_s=2")

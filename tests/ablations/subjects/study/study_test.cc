@@ -91,6 +91,22 @@ TEST(StudyTest, HasAVariantForEachArm) {
   EXPECT_EQ(subject->ParseProblems("small")->front().flops(), 2.0 * 64 * 1024);
 }
 
+TEST(StudyTest, TakesAProblemByItsParameters) {
+  const auto subject = StudySubject::Of({.study = Loaded(Template())->study});
+  const auto problems = subject->ParseProblems("small,rows=2:cols=8");
+  ASSERT_TRUE(problems.ok()) << problems.status();
+  EXPECT_EQ(problems->size(), 2);
+  EXPECT_EQ(problems->back().flops(), 32);
+  // As a worker names it.
+  EXPECT_EQ(subject->ParseProblems(problems->back().name)->front(), problems->back());
+  const auto why = [&](const char* list) {
+    return std::string(subject->ParseProblems(list).status().message());
+  };
+  EXPECT_THAT(why("rows=2"), HasSubstr("they have other names than those of 'small'"));
+  EXPECT_THAT(why("rows=2:cols=x"), HasSubstr("'cols=x' of problem 'rows=2:cols=x' is no NAME="));
+  EXPECT_THAT(why("rows=0:cols=8"), HasSubstr("'x' would have 0 elements"));
+}
+
 // What claims a launch leaves the machine code as it is.
 TEST(StudyTest, ALaunchSideClaimHasTheCodeOfItsBase) {
   const auto file = Loaded(absl::StrReplaceAll(
