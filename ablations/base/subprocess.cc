@@ -57,7 +57,7 @@ absl::Status Start(const std::vector<std::string>& argv, Child& child) {
   const pid_t parent = getpid();
   child.pid = fork();
   if (child.pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // scripts remove their scratch folders then
     if (getppid() != parent) _exit(kExecFailed);
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);

@@ -25,6 +25,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -145,6 +146,8 @@ def build(arguments):
 
 
 def main(argv=None):
+    # The scratch folder goes with whoever started this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
                           ("record", "records, comma-separated"),

@@ -14,6 +14,7 @@ Exit code: 0 all the same, 1 something differs (each thing is named), 2 what is 
 import argparse
 import pathlib
 import shutil
+import signal
 import sys
 import tarfile
 import tempfile
@@ -68,6 +69,8 @@ def verify(bundle, scratch, arguments):
 
 
 def main(argv=None):
+    # The scratch folder goes with whoever started this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger that judges"), ("plots", "its plots"),
                           ("bundle", "a tarball, or the folder that came out of it")):

@@ -2,6 +2,7 @@
 #include "ablations/cli/archive/close_record.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -153,6 +155,21 @@ absl::StatusOr<RecordPack> ReadPack(const std::string& path, size_t* bytes) {
 
 bool Same(const RecordPack& a, const RecordPack& b) { return a.run == b.run && a.files == b.files; }
 
+// What processes that were killed left beside `path`: files and folders "<path>.tmp.<pid>…".
+void RemoveLeftovers(const std::string& path) {
+  const std::string prefix = fs::path(path).filename().string() + ".tmp.";
+  const fs::path parent = fs::path(path).parent_path();
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent.empty() ? "." : parent, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::StartsWith(name, prefix)) continue;
+    const auto pid = static_cast<pid_t>(std::strtol(name.c_str() + prefix.size(), nullptr, 10));
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) left.push_back(entry.path());
+  }
+  for (const fs::path& each : left) fs::remove_all(each, error);
+}
+
 // Writes the pack under another name, reads it back, and renames it.
 absl::StatusOr<size_t> WriteVerified(const RecordPack& pack, const std::string& out) {
   ASSIGN_OR_RETURN(const std::string bytes, EncodePack(pack));
@@ -184,11 +201,18 @@ absl::Status RemoveFolder(const std::string& dir, const RecordPack& pack) {
     return std::remove(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus()
                                                              : OsError(path, "remove");
   };
+  // Under another name: a folder that a kill leaves half empty would be read in the pack's place.
+  const std::string going =
+      absl::StrCat(WithoutPackSuffix(dir), ".tmp.", static_cast<int64_t>(getpid()));
+  if (rename(dir.c_str(), going.c_str()) != 0) return OsError(dir, "rename");
+  absl::Status status;
   for (const auto& [name, unused] : pack.files) {
-    RETURN_IF_ERROR(remove(absl::StrCat(dir, "/", name)));
+    status.Update(remove(absl::StrCat(going, "/", name)));
   }
-  for (const char* name : kLeftOut) RETURN_IF_ERROR(remove(absl::StrCat(dir, "/", name)));
-  return remove(dir);
+  for (const char* name : kLeftOut) status.Update(remove(absl::StrCat(going, "/", name)));
+  status.Update(remove(going));
+  if (!status.ok() && rename(going.c_str(), dir.c_str()) != 0) return OsError(going, "rename");
+  return status;
 }
 
 }  // namespace
@@ -219,6 +243,8 @@ absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions&
   if (kind->appended != nullptr) {
     RETURN_IF_ERROR(lock.Take(files.PathOf(kind->appended)));
   }
+  RemoveLeftovers(out);
+  RemoveLeftovers(WithoutPackSuffix(files.path()));
   ASSIGN_OR_RETURN(const int64_t missing, kind->check(files));
   if (missing > 0 && !options.unfinished) {
     return absl::FailedPreconditionError(
@@ -259,6 +285,7 @@ absl::StatusOr<PackResult> UnpackRecord(const std::string& path, const std::stri
     return absl::AlreadyExistsError(
         absl::StrCat(result.path, " is there already; name another folder with --out"));
   }
+  RemoveLeftovers(WithoutPackSuffix(result.path));
   const std::string partial =
       absl::StrCat(WithoutPackSuffix(result.path), ".tmp.", static_cast<int64_t>(getpid()));
   absl::Status status = CreateDirectories(partial);
