@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each promise of reports/TRUST.md names a test that is there."""
+
+import re
+import unittest
+
+from fixture import ROOT
+
+# | promise | `tests/…`: `TheTest`, `AnotherTest` |
+ROW = re.compile(r"^\| (?P<promise>[^|]+) \| `(?P<file>tests/[^`]+)`: (?P<tests>`[^|]+`) \|$")
+
+
+class TrustTest(unittest.TestCase):
+    def test_every_promise_names_tests_that_exist(self):
+        rows = [line for line in (ROOT / "reports/TRUST.md").read_text(encoding="utf-8").splitlines()
+                if line.startswith("| ") and line.count("|") == 3
+                and not line.startswith(("| promise", "| :"))]
+        self.assertGreater(len(rows), 20)
+        for line in rows:
+            with self.subTest(line):
+                row = ROW.match(line)
+                self.assertIsNotNone(row, "| promise | `tests/file`: `Test`, `Test` |")
+                text = (ROOT / row["file"]).read_text(encoding="utf-8")
+                for test in re.findall(r"`([^`]+)`", row["tests"]):
+                    self.assertRegex(text, rf"(\bdef |[(, ]){re.escape(test)}\b")
+
+
+if __name__ == "__main__":
+    unittest.main()
