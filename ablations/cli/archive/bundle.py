@@ -146,8 +146,11 @@ def build(arguments):
 
 
 def main(argv=None):
-    # The scratch folder goes with whoever started this.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # The scratch folder goes with whoever started this; a second signal must not stop that.
+    def stop(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(143)
+    signal.signal(signal.SIGTERM, stop)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
                           ("record", "records, comma-separated"),

@@ -100,7 +100,8 @@ def run_calls(folder, command, target, with_plots, program=None):
         if arguments[0] == "report":
             call.append(f"--python={sys.executable}" if with_plots else "--noplots")
         done = subprocess.run(call, capture_output=True, text=True, check=False,
-                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
+                                       TMPDIR=str(target.parent)))  # goes with it after a kill
         if done.returncode != 0:
             complaints.append(f"failed: {command['run']}: warpledger {arguments[0]}: "
                               f"{done.stderr.strip() or done.returncode}")

@@ -69,8 +69,11 @@ def verify(bundle, scratch, arguments):
 
 
 def main(argv=None):
-    # The scratch folder goes with whoever started this.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # The scratch folder goes with whoever started this; a second signal must not stop that.
+    def stop(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(143)
+    signal.signal(signal.SIGTERM, stop)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger that judges"), ("plots", "its plots"),
                           ("bundle", "a tarball, or the folder that came out of it")):
