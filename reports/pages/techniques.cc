@@ -15,7 +15,8 @@
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
 #include "reports/pages/technique_page.h"
-#include "reports/sections/questions.h"
+#include "reports/sections/answers/l4_notes.h"
+#include "reports/sections/answers/questions.h"
 
 namespace warpledger::report {
 namespace {
@@ -154,7 +155,9 @@ absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
   ASSIGN_OR_RETURN(const std::vector<ReadRecord> records,
                    ReadRecords(std::move(summaries), options));
   const std::vector<MeasuredClaim> claims = MeasuredClaims(records);
-  Techniques out = {.pages = {IndexPage(records), {kQuestionsFile, QuestionsText(records)}},
+  Techniques out = {.pages = {IndexPage(records),
+                              {kQuestionsFile, QuestionsText(records)},
+                              {kL4NotesFile, L4NotesText(records, claims)}},
                     .readme = TechniqueTable(records, options.picture_prefix)};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.control) out.pages.push_back(TechniquePage(records, claims, row));

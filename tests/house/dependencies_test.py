@@ -82,7 +82,8 @@ REPORTS = {
     "reports/model/derived": DERIVED,
     "reports/compared": MODEL | {"reports/compared"},
     "reports/sections": SECTIONS,
-    "reports/pages": SECTIONS | {"reports/pages"},
+    "reports/sections/answers": SECTIONS | {"reports/sections/answers"},
+    "reports/pages": SECTIONS | {"reports/sections/answers", "reports/pages"},
 }
 ENGINE = {"kernels/common"} | {room for room in ROOMS if "subjects" not in room}
 # The program. Commands that know SDPA have a room of their own.

@@ -67,7 +67,7 @@ TEST(TechniquesTest, EveryToggleHasAPageThatTheIndexLinks) {
     EXPECT_THAT(page, HasSubstr("**Prior.** " + std::string(row.prior.text)));
     EXPECT_THAT(page, HasSubstr(std::string(row.lesson)));
   }
-  EXPECT_EQ(pages.size(), count + 2);
+  EXPECT_EQ(pages.size(), count + 3);
 }
 
 TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {

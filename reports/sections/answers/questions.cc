@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/questions.h"
+#include "reports/sections/answers/questions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/l4_notes.h"
 
 namespace warpledger::report {
 namespace {
@@ -202,8 +203,7 @@ std::string FastestAt(const std::vector<ReadRecord>& records, std::string_view n
 }
 
 Answer L4Notes(const std::vector<ReadRecord>& records) {
-  Answer answer = {
-      "What did the L4 notes say, and what holds here?", "../decisions/0000-l4-notes.md", {}};
+  Answer answer = {"What did the L4 notes say, and what holds here?", kL4NotesFile, {}};
   std::vector<std::string> fastest;
   for (const std::string_view shape : {"mission_a", "mission_b"}) {
     if (std::string text = FastestAt(records, shape); !text.empty()) fastest.push_back(text);

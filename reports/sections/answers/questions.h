@@ -7,8 +7,8 @@
 //
 //   std::string page = QuestionsText(records);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_QUESTIONS_H_
-#define WARPLEDGER_REPORTS_SECTIONS_QUESTIONS_H_
+#ifndef WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_
+#define WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_
 
 #include <string>
 #include <string_view>
@@ -29,4 +29,4 @@ std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_v
 
 }  // namespace warpledger::report
 
-#endif  // WARPLEDGER_REPORTS_SECTIONS_QUESTIONS_H_
+#endif  // WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_
