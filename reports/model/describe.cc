@@ -211,11 +211,9 @@ std::string ControlSentence(const Summary& summary) {
              " in ", Count(summary.controls_summary.trials, "trial"), " (",
              FormatPercent(static_cast<double>(summary.controls_summary.false_verdicts) /
                            static_cast<double>(summary.controls_summary.trials)),
-             "); ", summary.controls_summary.intervals_holding_one, " of their ",
-             summary.controls_summary.trials,
-             summary.controls_summary.trials == 1 ? " interval" : " intervals",
-             summary.controls_summary.intervals_holding_one == 1 ? " holds 1; " : " hold 1; ",
-             FormatPercent(summary.statistics.confidence), " should.");
+             "); ", summary.controls_summary.intervals_holding_one, " of ",
+             Count(summary.controls_summary.trials, "control interval"),
+             " contain 1 (expected: ", FormatPercent(summary.statistics.confidence), ").");
 }
 
 }  // namespace warpledger::report

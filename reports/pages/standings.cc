@@ -275,7 +275,8 @@ std::string WithoutDependentLaunch(const Pair& pair) {
 
 std::string OthersTable(const std::vector<Pair>& pairs, std::string_view up) {
   Table table(
-      "problem | our fastest arm, p50 µs: | best peer, p50 µs: | over it: | without a dependent "
+      "problem | our fastest variant, p50 µs: | best peer, p50 µs: | over it: | without a "
+      "dependent "
       "launch: | record | machine code");
   for (const Pair& pair : pairs) {
     table.AddRow({Cat(Code(pair.shape->name), " (", DescribeShape(*pair.shape), ")"),
@@ -288,7 +289,7 @@ std::string OthersTable(const std::vector<Pair>& pairs, std::string_view up) {
 }
 
 std::string ArmsTable(const std::vector<Pair>& pairs) {
-  Table table("problem | our fastest arm");
+  Table table("problem | our fastest variant");
   for (const Pair& pair : pairs) {
     table.AddRow({Code(pair.shape->name), Code(pair.ours->variant)});
   }
@@ -327,8 +328,8 @@ constexpr std::string_view kDependentLaunch =
     "here.";
 
 constexpr std::string_view kWhatCounts =
-    "Ratios are of medians of one record, above 1 ours is faster; our fastest arm may be another "
-    "one from cell to cell.";
+    "Ratios are of medians of one record, above 1 ours is faster; our fastest variant differs "
+    "between cells.";
 
 }  // namespace
 
@@ -344,7 +345,7 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
   Standings out;
   const std::string& gpu = records->front().summary.provenance.gpu.name;
   if (all.empty()) {
-    out.readme = "No record holds an arm of ours beside a peer that was timed alone.\n";
+    out.readme = "No record holds a variant of ours beside a peer that was timed alone.\n";
     out.page = Cat("# The fastest kernels beside their peers on ", gpu, "\n\n", out.readme);
     return out;
   }
@@ -361,18 +362,18 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
                                 : Cat("![TFLOP/s by sequence length beside the peers](", up,
                                       kStandingsPicture, ".svg)\n\n");
   };
-  out.page =
-      Cat("# The fastest kernels beside their peers on ", gpu,
-          "\n\nWritten from the newest record of each design by `warpledger standings`; edit the "
-          "records or the renderer, never this page. ",
-          kWhatCounts,
-          " Two records are never set against each other. Peers are PyTorch's backends, each timed "
-          "alone in the same run ([0020](../decisions/0020-peers-alone.md)): ",
-          PeerVersions(all),
-          ". Records whose peers took turns, or some of whose arms read K and V in 8 bits, don't "
-          "count here. Where several hold the same problems, that one counts which holds most "
-          "lengths, then that in which ours is fastest. A row whose "
-          "machine code is older holds arms that this tree's kernels have changed since.\n\n");
+  out.page = Cat(
+      "# The fastest kernels beside their peers on ", gpu,
+      "\n\nWritten from the newest record of each design by `warpledger standings`; edit the "
+      "records or the renderer, never this page. ",
+      kWhatCounts,
+      " Two records are never set against each other. Peers are PyTorch's backends, each timed "
+      "alone in the same run ([0020](../decisions/0020-peers-alone.md)): ",
+      PeerVersions(all),
+      ". Records whose peers took turns, or some of whose variants read K and V in 8 bits, don't "
+      "count here. Where several hold the same problems, that one counts which holds most "
+      "lengths, then that in which ours is fastest. A row whose "
+      "machine code is older has variants that this tree's kernels have changed since.\n\n");
   if (!series.empty()) {
     Append(&out.page, "## By length\n\n", picture(""), MeansTable(series, ""), "\n",
            LengthsTable(series), "\n");
@@ -382,7 +383,7 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
     Append(&out.page, "## Other problems\n\n", OthersTable(others, ""), "\n", kDependentLaunch,
            "\n\n");
   }
-  Append(&out.page, "## The arms\n\n", ArmsTable(all), "\n## Records\n\n", RecordsTable(all));
+  Append(&out.page, "## The variants\n\n", ArmsTable(all), "\n## Records\n\n", RecordsTable(all));
   Append(&out.readme, "[Every problem, the variants and what counts](", prefix, kStandingsFile,
          ").\n");
   return out;

@@ -251,7 +251,8 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
     Append(&out, TotalSentence(summary, main), " ", ControlSentence(summary), "\n",
            HiddenByLadders(summary, main));
   } else if (summary.verdicts.empty()) {
-    Append(&out, "No toggle is judged here: the arms are there to stand beside their peers.\n\n",
+    Append(&out,
+           "No toggle is judged here: the variants are there to stand beside their peers.\n\n",
            ControlSentence(summary), "\n");
   } else {
     Append(&out, "What each toggle did at ", Code(main.name), ":\n\n",

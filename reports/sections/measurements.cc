@@ -309,7 +309,8 @@ std::string StatisticsSection(const Summary& summary) {
   const Statistics& s = summary.statistics;
   const Provenance& p = summary.provenance;
   std::string out = Cat(
-      "## How the statistics were made\n\nEvery block times each arm once in random order; samples "
+      "## How the statistics were made\n\nEvery block times each variant once in random order; "
+      "samples "
       "of one process, shape and block are paired, and a verdict rests on the log-ratios of these "
       "pairs. ",
       p.blocks_missing > 0 ? "Planned were " : "The run had ", Processes(p.processes), " of ",

@@ -42,7 +42,8 @@ struct Noise {
 
 std::string NoiseTable(const CalibratedNoise& calibrated, const std::vector<Summary>& runs) {
   Table table(
-      "record | pairs of arms | number: | spread of a pair within a process: | of processes beyond "
+      "record | pairs of variants | number: | spread of a pair within a process: | of processes "
+      "beyond "
       "that: | detectable with 80% power:");
   table.AddRow({"this calibration", "identical", Cat(calibrated.trials),
                 Percent(calibrated.within_percent / 100), Percent(calibrated.between_percent / 100),
@@ -148,7 +149,8 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
       times.empty() ? ""
                     : Cat("The calibrated kernel took ", JoinWords(times), " at ",
                           Code(calibrated.shape), ". "),
-      "Verdicts do not rest on it, since both arms of a pair are of one block. What compares two "
+      "Verdicts do not rest on it, since both variants of a pair are of one block. What compares "
+      "two "
       "records does: `warpledger gate` and `compare` see two runs, so a tolerance of ",
       tolerance, " is not calibrated by this page; identical code differed by more in ",
       all.Beyond(others.gate_tolerance), " of the ", all.differences.size(), " repeats.\n");
@@ -157,11 +159,12 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
 }  // namespace
 
 std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& runs) {
-  std::string out = Cat(
-      "## What it does not cover\n\nA block here holds ", calibrated.arms,
-      " arms, nearly all of them one kernel. The rates above are those of such quiet blocks. In a "
-      "run, other kernels stand between the two arms of a pair, and the kernels that are compared "
-      "differ.");
+  std::string out = Cat("## What it does not cover\n\nA block here holds ", calibrated.arms,
+                        " variants, nearly all of them one kernel. The rates above are those of "
+                        "such quiet blocks. In a "
+                        "run, other kernels stand between the two variants of a pair, and the "
+                        "kernels that are compared "
+                        "differ.");
   if (runs.summaries.empty())
     return out + " No other record lies beside this one to show how much.\n";
   Append(&out, " How much that adds at ", Code(calibrated.shape),

@@ -50,8 +50,8 @@ std::string RateTable(const Summary& summary, const std::vector<LengthSeries>& a
                                : FormatTflops(TeraflopsPerS(s, *cell->p50_us.value));
       });
     };
-    add_ours("our fastest arm", 16);
-    if (HasEightBits(summary)) add_ours("our fastest arm, K and V in 8 bits", 8);
+    add_ours("our fastest variant", 16);
+    if (HasEightBits(summary)) add_ours("our fastest variant, K and V in 8 bits", 8);
     for (const std::string& name : PeerNames(summary)) {
       AddRow(table, series, lengths, {SeriesName(series), PeerName(name)}, [&](const Shape& s) {
         const Peer* peer = RankedPeer(summary, name, s);
@@ -96,8 +96,8 @@ std::string BestSingleArm(const Summary& summary, const std::vector<const Shape*
     if (arm.second.n() != static_cast<int64_t>(shapes.size())) continue;
     if (best == nullptr || arm.second.value() > best->second.value()) best = &arm;
   }
-  if (best == nullptr) return " No single arm is ranked in all of these cells.";
-  return Cat(" Of single arms the best is ", Code(best->first), ", at ",
+  if (best == nullptr) return " No single variant is ranked in all of these cells.";
+  return Cat(" The best single variant is ", Code(best->first), ", at ",
              FormatRatio(best->second.value()), " over the same cells.");
 }
 
@@ -126,7 +126,7 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
       }
     }
   }
-  if (compared.empty()) return "\nNo cell has both a ranked arm of ours and a peer.\n";
+  if (compared.empty()) return "\nNo cell has both a ranked variant of ours and a peer.\n";
   std::vector<std::string> peers;
   for (const std::string& name : PeerNames(summary)) {
     const auto found = by_peer.find(name);
@@ -135,7 +135,7 @@ std::string Means(const Summary& summary, const std::vector<LengthSeries>& all) 
                         Count(found->second.n(), "cell"), ")"));
   }
   return Cat("\nOver ", compared.size(), " of ", Count(static_cast<int64_t>(cells), "cell"),
-             " the geometric mean of our fastest arm over the best peer is **",
+             " the geometric mean of our fastest variant over the best peer is **",
              FormatRatio(best_peer.value()), "**. Over each peer: ", JoinWords(peers), ".",
              BestSingleArm(summary, compared), "\n\n",
              behind.empty() ? Cat("No cell is below ", FormatLimit(kFarBehind), ".")
@@ -157,19 +157,19 @@ std::string PeersSurroundings(const Summary& summary) {
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix) {
   const std::vector<LengthSeries> all = SeriesOf(summary);
   if (all.empty()) return "";
-  std::string out =
-      Cat("## Throughput by length\n\n![TFLOP/s by sequence length](",
-          PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
-          ")\n\nShapes that differ in their length alone, as many "
-          "tokens each. FLOP are those of the keys that the mask shows: under the "
-          "causal mask about half. Our fastest arm may be another one from cell to cell. ",
-          HasEightBits(summary)
-              ? "No arm of this record is in a ratio with a peer: peers compute in the shape's own "
-                "type, and at the power limit our arms of that type ran at the clock that their "
-                "neighbours with K and V in 8 bits, which draw less, left them "
-                "([0020](../decisions/0020-peers-alone.md))."
-              : "Ratios are of medians, above 1 ours is faster.",
-          "\n\n", RateTable(summary, all));
+  std::string out = Cat(
+      "## Throughput by length\n\n![TFLOP/s by sequence length](",
+      PicturePath(summary, picture_prefix, Cat(summary.design, "_throughput")),
+      ")\n\nShapes that differ in their length alone, as many "
+      "tokens each. FLOP are those of the keys that the mask shows: under the "
+      "causal mask about half. Our fastest variant differs between cells. ",
+      HasEightBits(summary)
+          ? "No variant of this record is in a ratio with a peer: peers compute in the shape's own "
+            "type, and at the power limit our variants of that type ran at the clock that their "
+            "neighbours with K and V in 8 bits, which draw less, left them "
+            "([0020](../decisions/0020-peers-alone.md))."
+          : "Ratios are of medians, above 1 ours is faster.",
+      "\n\n", RateTable(summary, all));
   if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
   if (HasEightBits(summary)) return Cat(out, "\n", PeersSurroundings(summary), "\n");
   return Cat(out, "\n", RatioTable(summary, all), "\n", PeersSurroundings(summary), "\n",
@@ -178,7 +178,7 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
 
 std::string BesidePeersSection(const Summary& summary) {
   if (!SeriesOf(summary).empty() || summary.design == kSmallShapesDesign) return "";
-  Table table("shape | our fastest arm | p50, µs:");
+  Table table("shape | our fastest variant | p50, µs:");
   std::vector<std::string> timed;
   for (const std::string& name : PeerNames(summary)) {
     const bool ranked = std::any_of(
@@ -207,8 +207,9 @@ std::string BesidePeersSection(const Summary& summary) {
   return Cat(
       "## Beside the peers\n\nPyTorch's backends, timed in the same run by a process between ours; "
       "`flash` is the FlashAttention-2 that PyTorch carries. Ratios are of medians, above 1 ours "
-      "is faster; our fastest arm may be another one from shape to shape, and is one whose verdict "
-      "there is neither BROKEN nor INVALID. Peers compute in the shape's own type: beside an arm "
+      "is faster; our fastest variant differs between shapes, and is one whose verdict "
+      "there is neither BROKEN nor INVALID. Peers compute in the shape's own type: beside a "
+      "variant "
       "with K and V in 8 bits they do more work. A peer that does not run a shape, or fails the "
       "check, has no time there. ",
       PeersSurroundings(summary), "\n\n", table.ToMarkdown());
@@ -216,7 +217,7 @@ std::string BesidePeersSection(const Summary& summary) {
 
 std::string PlainReadSection(const Summary& summary) {
   Table table(
-      "shape | plain read of K and V, p50 µs: | our fastest arm | p50, µs: | over the read:");
+      "shape | plain read of K and V, p50 µs: | our fastest variant | p50, µs: | over the read:");
   bool timed = false;
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Floor* read = summary.FindFloor(shape->name, kReadFloor);
@@ -234,10 +235,10 @@ std::string PlainReadSection(const Summary& summary) {
   if (!timed) return "";
   return Cat(
       "## Beside a plain read\n\nA kernel that reads K and V once and computes nothing, 16 bytes a "
-      "load with up to 128 KiB in flight on each SM, timed in the same blocks as our arms: at "
+      "load with up to 128 KiB in flight on each SM, timed in the same blocks as our variants: at "
       "their "
       "clocks, under their power limit, from the same memory. It ends before the next call begins, "
-      "as an arm with a dependent launch need not.\n\n",
+      "as a variant with a dependent launch need not.\n\n",
       table.ToMarkdown());
 }
 

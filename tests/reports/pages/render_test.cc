@@ -146,7 +146,7 @@ TEST(RenderReportTest, SaysHowManyIntervalsOfTheControlsHoldOne) {
   json["controls_summary"]["intervals_holding_one"] = 9;
   json["controls"][0]["holds_one"] = false;
   const std::string report = Render(json);
-  EXPECT_THAT(report, HasSubstr("9 of their 10 intervals hold 1; 95% should."));
+  EXPECT_THAT(report, HasSubstr("9 of 10 control intervals contain 1 (expected: 95%)."));
   EXPECT_THAT(Row(Section(report, "## Controls"), "`control:aa`"), HasSubstr("| **no** | NEUTRAL"));
 }
 

@@ -63,8 +63,9 @@ TEST(PlainReadSectionTest, SetsTheFastestArmBesideTheReadOfItsShape) {
 TEST(ThroughputSectionTest, ShowsRatesAndRatiosByLength) {
   const std::string text = ThroughputSection(Grid({0.5, 1, 2, 4, 8}));
   EXPECT_THAT(text, HasSubstr("](plots/ladder_throughput.svg)"));
-  EXPECT_THAT(text, HasSubstr("| head_dim 64, full | our fastest arm | 100 | 100 | 100 | 100 | 100 "
-                              "|\n| head_dim 64, full | cudnn | 200 | 100 | 50.0 | 25.0 | 12.5 |"));
+  EXPECT_THAT(text,
+              HasSubstr("| head_dim 64, full | our fastest variant | 100 | 100 | 100 | 100 | 100 "
+                        "|\n| head_dim 64, full | cudnn | 200 | 100 | 50.0 | 25.0 | 12.5 |"));
   EXPECT_THAT(text,
               HasSubstr("| head_dim 64, full | 0.500× (cudnn) | 1.000× (cudnn) | 2.00× (cudnn) "
                         "| 4.00× (cudnn) | 8.00× (cudnn) |"));
@@ -82,9 +83,9 @@ TEST(ThroughputSectionTest, TheGeometricMeanIsThatOfTheRatiosToTheBestPeer) {
   }
   const std::string text = ThroughputSection(json);
   EXPECT_THAT(text,
-              HasSubstr("Over 5 of 5 cells the geometric mean of our fastest arm over the best "
+              HasSubstr("Over 5 of 5 cells the geometric mean of our fastest variant over the best "
                         "peer is **2.00×**. Over each peer: cudnn 2.00× (5 cells) and flash "
-                        "4.00× (5 cells). Of single arms the best is `ladder:wmma_pv`, at "
+                        "4.00× (5 cells). The best single variant is `ladder:wmma_pv`, at "
                         "2.00× over the same cells."));
   EXPECT_THAT(text, HasSubstr("Below 0.90×: `small` (0.500×)."));
 }
@@ -100,9 +101,10 @@ TEST(ThroughputSectionTest, ArmsWithEightBitsHaveARowOfTheirOwnAndKeepTheRecordF
   }
   const std::string text = ThroughputSection(json);
   EXPECT_THAT(
-      text, HasSubstr("| our fastest arm | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |\n| head_dim 64, full "
-                      "| our fastest arm, K and V in 8 bits | 100 | 100 | 100 | 100 | 100 |"));
-  EXPECT_THAT(text, HasSubstr("No arm of this record is in a ratio with a peer"));
+      text,
+      HasSubstr("| our fastest variant | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |\n| head_dim 64, full "
+                "| our fastest variant, K and V in 8 bits | 100 | 100 | 100 | 100 | 100 |"));
+  EXPECT_THAT(text, HasSubstr("No variant of this record is in a ratio with a peer"));
   EXPECT_THAT(text, HasSubstr("| cudnn |"));
   EXPECT_THAT(text, testing::Not(HasSubstr("over the best peer")));
   EXPECT_THAT(text, testing::Not(HasSubstr("Ratios are")));
@@ -125,11 +127,11 @@ TEST(ThroughputSectionTest, WrongArmsAndPeersCountNowhere) {
   }
   json["peers"][1]["correct"] = false;
   const std::string text = ThroughputSection(json);
-  EXPECT_THAT(text, HasSubstr("| our fastest arm | 50.0 | 100 |"));
+  EXPECT_THAT(text, HasSubstr("| our fastest variant | 50.0 | 100 |"));
   EXPECT_THAT(text, HasSubstr("Over 4 of 5 cells"));
   EXPECT_THAT(text, HasSubstr("| head_dim 64, full | 0.250× (cudnn) | – | 2.00× (cudnn) |"));
   // The last step is not ranked at `small`, so it is not the one for all cells.
-  EXPECT_THAT(text, testing::Not(HasSubstr("Of single arms the best is `ladder:wmma_pv`")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("The best single variant is `ladder:wmma_pv`")));
 }
 
 TEST(ThroughputSectionTest, MasksHaveRowsOfTheirOwn) {
