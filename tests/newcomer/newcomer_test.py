@@ -22,7 +22,6 @@ ROW = '''
 WARPLEDGER_TOGGLE(
     toy_fence,
     .label = "A fence behind each tile",
-    .levels = {0, 1},
     .needs = {&Config::kv_tiling},
     .claim = "A fence that nothing waits for costs a little and helps nobody.",
     .predicted = {.shape = "mission_b", .low = 0.90, .high = 1.00, .why = "It orders what is done."},
