@@ -3,12 +3,17 @@
 
 import pathlib
 import re
+import subprocess
 
 import house_tree
 from fixture import ROOT, FolderTest
 
 MAX_HEADER_LINES = 600
 MAX_TOGGLES_NAMED = 2
+TOP = {"cmake", "micro", "kernels", "ablations", "plots", "reports", "tests",
+       "CMakeLists.txt", "CMakePresets.json", "pyproject.toml", "requirements.txt", "repro", "test",
+       "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
+       ".ci", ".clang-format", ".clang-tidy", ".github", ".gitignore"}
 
 
 def guard_violations(root):
@@ -77,6 +82,11 @@ def scripts_without_run_bit(root):
     return violations
 
 
+def unknown_at_the_top(names):
+    """What git holds at the top, of `names`, that is no part of the layout."""
+    return sorted({name.partition("/")[0] for name in names} - TOP)
+
+
 def versions(root):
     """{file: the version that it says the tree is of}"""
     patterns = {"CMakeLists.txt": r"^project\(warpledger VERSION (\S+)",
@@ -98,6 +108,13 @@ class TheTree(FolderTest):
         self.assertEqual(re.findall(r"^\s*-? *run: *(.*)$", workflow, re.MULTILINE),
                          ["bash .ci/run"])
 
+    def test_has_only_the_layout_at_its_top(self):
+        if not (ROOT / ".git").exists():
+            self.skipTest("a copy without its history: git lists the files")
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True,
+                                check=True)
+        self.assertEqual(unknown_at_the_top(listed.stdout.rstrip("\0").split("\0")), [])
+
     def test_has_header_guards_that_follow_the_path(self):
         self.assertEqual(guard_violations(ROOT), [])
 
@@ -118,6 +135,9 @@ class TheTree(FolderTest):
 
 
 class TheChecks(FolderTest):
+    def test_find_a_folder_that_is_no_part_of_the_layout(self):
+        self.assertEqual(unknown_at_the_top(["tests/a.py", "RESULT/NOTE", "test"]), ["RESULT"])
+
     def test_find_a_wrong_header_guard(self):
         self.write("ablations/good.h", "#ifndef WARPLEDGER_ABLATIONS_GOOD_H_\n"
                                        "#define WARPLEDGER_ABLATIONS_GOOD_H_\n")
