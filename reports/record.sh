@@ -142,6 +142,10 @@ if ((gpus > 1)); then
     visible=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd,) || true
   IFS=, read -ra names <<<"$visible"
   ((${#names[@]} >= gpus)) || fail 2 "--gpus=$gpus, but there are these: ${visible:-none}"
+  uuids=()
+  for name in "${names[@]}"; do
+    uuids+=("$(nvidia-smi -i "$name" --query-gpu=uuid --format=csv,noheader 2>/dev/null || echo "$name")")
+  done
   command -v taskset >/dev/null || fail 3 "no taskset (util-linux), which gives each GPU its cores"
   list=$(taskset -cp $$ | sed 's/.*: //')
   cores=()
@@ -171,14 +175,20 @@ measure() { # SET [COMMAND…]: COMMAND goes before the program. Its exit code
   return "$status"
 }
 
-# Takes sets that no other stream has taken, until two in a row fail: a GPU that fails at once
-# would take all that is left. Workers make inputs and references on all cores that they may
+begun_on() { # SET: the UUID of the GPU that its record is of, which alone may go on with it
+  sed -n 's/.*"uuid": *"\([^"]*\)".*/\1/p' "$out/$1/run.json" 2>/dev/null | head -n 1 || true
+}
+
+# Takes sets that no other stream has taken and that no other GPU has begun, until two in a row
+# fail: a GPU that fails at once would take all that is left. Workers make inputs and references on all cores that they may
 # use, so that streams that share cores hold each other up.
 stream() { # PLACE: of the N
   local share=$((${#cores[@]} / gpus > 0 ? ${#cores[@]} / gpus : 1))
-  local mine=("${cores[@]:$1 * share % ${#cores[@]}:share}") set failures=0
+  local mine=("${cores[@]:$1 * share % ${#cores[@]}:share}") set owner failures=0
   for set in $sets; do
     ((failures < 2)) || break
+    owner=$(begun_on "$set")
+    [[ -z $owner || $owner == "${uuids[$1]}" || " ${uuids[*]} " != *" $owner "* ]] || continue
     mkdir "$claims/$set" 2>/dev/null || continue
     failures=$((failures + 1))
     measure "$set" env CUDA_VISIBLE_DEVICES="${names[$1]}" \

@@ -89,6 +89,20 @@ class RecordShTest(FolderTest):
             of = {place: set(cores.split()) for place, _, cores in ran}
             self.assertFalse(of["0"] & of["1"], done.stdout)
 
+    def test_a_set_goes_on_where_it_began(self):
+        prefix = self.stand_in("")
+        begun = {"mma": "GPU-b", "ladder": "GPU-b", "mma_exp": "GPU-a", "mma_tiles": "GPU-elsewhere"}
+        for name, gpu in begun.items():
+            (self.out / name).mkdir(parents=True)
+            (self.out / name / "run.json").write_text(f'{{\n "gpu": {{\n  "uuid": "{gpu}"\n }}\n}}\n')
+        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}):
+            done = call(self.out, "--prefix", prefix, "--gpus=2", f"--only={','.join(begun)}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ran = {name: place for place, name in
+               re.findall(r"^\[(\d)\] == (\w+): exit code 0", done.stdout, re.M)}
+        self.assertEqual(set(ran), set(begun))
+        self.assertEqual((ran["mma"], ran["ladder"], ran["mma_exp"]), ("1", "1", "0"), done.stdout)
+
     def test_a_gpu_that_fails_leaves_its_sets_to_the_others(self):
         prefix = self.stand_in("sys.exit(5) if gpu == 'bad' else time.sleep(0.5)")
         with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "bad,good"}):
