@@ -115,6 +115,8 @@ class Subject {
   // What a record and a worker need to make the subject again, where it is no part of the program;
   // null otherwise (known_subjects.h).
   virtual nlohmann::ordered_json Definition() const { return nullptr; }
+  // The command that starts a worker (measure/worker.h); empty: it is one of this program.
+  virtual std::vector<std::string> Worker() const { return {}; }
 
   // --- Claims: each technique once, in the order of bits in a factorial.
   virtual absl::Span<const Claim> claims() const = 0;

@@ -65,6 +65,7 @@ ROOMS = {
     "ablations/subjects/host": PLAN | {"ablations/subjects/host", "micro/harness"},
     "ablations/subjects/stand_in": PLAN | {"ablations/subjects/host", "ablations/subjects/stand_in",
                                            "micro/harness"},
+    "ablations/subjects/python": PLAN | {"ablations/subjects/host", "ablations/subjects/python"},
     "ablations/subjects/study": PLAN | {"ablations/subjects/host", "ablations/subjects/study"},
     "ablations/subjects/study/rig": PLAN | STUDY,
     "ablations/subjects/study/rig/gpu": {"ablations/subjects/study/rig", "ablations/subjects/study/rig/gpu",

@@ -18,7 +18,10 @@ absl::StatusOr<int> Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckCompiled(request));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(*request.subject));
-  request.options.worker = {ablations::ExecutablePath(), "worker"};
+  request.options.worker = request.subject->Worker();
+  if (request.options.worker.empty()) {
+    request.options.worker = {ablations::ExecutablePath(), "worker"};
+  }
   RETURN_IF_ERROR(
       ablations::RunDesign(request.options, *request.subject, *device.rig, *device.machine));
   absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", *flags.out, *flags.out);

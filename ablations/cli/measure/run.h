@@ -14,6 +14,10 @@ namespace warpledger::cli {
 struct RunFlags : FlagSet {
   Flag<std::string> subject{this, "subject", "sdpa", kSubjectHelp};
   Flag<std::string> study{this, "study", "", kStudyHelp};
+  Flag<std::string> callables{
+      this, "callables", "",
+      "a definition of Python callables, in place of --subject: what the package warpledger "
+      "writes"};
   Flag<std::string> design{
       this, "design", "ladder",
       "the design to measure, of a study one_on unless it is named; also factorial:A,B[@C,D]: "

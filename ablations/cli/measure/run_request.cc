@@ -55,12 +55,15 @@ absl::StatusOr<std::vector<ablations::PlantedFault>> ParsePlants(
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   RunRequest request;
   ablations::RunOptions& options = request.options;
-  if (flags.study.given && flags.subject.given) {
-    return absl::InvalidArgumentError("--study is a subject of its own: leave --subject out");
+  if (flags.study.given + flags.callables.given + flags.subject.given > 1) {
+    return absl::InvalidArgumentError(
+        "--study and --callables are subjects of their own: name one, and leave --subject out");
   }
   const std::string design = flags.design.given ? *flags.design : "";
   ASSIGN_OR_RETURN(request.subject, flags.study.given
                                         ? ablations::SubjectIn("study", *flags.study, design)
+                                    : flags.callables.given
+                                        ? ablations::SubjectIn("python", *flags.callables, design)
                                         : ablations::FindSubject(*flags.subject));
   options.design = design.empty() ? request.subject->DefaultDesign() : design;
   ASSIGN_OR_RETURN(request.design, request.subject->FindDesign(options.design));

@@ -156,6 +156,12 @@ def check_finite(outputs, arrays, parameters):
                             f"{parameters}")
 
 
+def tolerance(worst, mean, largest):
+    """[largest error, mean error] that is let through where the naive result is `worst` off, `mean` on
+    average, and the largest value is `largest`."""
+    return [MAX_RATIO * worst + 1e-7 * largest, MEAN_RATIO * mean + 1e-7 * largest]
+
+
 def limits_of(request, module, inputs, arrays):
     """[largest error, mean error] that is let through for each output."""
     check = request["check"]
@@ -169,8 +175,7 @@ def limits_of(request, module, inputs, arrays):
         # What the output's type can't hold, no kernel can return.
         given = [decode(encode(array, out["dtype"]), out["dtype"]) for array, out in zip(given, outputs)]
         errors = [np.abs(a - b) for a, b in zip(given, arrays)]
-        return [[MAX_RATIO * float(e.max()) + 1e-7 * float(np.abs(a).max()),
-                 MEAN_RATIO * float(e.mean()) + 1e-7 * float(np.abs(a).max())]
+        return [tolerance(float(e.max()), float(e.mean()), float(np.abs(a).max()))
                 for e, a in zip(errors, arrays)]
     raise DataError("check: it has neither `atol` nor `rtol`, and the reference's file no function naive() "
                     "from whose error a tolerance follows")

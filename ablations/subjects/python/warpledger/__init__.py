@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of these callables is faster, is it still right, and is that beyond noise?
+
+    import warpledger as wl
+
+    result = wl.compare({"eager": f, "compiled": g}, inputs=make_inputs,
+                        problems=[{"rows": 4096, "cols": 1024}], reference=h)
+    print(result)
+    result.report("out/")
+"""
+
+from .comparison import Result, Verdict, compare
+
+__all__ = ["Result", "Verdict", "compare"]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare() from one end to the other, on the CPU."""
+
+import signal
+import subprocess
+import sys
+import time
+
+from python_fixture import HEAD, PythonTest
+
+BROKEN = {"wrong": "output 0 is wrong", "not_a_number": "output 0 has NaN",
+          "transposed": "output 0 has the shape (1, 64), the reference's (64,)",
+          "raises": "ValueError: no kernel for this", "in_place": "it wrote into its inputs"}
+
+
+class Compare(PythonTest):
+    def test_each_callable_gets_its_verdict_and_a_broken_one_stops_nobody(self):
+        done = self.python(f"""
+names = ["summed", "sooner", "later", *{list(BROKEN)}]
+result = wl.compare({{name: globals()[name] for name in names}}, inputs=make_inputs, problems=PROBLEMS,
+                    reference=lambda x: x.sum(axis=1), record="record", **SHORT)
+print(result)
+print({{each.name: each.verdict for each in result.verdicts}})
+print({{each.name: each.reason for each in result.verdicts if each.verdict == "BROKEN"}})
+print(result.report("pages").read_text())
+""")
+        verdicts = {"sooner": "ADOPT", "later": "REGRESSION", **dict.fromkeys(BROKEN, "BROKEN")}
+        self.assertIn(str(verdicts), done.stdout)
+        for reason in BROKEN.values():
+            self.assertIn(reason, done.stdout)
+        self.assertIn("Timed: summed, sooner, later, control:aa by call: a Python function on the CPU",
+                      done.stdout)
+        self.assertIn("**REGRESSION**", done.stdout)  # of the page
+        run, lines = self.record()
+        self.assertEqual(run["subject"], "python")
+        self.assertEqual(run["gpu"]["name"], "CPU")
+        self.assertIn("numpy", run["definition"]["versions"])
+        self.assertEqual({(line["arm"], line["kind"]) for line in lines["broken"]},
+                         {("one_on:raises", "error")})
+        # Only what is right is timed.
+        self.assertEqual({line["arm"] for line in lines["samples"]},
+                         {"summed", "one_on:sooner", "one_on:later", "control:aa", "floor:empty_kernel"})
+        self.assertEqual(len({line["process"] for line in lines["samples"]}), 3)
+        self.assertIn("timed_graph", {line["inputs"] for line in lines["correctness"]})
+
+    def test_a_callable_that_hangs_is_broken(self):
+        done = self.python("""
+def hangs(x):
+    while True:
+        time.sleep(1)
+
+result = wl.compare({"summed": summed, "hangs": hangs}, make_inputs, PROBLEMS, lambda x: x.sum(axis=1),
+                    arm_limit_s=3, **SHORT)
+print([each.reason for each in result.verdicts])
+""")
+        self.assertIn("no_answer: no answer within 3 s", done.stdout)
+
+    def test_a_run_that_was_killed_goes_on(self):
+        script = """
+result = wl.compare({"summed": summed, "sooner": sooner}, make_inputs, PROBLEMS, lambda x: x.sum(axis=1),
+                    record="record", **SHORT | {"blocks": 8})
+print(result.verdicts[0].verdict)
+"""
+        self.write("program.py", HEAD + script)
+        samples = self.path / "record/samples.jsonl"
+        run = subprocess.Popen([sys.executable, "program.py"], cwd=self.path, start_new_session=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env=self.environment({"PATH": "/usr/bin:/bin"}))
+        while run.poll() is None and not (samples.is_file() and samples.stat().st_size):
+            time.sleep(0.01)
+        subprocess.run(["kill", "-KILL", "--", f"-{run.pid}"], check=True)
+        self.assertEqual(run.wait(), -signal.SIGKILL)
+        before = samples.read_bytes().rpartition(b"\n")[0]
+        self.assertIn("ADOPT", self.python(script).stdout)
+        self.assertTrue(samples.read_bytes().startswith(before))
+        self.assertEqual(len(self.record()[1]["samples"]), 3 * 8 * 4)
+        self.assertGreater(3 * 8 * 4, before.count(b"\n"))
+
+    def test_a_program_may_compare_twice(self):
+        done = self.python("""
+for names in ("summed", "sooner"), ("sooner", "summed"):
+    result = wl.compare({name: globals()[name] for name in names}, make_inputs, PROBLEMS,
+                        lambda x: x.sum(axis=1), **SHORT)
+    print(names[1], result.verdicts[0].verdict)
+""")
+        self.assertIn("sooner ADOPT\n", done.stdout)
+        self.assertIn("summed REGRESSION\n", done.stdout)
+
+    def test_changed_sources_are_another_record(self):
+        script = """
+wl.compare({"summed": summed, "sooner": sooner}, make_inputs, PROBLEMS, lambda x: x.sum(axis=1),
+           record="record", **SHORT)
+"""
+        self.python(script)
+        self.write("program.py", HEAD.replace("sleep(0.001)", "sleep(0.002)") + script)
+        done = self.call(sys.executable, "program.py", **self.environment({}))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("definition", done.stderr)
+
+    def test_mistakes_are_told_before_anything_is_measured(self):
+        for call, told in (
+                ("{'a': summed, 'b': sooner}, lambda seed, rows, cols: np.ones((rows, cols)), PROBLEMS, summed",
+                 "the inputs have no array that differs from seed to seed"),
+                ("{'a': summed, 'b': sooner}, make_inputs, [], summed", "problems: there must be one or more"),
+                ("{'a': summed}, make_inputs, PROBLEMS, summed", "callables: there must be two or more, the base first"),
+                ("{'a': summed, 'b c': summed}, make_inputs, PROBLEMS, summed", "callables[1].name"),
+                ("{'a': summed, 'b': sooner}, make_inputs, PROBLEMS, summed, launches={'c': 'x'}",
+                 "there is no callable 'c'")):
+            with self.subTest(told=told):
+                self.write("program.py", f"{HEAD}\nwl.compare({call}, record='record')\n")
+                done = self.call(sys.executable, "program.py", **self.environment({}))
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(told, done.stderr)
+                self.assertFalse((self.path / "record").exists())
+
+    def test_a_prompt_is_no_file(self):
+        done = subprocess.run([sys.executable, "-"], input=f"{HEAD}\nwl.compare({{}}, make_inputs, [], summed)",
+                              capture_output=True, text=True, env=self.environment({"PATH": "/usr/bin:/bin"}),
+                              check=False)
+        self.assertIn("it must stand in a file", done.stderr)
