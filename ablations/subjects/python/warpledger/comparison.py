@@ -177,6 +177,8 @@ def definition_of(comparison, again, gate, launches, flops, min_bytes):
                          "flops": float(flops(**parameters) if flops else elements),
                          "min_bytes": float(min_bytes(**parameters) if min_bytes else touched)})
         measured_on = machine.machine_of(first)
+        first = other = None
+        measured_on.free()
     return {"worker": ["/bin/sh", "-c", worker.REDIRECT, "sh", *again], "gpu": measured_on.describe(),
             "gate": gate, "problems": problems, "versions": machine.versions(),
             "callables": [{"name": name, "sha256": identity(name, function),

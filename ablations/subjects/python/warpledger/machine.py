@@ -46,6 +46,9 @@ class Cpu:
     def wait(self):
         pass
 
+    def free(self):
+        pass
+
     def time(self, work):
         begin = time.perf_counter()
         work()
@@ -103,6 +106,11 @@ class Torch(Gpu):
     def wait(self):
         self.torch.cuda.synchronize()
 
+    def free(self):
+        """What is held in reserve: other processes need it."""
+        gc.collect()
+        self.torch.cuda.empty_cache()
+
     def event(self):
         return self.torch.cuda.Event(enable_timing=True)
 
@@ -116,18 +124,20 @@ class Torch(Gpu):
     def captured(self, work):
         """(what replays it, what the work gives, the graph's handle)"""
         torch = self.torch
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
+        before, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(before)
         with torch.cuda.stream(side):  # as PyTorch asks before a capture
             work()
-        torch.cuda.current_stream().wait_stream(side)
+        before.wait_stream(side)
         keeps = hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph")  # since 2.8
         graph = torch.cuda.CUDAGraph(keep_graph=True) if keeps else torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
                 outputs = work()
         except Exception:
-            # A capture that failed leaves the generator of random numbers as if it went on.
+            # A capture that failed leaves its stream current, and the generator of random numbers as if
+            # it went on.
+            torch.cuda.set_stream(before)
             fresh = torch.Generator(device="cuda").graphsafe_get_state()
             torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(fresh)
             gc.collect()
@@ -156,6 +166,10 @@ class CuPy(Gpu):
     def wait(self):
         self.cupy.cuda.Device().synchronize()
 
+    def free(self):
+        gc.collect()
+        self.cupy.get_default_memory_pool().free_all_blocks()
+
     def event(self):
         return self.cupy.cuda.Event()
 
@@ -177,7 +191,7 @@ class CuPy(Gpu):
                 outputs = work()
             finally:
                 graph = self._stream.end_capture()
-        return (lambda: (pool, graph.launch(self._stream))), outputs, graph.graph
+        return (lambda: (pool, graph.launch(self._stream))), outputs, getattr(graph, "graph", None)
 
 
 class Timed:

@@ -98,6 +98,7 @@ class Worker:
         self.machine = machine.machine_of(self.sets)
         if self.machine.on_gpu:
             self.machine.open()
+            self.machine.wait()  # inputs may have been made on another stream
         left_out = {arm for arm, name in job["excluded"] if name == shape}
         timed = {}
         with self.machine.on():
