@@ -168,7 +168,8 @@ def definition_of(comparison, again, gate, launches, flops, min_bytes):
     for name, parameters in comparison.problems.items():
         first, other = (comparison.inputs(seed=seed, **parameters) for seed in (0, 1))
         if all(arrays.same(a, b) for a, b in zip(arrays.leaves(first), arrays.leaves(other))):
-            raise ValueError(f"problem {name}: the inputs have no array that differs from seed to seed")
+            raise ValueError(f"problem {name}: the inputs have no array of NumPy, PyTorch or CuPy that differs "
+                             "from seed to seed")
         elements = sum(math.prod(array.shape) for array in arrays.leaves(first))
         touched = sum(map(arrays.nbytes, arrays.leaves(first)))
         kept = {key: value if isinstance(value, (bool, int)) else str(value)

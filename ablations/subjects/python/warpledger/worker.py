@@ -2,7 +2,7 @@
 """A worker: does the job of one process and prints the lines that measure/worker.h describes.
 
 It is the user's program, started again: where that comes to the same compare(), it works instead. The job
-comes on descriptor 3, lines go to descriptor 4, so that whatever the program prints stays out of them.
+comes on descriptor 3, lines go to descriptor 4; what the program prints, it has printed once before.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from .check import NO_CHECK, Reference
 
 JOB, LINES = 3, 4
 # Starts a program so; `sh -c REDIRECT sh PROGRAM ARGUMENTS…`.
-REDIRECT = 'exec "$@" 3<&0 4>&1 </dev/null >&2'
+REDIRECT = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
 FAULT_EXIT = 10
 SETS = 4  # kInputSets of plan/job.h
 COLD_L2_MULTIPLE = 2  # kColdL2Multiple

@@ -31,6 +31,7 @@ print(result.report("pages").read_text())
         self.assertIn("Timed: summed, sooner, later, control:aa by call: a Python function on the CPU",
                       done.stdout)
         self.assertIn("**REGRESSION**", done.stdout)  # of the page
+        self.assertEqual((done.stdout + done.stderr).count("what a program prints"), 1)
         run, lines = self.record()
         self.assertEqual(run["subject"], "python")
         self.assertEqual(run["gpu"]["name"], "CPU")
@@ -92,7 +93,7 @@ wl.compare({"summed": summed, "sooner": sooner}, make_inputs, PROBLEMS, lambda x
            record="record", **SHORT)
 """
         self.python(script)
-        self.write("program.py", HEAD.replace("sleep(0.001)", "sleep(0.002)") + script)
+        self.write("program.py", HEAD.replace("spend(0.001)", "spend(0.002)") + script)
         done = self.call(sys.executable, "program.py", **self.environment({}))
         self.assertEqual(done.returncode, 1)
         self.assertIn("definition", done.stderr)
@@ -100,7 +101,7 @@ wl.compare({"summed": summed, "sooner": sooner}, make_inputs, PROBLEMS, lambda x
     def test_mistakes_are_told_before_anything_is_measured(self):
         for call, told in (
                 ("{'a': summed, 'b': sooner}, lambda seed, rows, cols: np.ones((rows, cols)), PROBLEMS, summed",
-                 "the inputs have no array that differs from seed to seed"),
+                 "that differs from seed to seed"),
                 ("{'a': summed, 'b': sooner}, make_inputs, [], summed", "problems: there must be one or more"),
                 ("{'a': summed}, make_inputs, PROBLEMS, summed", "callables: there must be two or more, the base first"),
                 ("{'a': summed, 'b c': summed}, make_inputs, PROBLEMS, summed", "callables[1].name"),

@@ -10,24 +10,37 @@ from fixture import PROGRAM, ROOT, FolderTest
 PACKAGE = ROOT / "ablations/subjects/python"
 sys.path.insert(0, str(PACKAGE))
 
-# Times are those of sleeps and of the size of a sum, so that no load turns a verdict.
+# The worker's clock is a model's, so that no load turns a verdict.
 HEAD = """
-import sys, time
+import time, types
 import numpy as np
 import warpledger as wl
+import warpledger.machine
 
 print("what a program prints is no line of its worker")
 
+noise, now = np.random.default_rng(), 0.0
+
+def spend(seconds):
+    global now
+    now += seconds * np.exp(0.003 * noise.standard_normal())
+
+def clock():
+    spend(1e-6)
+    return now
+
+warpledger.machine.time = types.SimpleNamespace(perf_counter=clock)
+
 def summed(x):
-    time.sleep(0.004)
+    spend(0.004)
     return x.sum(axis=1)
 
 def sooner(x):
-    time.sleep(0.001)
+    spend(0.001)
     return x.sum(axis=1)
 
 def later(x):
-    time.sleep(0.010)
+    spend(0.010)
     return x.sum(axis=1)
 
 def wrong(x):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of the worker that need no process: orders, arrays, the rule."""
 
+import time
 import unittest
 
 import numpy as np
@@ -92,6 +93,13 @@ class TheRule(PythonTest):
         for reference in (lambda x: x.sum(axis=1) * np.nan, lambda x: None):
             with self.assertRaises(ValueError):
                 check.Reference(comparison(reference), self.x)
+
+
+class TheClock(unittest.TestCase):
+    def test_of_the_cpu_is_the_real_one(self):
+        calls = machine.Timed(machine.Cpu(), lambda which: time.sleep(0.002), sets=2, launches=4)
+        self.assertGreaterEqual(calls.us(), 2000)
+        self.assertEqual(calls.lines, ["by call", "a Python function on the CPU"])
 
 
 class TheProof(unittest.TestCase):
