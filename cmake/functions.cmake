@@ -133,7 +133,7 @@ endfunction()
 
 # --- Private -----------------------------------------------------------------
 
-set(_warpledger_python_folders . cmake micro reports tests tests/house tests/reports/testdata)
+set(_warpledger_python_folders . cmake micro reports reports/explorer tests tests/house tests/reports/testdata)
 list(TRANSFORM _warpledger_python_folders PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE
      _warpledger_python_path)
 list(JOIN _warpledger_python_path ":" _warpledger_python_path)

@@ -87,6 +87,16 @@ missing_packages() {
   done
 }
 
+# install_wanted PROGRAM...: Debian packages called as their programs, without which a test is
+# skipped.
+install_wanted() {
+  local program
+  for program; do
+    [[ ${WARPLEDGER_SKIP_SETUP:-0} == 1 ]] || command -v "$program" >/dev/null 2>&1 ||
+      install_packages "$program" || echo "Going on without $program: its tests are skipped." >&2
+  done
+}
+
 # version_at_least HAVE WANT, both like 3.25.1
 version_at_least() {
   [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]

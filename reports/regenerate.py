@@ -8,8 +8,8 @@ So are the newest microbenchmarks, the newest profiles of each set of shapes, al
 that the sanitizers said, the newest samples of steps, the newest study of data
 types (of the CPU), the comparison of the two newest ladders, an index of questions, a page per
 technique and one of standings from all of these designs, and the generated parts of README.md: the
-newest ladder of the GPU with most designs, its standings and its techniques. These last are of records
-with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
+newest ladder of the GPU with most designs, its standings and its techniques. These last, and
+reports/explorer.html, are of records with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. A calibration's page pools and counts all that lie there.
 
@@ -24,6 +24,7 @@ import concurrent.futures
 import contextlib
 import functools
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -35,6 +36,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "reports"))
+sys.path.insert(0, str(ROOT / "reports" / "explorer"))
+import explorer  # noqa: E402 (the path comes first)
 import record_files  # noqa: E402 (the path comes first)
 import summaries  # noqa: E402
 from plots import render  # noqa: E402
@@ -209,14 +212,17 @@ def _regenerate(program, out, kept, say, workers, opened):
     finish()
     warm = {(gpu, design): [record.path for record in records]
             for (gpu, design, cache), records in all_runs.items() if cache == "warm"}
-    judged_of = {}
+    judged_of, claims_of = {}, {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
         designs = sorted((design != "ladder", design) for of, design in warm
                          if of == gpu and design != "calibrate")
         judged_of[gpu] = ",".join(str(warm[gpu, design][-1]) for _, design in designs)
+        claims = out / _SCRATCH / f"{gpu}.claims.json"
         into(gpu, "techniques", program, "techniques", f"--record={judged_of[gpu]}",
-             lambda folder: f"--out={folder}")
+             lambda folder: f"--out={folder}", f"--claims={claims}",
+             then=lambda folder, gpu=gpu, claims=claims: claims_of.update(
+                 {gpu: json.loads(claims.read_text(encoding="utf-8"))}))
         into(gpu, "standings", program, "standings", f"--record={judged_of[gpu]}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for gpu, record in newest("micro").items():
@@ -241,6 +247,14 @@ def _regenerate(program, out, kept, say, workers, opened):
                  f"--b={folders[-1]}", lambda folder: f"--out={folder / 'compare.md'}")
 
     finish()
+    if claims_of:
+        say("explorer.html")
+        target = pathlib.Path("reports/explorer.html")
+        (out / target).write_text(explorer.page(
+            [claim for gpu in sorted(claims_of) for claim in claims_of[gpu]],
+            [records[-1] for (*_, cache), records in all_runs.items() if cache == "warm"]),
+            encoding="utf-8")
+        made.add(target)
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
         # README shows the GPU of which there are most designs, and its newest ladder.

@@ -15,6 +15,7 @@
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
 #include "reports/pages/technique_page.h"
+#include "reports/sections/answers/claim_table.h"
 #include "reports/sections/answers/l4_notes.h"
 #include "reports/sections/answers/questions.h"
 
@@ -158,7 +159,8 @@ absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
   Techniques out = {.pages = {IndexPage(records),
                               {kQuestionsFile, QuestionsText(records)},
                               {kL4NotesFile, L4NotesText(records, claims)}},
-                    .readme = TechniqueTable(records, options.picture_prefix)};
+                    .readme = TechniqueTable(records, options.picture_prefix),
+                    .claim_table = ClaimTable(claims).dump(1) + "\n"};
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (!row.control) out.pages.push_back(TechniquePage(records, claims, row));
   }

@@ -28,6 +28,7 @@ namespace warpledger::report {
 struct Techniques {
   std::vector<Page> pages;  // the index of techniques, the questions, then one per toggle
   std::string readme;       // a README's section
+  std::string claim_table;  // of sections/answers/claim_table.h, as JSON
 };
 
 // `options.picture_prefix` goes before the links of the README's section alone.

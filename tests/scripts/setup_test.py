@@ -97,6 +97,14 @@ class Setup(FolderTest):
         result = self.bash("install_packages libabsl-dev", EUID_FOR_TEST="0")
         self.assertNotEqual(result.returncode, 0)
 
+    def test_goes_on_without_a_program_that_only_a_test_wants(self):
+        for said, result in (("Installing: chromium", "exit 0"), ("Going on without chromium", "exit 100")):
+            self.fake("apt-get", result)
+            done = self.bash("install_wanted chromium ninja", EUID_FOR_TEST="0")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(said, done.stdout + done.stderr)
+            self.assertNotIn("ninja", done.stdout + done.stderr)
+
     def test_names_missing_programs_where_there_is_no_apt(self):
         (self.bin / "dpkg-query").unlink()
         (self.bin / "cmake").unlink()

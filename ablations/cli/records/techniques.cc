@@ -18,6 +18,9 @@ namespace {
 struct TechniquesFlags : FlagSet {
   Flag<std::string> record{this, "record", "", kRecordHelp};
   Flag<std::string> out{this, "out", "", kOutHelp};
+  Flag<std::string> claims{this, "claims", "",
+                           "also write every verdict as a row of JSON into this file, for scripts "
+                           "and reports/explorer.py"};
   ReadmeFlags readme{this};
 };
 
@@ -34,6 +37,7 @@ absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
     RETURN_IF_ERROR(WritePage(absl::StrCat(*flags.out, "/", page.path), page.text));
   }
   absl::PrintF("%d pages: %s/%s\n", pages.size(), *flags.out, pages.front().path);
+  RETURN_IF_ERROR(WriteIfAsked(flags.claims, techniques.claim_table));
   if (flags.readme.readme.given) {
     RETURN_IF_ERROR(flags.readme.Renew("techniques", techniques.readme));
   }

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one page of all verdicts, to filter, sort and open down to the samples.
+
+  build/bin/warpledger techniques --record=out/mine --out=out/pages --claims=out/claims.json
+  reports/explorer/explorer.py --claims out/claims.json --record out/mine --out out/explorer.html
+
+The page is one file without a server and without a network: explorer.html with the data in its
+place. The same records give the same bytes. reports/regenerate.py makes reports/explorer.html of the
+records that the other pages are of.
+
+Exit codes: 0 done; 1 a file can't be read, or a claim's samples are in none of the records.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
+TEMPLATE = pathlib.Path(__file__).with_name("explorer.html")
+PLACE = "/* data */"
+# Ratios are kept as whole ten-thousandths: a tenth of the smallest effect that counts.
+RATIO_UNIT = 1e-4
+
+
+def timings(record):
+    """{(problem, arm): {(process, block): microseconds}}"""
+    found = collections.defaultdict(dict)
+    for line in record.text("samples.jsonl").splitlines():
+        sample = json.loads(line)
+        found[sample["shape"], sample["arm"]][sample["process"], sample["block"]] = sample["us"]
+    return found
+
+
+def ratios(claim, times):
+    """A list per process: the ratio of each pair that the verdict is of, in RATIO_UNIT."""
+    base = times[claim["problem"], claim["base"]]
+    candidate = times[claim["problem"], claim["candidate"]]
+    # Pairs of processes behind the interim analysis that ended a run come last.
+    pairs = sorted(base.keys() & candidate.keys())[:claim["n_pairs"]]
+    if len(pairs) < claim["n_pairs"]:
+        raise record_files.RecordError(
+            f"{claim['record']} has {len(pairs)} pairs of {claim['candidate']} on "
+            f"{claim['problem']}, and the verdict is of {claim['n_pairs']}")
+    of_process = collections.defaultdict(list)
+    for pair in pairs:
+        of_process[pair[0]].append(round(base[pair] / candidate[pair] / RATIO_UNIT))
+    return list(of_process.values())
+
+
+def packed(claims):
+    """Rows as lists, in which a text stands once and is a number wherever it recurs."""
+    columns = list(dict.fromkeys(key for claim in claims for key in claim))
+    texts = {}
+
+    def value(cell):
+        return texts.setdefault(cell, len(texts)) if isinstance(cell, str) else cell
+
+    rows = [[value(claim.get(column)) for column in columns] for claim in claims]
+    text_columns = [column for column in columns
+                    if any(isinstance(claim.get(column), str) for claim in claims)]
+    return {"columns": columns, "text_columns": text_columns, "texts": list(texts), "rows": rows}
+
+
+def page(claims, records):
+    """The page's text. claims: rows of `warpledger techniques --claims`; records: theirs."""
+    by_name = {record.name: record for record in records}
+    times_of, rows = {}, []
+    for claim in claims:
+        name = claim["record"]
+        if name not in by_name:
+            raise record_files.RecordError(f"{name} is not among the records: no samples of it")
+        if name not in times_of:
+            times_of[name] = timings(by_name[name])
+        rows.append(claim | {"samples": ratios(claim, times_of[name])})
+    data = json.dumps(packed(rows), ensure_ascii=False, separators=(",", ":"))
+    before, after = TEMPLATE.read_text(encoding="utf-8").split(PLACE)
+    return before + data.replace("</", "<\\/") + after
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--claims", type=pathlib.Path, action="append", required=True,
+                        help="what `warpledger techniques --claims` wrote; may be repeated")
+    parser.add_argument("--record", type=pathlib.Path, action="append", required=True,
+                        help="a record that the claims are of; may be repeated")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="the page")
+    options = parser.parse_args()
+    try:
+        claims = [claim for file in options.claims
+                  for claim in json.loads(file.read_text(encoding="utf-8"))]
+        records = [record_files.open_record(path) for path in options.record]
+        options.out.write_text(page(claims, records), encoding="utf-8")
+    except (OSError, ValueError, record_files.RecordError) as error:
+        print(f"explorer.py: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.out}: {len(claims)} verdicts")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
