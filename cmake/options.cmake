@@ -3,7 +3,7 @@
 
 option(WARPLEDGER_TESTS "Build the tests" ON)
 option(WARPLEDGER_QUICK "Leave out what `./test --quick` leaves out: gpu, slow and long tests" OFF)
-option(WARPLEDGER_WERROR "Treat compiler warnings as errors" ON)
+option(WARPLEDGER_WERROR "Treat warnings of GCC up to 12, Clang and nvcc as errors" ON)
 option(WARPLEDGER_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer on host code" OFF)
 option(WARPLEDGER_STATIC "Prefer static libraries, so that the install tree needs only the driver"
        ON)
@@ -43,7 +43,9 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall>
 # Verdicts are the same bytes everywhere: no compiler may fuse a product and a sum where the target
 # has an instruction for it.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
-if(WARPLEDGER_WERROR)
+# A newer compiler warns of more: that stops no one's build.
+if(WARPLEDGER_WERROR AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+                              AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13))
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 

@@ -163,8 +163,9 @@ void SaySkipped(int64_t skipped, int64_t pairs, const std::vector<std::string>& 
 absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& variants,
                                              const std::vector<sdpa::NamedShape>& shapes,
                                              const KnownCode& known, const Shard& shard,
-                                             bool pairs_are_named) {
+                                             const CheckFlags& flags) {
   for (const NamedVariant& variant : variants) {
+    if (*flags.variants == "all") break;  // of those that this build holds
     const auto instance = CompiledInstance(variant, sdpa::Problem{});
     if (!instance.ok() && !absl::IsNotFound(instance.status())) return instance.status();
   }
@@ -193,7 +194,7 @@ absl::StatusOr<std::vector<Plan>> PlanChecks(const std::vector<NamedVariant>& va
         absl::StrCat(std::string(shape.name), ": ", absl::StrJoin(without, ", ")));
   }
   if (compiled > 0) {
-    if (skipped > 0 && pairs_are_named) SaySkipped(skipped, compiled + skipped, skipped_lines);
+    if (skipped > 0 && PairsAreNamed(flags)) SaySkipped(skipped, compiled + skipped, skipped_lines);
     return plans;
   }
   return absl::InvalidArgumentError(
@@ -241,7 +242,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags) {
   ASSIGN_OR_RETURN(const Shard shard, ParseShard(*flags.shard));
   ASSIGN_OR_RETURN(const KnownCode known, KnownCode::Read(*flags.known));
   ASSIGN_OR_RETURN(const std::vector<Plan> plans,
-                   PlanChecks(variants, shapes, known, shard, PairsAreNamed(flags)));
+                   PlanChecks(variants, shapes, known, shard, flags));
   int64_t pairs = 0;
   for (const Plan& plan : plans) pairs += static_cast<int64_t>(plan.variants.size());
   const int64_t planned = pairs * static_cast<int64_t>(kinds.size()) * *flags.seeds;

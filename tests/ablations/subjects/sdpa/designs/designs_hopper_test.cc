@@ -50,7 +50,7 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
   EXPECT_TRUE(design.infeasible.empty());
   for (const char* level :
        {"kv_multicast", "wgmma_cp_async", "wgmma_tile_per_cta", "wgmma_inline_loads"}) {
-    const DesignArm& arm = ArmNamed(design, "hopper_static_end:" + std::string(level));
+    const DesignArm arm = ArmNamed(design, "hopper_static_end:" + std::string(level));
     EXPECT_EQ(arm.config.dynamic_schedule, 0);
     EXPECT_EQ(arm.base, "hopper_static_end");
   }
@@ -61,7 +61,7 @@ TEST(HopperPlusDesign, HoldsEachLevelThatEveryHeadDimHasAloneOnTheEndOfHopper) {
 TEST(HopperTilesDesign, HoldsTheLevelsOfTheTileThatTwoHeadDimsHave) {
   const Design design = HopperTilesDesign();
   for (const int level : {1, 2, 3, 4}) {
-    const DesignArm& arm = ArmNamed(design, "hopper_end:wgmma_tile=" + std::to_string(level));
+    const DesignArm arm = ArmNamed(design, "hopper_end:wgmma_tile=" + std::to_string(level));
     EXPECT_EQ(arm.config.wgmma_tile, level);
     EXPECT_EQ(arm.base, "hopper_end");
   }
