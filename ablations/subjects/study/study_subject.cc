@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/study_subject.h"
 
+#include <filesystem>
 #include <iterator>
 
+#include "ablations/base/files.h"
+#include "ablations/base/subprocess.h"
+#include "ablations/plan/job.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
@@ -60,7 +65,10 @@ absl::StatusOr<StudyProblem> ProblemFrom(const std::string& text, const Study& s
   return absl::InvalidArgumentError(absl::StrCat("problem '", text, "': ", why));
 }
 
-SubjectList ListOf(const Study& study) {
+constexpr char kCommit[] = "since";  // the claim that the working tree is faster than the commit
+
+SubjectList ListOf(const StudyDefinition& definition) {
+  const Study& study = definition.study;
   SubjectList list = {.name = "study",
                       .baseline = kStudyBase,
                       .baseline_label = study.base_label,
@@ -68,6 +76,12 @@ SubjectList ListOf(const Study& study) {
                       .problems = {},
                       .input_kinds = {"stated"}};
   for (const StudyClaim& claim : study.claim) list.techniques.push_back(ClaimOf(claim));
+  if (!definition.since.empty()) {
+    list.techniques.push_back({.id = kCommit,
+                               .label = "The sources as they are, against those of the commit",
+                               .mechanism = "The change made the kernel faster.",
+                               .gate = 1.05});
+  }
   list.techniques.push_back({.id = kStudyNull,
                              .label = "Null toggle (control)",
                              .mechanism = "It changes nothing.",
@@ -78,10 +92,38 @@ SubjectList ListOf(const Study& study) {
   return list;
 }
 
+// What git prints for arguments in `folder`; its own message goes to standard error.
+absl::StatusOr<std::string> Git(const std::string& folder, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"git", "-C", folder});
+  std::string said;
+  RETURN_IF_ERROR(RunLines(arguments, "", absl::Minutes(5), [&](std::string_view line) {
+    said = std::string(line);
+    return absl::OkStatus();
+  }));
+  return said;
+}
+
+// The study's folder as it is in a commit, with all else of the repository around it.
+absl::StatusOr<std::string> FolderAt(const std::string& folder, const std::string& commit) {
+  ASSIGN_OR_RETURN(const std::string root, Git(folder, {"rev-parse", "--show-toplevel"}));
+  ASSIGN_OR_RETURN(const std::string inside, Git(folder, {"rev-parse", "--show-prefix"}));
+  const std::string tree = absl::StrCat(folder, "/", kStudyCache, "/commits/", commit);
+  std::error_code error;
+  if (!std::filesystem::exists(tree, error)) {
+    const std::string part = tree + ".part";
+    RETURN_IF_ERROR(CreateDirectories(part));
+    RETURN_IF_ERROR(RunLines(
+        {"sh", "-c", "git -C \"$1\" archive \"$2\" | tar -x -C \"$3\"", "sh", root, commit, part},
+        "", absl::Minutes(30), [](std::string_view) { return absl::OkStatus(); }));
+    std::filesystem::rename(part, tree, error);
+  }
+  return absl::StrCat(tree, "/", inside);
+}
+
 }  // namespace
 
 StudySubject::StudySubject(std::shared_ptr<const StudyDefinition> definition)
-    : ListedSubject(ListOf(definition->study)), definition_(std::move(definition)) {}
+    : ListedSubject(ListOf(*definition)), definition_(std::move(definition)) {}
 
 std::unique_ptr<const StudySubject> StudySubject::Of(StudyDefinition definition) {
   return std::unique_ptr<const StudySubject>(
@@ -91,8 +133,38 @@ std::unique_ptr<const StudySubject> StudySubject::Of(StudyDefinition definition)
 absl::StatusOr<std::unique_ptr<const StudySubject>> StudySubject::Build(const StudyFile& file,
                                                                         const std::string& design) {
   StudyDefinition definition = {.study = file.study, .folder = file.folder};
-  ASSIGN_OR_RETURN(const std::vector<std::string> variants, Of(definition)->VariantsOf(design));
+  if (design.starts_with(kSince)) {
+    const std::string name =
+        absl::StrCat(design.substr(std::string_view(kSince).size()), "^{commit}");
+    const auto commit = Git(file.folder, {"rev-parse", "--verify", "--end-of-options", name});
+    if (!commit.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("design ", design, ": git knows no such commit of ", file.folder));
+    }
+    definition.since = *commit;
+  }
+  ASSIGN_OR_RETURN(std::vector<std::string> variants, Of(definition)->VariantsOf(design));
+  std::erase_if(variants, [](const auto& each) { return each.starts_with(kSinceVariant); });
   ASSIGN_OR_RETURN(StudyBuild build, BuildStudy(file, variants));
+  if (!definition.since.empty()) {
+    // The study's questions are today's, the sources those of the commit.
+    StudyFile then = file;
+    ASSIGN_OR_RETURN(then.folder, FolderAt(file.folder, definition.since));
+    ASSIGN_OR_RETURN(StudyBuild old, TryToBuildStudy(then, variants));
+    for (BuiltVariant& variant : old.variants) {
+      if (!variant.error.empty()) return WhyNotBuilt(then, variant);
+      variant.name.insert(0, kSinceVariant);
+      build.variants.push_back(std::move(variant));
+    }
+    for (InstanceResources& each : old.resources.instances) {
+      each.variant.insert(0, kSinceVariant);
+      build.resources.instances.push_back(std::move(each));
+    }
+    for (InstanceCodegen& each : old.codegen.instances) {
+      each.variant.insert(0, kSinceVariant);
+      build.codegen.instances.push_back(std::move(each));
+    }
+  }
   definition.compiler = build.compiler;
   for (const BuiltVariant& variant : build.variants) {
     definition.libraries[variant.name] = {variant.library, variant.library_sha256};
@@ -101,6 +173,40 @@ absl::StatusOr<std::unique_ptr<const StudySubject>> StudySubject::Build(const St
       new StudySubject(std::make_shared<const StudyDefinition>(std::move(definition))));
   made->build_ = std::make_shared<const StudyBuild>(std::move(build));
   return made;
+}
+
+std::vector<PlannedDesign> StudySubject::Designs() const {
+  if (definition_->since.empty()) return ListedSubject::Designs();
+  PlannedDesign design = {.name = absl::StrCat(kSince, definition_->since),
+                          .label = "each variant against itself at a commit",
+                          .arms = {},
+                          .floors = {kFloorArm},
+                          .peers = false};
+  std::vector<std::string> variants = {kStudyBase};
+  for (const StudyClaim& claim : definition_->study.claim) variants.push_back(claim.id);
+  for (const std::string& variant : variants) {
+    const std::string was = absl::StrCat("was:", variant);
+    design.arms.push_back(
+        {.name = was, .config = absl::StrCat(kSinceVariant, variant), .role = kRoleBase});
+    design.arms.push_back({.name = absl::StrCat("now:", variant),
+                           .config = variant,
+                           .role = kRoleStep,
+                           .toggle = kCommit,
+                           .base = was});
+  }
+  const PlannedArm& first = design.arms.front();
+  design.arms.push_back(
+      {.name = "control:aa", .config = first.config, .role = kRoleAa, .base = first.name});
+  return {std::move(design)};
+}
+
+// By any name of the commit, as it was built.
+absl::StatusOr<PlannedDesign> StudySubject::FindDesign(std::string_view name) const {
+  if (definition_->since.empty() || !name.starts_with(kSince))
+    return ListedSubject::FindDesign(name);
+  PlannedDesign design = Designs().front();
+  design.name = std::string(name);
+  return design;
 }
 
 absl::StatusOr<std::vector<std::string>> StudySubject::VariantsOf(const std::string& design) const {
@@ -162,7 +268,8 @@ std::vector<std::string> StudySubject::CodeNames(const std::string& config,
   for (const Claim* technique : On(config)) {
     if (!technique->launch_side) code.emplace_back(technique->id);
   }
-  return {code.empty() ? std::string(kStudyBase) : absl::StrJoin(code, "+")};
+  const std::string name = code.empty() ? kStudyBase : absl::StrJoin(code, "+");
+  return {config.starts_with(kSinceVariant) ? absl::StrCat(kSinceVariant, name) : name};
 }
 
 }  // namespace warpledger::ablations

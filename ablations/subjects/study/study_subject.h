@@ -3,6 +3,8 @@
 //
 // It has the designs of a list of techniques (host/listed_subject.h); `one_on` is what a run takes
 // where none is named, because a technique that is wrong spoils all later steps of a ladder.
+// Built with `since:GITREF` it has that design alone: each variant against itself, from the sources
+// of that commit.
 //
 //   ASSIGN_OR_RETURN(const StudyFile file, StudyFile::Load("my_study"));
 //   ASSIGN_OR_RETURN(const auto subject, StudySubject::Of({.study = file.study}));
@@ -29,9 +31,16 @@ struct StudyDefinition {
   std::string folder = {};  // absolute
   std::string compiler = {};
   std::map<std::string, std::pair<std::string, std::string>> libraries = {};  // file, SHA-256
+  std::string since = {};  // the commit; its variants' names begin with kSinceVariant
 
-  DESCRIBE_FIELDS(study, folder, compiler, libraries)
+  template <typename F>
+  void Visit(F& f) {
+    FIELDS(study, folder, compiler, libraries);
+    f("since", since, kOnlyWhereSet);
+  }
 };
+inline constexpr char kSince[] = "since:";
+inline constexpr char kSinceVariant[] = "@was+";
 
 class StudySubject final : public ListedSubject {
  public:
@@ -50,6 +59,8 @@ class StudySubject final : public ListedSubject {
 
   nlohmann::ordered_json Definition() const override { return ToJson(*definition_); }
   std::string DefaultDesign() const override { return "one_on"; }
+  std::vector<PlannedDesign> Designs() const override;
+  absl::StatusOr<PlannedDesign> FindDesign(std::string_view name) const override;
   std::string_view ClaimsFile() const override { return kStudyFile; }
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override;

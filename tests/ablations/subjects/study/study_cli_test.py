@@ -104,6 +104,31 @@ class Study(CliTest):
         self.change("sum = 0", "sum = 0.5f - 0.5f + 0 * cols", "row_norms.cc")
         self.assertIn("definition was", self.said(*run, code=USAGE))
 
+    def test_each_variant_is_held_against_itself_at_a_commit(self):
+        toml = self.path / "flags/study.toml"
+        claims = toml.read_text(encoding="utf-8").split("[[claim]]")
+        toml.write_text("[[claim]]".join(claims[:3]).replace('"-O2"', '"-O2", "-DPASSES=1"'), encoding="utf-8")
+        git = ("git", "-c", "user.name=n", "-c", "user.email=e")
+        for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Before"]):
+            self.ends(self.call(*git, *command))
+        self.change("  float sum = 0;\n", """  float sum = 0;
+  for (int k = 0; k < 31; ++k) {
+    for (long long c = 0; c < cols; ++c) sum += x[c] * x[c];
+    asm volatile("" : "+m"(sum));
+    sum = 0;
+  }
+""", "row_norms.cc")
+        self.said("run", "--study=flags", "--design=since:HEAD", "--out=record", "--processes=5", "--blocks=12")
+        self.said("judge", "--record=record")
+        summary = json.loads((self.path / "record/summary.json").read_text(encoding="utf-8"))
+        verdicts = {each["candidate"]: each for each in summary["verdicts"]}
+        self.assertEqual({name: each["verdict"] for name, each in verdicts.items()},
+                         {"now:base": "REGRESSION", "now:eight_sums": "INVALID", "now:use_swizzle": "REGRESSION"})
+        self.assertLess(verdicts["now:base"]["ci_high"], 0.5)
+        self.said("report", "--record=record", "--out=pages", "--noplots")
+        self.assertIn("since:nowhere", self.said("run", "--study=flags", "--design=since:nowhere", "--out=x",
+                                                 code=USAGE))
+
 
 class New(CliTest):
     def test_makes_a_study_and_touches_none(self):
