@@ -37,7 +37,7 @@ class Result:
 
     def __init__(self, record):
         self.record = pathlib.Path(record)
-        self._table = said("judge", f"--record={record}").partition("\nSummary:")[0]
+        self._table = said("judge", f"--record={record}").partition("\nSummary:")[0].rstrip()
         self.summary = json.loads((self.record / "summary.json").read_text(encoding="utf-8"))
         self.verdicts = [Verdict(each["toggle"], each["shape"], each["verdict"], each.get("ratio"),
                                  each.get("ci_low"), each.get("ci_high"), each.get("reason", ""))

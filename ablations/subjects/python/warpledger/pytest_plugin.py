@@ -25,8 +25,10 @@ def wl_gate(request):
     def gate(candidate, baseline, *, inputs, problems, reference, **options):
         result = compare({"baseline": baseline, "candidate": candidate}, inputs, problems, reference,
                          again=again, **options)
-        if any(each.verdict in ("REGRESSION", "BROKEN") for each in result.verdicts):
-            pytest.fail(f"slower than its baseline, or broken:\n{result}", pytrace=False)
+        shown = [each for each in result.verdicts if each.verdict in ("REGRESSION", "BROKEN")]
+        if shown:
+            told = "; ".join(f"{each.verdict} on {each.problem}: {each.reason}" for each in shown)
+            pytest.fail(f"{told}\n{result}", pytrace=False)
         return result
 
     return gate
