@@ -77,7 +77,7 @@ class Driver:
     def call_lines(self, graph, calls):
         """What the second of equal calls launches (the first, where there is one), a line per node."""
         if graph is None:
-            return ["its nodes can't be read: a library of before"]
+            return ["its nodes can't be read: its library keeps no graph"]
         graph, count = ctypes.c_void_p(graph), ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()

@@ -89,11 +89,12 @@ class Gpu:
 
 
 class Torch(Gpu):
+    _failed = []  # graphs, until the process ends
+
     def __init__(self):
         super().__init__()
         import torch
         self.torch = torch
-
     def describe(self):
         return self.driver.describe(self.torch.cuda.current_device(), str(self.torch.version.cuda))
 
@@ -135,8 +136,9 @@ class Torch(Gpu):
             with torch.cuda.graph(graph):
                 outputs = work()
         except Exception:
-            # A capture that failed leaves its stream current, and the generator of random numbers as if
-            # it went on.
+            # A capture that failed leaves its stream current, the allocator asking the graph whose
+            # memory it is, and the generator of random numbers as if it went on.
+            self._failed.append(graph)
             torch.cuda.set_stream(before)
             fresh = torch.Generator(device="cuda").graphsafe_get_state()
             torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(fresh)
