@@ -94,6 +94,9 @@ study() {
   return $((status == 77 ? 0 : status))
 }
 run study_gpu_test study
+run compare_gpu_test env WARPLEDGER_PROGRAM="$prefix/bin/warpledger" \
+  PYTHONPATH="$here:$here/ablations/subjects/python" timeout 900 "$python" -B -m unittest -v \
+  "$here/ablations/subjects/python/compare_gpu_test.py"
 # The rest times nothing.
 started=()
 program=$prefix/share/warpledger/gpu_tests/$kSharded
