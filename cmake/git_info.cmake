@@ -23,8 +23,7 @@ else()
 endif()
 set(text "// Written by cmake/git_info.cmake at each build.
 
-#ifndef WARPLEDGER_WARPLEDGER_GIT_INFO_H_
-#define WARPLEDGER_WARPLEDGER_GIT_INFO_H_
+#pragma once
 
 namespace warpledger {
 
@@ -32,8 +31,6 @@ inline constexpr char kGitSha[] = \"${sha}\";
 inline constexpr bool kGitDirty = ${dirty};
 
 }  // namespace warpledger
-
-#endif  // WARPLEDGER_WARPLEDGER_GIT_INFO_H_
 ")
 set(old "")
 if(EXISTS ${OUT})

@@ -38,6 +38,8 @@ function(warpledger_source_hash variable)
       string(REGEX REPLACE "[ \t\n]//[^\n]*" "" text "\n${text}")
       string(REGEX REPLACE "#include[^\n]*" "" text "${text}")
       string(REGEX REPLACE "#(ifndef|define) WARPLEDGER_[A-Z0-9_]*H_\n" "" text "${text}")
+      # Of a guard its end is left, which the hashes of earlier records hold.
+      string(REGEX REPLACE "#pragma once\n(.*)" "\\1#endif\n" text "${text}")
     endif()
     string(REGEX REPLACE "[ \t\n]+" " " text "${text}")
     string(SHA256 hash "${text}")

@@ -4,8 +4,7 @@
 //   EXPECT_THAT(Parse("x"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 1")));
 //   EXPECT_THAT(Parse("x"), StatusIs(_, HasSubstr("line 1")));  // any code but OK's
 
-#ifndef WARPLEDGER_TESTS_STATUS_MATCHERS_H_
-#define WARPLEDGER_TESTS_STATUS_MATCHERS_H_
+#pragma once
 
 #include <string>
 
@@ -33,5 +32,3 @@ auto StatusIs(Code code) {
 }
 
 }  // namespace warpledger
-
-#endif  // WARPLEDGER_TESTS_STATUS_MATCHERS_H_

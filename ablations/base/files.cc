@@ -7,9 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"

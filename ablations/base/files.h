@@ -5,8 +5,7 @@
 // place or a folder in a file's, and for what is read and is no regular file or a larger
 // one than kLargestFile; Internal for all else that the OS refuses.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_FILES_H_
-#define WARPLEDGER_ABLATIONS_BASE_FILES_H_
+#pragma once
 
 #include <stdlib.h>
 
@@ -74,5 +73,3 @@ class ScratchFolder {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_FILES_H_

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/json_fields.h"
 
-#include <algorithm>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 

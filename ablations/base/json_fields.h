@@ -11,8 +11,7 @@
 //     int sm_count = 0;
 //     std::optional<bool> ecc;
 //
-//     template <typename F>
-//     void Visit(F& f) {
+//     void Visit(auto& f) {
 //       FIELDS(name, driver);
 //       f("sm_count", sm_count, AtLeast{1});
 //       f("ecc", ecc, kOlderRecordsLack, "null: the driver does not say");
@@ -38,8 +37,7 @@
 // Errors: InvalidArgument that names the first wrong field with its path ("gpu.name: expected
 // a string, found 3"); FailedPrecondition for a schema that is newer than the program's.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_JSON_FIELDS_H_
-#define WARPLEDGER_ABLATIONS_BASE_JSON_FIELDS_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -64,10 +62,7 @@
 #define FIELDS(...) NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(VISIT_FIELD_, __VA_ARGS__))
 #define VISIT_FIELD_(field) f(#field, field);
 #define DESCRIBE_FIELDS(...) \
-  template <typename F>      \
-  void Visit(F& f) {         \
-    FIELDS(__VA_ARGS__)      \
-  }
+  void Visit(auto& f) { FIELDS(__VA_ARGS__) }
 
 namespace warpledger::ablations {
 
@@ -285,8 +280,7 @@ nlohmann::ordered_json ToJson(const T& value) {
 }
 
 // Of a file whose struct does not keep the version.
-template <typename F>
-void VisitSchema(F& f, int newest) {
+void VisitSchema(auto& f, int newest) {
   int version = newest;
   f("schema_version", version, SchemaUpTo{newest});
 }
@@ -468,5 +462,3 @@ absl::StatusOr<T> FromText(std::string_view text) {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_JSON_FIELDS_H_

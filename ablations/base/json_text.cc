@@ -2,7 +2,6 @@
 #include "ablations/base/json_text.h"
 
 #include <set>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

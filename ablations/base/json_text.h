@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON as text: how every file and every line of the program reads and writes it.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_
-#define WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -26,5 +25,3 @@ std::string DumpLine(const nlohmann::ordered_json& json);
 std::string DumpFile(const nlohmann::ordered_json& json);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_JSON_TEXT_H_

@@ -9,8 +9,7 @@
 //   NearestNames("misson_b", {"small", "mission_a", "mission_b"});  // mission_b, mission_a
 //   return UnknownName("shape", name, names);
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_NEAREST_H_
-#define WARPLEDGER_ABLATIONS_BASE_NEAREST_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -33,5 +32,3 @@ absl::Status UnknownName(std::string_view kind, std::string_view name,
                          absl::Span<const std::string> known);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_NEAREST_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/npy.h"
 
-#include <bit>
 #include <limits>
 #include <optional>
 #include <string_view>

@@ -15,8 +15,7 @@
 //   if (!q.ok()) return q.status();
 //   absl::Status fits = CheckNpy("q.npy", *q, NpyType::kFloat16, {1, 8, 512, 64});
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_NPY_H_
-#define WARPLEDGER_ABLATIONS_BASE_NPY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -57,5 +56,3 @@ absl::Status WriteNpy(const std::string& path, const NpyArray& array);
 std::string NpyShapeString(absl::Span<const int64_t> shape);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_NPY_H_

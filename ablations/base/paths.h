@@ -2,8 +2,7 @@
 // Finds the files that belong to the program: in the install tree beside it, or,
 // while it lies in the build tree that it was made in, there and in its sources.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_PATHS_H_
-#define WARPLEDGER_ABLATIONS_BASE_PATHS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -21,5 +20,3 @@ std::string ExecutablePath();
 absl::StatusOr<std::string> FindProgramFile(std::string_view relative);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_PATHS_H_

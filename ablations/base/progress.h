@@ -2,8 +2,7 @@
 // Progress of a long step on standard error: one rewritten line on a terminal,
 // a plain line now and then elsewhere.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_PROGRESS_H_
-#define WARPLEDGER_ABLATIONS_BASE_PROGRESS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -38,5 +37,3 @@ class Progress {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_PROGRESS_H_

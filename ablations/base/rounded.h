@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures as summary.json holds them.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_
-#define WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_
+#pragma once
 
 #include <cmath>
 #include <cstdio>
@@ -24,5 +23,3 @@ inline std::optional<double> SixDigits(const std::optional<double>& value) {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_ROUNDED_H_

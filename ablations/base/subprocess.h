@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program as a child process and hands out its standard output by lines.
 
-#ifndef WARPLEDGER_ABLATIONS_BASE_SUBPROCESS_H_
-#define WARPLEDGER_ABLATIONS_BASE_SUBPROCESS_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -42,5 +41,3 @@ absl::Status RunLines(const std::vector<std::string>& argv, std::string_view inp
                       const std::function<absl::Status(std::string_view line)>& on_line);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_BASE_SUBPROCESS_H_

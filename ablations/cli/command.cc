@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <string>
 #include <string_view>
 
 #include "ablations/base/nearest.h"
@@ -11,7 +10,6 @@
 #include "ablations/cli/measure/run.h"
 #include "ablations/cli/sdpa/check.h"
 #include "ablations/cli/sdpa/exec.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/standard_streams.h"
 #include "warpledger_build_info.h"

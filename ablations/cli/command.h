@@ -14,8 +14,7 @@
 //   absl::StatusOr<int> Judge(const JudgeFlags& flags);  // reads *flags.record
 //   Command JudgeCommand() { return Runs(&Judge, {.name = "judge", .summary = "…"}); }
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
-#define WARPLEDGER_ABLATIONS_CLI_COMMAND_H_
+#pragma once
 
 #include <functional>
 #include <limits>
@@ -149,5 +148,3 @@ int Main(int argc, char** argv);
 const std::vector<std::string>& CommandLine();
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_COMMAND_H_

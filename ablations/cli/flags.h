@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flags that several commands take.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
-#define WARPLEDGER_ABLATIONS_CLI_FLAGS_H_
+#pragma once
 
 #include <cstdint>
 #include <cstdlib>
@@ -107,5 +106,3 @@ inline absl::StatusOr<std::vector<std::string>> NamesIn(const Flag<std::string>&
 }
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_FLAGS_H_

@@ -10,8 +10,7 @@
 //   absl::StatusOr<summary::CalibrationSummary> summary =
 //       SummarizeCalibration(*LoadCalibration(dir));
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_CALIBRATION_SUMMARY_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_CALIBRATION_SUMMARY_H_
+#pragma once
 
 #include "ablations/judge/options.h"
 #include "ablations/plan/calibration_record.h"
@@ -25,5 +24,3 @@ absl::StatusOr<summary::CalibrationSummary> SummarizeCalibration(
     const CalibrationRecord& record, const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_CALIBRATION_SUMMARY_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a record is judged: levels, resamples, and what is quoted beside it.
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_OPTIONS_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -26,5 +25,3 @@ struct SummarizeOptions {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_OPTIONS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of kernels, beside the times and ceilings that explain them.
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -26,5 +25,3 @@ absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& pat
                                                           const SummaryOf& summary_of = nullptr);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_PROFILE_SUMMARY_H_

@@ -9,8 +9,7 @@
 //   absl::StatusOr<RecordIndex> index = RecordIndex::Of(record, subject, options);
 //   for (const analysis::Pair& pair : index->Pairs("base", "wmma_pv", "small")) …
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_RECORD_INDEX_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_RECORD_INDEX_H_
+#pragma once
 
 #include <initializer_list>
 #include <map>
@@ -134,5 +133,3 @@ class RecordIndex {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_RECORD_INDEX_H_

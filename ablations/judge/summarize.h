@@ -8,8 +8,7 @@
 //
 //   absl::StatusOr<summary::Summary> summary = Summarize(*LoadRecord(dir), subject);
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_
+#pragma once
 
 #include "ablations/judge/options.h"
 #include "ablations/plan/subject.h"
@@ -23,5 +22,3 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
                                            const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_H_

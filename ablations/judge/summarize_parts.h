@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a summary (summary/summary.h), each a function of an indexed record.
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_PARTS_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_PARTS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -38,5 +37,3 @@ std::vector<summary::Peer> PeersOf(const RecordIndex& index);
 summary::Provenance ProvenanceOf(const RecordIndex& index);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_SUMMARIZE_PARTS_H_

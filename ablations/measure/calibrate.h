@@ -5,8 +5,7 @@
 // Samples are taken by the same worker as those of `run`, under the same protocol
 // and budget per trial. The same call on the same directory resumes after a kill.
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -37,5 +36,3 @@ absl::Status Calibrate(const CalibrateOptions& options, const Subject& subject, 
                        Machine& machine);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_CALIBRATE_H_

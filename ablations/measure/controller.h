@@ -19,8 +19,7 @@
 //
 //   RETURN_IF_ERROR(RunControlled({.run = run, .out_dir = dir, .worker = {self, "worker"}}));
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_CONTROLLER_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_CONTROLLER_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -51,5 +50,3 @@ struct ControlledRun {
 absl::Status RunControlled(const ControlledRun& run);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_CONTROLLER_H_

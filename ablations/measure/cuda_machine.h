@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU as a machine: replays of CUDA graphs, with NVML's sensors beside them.
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_CUDA_MACHINE_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_CUDA_MACHINE_H_
+#pragma once
 
 #include <memory>
 
@@ -15,5 +14,3 @@ namespace warpledger::ablations {
 absl::StatusOr<std::unique_ptr<Machine>> OpenCudaMachine();
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_CUDA_MACHINE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What run.json says of when, and of which build, a record was made.
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_DESCRIBE_RUN_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_DESCRIBE_RUN_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ void DescribeNow(const std::string& what, RunInfo* run);
 void DescribeBuild(RunInfo* run);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_DESCRIBE_RUN_H_

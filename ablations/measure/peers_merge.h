@@ -12,8 +12,7 @@
 //   findings.Take(line);
 //   RETURN_IF_ERROR(WriteFileAtomically(path, DumpFile(ToJson(PeersFile{findings.All()}))));
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -51,5 +50,3 @@ absl::StatusOr<PeerFindings> LoadPeerFindings(const std::string& dir,
                                               std::vector<std::string> peers);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_PEERS_MERGE_H_

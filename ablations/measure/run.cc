@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/measure/run.h"
 
-#include <string>
 #include <utility>
 
 #include "ablations/base/paths.h"

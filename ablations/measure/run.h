@@ -3,8 +3,7 @@
 //
 // Describes the machine, the build and the design; controller.h does the rest.
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_RUN_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -44,5 +43,3 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
                        const Machine& machine);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_RUN_H_

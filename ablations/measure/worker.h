@@ -15,8 +15,7 @@
 // controller starts another one without the arm. A worker that dies or hangs
 // without a fault line was running the arm that it announced last.
 
-#ifndef WARPLEDGER_ABLATIONS_MEASURE_WORKER_H_
-#define WARPLEDGER_ABLATIONS_MEASURE_WORKER_H_
+#pragma once
 
 #include "ablations/plan/job.h"
 #include "ablations/plan/machine.h"
@@ -32,5 +31,3 @@ inline constexpr int kWorkerFaultExit = 10;
 absl::Status RunWorker(const WorkerJob& job, const Subject& subject, Rig& rig, Machine& machine);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_MEASURE_WORKER_H_

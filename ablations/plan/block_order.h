@@ -13,8 +13,7 @@
 //
 //   const std::vector<int> order = BlockOrder(seed, block, {"a", "b", "floor"});
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_BLOCK_ORDER_H_
-#define WARPLEDGER_ABLATIONS_PLAN_BLOCK_ORDER_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -43,5 +42,3 @@ inline std::vector<int> BlockOrder(uint64_t seed, int block, const std::vector<s
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_BLOCK_ORDER_H_

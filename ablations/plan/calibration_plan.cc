@@ -5,7 +5,6 @@
 
 #include "ablations/plan/job.h"
 #include "ablations/record/record.h"
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -19,8 +19,7 @@
 //                           .plants = {{.percent = 2, .arms = 10, .cycles = 40000}}};
 //   absl::StatusOr<Design> design = CalibrationDesign(PlanText(plan));
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_PLAN_H_
-#define WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -78,5 +77,3 @@ std::vector<PlannedArm> ArmsOf(const CalibrationPlan& plan);
 absl::StatusOr<PlannedDesign> CalibrationDesign(std::string_view text);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_PLAN_H_

@@ -9,7 +9,6 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/json_fields.h"
-#include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "absl/strings/numbers.h"

@@ -16,8 +16,7 @@
 //   auto writer = CalibrationWriter::Open(dir, header);
 //   if (!(*writer)->Has(process, block)) RETURN_IF_ERROR((*writer)->Append(line));
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_
-#define WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -43,8 +42,7 @@ struct DelayPilot {
   double intercept_us = 0;  // what a delay of no cycles adds to a replay
   double us_per_cycle = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("launches", launches, "in a replay");
     f("replay_us", replay_us, "of a null arm's");
     f("intercept_us", intercept_us, "what a delay of no cycles adds to a replay");
@@ -62,8 +60,7 @@ struct CalibrationHeader {
   // Where the arms are not those of the plan, whose names judging relies on.
   std::string WhyInvalid() const;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     run.Visit(f);
     FIELDS(plan, pilot);
   }
@@ -81,8 +78,7 @@ struct CalibrationBlock {
   double temp_c = 0;               // of the last sample; 0: not read
   double power_w = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("process", process, AtLeast{0});
     f("block", block, AtLeast{0});
     f("order", order, "arms, as they were timed");
@@ -101,8 +97,7 @@ struct CalibrationChecks {
   int process = 0;
   int checks = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("process", process);
     f("checks", checks, Within{0, 1'000'000}, "that the process made; a wrong one ends the run");
   }
@@ -153,5 +148,3 @@ absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& recor
 absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_CALIBRATION_RECORD_H_

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "ablations/plan/job.h"
 #include "ablations/stats/quantile.h"

@@ -11,8 +11,7 @@
 //   RunEstimate estimate = EstimateRun(plan, CompletedOurs(record), TimesIn(record));
 //   double minutes = estimate.seconds_left / 60;
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_
-#define WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -62,5 +61,3 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
                         const KnownTimes& known = {});
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_ESTIMATE_H_

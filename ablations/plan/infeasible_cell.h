@@ -2,8 +2,7 @@
 // A combination that no variant can have. Standard library only: the generator of kernel
 // instances reads designs, which name such cells.
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_INFEASIBLE_CELL_H_
-#define WARPLEDGER_ABLATIONS_PLAN_INFEASIBLE_CELL_H_
+#pragma once
 
 #include <string>
 
@@ -24,5 +23,3 @@ struct InfeasibleCell {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_INFEASIBLE_CELL_H_

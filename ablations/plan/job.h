@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job of one worker process: what it is to measure, and on how much data.
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_JOB_H_
-#define WARPLEDGER_ABLATIONS_PLAN_JOB_H_
+#pragma once
 
 #include <cstdint>
 #include <set>
@@ -75,5 +74,3 @@ struct WorkerJob {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_JOB_H_

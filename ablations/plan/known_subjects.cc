@@ -2,7 +2,6 @@
 #include "ablations/plan/known_subjects.h"
 
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

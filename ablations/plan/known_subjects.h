@@ -11,8 +11,7 @@
 //
 //   static const SubjectKindRegistrar kRegistrar({"study", &FromFolder, &FromDefinition, &Open});
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_
-#define WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -68,5 +67,3 @@ struct SubjectRegistrar {
 #define WARPLEDGER_SUBJECT(subject, open)                                                         \
   [[maybe_unused]] static const ::warpledger::ablations::SubjectRegistrar kRegistrarOf_##subject( \
       []() -> const ::warpledger::ablations::Subject& { return subject(); }, &open)
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_KNOWN_SUBJECTS_H_

@@ -7,8 +7,7 @@
 //   absl::StatusOr<std::unique_ptr<TimedCalls>> calls = machine.Capture(plan, call, {});
 //   absl::StatusOr<harness::ReplaySample> sample = machine.Replay(**calls, {});
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_MACHINE_H_
-#define WARPLEDGER_ABLATIONS_PLAN_MACHINE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -84,5 +83,3 @@ class Machine {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_MACHINE_H_

@@ -26,8 +26,7 @@
 //   StoppingState state = StateOf(run, samples, "mission_b");
 //   if (state.stopped) …                                             // after state.processes
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_STOPPING_H_
-#define WARPLEDGER_ABLATIONS_PLAN_STOPPING_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -67,5 +66,3 @@ StoppingState StateOf(const RunInfo& run, const std::vector<Sample>& samples,
                       const std::string& shape);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_STOPPING_H_

@@ -12,8 +12,7 @@
 //   const absl::StatusOr<PlannedDesign> design = subject.FindDesign("ladder");
 //   const Claim* claim = subject.FindClaim(design->arms[1].toggle);
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_
-#define WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -189,5 +188,3 @@ class Subject {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_SUBJECT_H_

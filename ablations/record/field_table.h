@@ -4,8 +4,7 @@
 //
 //   std::string table = FieldTable<RunInfo>();  // "| field | value | meaning |\n…"
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_FIELD_TABLE_H_
-#define WARPLEDGER_ABLATIONS_RECORD_FIELD_TABLE_H_
+#pragma once
 
 #include <string>
 #include <type_traits>
@@ -112,5 +111,3 @@ std::string FieldTable() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_FIELD_TABLE_H_

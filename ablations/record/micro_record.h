@@ -10,8 +10,7 @@
 //
 // Errors: DataLoss for a micro.json that is no JSON or lacks what is quoted.
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_MICRO_RECORD_H_
-#define WARPLEDGER_ABLATIONS_RECORD_MICRO_RECORD_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -33,5 +32,3 @@ absl::StatusOr<std::optional<MicroRecord>> NewestMicroRecord(const std::string& 
                                                              const std::string& gpu_slug);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_MICRO_RECORD_H_

@@ -19,8 +19,7 @@
 //   absl::StatusOr<KernelProfile> profile = ParseNcuCsv(output);
 //   double cycles = profile->metrics.at("sm__cycles_elapsed.max").value;
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_PROFILE_H_
-#define WARPLEDGER_ABLATIONS_RECORD_PROFILE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -68,8 +67,7 @@ struct KernelProfile {
   std::string gpu;  // empty when ncu does not say
   std::map<std::string, MetricValue> metrics;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(kernel, grid, block, compute_capability, gpu);
     f("metrics", metrics, "by ncu's names; a counter that the GPU lacks is absent");
   }
@@ -87,8 +85,7 @@ struct Profile {
   std::string reason;       // why there is no profile; empty: there is
   KernelProfile launch;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(variant, config, shape);
     f("code_sha256", code_sha256, "that of codegen.json; empty: the build had none");
     f("reason", reason, "why there is no profile; empty: there is");
@@ -109,8 +106,7 @@ struct ProfileInfo {
   std::string registry_sha256;
   std::string kernel_source_sha256;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("schema_version", schema_version, SchemaUpTo{kProfileSchemaVersion});
     FIELDS(run_id, created_utc, argv);
     f("ncu", ncu, "its version");
@@ -134,5 +130,3 @@ absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path);
 absl::Status AppendProfile(const std::string& dir, const Profile& profile);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_PROFILE_H_

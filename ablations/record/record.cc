@@ -2,7 +2,6 @@
 #include "ablations/record/record.h"
 
 #include <charconv>
-#include <optional>
 #include <system_error>
 
 #include "absl/strings/ascii.h"

@@ -12,8 +12,7 @@
 //   absl::StatusOr<Sample> sample = FromJson<Sample>(json);
 //   std::string line = DumpLine(ToJson(*sample)) + "\n";
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_H_
-#define WARPLEDGER_ABLATIONS_RECORD_RECORD_H_
+#pragma once
 
 #include <compare>
 #include <cstddef>
@@ -80,8 +79,7 @@ struct GpuInfo {
   std::optional<int> max_memory_clock_mhz;
   std::optional<double> power_limit_w;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, PlainName{});
     f("slug", slug, PlainName{});
     f("uuid", uuid, PlainName{});
@@ -143,8 +141,7 @@ struct Arm {
   std::string toggle;  // the registry id that a step, or a null control, adds
   std::string base;    // the arm that it is judged against; empty for none
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, PlainName{});
     f("config", config, PlainName{}, "the printed configuration; empty for peers and floors");
     f("role", role,
@@ -163,8 +160,7 @@ struct PlantedFault {
   std::string arm;
   std::string shape;  // empty: on every shape
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(fault, arm);
     f("shape", shape, "empty: on every shape");
   }
@@ -182,8 +178,7 @@ struct StoppingRule {
   // Whether the looks are a schedule that a verdict can be based on.
   std::string WhyInvalid() const;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("half_width", half_width, Above{0});
     f("confidence", confidence,
       Must{"a number between 0.5 and 1", [](double value) { return value > 0.5 && value < 1; }});
@@ -223,8 +218,7 @@ struct RunInfo {
     return subject.empty() ? std::string_view(kFirstSubject) : subject;
   }
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("schema_version", schema_version, SchemaUpTo{kSchemaVersion});
     f("run_id", run_id, PlainName{});
     f("created_utc", created_utc, PlainName{});
@@ -270,8 +264,7 @@ struct Sample {
   std::optional<uint64_t> throttle;  // NVML clock event reasons
   std::string cache;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("seq", seq, "counts without gaps");
     f("process", process, AtLeast{0});
     f("shape", shape);
@@ -321,8 +314,7 @@ struct Check {
   std::string reason;
   int64_t rows = 0;  // query rows held against the reference; 0: all, as older records have it
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(process, arm, shape);
     f("inputs", inputs, "the distribution, see below");
     FIELDS(seed, correct);
@@ -349,8 +341,7 @@ struct BrokenArm {
   std::string doing;   // what the worker did with the arm then
   std::string reason;  // for people
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(process, arm, shape);
     f("kind", kind, NotEmpty{}, "see below");
     f("doing", doing, "what the worker did with the arm then");
@@ -368,8 +359,7 @@ struct LaunchedCall {
   std::string shape;
   std::vector<std::string> lines;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(arm, shape);
     f("lines", lines, Each{AtMostBytes{kMostMatchedBytes}},
       Must{"at least how the calls are launched", [](const auto& all) { return !all.empty(); }});
@@ -388,8 +378,7 @@ struct InstanceResources {
   int64_t spill_store_bytes = 0;
   int64_t spill_load_bytes = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(variant, arch, registers);
     f("static_smem_bytes", static_smem_bytes, ByteCount{});
     f("stack_bytes", stack_bytes, ByteCount{});
@@ -401,8 +390,7 @@ struct InstanceResources {
 struct ResourcesFile {
   std::vector<InstanceResources> instances;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     VisitSchema(f, kSchemaVersion);
     f("instances", instances);
   }
@@ -415,8 +403,7 @@ struct InstanceCodegen {
   std::string ptx_sha256;
   std::map<std::string, int64_t> opcodes;  // empty when there was no disassembler
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("variant", variant, "the printed configuration");
     f("arch", arch, "sm_90 and so on");
     f("code_sha256", code_sha256, "of the machine code (ELF sections .text.* and constants)");
@@ -430,8 +417,7 @@ struct Codegen {
   std::string disassembler;
   std::vector<InstanceCodegen> instances;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     VisitSchema(f, kSchemaVersion);
     f("disassembler", disassembler, "empty: there was none");
     f("instances", instances);
@@ -446,8 +432,7 @@ struct InstanceLaunch {
   int threads = 0;
   int ctas_per_sm = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("variant", variant);
     f("dynamic_smem_bytes", dynamic_smem_bytes, ByteCount{});
     f("static_smem_bytes", static_smem_bytes, ByteCount{});
@@ -458,8 +443,7 @@ struct InstanceLaunch {
 struct LaunchFile {
   std::vector<InstanceLaunch> instances;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     VisitSchema(f, kSchemaVersion);
     f("instances", instances);
   }
@@ -471,8 +455,7 @@ struct PeerCheck {
   double max_err = 0;
   double max_err_limit = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(shape, correct);
     f("max_err", max_err, kNullIsNan);
     f("max_err_limit", max_err_limit, kNullIsNan);
@@ -486,8 +469,7 @@ struct PeerInfo {
   std::string reason;
   std::vector<PeerCheck> checks;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, PlainName{});
     f("version", version, PlainName{});
     FIELDS(available, reason, checks);
@@ -497,8 +479,7 @@ struct PeerInfo {
 struct PeersFile {
   std::vector<PeerInfo> peers;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     VisitSchema(f, kSchemaVersion);
     f("peers", peers);
   }
@@ -532,5 +513,3 @@ const Instance* CodeFor(std::string_view gpu_arch, const std::vector<Instance>& 
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_RECORD_H_

@@ -15,8 +15,7 @@
 //   absl::StatusOr<RecordFiles> files = RecordFiles::Open("reports/data/h200/mine");
 //   absl::StatusOr<std::string> text = files->Read("run.json");
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_FILES_H_
-#define WARPLEDGER_ABLATIONS_RECORD_RECORD_FILES_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -75,5 +74,3 @@ absl::Status RefuseRawFile(const std::string& file);
 absl::Status RefusePacked(const std::string& dir);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_RECORD_FILES_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/record/record_lines.h"
 
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -3,8 +3,7 @@
 //
 // Errors: DataLoss that names file and line ("samples.jsonl:17: …").
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_
-#define WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -84,5 +83,3 @@ extern template absl::StatusOr<ArmLines<LaunchedCall>> ParseArmLines(const std::
                                                                      Tail);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_RECORD_LINES_H_

@@ -15,8 +15,7 @@
 //   absl::StatusOr<std::string> bytes = EncodePack({"mine", {{"run.json", "{}\n"}}});
 //   absl::StatusOr<RecordPack> pack = DecodePack(*bytes, "mine.tar.zst");
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_RECORD_PACK_H_
-#define WARPLEDGER_ABLATIONS_RECORD_RECORD_PACK_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -49,5 +48,3 @@ bool IsPackName(std::string_view name);
 std::string Sha256(std::string_view bytes);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_RECORD_PACK_H_

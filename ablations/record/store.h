@@ -24,8 +24,7 @@
 //   if (!(*writer)->CompletedBlocks().contains({.process = 0, .shape = "small", .block = 3}))
 //     RETURN_IF_ERROR((*writer)->AppendBlock(samples));
 
-#ifndef WARPLEDGER_ABLATIONS_RECORD_STORE_H_
-#define WARPLEDGER_ABLATIONS_RECORD_STORE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -153,5 +152,3 @@ inline constexpr char kPeersFile[] = "peers.json";
 inline constexpr char kSummaryFile[] = "summary.json";
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_RECORD_STORE_H_

@@ -24,8 +24,7 @@
 //   Interval ci = log_ratio.Envelope(0.95);
 //   double p = log_ratio.PValue(0.0);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_CLUSTER_MEDIAN_H_
-#define WARPLEDGER_ABLATIONS_STATS_CLUSTER_MEDIAN_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -72,5 +71,3 @@ class ClusterMedian {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_CLUSTER_MEDIAN_H_

@@ -13,8 +13,7 @@
 //   std::vector<HolmLevel> levels = Holm({0.001, 0.2, 0.03}, 0.05);
 //   levels[0].alpha;   // 0.05 / 3
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_HOLM_H_
-#define WARPLEDGER_ABLATIONS_STATS_HOLM_H_
+#pragma once
 
 #include <vector>
 
@@ -31,5 +30,3 @@ struct HolmLevel {
 std::vector<HolmLevel> Holm(absl::Span<const double> p_values, double alpha);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_HOLM_H_

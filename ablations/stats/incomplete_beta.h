@@ -2,8 +2,7 @@
 // The regularised incomplete beta function, which the t and the binomial
 // distribution are made of.
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_INCOMPLETE_BETA_H_
-#define WARPLEDGER_ABLATIONS_STATS_INCOMPLETE_BETA_H_
+#pragma once
 
 namespace warpledger::analysis {
 
@@ -11,5 +10,3 @@ namespace warpledger::analysis {
 double RegularisedBeta(double a, double b, double x);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_INCOMPLETE_BETA_H_

@@ -7,8 +7,7 @@
 //   CountMatching(opcodes, "^HMMA")              // 32
 //   LargestChanges(before, after, 10)[0].opcode  // "HMMA"
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_OPCODES_H_
-#define WARPLEDGER_ABLATIONS_STATS_OPCODES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -33,5 +32,3 @@ struct OpcodeChange {
 std::vector<OpcodeChange> LargestChanges(const Opcodes& before, const Opcodes& after, size_t most);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_OPCODES_H_

@@ -8,8 +8,7 @@
 //   std::vector<Pair> pairs = PairUp(base, candidate);
 //   std::vector<std::vector<double>> log_ratios = LogRatiosByProcess(pairs);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_PAIRED_H_
-#define WARPLEDGER_ABLATIONS_STATS_PAIRED_H_
+#pragma once
 
 #include <vector>
 
@@ -42,5 +41,3 @@ std::vector<std::vector<double>> LogRatiosByProcess(absl::Span<const Pair> pairs
 std::vector<std::vector<double>> LogTimesByProcess(absl::Span<const Timing> timings);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_PAIRED_H_

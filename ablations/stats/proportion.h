@@ -8,8 +8,7 @@
 //   Interval found = ClopperPearson(98, 100, 0.95);
 //   double chance = BinomialAtMost(193, 210, 0.95);  // of 193 or fewer
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_PROPORTION_H_
-#define WARPLEDGER_ABLATIONS_STATS_PROPORTION_H_
+#pragma once
 
 #include "ablations/stats/cluster_median.h"
 
@@ -22,5 +21,3 @@ Interval ClopperPearson(int successes, int trials, double confidence);
 double BinomialAtMost(int successes, int trials, double rate);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_PROPORTION_H_

@@ -9,8 +9,7 @@
 //   double p50_us = Median(times_us);
 //   double low = SortedQuantile(sorted_resamples, 0.025);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_QUANTILE_H_
-#define WARPLEDGER_ABLATIONS_STATS_QUANTILE_H_
+#pragma once
 
 #include <vector>
 
@@ -24,5 +23,3 @@ double SortedQuantile(absl::Span<const double> sorted, double p);
 double Median(std::vector<double> values);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_QUANTILE_H_

@@ -9,8 +9,7 @@
 //   Random random(StreamSeed(20240601, "verdict:wmma_pv:mission_b"));
 //   uint32_t index = random.Below(24);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_RANDOM_H_
-#define WARPLEDGER_ABLATIONS_STATS_RANDOM_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -79,5 +78,3 @@ class Random {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_RANDOM_H_

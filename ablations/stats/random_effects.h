@@ -23,8 +23,7 @@
 //   const PooledEffect pooled = PoolEffects({{0.095, 0.002}, {0.101, 0.003}}, prior);
 //   Interval on_another_board = pooled.Further(0.95);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_RANDOM_EFFECTS_H_
-#define WARPLEDGER_ABLATIONS_STATS_RANDOM_EFFECTS_H_
+#pragma once
 
 #include <vector>
 
@@ -81,5 +80,3 @@ double PriorLogLikelihood(absl::Span<const std::vector<BoardEffect>> comparisons
                           const SpreadPrior& prior);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_RANDOM_EFFECTS_H_

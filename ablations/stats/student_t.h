@@ -6,8 +6,7 @@
 //
 //   double t = StudentCritical(0.05, 2);   // 4.3027: two-sided 95%, 2 degrees
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_
-#define WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_
+#pragma once
 
 namespace warpledger::analysis {
 
@@ -18,5 +17,3 @@ double StudentTwoSidedTail(double t, double df);
 double StudentCritical(double alpha, double df);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_STUDENT_T_H_

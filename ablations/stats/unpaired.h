@@ -25,8 +25,7 @@
 //   Interval ci = ratio.Envelope(0.95);        // of ln(time(base) / time(candidate))
 //   double p = ratio.PValue(-std::log1p(0.02));
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_UNPAIRED_H_
-#define WARPLEDGER_ABLATIONS_STATS_UNPAIRED_H_
+#pragma once
 
 #include <vector>
 
@@ -68,5 +67,3 @@ class UnpairedLogRatio {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_UNPAIRED_H_

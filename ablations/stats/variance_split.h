@@ -10,8 +10,7 @@
 //
 //   std::optional<VarianceSplit> split = SplitVariance(log_ratios_by_process);
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_
-#define WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_
+#pragma once
 
 #include <optional>
 #include <vector>
@@ -27,5 +26,3 @@ struct VarianceSplit {
 std::optional<VarianceSplit> SplitVariance(const std::vector<std::vector<double>>& by_process);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_VARIANCE_SPLIT_H_

@@ -19,8 +19,7 @@
 //
 //   Judgement j = Judge({.log_ratio = &median, .alpha = 0.05, .gate = 1.10});
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_VERDICT_H_
-#define WARPLEDGER_ABLATIONS_STATS_VERDICT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -156,5 +155,3 @@ bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta);
 std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha);
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_VERDICT_H_

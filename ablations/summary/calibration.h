@@ -3,8 +3,7 @@
 //
 //   absl::StatusOr<CalibrationSummary> summary = Read<CalibrationSummary>(json);
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -29,8 +28,7 @@ struct Rate {
 
   std::string WhyInvalid() const { return count <= of ? "" : "count is above of"; }
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("count", count, ablations::Within{0, kMostTrials});
     f("of", of, ablations::Within{0, kMostTrials});
     FIELDS(rate, low, high);
@@ -57,8 +55,7 @@ struct AaTrials {
   double between_process_percent_p50 = 0;
   int64_t invalid_trials = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("trials", trials, kCount);
     FIELDS(false_verdicts, false_verdicts_in_family, family_size, families_with_false_verdict,
            intervals_holding_truth, largest_percent, verdicts, verdicts_in_family,
@@ -88,8 +85,7 @@ struct PlantedSize {
   double half_width_percent_p50 = 0;
   int64_t invalid_trials = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(aimed_percent, cycles, delay_us, by_delay_percent, achieved_percent, achieved_low,
            achieved_high);
     f("trials", trials, kCount);
@@ -103,8 +99,7 @@ struct PlantedSize {
 struct PlantedIntervals : Rate {
   double chance_of_as_few = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     Rate::Visit(f);
     f("chance_of_as_few", chance_of_as_few);
   }
@@ -121,8 +116,7 @@ struct Target {
   double bound = 0;
   std::string outcome;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(name, limit, at_most, count, of, bound);
     f("outcome", outcome, OneOf("shown", "missed", "open"));
   }
@@ -138,8 +132,7 @@ struct Trial {
   std::string verdict;
   std::string verdict_in_family;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(group, candidate, base);
     ratio.Visit(f);
     f("p_value", p_value);
@@ -176,8 +169,7 @@ struct Groups {
   int64_t planned = 0;
   int64_t used = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("planned", planned, kCount);
     f("used", used, kCount);
   }
@@ -193,8 +185,7 @@ struct CalibrationProvenance : ablations::CalibrationHeader, Conditions {
   int64_t n_samples = 0;
   int64_t throttled_samples = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     AllBut all_but(f, {"shapes", "arms"});
     CalibrationHeader::Visit(all_but);
     f("checks", checks, kCount);
@@ -223,8 +214,7 @@ struct CalibrationSummary {
   std::vector<Target> targets;
   std::vector<Trial> trials;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     FIELDS(run_id, gpu, design, family, provenance, statistics);
     f("shapes", problems);
@@ -233,5 +223,3 @@ struct CalibrationSummary {
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_CALIBRATION_H_

@@ -4,8 +4,7 @@
 //
 //   nlohmann::ordered_json json = ablations::ToJson(Compare(a, b));
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_COMPARISON_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_COMPARISON_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -78,8 +77,7 @@ struct ComparedCell {
   bool Differs() const { return outcome == "FASTER" || outcome == "SLOWER"; }
   bool HasNoAnswer() const { return outcome == "NOT_COMPARED" || outcome == "CANNOT_TELL"; }
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(variant, variant_b, config, shape, n_processes_a, n_processes_b, p50_us_a, p50_us_b);
     ratio.Visit(f);
     FIELDS(adjusted_confidence, outcome, reason, registers, smem_bytes, spill_bytes, stack_bytes,
@@ -94,8 +92,7 @@ struct ComparedReference {
   Estimate ratio;      // time(A) / time(B)
   bool moved = false;  // surely by more than neutral_delta
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(name, shape);
     ratio.Visit(f);
     f("moved", moved);
@@ -146,13 +143,10 @@ struct Comparison {
   std::vector<ComparedReference> references;
   VerdictsCompared verdicts;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     FIELDS(a, b, differences, statistics, cells, references, verdicts);
   }
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_COMPARISON_H_

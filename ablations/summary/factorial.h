@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a summary that factorials have. As summary.h.
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -33,8 +32,7 @@ struct Attribution {
 
   friend bool operator==(const Attribution&, const Attribution&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(design, shape, toggle, n_pairs);
     main_effect.VisitAs(f, "main_effect_ratio", "ci_low", "ci_high");
     FIELDS(shapley_share, shapley_log, shapley_log_low, shapley_log_high, total_log, first_base);
@@ -60,8 +58,7 @@ struct Interaction {
 
   friend bool operator==(const Interaction&, const Interaction&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(design, shape, a, b, n_quadruples);
     ratio.VisitAs(f, "interaction_ratio", "ci_low", "ci_high");
     FIELDS(a_without_b, a_with_b, b_without_a, b_with_a, reason);
@@ -78,8 +75,7 @@ struct InfeasibleCell {
 
   friend bool operator==(const InfeasibleCell&, const InfeasibleCell&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(variant, toggle, missing);
     f("why", why, kOnlyWhereSet);
     f("verdict", verdict, kOnlyWhereSet);
@@ -106,8 +102,7 @@ struct MainEffect {
 
   friend bool operator==(const MainEffect&, const MainEffect&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(shape, toggle, n_cells);
     ratio.Visit(f);
     FIELDS(aliases, reason);
@@ -115,5 +110,3 @@ struct MainEffect {
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_FACTORIAL_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the regression gate (judge/compare/gate.h) says of a record: a value that pages print.
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_GATE_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_GATE_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -75,5 +74,3 @@ inline std::string ChangeInterval(double low, double high) {
 }
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_GATE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several summaries have in common: figures, and how they are read.
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -58,17 +57,13 @@ struct Estimate {
 
   friend bool operator==(const Estimate&, const Estimate&) = default;
 
-  template <typename F>
-  void VisitAs(F& f, const char* value_name, const char* low_name, const char* high_name) {
+  void VisitAs(auto& f, const char* value_name, const char* low_name, const char* high_name) {
     f(value_name, value, Above{0});
     f(low_name, low, Above{0});
     f(high_name, high, Above{0});
   }
   // As a ratio of times: above 1 the candidate is faster.
-  template <typename F>
-  void Visit(F& f) {
-    VisitAs(f, "ratio", "ci_low", "ci_high");
-  }
+  void Visit(auto& f) { VisitAs(f, "ratio", "ci_low", "ci_high"); }
 };
 
 // exp() of a log-ratio and its bounds.
@@ -83,8 +78,7 @@ struct Spread {
 
   friend bool operator==(const Spread&, const Spread&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("within_process_sd", within, kOlderRecordsLack);
     f("between_process_sd", between, kOlderRecordsLack);
   }
@@ -156,5 +150,3 @@ struct Conditions {
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_PARTS_H_

@@ -4,8 +4,7 @@
 //
 //   nlohmann::ordered_json json = ablations::ToJson(*Pool(summaries, {}));
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -33,8 +32,7 @@ struct BoardSpread {
   double scale = 0;
   double df = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("regime", regime, kIsRegime);
     f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
     f("scale", scale, "of the variance within records");
@@ -48,8 +46,7 @@ struct PooledBoard {
   std::vector<std::string> run_ids;
   Estimate ratio;  // on this board
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(gpu_uuid, run_ids);
     ratio.Visit(f);
   }
@@ -79,8 +76,7 @@ struct PooledComparison {
   std::string verdict;
   std::string reason;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(gpu, cache, toggle, base, candidate, shape, base_code_sha256, candidate_code_sha256);
     f("regime", regime, kIsRegime);
     FIELDS(n_records, boards, same_board, mean_of_boards, another_board);
@@ -114,8 +110,7 @@ struct Pooled {
   std::vector<CodesOfName> other_code;
   std::map<std::string, int64_t> left_out;  // verdicts of the records that say nothing, by why
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     FIELDS(confidence, neutral_delta, n_records, spreads, comparisons, other_code, left_out);
   }
@@ -143,8 +138,7 @@ struct RecordDifferences {
   double percent_rms = 0;
   double expected_percent_p50 = 0;  // by the standard errors of the records alone
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("board", board, OneOf(kSameBoard, kAnotherBoard));
     f("regime", regime, kIsRegime);
     FIELDS(pairs, percent_p50, percent_rms, expected_percent_p50);
@@ -159,13 +153,10 @@ struct Coverage {
   std::vector<CoverageRow> rows;
   std::vector<RecordDifferences> differences;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     FIELDS(confidence, n_records, n_boards, spreads, rows, differences);
   }
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_POOLED_H_

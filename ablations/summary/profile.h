@@ -2,8 +2,7 @@
 // The summary of a record of profiles: counters of kernels, beside the times and ceilings that
 // explain them. As summary.h; only its page and its pictures read it.
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_PROFILE_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_PROFILE_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -29,8 +28,7 @@ struct TimedProfile : ablations::Profile {
   std::optional<std::string> timed_in;  // the run whose time it is
   std::optional<std::string> roof;      // its arithmetic's ceiling; empty: unknown
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     Profile::Visit(f);
     p50_us.VisitAs(f, "p50_us", "ci_low_us", "ci_high_us");
     FIELDS(timed_in, roof);
@@ -65,8 +63,7 @@ struct ProfileSummary {
   std::vector<Ceiling> ceilings;
   std::vector<std::string> skipped;  // what lies beside the record and can't be read
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kProfileSchemaVersion);
     FIELDS(kind, gpu, provenance);
     f("shapes", provenance.shapes);
@@ -75,5 +72,3 @@ struct ProfileSummary {
 };
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_PROFILE_H_

@@ -11,8 +11,7 @@
 // Errors of ReadSummary(): InvalidArgument with the JSON path ("cells[3].p50_us"), what was found
 // there, and what to do; FailedPrecondition for a newer schema.
 
-#ifndef WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_
-#define WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -35,8 +34,7 @@ struct Times {
   std::optional<double> p10_us;
   std::optional<double> p90_us;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("n_samples", n_samples, kCount);
     f("n_processes", n_processes, kOnlyWhereSet);
     p50_us.VisitAs(f, "p50_us", "ci_low_us", "ci_high_us");
@@ -75,8 +73,7 @@ struct Cell : Times, Resources {
   std::optional<double> sm_mhz_p50;
   std::string reason;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("variant", variant, "the arm's name");
     f("config", config);
     f("kv_bits", kv_bits, kOnlyWhereSet, "8 where kernels read K and V so, else absent");
@@ -101,8 +98,7 @@ struct Peer : Times {
   std::optional<bool> correct;
   std::string reason;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(name, version, shape, available, correct, reason);
     Times::Visit(f);
   }
@@ -112,8 +108,7 @@ struct Floor : Times {
   std::string name;
   std::string shape;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(name, shape);
     Times::Visit(f);
   }
@@ -149,8 +144,7 @@ struct CodeChange {
 
   friend bool operator==(const CodeChange&, const CodeChange&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(registers, smem_bytes, spill_bytes, warps_per_sm);
     f("instructions", instructions, "null without a disassembly, as the next two");
     f("evidence", evidence, "those whose opcode matches what the registry names as evidence");
@@ -206,8 +200,7 @@ struct Verdict {
   std::optional<PowerCapped> power_capped;
   std::vector<ErrorChange> errors;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(toggle, design, base, candidate, shape, n_pairs, n_processes);
     ratio.Visit(f);
     FIELDS(adjusted_confidence, gate);
@@ -237,8 +230,7 @@ struct Control {
   std::optional<double> mde_ratio;
   Spread spread;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("kind", kind, OneOf(ablations::kRoleAa, ablations::kRoleNull));
     FIELDS(shape, candidate);
     ratio.Visit(f);
@@ -256,8 +248,7 @@ struct ControlCounts {
   int64_t false_verdicts = 0;
   int64_t intervals_holding_one = 0;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("trials", trials, kCount);
     f("false_verdicts", false_verdicts, kCount);
     f("intervals_holding_one", intervals_holding_one, kCount);
@@ -289,8 +280,7 @@ struct Statistics {
   std::string interval;
   std::vector<Look> looks;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("confidence", confidence,
       Must{"a number between 0 and 1", [](double value) { return value > 0 && value < 1; }});
     FIELDS(bootstrap_resamples, bootstrap_seed, neutral_delta);
@@ -312,8 +302,7 @@ struct MicroSource {
 
   friend bool operator==(const MicroSource&, const MicroSource&) = default;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(run_id, started, gpu_uuid, processes);
     f("n_samples", n_samples, kCount);
   }
@@ -340,8 +329,7 @@ struct Provenance : ablations::RunInfo, Conditions {
   int64_t unknown_throttle_samples = 0;
   std::optional<MicroSource> micro;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     AllBut all_but(f, {"shapes", "arms"});
     RunInfo::Visit(all_but);
     f("processes_found", processes_found, kCount);
@@ -378,8 +366,7 @@ struct Summary {
   std::vector<Interaction> interactions;
   std::vector<InfeasibleCell> infeasible;  // of other designs too
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     f("run_id", run_id);
     f("gpu", gpu, "its slug");
@@ -402,5 +389,3 @@ struct Summary {
 absl::StatusOr<Summary> ReadSummary(const nlohmann::ordered_json& json);
 
 }  // namespace warpledger::summary
-
-#endif  // WARPLEDGER_ABLATIONS_SUMMARY_SUMMARY_H_

@@ -5,8 +5,7 @@
 //
 //   std::cout << ComparisonText(comparison);
 
-#ifndef WARPLEDGER_REPORTS_COMPARED_COMPARISON_H_
-#define WARPLEDGER_REPORTS_COMPARED_COMPARISON_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ std::string ComparisonText(const summary::Comparison& comparison);
 std::string ComparisonMarkdown(const summary::Comparison& comparison);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_COMPARED_COMPARISON_H_

@@ -5,8 +5,7 @@
 //
 //   WriteFileAtomically("gate.xml", GateJUnit(gate));
 
-#ifndef WARPLEDGER_REPORTS_COMPARED_GATE_H_
-#define WARPLEDGER_REPORTS_COMPARED_GATE_H_
+#pragma once
 
 #include <string>
 
@@ -28,5 +27,3 @@ std::string GateMarkdown(const summary::GateResult& result);
 std::string GateJUnit(const summary::GateResult& result);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_COMPARED_GATE_H_

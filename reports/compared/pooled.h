@@ -5,8 +5,7 @@
 //
 //   std::cout << PooledText(pooled);
 
-#ifndef WARPLEDGER_REPORTS_COMPARED_POOLED_H_
-#define WARPLEDGER_REPORTS_COMPARED_POOLED_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ std::string PooledText(const summary::Pooled& pooled);
 std::string CoverageText(const summary::Coverage& coverage);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_COMPARED_POOLED_H_

@@ -8,8 +8,7 @@
 //   Code(StepId(cell))                                "`wmma_pv`"
 //   StepSpeedup(summary, cell, verdict, true)         "2.41× [2.39, 2.43]"
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DESCRIBE_H_
-#define WARPLEDGER_REPORTS_MODEL_DESCRIBE_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -83,5 +82,3 @@ std::string GainOverFirst(const Summary& summary, const Cell& cell);
 std::string ControlSentence(const Summary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DESCRIBE_H_

@@ -3,8 +3,7 @@
 //
 //   RenderReport(summary, {.picture_prefix = "plots/"})
 
-#ifndef WARPLEDGER_REPORTS_MODEL_OPTIONS_H_
-#define WARPLEDGER_REPORTS_MODEL_OPTIONS_H_
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ struct RenderOptions {
 };
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_OPTIONS_H_

@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {

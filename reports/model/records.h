@@ -6,8 +6,7 @@
 //
 //   absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords({summary}, options);
 
-#ifndef WARPLEDGER_REPORTS_MODEL_RECORDS_H_
-#define WARPLEDGER_REPORTS_MODEL_RECORDS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -35,5 +34,3 @@ std::string StateOf(const ReadRecord& record);
 std::string DesignLink(const Summary& summary, std::string_view up);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_RECORDS_H_

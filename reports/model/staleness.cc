@@ -9,7 +9,6 @@
 #include "kernels/sdpa/dtype/dtype_name.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {

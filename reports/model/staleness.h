@@ -13,8 +13,7 @@
 //   const Staleness staleness = StalenessOf(summary, options);
 //   if (staleness.IsStale()) Append(&out, WhatChanged(staleness));
 
-#ifndef WARPLEDGER_REPORTS_MODEL_STALENESS_H_
-#define WARPLEDGER_REPORTS_MODEL_STALENESS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -78,5 +77,3 @@ std::string WhatChanged(const Staleness& staleness);
 std::string HarmlessChanges(const Staleness& staleness);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_STALENESS_H_

@@ -8,8 +8,7 @@
 // Errors of ViewOf(): InvalidArgument with the path of a parameter that attention's shapes have and
 // this one lacks.
 
-#ifndef WARPLEDGER_REPORTS_MODEL_SUMMARY_H_
-#define WARPLEDGER_REPORTS_MODEL_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -61,8 +60,7 @@ struct Attention {
 
   bool projected() const { return embed_dim > 0; }  // begins in front of SDPA
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("batch", batch, summary::kCount);
     f("heads_q", heads_q, summary::kCount);
     f("heads_kv", heads_kv, summary::kCount);
@@ -125,5 +123,3 @@ inline Estimate GainOf(const Cell& cell) { return cell.speedup_over_first.value_
 std::vector<std::pair<std::string, std::string>> ProvenanceRows(const Summary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_SUMMARY_H_

@@ -10,8 +10,7 @@
 //   FormatRatio(2.3312)                 "2.33×"
 //   FormatInterval({.low = 1, ..}, ..)  "[1.000, 1.021]"
 
-#ifndef WARPLEDGER_REPORTS_MODEL_TEXT_H_
-#define WARPLEDGER_REPORTS_MODEL_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -86,5 +85,3 @@ class Table {
 };
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_TEXT_H_

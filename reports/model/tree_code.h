@@ -7,8 +7,7 @@
 //   absl::StatusOr<TreeCode> tree = ParseTreeCode(json);
 //   if (const TreeCode::Instance* now = tree->Find("9.0", {"wgmma@causal", "wgmma"})) …
 
-#ifndef WARPLEDGER_REPORTS_MODEL_TREE_CODE_H_
-#define WARPLEDGER_REPORTS_MODEL_TREE_CODE_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -48,5 +47,3 @@ class TreeCode {
 absl::StatusOr<TreeCode> ParseTreeCode(const nlohmann::ordered_json& json);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_TREE_CODE_H_

@@ -5,8 +5,7 @@
 //
 //   std::string page = RenderCalibration(summary, {.picture_prefix = "plots/"});
 
-#ifndef WARPLEDGER_REPORTS_PAGES_CALIBRATION_H_
-#define WARPLEDGER_REPORTS_PAGES_CALIBRATION_H_
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ std::string RenderCalibration(const CalibrationSummary& summary, const RenderOpt
                               const OtherRuns& runs = {});
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_CALIBRATION_H_

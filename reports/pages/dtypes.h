@@ -7,8 +7,7 @@
 //
 //   absl::StatusOr<std::string> page = RenderDtypes(record);
 
-#ifndef WARPLEDGER_REPORTS_PAGES_DTYPES_H_
-#define WARPLEDGER_REPORTS_PAGES_DTYPES_H_
+#pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,5 +21,3 @@ inline constexpr char kDtypesReportFile[] = "dtypes.md";
 absl::StatusOr<std::string> RenderDtypes(const nlohmann::ordered_json& record);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_DTYPES_H_

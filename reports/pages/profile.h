@@ -11,8 +11,7 @@
 //
 //   std::string page = RenderProfileReport(summary, {});
 
-#ifndef WARPLEDGER_REPORTS_PAGES_PROFILE_H_
-#define WARPLEDGER_REPORTS_PAGES_PROFILE_H_
+#pragma once
 
 #include <string>
 
@@ -31,5 +30,3 @@ std::string RenderProfileReport(const summary::ProfileSummary& summary,
                                 const RenderOptions& options);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_PROFILE_H_

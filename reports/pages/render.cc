@@ -4,7 +4,6 @@
 #include "absl/status/status.h"
 #include "reports/model/describe.h"
 #include "reports/model/staleness.h"
-#include "reports/model/summary.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
 

@@ -15,8 +15,7 @@
 //   absl::StatusOr<std::string> section = RenderReadmeSection(summary, options);
 //   absl::StatusOr<std::string> readme = ReplaceGeneratedSection(old_readme, "ladder", *section);
 
-#ifndef WARPLEDGER_REPORTS_PAGES_RENDER_H_
-#define WARPLEDGER_REPORTS_PAGES_RENDER_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -43,5 +42,3 @@ absl::StatusOr<std::string> ReplaceGeneratedSection(std::string_view text, std::
                                                     std::string_view body);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_RENDER_H_

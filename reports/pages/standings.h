@@ -15,8 +15,7 @@
 //   absl::StatusOr<Standings> standings = RenderStandings(summaries, options);
 //   Write(out + "/" + kStandingsFile, standings->page);
 
-#ifndef WARPLEDGER_REPORTS_PAGES_STANDINGS_H_
-#define WARPLEDGER_REPORTS_PAGES_STANDINGS_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -44,5 +43,3 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
                                           const RenderOptions& options);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_STANDINGS_H_

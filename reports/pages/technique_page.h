@@ -3,8 +3,7 @@
 //
 // Contract: as techniques.h; pure functions of the records and the registry.
 
-#ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_
-#define WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -33,5 +32,3 @@ Page TechniquePage(const std::vector<ReadRecord>& records, const std::vector<Mea
                    const sdpa::ToggleRow& row);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_TECHNIQUE_PAGE_H_

@@ -14,7 +14,6 @@
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
-#include "reports/pages/technique_page.h"
 #include "reports/sections/answers/claim_table.h"
 #include "reports/sections/answers/l4_notes.h"
 #include "reports/sections/answers/questions.h"

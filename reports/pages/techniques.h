@@ -13,8 +13,7 @@
 //   absl::StatusOr<Techniques> techniques = RenderTechniques({summary}, options);
 //   for (const Page& page : techniques->pages) Write(out + "/" + page.path, page.text);
 
-#ifndef WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
-#define WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -36,5 +35,3 @@ absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
                                             const RenderOptions& options);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_TECHNIQUES_H_

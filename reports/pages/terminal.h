@@ -3,8 +3,7 @@
 //
 //   std::cout << VerdictTable(summary);
 
-#ifndef WARPLEDGER_REPORTS_PAGES_TERMINAL_H_
-#define WARPLEDGER_REPORTS_PAGES_TERMINAL_H_
+#pragma once
 
 #include <string>
 
@@ -19,5 +18,3 @@ std::string VerdictTable(const summary::Summary& summary);
 std::string CalibrationTable(const summary::CalibrationSummary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_PAGES_TERMINAL_H_

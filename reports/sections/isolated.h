@@ -8,8 +8,7 @@
 //   Isolated isolated = IsolatedOf(summary, claim.micro);
 //   if (isolated.effect) text += FormatRatio(isolated.effect);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_ISOLATED_H_
-#define WARPLEDGER_REPORTS_SECTIONS_ISOLATED_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -31,5 +30,3 @@ Isolated IsolatedOf(const Summary& summary, const ablations::ClaimMicro& micro);
 std::string DescribeCases(const Isolated& isolated, const ablations::ClaimMicro& micro);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_ISOLATED_H_

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/sdpa/registry/registry.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"

@@ -7,8 +7,7 @@
 //   const PublishedAblation& theirs = kFlashAttention3;
 //   for (const PublishedArm& arm : theirs.arms) Add(theirs.whole_tflops / arm.tflops);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_PUBLISHED_H_
-#define WARPLEDGER_REPORTS_SECTIONS_PUBLISHED_H_
+#pragma once
 
 #include <string_view>
 
@@ -54,5 +53,3 @@ inline constexpr PublishedAblation kFlashAttention3 = {
               .tflops = 570}}};
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_PUBLISHED_H_

@@ -7,8 +7,7 @@
 //
 //   std::string text = RunToRunSection({.shape = "mission_b", …}, runs);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_RUN_TO_RUN_H_
-#define WARPLEDGER_REPORTS_SECTIONS_RUN_TO_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -51,5 +50,3 @@ inline constexpr std::string_view kRunToRunAnchor = "what-it-does-not-cover";
 std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& runs);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_RUN_TO_RUN_H_

@@ -4,8 +4,7 @@
 //
 //   std::string text = SummarySection(summary) + LadderSection(summary);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_SECTIONS_H_
-#define WARPLEDGER_REPORTS_SECTIONS_SECTIONS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -73,5 +72,3 @@ std::string StatisticsSection(const Summary& summary);
 std::string ProvenanceSection(const Summary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_SECTIONS_H_

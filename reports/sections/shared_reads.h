@@ -4,8 +4,7 @@
 // Contract: as RenderProfileReport (profile.h). Holds the variants whose reads of shared memory
 // the model can count (kernels/sdpa/mma/conflicts.h) and whose profile has the counter.
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_
-#define WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ namespace warpledger::report {
 std::string SharedReadsSection(const summary::ProfileSummary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_SHARED_READS_H_

@@ -13,8 +13,7 @@
 //
 //   emulation::RunCtas({.ctas = 4, .threads = 128, .smem_bytes = 4096}, [&] { Kernel(p); });
 
-#ifndef WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_
-#define WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_
+#pragma once
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -356,5 +355,3 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 inline void* __cvta_shared_to_generic(size_t address) {
   return warpledger::emulation::Smem(static_cast<uint32_t>(address), 1);
 }
-
-#endif  // WARPLEDGER_TESTS_EMULATION_CUDA_ON_CPU_H_

@@ -10,8 +10,7 @@
 //   SplitMix64 random(MixSeed(seed, execution));
 //   std::string damaged = Mutate(text, donor, random);
 
-#ifndef WARPLEDGER_TESTS_FUZZ_MUTATE_H_
-#define WARPLEDGER_TESTS_FUZZ_MUTATE_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -35,5 +34,3 @@ std::string MutateJson(std::string_view text, SplitMix64& random);
 std::string Mutate(std::string_view text, std::string_view donor, SplitMix64& random);
 
 }  // namespace warpledger::fuzz
-
-#endif  // WARPLEDGER_TESTS_FUZZ_MUTATE_H_

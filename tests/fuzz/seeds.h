@@ -8,8 +8,7 @@
 // Each is accepted by what reads it: a seed that is refused at the door would leave
 // everything behind it untested, so MakeSeeds ends the program with the reason.
 
-#ifndef WARPLEDGER_TESTS_FUZZ_SEEDS_H_
-#define WARPLEDGER_TESTS_FUZZ_SEEDS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -64,5 +63,3 @@ void WriteFileOrDie(const std::string& dir, const std::string& name, std::string
 [[noreturn]] void Die(std::string_view why);
 
 }  // namespace warpledger::fuzz
-
-#endif  // WARPLEDGER_TESTS_FUZZ_SEEDS_H_

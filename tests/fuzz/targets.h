@@ -12,8 +12,7 @@
 // Any bytes are an input; what names no seed or file does nothing. So the same
 // entry point serves the driver of record_fuzz.cc and libFuzzer.
 
-#ifndef WARPLEDGER_TESTS_FUZZ_TARGETS_H_
-#define WARPLEDGER_TESTS_FUZZ_TARGETS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,5 +37,3 @@ const std::map<std::string, int64_t>& Outcomes();
 
 // Returns 0. libFuzzer's name and form.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
-#endif  // WARPLEDGER_TESTS_FUZZ_TARGETS_H_

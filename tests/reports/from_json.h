@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of a summary's JSON form, which tests change more easily than values.
 
-#ifndef WARPLEDGER_TESTS_REPORTS_FROM_JSON_H_
-#define WARPLEDGER_TESTS_REPORTS_FROM_JSON_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -60,5 +59,3 @@ inline absl::StatusOr<std::string> RenderCalibration(const nlohmann::ordered_jso
 }
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_TESTS_REPORTS_FROM_JSON_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A summary of invented figures, for tests to change.
 
-#ifndef WARPLEDGER_TESTS_REPORTS_SYNTHETIC_SUMMARY_H_
-#define WARPLEDGER_TESTS_REPORTS_SYNTHETIC_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 #include <fstream>
@@ -58,5 +57,3 @@ inline nlohmann::ordered_json Grid(const std::vector<double>& ratios) {
 }
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_TESTS_REPORTS_SYNTHETIC_SUMMARY_H_

@@ -32,6 +32,11 @@ message(STATUS "${{found}}")
             with self.subTest(text):
                 self.assertEqual(self.hash_of(text), self.hash_of(SOURCE))
 
+    def test_is_the_same_for_each_way_to_include_a_header_once(self):
+        guard = "WARPLEDGER_A_B_H_"
+        self.assertEqual(self.hash_of(f"// Head.\n#pragma once\n\n{SOURCE}"),
+                         self.hash_of(f"#ifndef {guard}\n#define {guard}\n{SOURCE}\n#endif  // {guard}\n"))
+
     def test_does_not_ask_where_a_file_lies(self):
         self.assertEqual(self.hash_of("int a;", "int b;"), self.hash_of("int b;", "int a;"))
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger calibrate`.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_
-#define WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_
+#pragma once
 
 #include <string>
 
@@ -42,5 +41,3 @@ inline Command CalibrateCommand() {
 }
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_CALIBRATE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger run --dry_run`: what a run would take and what its record holds.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_DRY_RUN_H_
-#define WARPLEDGER_ABLATIONS_CLI_MEASURE_DRY_RUN_H_
+#pragma once
 
 #include "ablations/cli/measure/run_request.h"
 #include "absl/status/statusor.h"
@@ -15,5 +14,3 @@ namespace warpledger::cli {
 absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier);
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_DRY_RUN_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger run`, and the worker that it starts.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
-#define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_
+#pragma once
 
 #include <string>
 
@@ -77,5 +76,3 @@ inline Command WorkerCommand() {
 }
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_H_

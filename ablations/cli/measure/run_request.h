@@ -2,8 +2,7 @@
 // What `warpledger run` was asked for. The one place that refuses what can't be run,
 // for a run and for --dry_run alike.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
-#define WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_
+#pragma once
 
 #include "ablations/cli/measure/run.h"
 #include "ablations/measure/run.h"
@@ -29,5 +28,3 @@ absl::Status CheckReleaseBuild();
 absl::Status CheckCompiled(const RunRequest& request);
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_MEASURE_RUN_REQUEST_H_

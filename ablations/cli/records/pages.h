@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the commands that write pages share: their options, pictures, and a README's section.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_
-#define WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -47,5 +46,3 @@ absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
                            const std::string& python, const std::string& out, bool joined = false);
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_RECORDS_PAGES_H_

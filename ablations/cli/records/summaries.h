@@ -6,8 +6,7 @@
 //
 //   absl::StatusOr<RecordSummary> summary = SummarizeRecord("out/mine");
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
-#define WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -52,5 +51,3 @@ std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> SummariesIn(
     const std::string& folder);
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_RECORDS_SUMMARIES_H_

@@ -3,7 +3,6 @@
 
 #include <fstream>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

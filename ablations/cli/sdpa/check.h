@@ -2,8 +2,7 @@
 // `warpledger check`: variants of SDPA against the FP64 reference. Check() is in check.cc, or in
 // no_cuda.cc in a build without kernels.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_SDPA_CHECK_H_
-#define WARPLEDGER_ABLATIONS_CLI_SDPA_CHECK_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -47,5 +46,3 @@ inline Command CheckCommand() {
 }
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_SDPA_CHECK_H_

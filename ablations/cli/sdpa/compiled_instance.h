@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that this build holds, as commands look them up.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_SDPA_COMPILED_INSTANCE_H_
-#define WARPLEDGER_ABLATIONS_CLI_SDPA_COMPILED_INSTANCE_H_
+#pragma once
 
 #include "ablations/subjects/sdpa/plan.h"
 #include "absl/status/statusor.h"
@@ -17,5 +16,3 @@ absl::StatusOr<const sdpa::KernelInstance*> CompiledInstance(const ablations::Na
                                                              const sdpa::Problem& problem);
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_SDPA_COMPILED_INSTANCE_H_

@@ -2,8 +2,7 @@
 // `warpledger exec`: one variant of SDPA on a user's arrays. Exec() is in exec.cc, or in no_cuda.cc
 // in a build without kernels.
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_SDPA_EXEC_H_
-#define WARPLEDGER_ABLATIONS_CLI_SDPA_EXEC_H_
+#pragma once
 
 #include <string>
 
@@ -41,5 +40,3 @@ inline Command ExecCommand() {
 }
 
 }  // namespace warpledger::cli
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_SDPA_EXEC_H_

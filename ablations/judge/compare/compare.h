@@ -26,8 +26,7 @@
 //   const summary::Comparison comparison = Compare(*a, *b);
 //   std::cout << report::ComparisonText(comparison);  // reports/compared/comparison.h
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -129,5 +128,3 @@ summary::Comparison Compare(const JudgedRecord& a, const JudgedRecord& b,
                             const SummarizeOptions& options = {});
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_COMPARE_COMPARE_H_

@@ -21,8 +21,7 @@
 //   std::cout << report::GateText(*gate);  // reports/compared/gate.h
 //   return gate->exit;
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_COMPARE_GATE_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_GATE_H_
+#pragma once
 
 #include <string>
 
@@ -45,5 +44,3 @@ GateResult RefusedGate(const std::string& baseline, const std::string& record,
                        const std::string& why, const GateOptions& options);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_COMPARE_GATE_H_

@@ -22,8 +22,7 @@
 //
 //   absl::StatusOr<summary::Pooled> pooled = Pool(summaries, {});
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_COMPARE_POOL_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_POOL_H_
+#pragma once
 
 #include "ablations/stats/random_effects.h"
 #include "ablations/summary/pooled.h"
@@ -48,5 +47,3 @@ absl::StatusOr<summary::Coverage> LeaveOneBoardOut(absl::Span<const summary::Sum
                                                    const PoolOptions& options);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_COMPARE_POOL_H_

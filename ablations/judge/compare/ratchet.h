@@ -18,8 +18,7 @@
 //   std::fputs(RatchetText(ratchet).c_str(), stdout);
 //   return ratchet.exit;
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_COMPARE_RATCHET_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_COMPARE_RATCHET_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -98,5 +97,3 @@ nlohmann::ordered_json RatchetJson(const Ratchet& ratchet);
 std::string RatchetText(const Ratchet& ratchet);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_COMPARE_RATCHET_H_

@@ -12,8 +12,7 @@
 //   absl::StatusOr<Factorial> factorial = FindFactorial(subject, run);
 //   AddAttribution(*factorial, shape, cells, options, &summary);
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -68,5 +67,3 @@ std::vector<summary::InfeasibleCell> InfeasibleCells(const Subject& subject,
                                                      const std::string& design);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_ATTRIBUTE_H_

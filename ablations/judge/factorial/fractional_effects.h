@@ -10,8 +10,7 @@
 //   Fraction fraction = FindFraction(subject, run.arms);
 //   for (const std::string& line : AliasWarnings(fraction)) …
 
-#ifndef WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_
-#define WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -44,5 +43,3 @@ void AddMainEffects(const Fraction& fraction, const std::string& shape,
                     std::vector<summary::MainEffect>* out);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_JUDGE_FACTORIAL_FRACTIONAL_EFFECTS_H_

@@ -32,8 +32,7 @@
 //   CellGains gains(by_process, {.resamples = 20000, .seed = 1});
 //   double share = gains.Estimate(lattice->Shapley(2)) / gains.Estimate(lattice->Total());
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_
-#define WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -121,5 +120,3 @@ class CellGains {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_FACTORIAL_ATTRIBUTION_H_

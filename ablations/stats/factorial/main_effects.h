@@ -15,8 +15,7 @@
 //   absl::StatusOr<MainEffects> effects = MainEffects::Create(8, cells);
 //   double log_gain = gains.Estimate(effects->Effect(3));
 
-#ifndef WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_
-#define WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -49,5 +48,3 @@ class MainEffects {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_ABLATIONS_STATS_FACTORIAL_MAIN_EFFECTS_H_

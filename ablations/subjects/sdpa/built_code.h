@@ -7,8 +7,7 @@
 //   absl::StatusOr<BuiltCode> code = BuiltCode::Load();
 //   const std::string hash = code->HashOf("wgmma@causal", "9.0");
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_
+#pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -38,5 +37,3 @@ class BuiltCode {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_BUILT_CODE_H_

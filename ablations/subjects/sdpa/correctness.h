@@ -15,8 +15,7 @@
 // a fixed tolerance, the limits shrink with the size of the outputs. Where the reference holds a
 // sample of the rows, the others must be finite.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -52,5 +51,3 @@ Accuracy JudgeAccuracy(const sdpa::Reference& reference, absl::Span<const sdpa::
                        absl::Span<const float> lse, double lse_allowance = 0);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_CORRECTNESS_H_

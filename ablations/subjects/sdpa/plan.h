@@ -2,8 +2,7 @@
 // Names from the command line to designs, arms, variants, shapes and inputs.
 // Unknown names give InvalidArgument with the nearest known ones.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLAN_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLAN_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -52,5 +51,3 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLAN_H_

@@ -10,8 +10,7 @@
 //   write_unmapped  it writes where no memory is
 // planted_fault_kernels.h commits them.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_
+#pragma once
 
 #include <string_view>
 
@@ -36,5 +35,3 @@ inline constexpr NamedFault kFaults[] = {
 absl::StatusOr<Fault> FindFault(std::string_view name);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_PLANTED_FAULTS_H_

@@ -4,8 +4,7 @@
 //   References references(problem, inputs, rows);
 //   runner.Check(*instance, 0, references.For(instance->config));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_REFERENCES_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_REFERENCES_H_
+#pragma once
 
 #include <cstdint>
 #include <list>
@@ -51,5 +50,3 @@ class References {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_REFERENCES_H_

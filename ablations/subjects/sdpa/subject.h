@@ -5,8 +5,7 @@
 //   const Subject& subject = SdpaSubject();
 //   RETURN_IF_ERROR(Summarize(record, subject).status());
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SUBJECT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SUBJECT_H_
+#pragma once
 
 #include "ablations/plan/subject.h"
 #include "ablations/subjects/sdpa/designs/designs.h"
@@ -27,5 +26,3 @@ ShapeInfo ShapeInfoOf(const sdpa::NamedShape& shape);
 absl::StatusOr<sdpa::Problem> ProblemOf(const ShapeInfo& shape);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_SUBJECT_H_

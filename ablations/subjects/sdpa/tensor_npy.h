@@ -2,8 +2,7 @@
 // Tensors of a problem's dtype as NumPy arrays. NumPy has no bf16, so a bf16 tensor is an
 // fp32 array: rounded on its way in (nearest, ties to even), exact on its way out.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_TENSOR_NPY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_TENSOR_NPY_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -26,5 +25,3 @@ NpyArray NpyFromTensor(absl::Span<const int64_t> shape, absl::Span<const sdpa::B
                        sdpa::Dtype dtype);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_TENSOR_NPY_H_

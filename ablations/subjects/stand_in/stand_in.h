@@ -9,8 +9,7 @@
 //   StandInRig rig;
 //   RETURN_IF_ERROR(RunWorker(job, StandInSubject(), rig, rig));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STAND_IN_STAND_IN_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STAND_IN_STAND_IN_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -64,5 +63,3 @@ class StandInRig final : public HostRig {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STAND_IN_STAND_IN_H_

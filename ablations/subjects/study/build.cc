@@ -2,7 +2,6 @@
 #include "ablations/subjects/study/build.h"
 
 #include <filesystem>
-#include <utility>
 
 #include "ablations/base/paths.h"
 #include "ablations/subjects/study/python.h"

@@ -10,8 +10,7 @@
 //
 //   ASSIGN_OR_RETURN(const StudyBuild build, BuildStudy(file, {"base", "vector_loads"}));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_BUILD_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_BUILD_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -58,8 +57,7 @@ struct BuiltVariant {
   std::string host_sha256;             // of the host's side of the code
   std::map<std::string, int64_t> ptx;  // lines that a pattern finds
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     FIELDS(name, error);
     f("library", library, kOlderRecordsLack);
     f("library_sha256", library_sha256, kOlderRecordsLack);
@@ -94,5 +92,3 @@ absl::StatusOr<StudyBuild> BuildStudy(const StudyFile& file,
                                       const std::vector<std::string>& variants);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_BUILD_H_

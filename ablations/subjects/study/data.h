@@ -6,8 +6,7 @@
 //
 //   ASSIGN_OR_RETURN(const StudyData data, MakeData(study, folder, parameters, {1, 2}, false));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_DATA_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_DATA_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -54,5 +53,3 @@ absl::StatusOr<StudyData> MakeData(const Study& study, const std::string& folder
 std::vector<double> Decode(const std::string& dtype, const std::byte* data, int64_t elements);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_DATA_H_

@@ -7,15 +7,13 @@
 //
 //   ASSIGN_OR_RETURN(const double flops, Evaluate("2 * rows * cols", {{"rows", 4}, {"cols", 8}}));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_EXPRESSION_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_EXPRESSION_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {
@@ -27,5 +25,3 @@ absl::StatusOr<double> Evaluate(std::string_view text, const Parameters& paramet
 absl::StatusOr<int64_t> EvaluateCount(std::string_view text, const Parameters& parameters);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_EXPRESSION_H_

@@ -9,8 +9,7 @@
 //
 //   ASSIGN_OR_RETURN(const BuildReply reply, AskPython<BuildReply>("study_build.py", request));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_PYTHON_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_PYTHON_H_
+#pragma once
 
 #include <string>
 
@@ -31,5 +30,3 @@ absl::StatusOr<Reply> AskPython(const std::string& script, const Request& reques
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_PYTHON_H_

@@ -5,8 +5,7 @@
 //   const BuildReport report = ReportOn(file, subject, build);
 //   for (const std::string& finding : report.findings) …
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_REPORT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_REPORT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -25,5 +24,3 @@ struct BuildReport {
 BuildReport ReportOn(const StudyFile& file, const StudyBuild& build);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_REPORT_H_

@@ -12,9 +12,7 @@
 #include "ablations/base/nearest.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {

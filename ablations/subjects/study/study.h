@@ -11,8 +11,7 @@
 //   ASSIGN_OR_RETURN(const StudyFile file, StudyFile::Load("my_study"));
 //   for (const StudyClaim& claim : file.study.claim) …
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -46,8 +45,7 @@ struct StudyTensor {
   std::vector<Expression> shape;
   std::string values;  // of an input: how they are drawn
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, NotEmpty{}, PlainName{});
     f("dtype", dtype, OneOf("fp64", "fp32", "fp16", "bf16", "e4m3", "e5m2", "int32", "int8"));
     f("shape", shape);
@@ -60,8 +58,7 @@ struct StudyProblem {
   std::string name;
   Parameters parameters;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, NotEmpty{}, PlainName{});
     f("parameters", parameters, Each{Within{0, int64_t{1} << 40}}, EachName{PlainName{}});
   }
@@ -84,8 +81,7 @@ struct StudyCheck {
   double rtol = 0;  // of the reference's largest element
 
   std::string WhyInvalid() const;
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("reference", reference, kOnlyWhereSet);
     f("variant", variant, kOnlyWhereSet);
     f("atol", atol, kOnlyWhereSet, Above{0});
@@ -101,8 +97,7 @@ struct StudyPrediction {
   std::string why;
 
   std::string WhyInvalid() const;
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("problem", problem);
     f("low", low, Above{0, "a ratio"});
     f("high", high, Above{0, "a ratio"});
@@ -130,8 +125,7 @@ struct StudyClaim {
   std::string lesson;
 
   std::string WhyInvalid() const;
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("id", id, NotEmpty{}, PlainName{},
       Must{"a name without '+', ':', ',' and blanks",
            [](const std::string& text) { return text.find_first_of("+:, @") == text.npos; }});
@@ -171,8 +165,7 @@ struct Study {
 
   // What several fields must obey together; "" where all is well.
   std::string WhyInvalid() const;
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("version", version, Must{"1, as this program reads", [](int v) { return v == 1; }});
     f("name", name, NotEmpty{}, PlainName{});
     f("device", device, kOlderRecordsLack, OneOf(kOnGpu, kOnCpu));
@@ -205,5 +198,3 @@ int64_t DtypeBytes(const std::string& dtype);
 absl::StatusOr<int64_t> ElementsOf(const StudyTensor& tensor, const Parameters& parameters);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_H_

@@ -9,8 +9,7 @@
 //   ASSIGN_OR_RETURN(const StudyFile file, StudyFile::Load("my_study"));
 //   ASSIGN_OR_RETURN(const auto subject, StudySubject::Of({.study = file.study}));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_SUBJECT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_SUBJECT_H_
+#pragma once
 
 #include <map>
 #include <memory>
@@ -78,5 +77,3 @@ class StudySubject final : public ListedSubject {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_STUDY_SUBJECT_H_

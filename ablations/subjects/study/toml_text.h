@@ -7,8 +7,7 @@
 //   const absl::StatusOr<Study> study = FromJson<Study>(toml.json());
 //   if (!study.ok()) return toml.Located(study.status());
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_TOML_TEXT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_TOML_TEXT_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -38,5 +37,3 @@ class TomlText {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_TOML_TEXT_H_

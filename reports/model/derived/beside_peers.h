@@ -7,8 +7,7 @@
 //   const Cell* ours = FastestArm(summary, shape, 16);
 //   const Peer* peer = summary.FastestPeer(shape.name);
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -72,5 +71,3 @@ class GeometricMean {
 };
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_BESIDE_PEERS_H_

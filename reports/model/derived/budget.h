@@ -13,8 +13,7 @@
 // Errors: InvalidArgument for a configuration that this build's registry can't read, or a record
 // without the GPU's clock or number of SMs.
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_BUDGET_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_BUDGET_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -60,5 +59,3 @@ absl::StatusOr<Budget> BudgetOf(const Summary& summary, const Shape& shape, cons
 std::string BudgetFormulas(const Summary& summary);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_BUDGET_H_

@@ -7,8 +7,7 @@
 //   InstructionChange(summary, verdict, 2)  "1204 → 988: `HMMA` 0 → 64, `LDS` 152 → 40, `MUFU` 8 →
 //   4"
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -35,5 +34,3 @@ inline constexpr std::string_view kHowToReadChanges =
     "expression), then the opcodes whose number changed most.";
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_CODE_CHANGE_H_

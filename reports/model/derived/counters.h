@@ -6,8 +6,7 @@
 //
 //   std::optional<double> busy = Tensor(profile);  // percent of the tensor cores' peak
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_COUNTERS_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_COUNTERS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -74,5 +73,3 @@ std::vector<Stall> Stalls(const Profile& profile);
 std::optional<double> Ratio(std::optional<double> a, std::optional<double> b);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_COUNTERS_H_

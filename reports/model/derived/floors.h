@@ -9,8 +9,7 @@
 //   std::optional<Rates> rates = ArithmeticRates("h200", 132, 1980);
 //   ArithmeticFloor floor = FloorOf(shape, *rates);  // microseconds
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_FLOORS_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_FLOORS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -41,5 +40,3 @@ struct ArithmeticFloor {
 ArithmeticFloor FloorOf(const Shape& shape, const Rates& rates);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_FLOORS_H_

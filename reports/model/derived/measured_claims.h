@@ -9,8 +9,7 @@
 //
 //   for (const MeasuredClaim& claim : MeasuredClaims(records)) … ClaimName(claim) …
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -88,5 +87,3 @@ std::string RatioRange(const std::vector<const Verdict*>& verdicts);
 std::string Outcome(const MeasuredClaim& claim);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_MEASURED_CLAIMS_H_

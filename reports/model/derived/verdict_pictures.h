@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of all verdicts of a record, cut where one would be too tall to read.
 
-#ifndef WARPLEDGER_REPORTS_MODEL_DERIVED_VERDICT_PICTURES_H_
-#define WARPLEDGER_REPORTS_MODEL_DERIVED_VERDICT_PICTURES_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -30,5 +29,3 @@ std::string VerdictPictures(const Summary& summary, std::string_view prefix, std
                             std::string_view judged);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_MODEL_DERIVED_VERDICT_PICTURES_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/sections/answers/l4_notes.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "reports/model/describe.h"

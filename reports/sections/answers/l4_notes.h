@@ -7,8 +7,7 @@
 //
 //   std::string page = L4NotesText(records, MeasuredClaims(records));
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_ANSWERS_L4_NOTES_H_
-#define WARPLEDGER_REPORTS_SECTIONS_ANSWERS_L4_NOTES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ std::string L4NotesText(const std::vector<ReadRecord>& records,
                         const std::vector<MeasuredClaim>& claims);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_ANSWERS_L4_NOTES_H_

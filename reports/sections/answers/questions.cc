@@ -2,8 +2,6 @@
 #include "reports/sections/answers/questions.h"
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"

@@ -7,8 +7,7 @@
 //
 //   std::string page = QuestionsText(records);
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_
-#define WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -28,5 +27,3 @@ std::string QuestionsText(const std::vector<ReadRecord>& records);
 std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_view prefix);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_ANSWERS_QUESTIONS_H_

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <set>
-#include <string>
 #include <vector>
 
 namespace warpledger::ablations {
@@ -19,8 +18,7 @@ struct Pet {
   std::string name;
   int legs = 4;
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     f("name", name, NotEmpty{});
     f("legs", legs, Within{0, 8}, "as it was born");
   }
@@ -61,8 +59,7 @@ struct Zoo {
 
   std::string WhyInvalid() const { return pets.size() > 2 ? "pets: more than fit" : ""; }
 
-  template <typename F>
-  void Visit(F& f) {
+  void Visit(auto& f) {
     VisitSchema(f, 3);
     f("town", town, AtMostBytes{5});
     f("area", area, Above{0, "an area"});

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/base/nearest.h"
 
-#include <string>
-#include <vector>
-
 #include "gmock/gmock.h"
 
 namespace warpledger::ablations {

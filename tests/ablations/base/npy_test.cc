@@ -9,8 +9,6 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
-#include <vector>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"

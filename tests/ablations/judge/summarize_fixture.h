@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A record whose verdicts are known, and how tests look into its summary.
 
-#ifndef WARPLEDGER_TESTS_ABLATIONS_JUDGE_SUMMARIZE_FIXTURE_H_
-#define WARPLEDGER_TESTS_ABLATIONS_JUDGE_SUMMARIZE_FIXTURE_H_
+#pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -91,5 +89,3 @@ inline void ForSamples(Record& record, const std::string& arm, const std::string
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_TESTS_ABLATIONS_JUDGE_SUMMARIZE_FIXTURE_H_

@@ -11,8 +11,6 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "ablations/base/files.h"
 #include "ablations/judge/summarize.h"

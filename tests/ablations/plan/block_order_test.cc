@@ -3,13 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "ablations/subjects/sdpa/designs/designs.h"
 

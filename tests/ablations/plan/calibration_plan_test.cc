@@ -5,7 +5,6 @@
 
 #include <map>
 #include <set>
-#include <string>
 
 #include "ablations/measure/run.h"
 #include "ablations/record/record.h"

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <utility>
 
 #include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"

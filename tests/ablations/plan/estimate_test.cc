@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/plan/estimate.h"
 
-#include <string>
 #include <string_view>
 
 #include "ablations/subjects/sdpa/subject.h"

@@ -2,8 +2,6 @@
 #include "ablations/plan/job.h"
 
 #include <limits>
-#include <string>
-#include <utility>
 
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
-#include <string>
-#include <vector>
 
 #include "ablations/judge/summarize.h"
 #include "ablations/stats/cluster_median.h"

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "tests/ablations/record/record_fixture.h"
 

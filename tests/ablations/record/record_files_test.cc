@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <string>
 
 #include "ablations/base/files.h"
 #include "ablations/plan/calibration_record.h"

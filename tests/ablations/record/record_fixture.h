@@ -2,8 +2,7 @@
 // A small, invented run for the tests of the record: three arms, two controls,
 // a floor and a peer on two shapes.
 
-#ifndef WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_
-#define WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -174,5 +173,3 @@ inline Record JudgeableRecord() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_TESTS_ABLATIONS_RECORD_RECORD_FIXTURE_H_

@@ -4,11 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <concepts>
 #include <limits>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "ablations/stats/opcodes.h"
 #include "ablations/stats/verdict.h"

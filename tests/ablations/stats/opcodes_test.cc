@@ -2,7 +2,6 @@
 #include "ablations/stats/opcodes.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace warpledger::analysis {
 namespace {

@@ -2,7 +2,6 @@
 #include "ablations/stats/paired.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 

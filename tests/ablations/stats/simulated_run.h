@@ -11,8 +11,7 @@
 //   SimulatedRuns runs({.process_sd = 0.005}, /*seed=*/1);
 //   ClusterMedian log_ratio = runs.Next(/*true_ratio=*/1.02);
 
-#ifndef WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_
-#define WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -104,5 +103,3 @@ class SimulatedRuns {
 };
 
 }  // namespace warpledger::analysis
-
-#endif  // WARPLEDGER_TESTS_ABLATIONS_STATS_SIMULATED_RUN_H_

@@ -2,11 +2,8 @@
 #include "ablations/stats/verdict.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 namespace warpledger::analysis {
 namespace {

@@ -3,9 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdint>
 #include <functional>
-#include <string>
 
 #include "ablations/base/json_text.h"
 #include "ablations/judge/summarize.h"

@@ -4,8 +4,7 @@
 // Which elements a lane holds is what kernels/sdpa/smem/wmma/fragment_layout.h says, which a GPU
 // test holds against the API. Of matrix_b nobody asks; a lane holds half a row there.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_MMA_H_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_MMA_H_
+#pragma once
 
 #include <cuda_fp16.h>
 
@@ -124,5 +123,3 @@ void mma_sync(fragment<accumulator, 16, 16, 16, float>& d,
 }
 
 }  // namespace nvcuda::wmma
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_MMA_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests that run kernels on the CPU (tests/emulation) have in common.
 
-#ifndef WARPLEDGER_TESTS_KERNELS_SDPA_EMULATED_CALL_H_
-#define WARPLEDGER_TESTS_KERNELS_SDPA_EMULATED_CALL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstring>
@@ -46,5 +45,3 @@ inline constexpr Order kOrders[] = {
     {"copies land early, threads reversed", emulation::CopiesLand::kEarly, true}};
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_KERNELS_SDPA_EMULATED_CALL_H_

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/pages/dtypes.h"
 
-#include <string>
-
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"

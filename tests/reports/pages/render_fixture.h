@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rendered report, and how tests look into it.
 
-#ifndef WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_
-#define WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -47,5 +46,3 @@ inline std::string Row(const std::string& section, const std::string& first) {
 }
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_TESTS_REPORTS_PAGES_RENDER_FIXTURE_H_

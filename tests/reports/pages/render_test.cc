@@ -5,13 +5,10 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
-#include "absl/status/statusor.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/floors.h"
 #include "reports/model/describe.h"
-#include "reports/model/summary.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"
 #include "tests/reports/synthetic_summary.h"

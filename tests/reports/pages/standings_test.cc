@@ -3,9 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <string>
-#include <vector>
-
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 

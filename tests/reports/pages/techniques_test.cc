@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <string>
-
 #include "kernels/sdpa/registry/registry.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_split.h"

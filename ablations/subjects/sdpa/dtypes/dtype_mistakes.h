@@ -5,8 +5,7 @@
 // The L4 notes report NaN at 512 keys with 8-bit K/V and blame FP8's range. Their source
 // of that version is not at hand, so this shows what could have done it, not what did.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_MISTAKES_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_MISTAKES_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -40,5 +39,3 @@ int64_t NonFiniteRows(const DtypeMistake& mistake, const sdpa::Problem& problem,
                       const sdpa::Inputs& inputs, int rows);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_MISTAKES_H_

@@ -9,8 +9,7 @@
 // The seed fixes all of it, up to the last digits of exp and log; figures are rounded to
 // four significant digits.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_STUDY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_STUDY_H_
+#pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -54,5 +53,3 @@ nlohmann::ordered_json StudyDtypes(const StudyOptions& options,
                                    absl::FunctionRef<void(std::string_view)> say);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DTYPES_DTYPE_STUDY_H_

@@ -2,8 +2,7 @@
 // Buffers compared where they lie: a replay's outputs of large problems would take
 // longer to copy to the host than to compute.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -22,5 +21,3 @@ cudaError_t LaunchCountOthers(const void* data, size_t bytes, unsigned char valu
                               unsigned long long* count, cudaStream_t stream);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_COMPARE_KERNELS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that commit the faults of planted_faults.h.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -17,5 +16,3 @@ namespace warpledger::ablations {
 cudaError_t LaunchPlantedFault(Fault fault, void* behind_output, cudaStream_t stream);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_PLANTED_FAULT_KERNELS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plain read: what a kernel takes that does nothing but read these bytes from DRAM or L2.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -19,5 +18,3 @@ cudaError_t LaunchRead(const void* data, size_t bytes, int sm_count, unsigned* u
                        cudaStream_t stream);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_READ_KERNEL_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: this build's kernels, on SdpaRunner's inputs and checks.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_
+#pragma once
 
 #include <memory>
 
@@ -15,5 +14,3 @@ namespace warpledger::ablations {
 absl::StatusOr<std::unique_ptr<Rig>> OpenSdpaRig();
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RIG_H_

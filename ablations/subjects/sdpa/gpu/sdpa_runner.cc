@@ -2,7 +2,6 @@
 #include "ablations/subjects/sdpa/gpu/sdpa_runner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>

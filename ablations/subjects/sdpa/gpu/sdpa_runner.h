@@ -6,8 +6,7 @@
 // kernel does not write fails, and so does a write outside. The inputs' bands are
 // NaN throughout: a value read outside of them poisons what is computed from it.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -146,5 +145,3 @@ class SdpaRunner {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_GPU_SDPA_RUNNER_H_

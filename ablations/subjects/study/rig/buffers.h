@@ -7,13 +7,11 @@
 //   ASSIGN_OR_RETURN(const auto set, StudyBuffers::Create(memory, layout, parameters, inputs));
 //   RETURN_IF_ERROR(set->Poison(0xff));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_BUFFERS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_BUFFERS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "ablations/plan/rig.h"
@@ -77,5 +75,3 @@ class StudyBuffers {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_BUFFERS_H_

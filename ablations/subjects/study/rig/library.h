@@ -8,8 +8,7 @@
 //   ASSIGN_OR_RETURN(const auto library, StudyLibrary::Load(path, sha256));
 //   RETURN_IF_ERROR(library->Call(call));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_LIBRARY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_LIBRARY_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -39,5 +38,3 @@ class StudyLibrary {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_LIBRARY_H_

@@ -3,8 +3,7 @@
 //
 // Errors: ResourceExhausted where there is too little; Internal where work before failed.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_MEMORY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_MEMORY_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -34,5 +33,3 @@ class Memory {
 std::unique_ptr<Memory> HostMemory();
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_MEMORY_H_

@@ -6,8 +6,7 @@
 //
 //   StudyRig rig(subject, HostMemory());
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_STUDY_RIG_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_STUDY_RIG_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -50,5 +49,3 @@ absl::StatusOr<Device> OpenStudyDevice(const Subject& subject);
 SubjectKind StudyKind();
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_RIG_STUDY_RIG_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invented records for the tests that hold two of them against each other.
 
-#ifndef WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_
-#define WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -83,5 +82,3 @@ inline JudgedRecord Judged(Record record, int resamples = 500) {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_TESTS_ABLATIONS_JUDGE_COMPARE_COMPARED_RECORDS_H_

@@ -2,7 +2,6 @@
 #include "ablations/judge/compare/pool.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

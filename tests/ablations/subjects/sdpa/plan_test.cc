@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "ablations/subjects/sdpa/designs/own_designs.h"
 #include "gmock/gmock.h"

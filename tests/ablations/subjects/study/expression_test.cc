@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/expression.h"
 
-#include <string>
-
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::ablations {

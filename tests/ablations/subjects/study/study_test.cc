@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/study.h"
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "ablations/base/files.h"
 #include "ablations/base/paths.h"
 #include "ablations/subjects/study/study_subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/toml_text.h"
 
-#include <string>
-
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace warpledger::ablations {
 namespace {

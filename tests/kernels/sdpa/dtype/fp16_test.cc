@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/dtype/fp16.h"
 
-#include <cmath>
 #include <limits>
 
 #include "gtest/gtest.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/dtype/fp8.h"
 
-#include <cmath>
-#include <limits>
-
 #include "gtest/gtest.h"
 #include "kernels/sdpa/dtype/bf16.h"
 #include "kernels/sdpa/dtype/fp16.h"

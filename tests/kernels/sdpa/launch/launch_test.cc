@@ -5,7 +5,6 @@
 
 #include "gmock/gmock.h"
 #include "kernels/sdpa/registry/variant.h"
-#include "kernels/sdpa/rules/families.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::sdpa {

@@ -2,9 +2,6 @@
 #include "kernels/sdpa/library/costs.h"
 
 #include <algorithm>
-#include <array>
-#include <set>
-#include <string>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/launch/launch.h"

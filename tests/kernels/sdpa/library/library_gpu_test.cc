@@ -7,14 +7,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "ablations/subjects/sdpa/correctness.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "kernels/common/device.h"
 #include "kernels/common/random.h"
 #include "kernels/sdpa/library/warpledger_sdpa.h"

@@ -10,7 +10,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstdio>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -21,7 +20,6 @@
 #include "ablations/subjects/sdpa/references.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "kernels/common/device.h"
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/launch/launch.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planted bugs that this build holds: mutants.py writes the table.
 
-#ifndef WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_MUTANTS_H_
-#define WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_MUTANTS_H_
+#pragma once
 
 #include <span>
 #include <string_view>
@@ -23,5 +22,3 @@ struct Mutant {
 std::span<const Mutant> Mutants();
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_MUTANTS_H_

@@ -2,8 +2,7 @@
 // Rules by which others say that an output is right, to be held against the suite's own
 // (ablations/subjects/sdpa/correctness.h). They see O alone, and fail NaN.
 
-#ifndef WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_WEAKER_RULES_H_
-#define WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_WEAKER_RULES_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -43,5 +42,3 @@ inline bool Passes(const WeakerRule& rule, absl::Span<const double> reference,
 }
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_KERNELS_SDPA_MUTATIONS_WEAKER_RULES_H_

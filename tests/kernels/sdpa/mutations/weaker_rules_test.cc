@@ -2,7 +2,6 @@
 #include "tests/kernels/sdpa/mutations/weaker_rules.h"
 
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 

@@ -4,10 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "gtest/gtest.h"
-#include "kernels/common/random.h"
-#include "kernels/sdpa/dtype/dtype.h"
 #include "kernels/sdpa/dtype/dtype_name.h"
 
 namespace warpledger::sdpa {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "gtest/gtest.h"

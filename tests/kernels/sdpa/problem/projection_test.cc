@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "ablations/subjects/sdpa/correctness.h"
 #include "gtest/gtest.h"

@@ -7,7 +7,6 @@
 #include <limits>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/common/random.h"

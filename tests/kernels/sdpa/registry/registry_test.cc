@@ -6,12 +6,10 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "gmock/gmock.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/claims.h"
-#include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/techniques.h"
 
 namespace warpledger::sdpa {

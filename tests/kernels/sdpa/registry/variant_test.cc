@@ -2,9 +2,7 @@
 #include "kernels/sdpa/registry/variant.h"
 
 #include <map>
-#include <optional>
 #include <regex>
-#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/kernels/sdpa/rules/all_configs.h"

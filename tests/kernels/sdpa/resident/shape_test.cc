@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/rules/rules.h"
 

@@ -2,8 +2,7 @@
 // Configurations for tests whose claims hold for each that the registry's levels
 // span. Those are more than can be walked, so these are a fixed random sample.
 
-#ifndef WARPLEDGER_TESTS_KERNELS_SDPA_RULES_ALL_CONFIGS_H_
-#define WARPLEDGER_TESTS_KERNELS_SDPA_RULES_ALL_CONFIGS_H_
+#pragma once
 
 #include <set>
 #include <vector>
@@ -67,5 +66,3 @@ inline Config LastStep() {
 }
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_KERNELS_SDPA_RULES_ALL_CONFIGS_H_

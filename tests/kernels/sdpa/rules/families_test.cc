@@ -4,8 +4,6 @@
 #include <iterator>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/registry/config.h"
-#include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/rules.h"
 #include "tests/kernels/sdpa/rules/all_configs.h"

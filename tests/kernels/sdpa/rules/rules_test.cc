@@ -7,8 +7,6 @@
 
 #include "gmock/gmock.h"
 #include "kernels/sdpa/problem/problem.h"
-#include "kernels/sdpa/registry/config.h"
-#include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/smem/smem_layout.h"
 #include "tests/kernels/sdpa/rules/all_configs.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <cmath>
 #include <limits>
 
 #include "gtest/gtest.h"

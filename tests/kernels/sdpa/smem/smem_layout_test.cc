@@ -7,11 +7,9 @@
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/problem/problem.h"
-#include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/rules.h"
-#include "kernels/sdpa/smem/shape.h"
 #include "tests/kernels/sdpa/rules/all_configs.h"
 
 namespace warpledger::sdpa::smem {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/wgmma/plan.h"
 
-#include <algorithm>
-
 #include "gtest/gtest.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/rules/families.h"

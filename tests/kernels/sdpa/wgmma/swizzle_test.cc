@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/wgmma/swizzle.h"
 
-#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
-#include <string>
 
 #include "reports/sections/sections.h"
 #include "tests/reports/from_json.h"

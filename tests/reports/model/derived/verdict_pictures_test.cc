@@ -2,8 +2,6 @@
 #include "reports/model/derived/verdict_pictures.h"
 
 #include <fstream>
-#include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"

@@ -22,8 +22,7 @@
 //     return cudaGetLastError();
 //   }
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_INCLUDE_WARPLEDGER_STUDY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_INCLUDE_WARPLEDGER_STUDY_H_
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -65,5 +64,3 @@ static inline long long warpledger_parameter(const WarpledgerCall* call, const c
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_STUDY_INCLUDE_WARPLEDGER_STUDY_H_

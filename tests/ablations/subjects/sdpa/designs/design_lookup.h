@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests of designs: finding an arm, and what two configurations differ in.
 
-#ifndef WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_
-#define WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_
+#pragma once
 
 #include <set>
 #include <string>
@@ -35,5 +34,3 @@ inline std::set<std::string> Differences(const Design& design, const std::string
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_TESTS_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_LOOKUP_H_

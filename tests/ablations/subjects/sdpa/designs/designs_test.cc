@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/ablations/subjects/sdpa/designs/design_lookup.h"

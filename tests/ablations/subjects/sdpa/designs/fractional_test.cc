@@ -3,10 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/stats/factorial/main_effects.h"

@@ -2,7 +2,6 @@
 #include "ablations/subjects/sdpa/dtypes/dtype_mistakes.h"
 
 #include <cmath>
-#include <string_view>
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/dtype/fp8.h"

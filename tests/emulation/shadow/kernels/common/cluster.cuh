@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/common/cluster.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_
+#pragma once
 
 #include "tests/emulation/cuda_on_cpu.h"
 
@@ -16,5 +15,3 @@ inline void LaunchDependents() {}
 inline void AwaitPriorKernel() {}
 
 }  // namespace warpledger::ptx
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_CLUSTER_CUH_

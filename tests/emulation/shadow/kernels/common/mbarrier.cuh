@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/common/mbarrier.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_MBARRIER_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_MBARRIER_CUH_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -45,5 +44,3 @@ inline void NamedBarrierSync(int id, int threads) {
 }
 
 }  // namespace warpledger::ptx
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_MBARRIER_CUH_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/common/ptx.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_
+#pragma once
 
 #include <cstdint>
 
@@ -28,5 +27,3 @@ inline void StoreShared128(uint32_t smem, uint4 x) {
 }
 
 }  // namespace warpledger::ptx
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_PTX_CUH_

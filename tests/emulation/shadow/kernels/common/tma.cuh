@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/common/tma.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_
+#pragma once
 
 #include <cstdint>
 
@@ -15,5 +14,3 @@ inline void BulkLoad(uint32_t smem, const void* global, uint32_t bytes, uint32_t
 }
 
 }  // namespace warpledger::ptx
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_COMMON_TMA_CUH_

@@ -2,7 +2,6 @@
 #include "kernels/sdpa/wgmma/load/fp8_layout.h"
 
 #include <array>
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>

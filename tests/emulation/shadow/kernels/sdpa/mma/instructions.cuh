@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/sdpa/mma/instructions.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_MMA_INSTRUCTIONS_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_MMA_INSTRUCTIONS_CUH_
+#pragma once
 
 #include <cuda_fp16.h>
 
@@ -80,5 +79,3 @@ inline uint32_t LoadSharedHalf(uint32_t address) {
 }
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_MMA_INSTRUCTIONS_CUH_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/sdpa/shared/exp_instructions.cuh on the CPU.
 
-#ifndef WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_SHARED_EXP_INSTRUCTIONS_CUH_
-#define WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_SHARED_EXP_INSTRUCTIONS_CUH_
+#pragma once
 
 #include <cuda_fp16.h>
 
@@ -26,5 +25,3 @@ uint32_t PackBf16Pair(float low, float high);
 uint32_t Exp2HalfPair(uint32_t x);
 
 }  // namespace warpledger::sdpa
-
-#endif  // WARPLEDGER_TESTS_EMULATION_SHADOW_KERNELS_SDPA_SHARED_EXP_INSTRUCTIONS_CUH_
