@@ -9,8 +9,7 @@
 //   absl::StatusOr<std::unique_ptr<BenchVariant>> variant = (*bench)->Bind(arm, "");
 //   if (*variant != nullptr) RETURN_IF_ERROR((*variant)->Call(set, stream));
 
-#ifndef WARPLEDGER_ABLATIONS_PLAN_RIG_H_
-#define WARPLEDGER_ABLATIONS_PLAN_RIG_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 struct CUstream_st;  // CUDA's
 
@@ -72,7 +72,9 @@ class Bench {
   virtual absl::StatusOr<std::unique_ptr<BenchVariant>> Bind(const PlannedArm& arm,
                                                              std::string_view fault) = 0;
   // Puts one call of a floor of the design that is no empty kernel on the stream.
-  virtual absl::Status CallFloor(std::string_view name, int set, Stream stream) const = 0;
+  virtual absl::Status CallFloor(std::string_view name, int /*set*/, Stream /*stream*/) const {
+    return absl::InternalError(absl::StrCat("there is no floor ", std::string(name)));
+  }
   // Around each step of an arm; null: a floor or a delay.
   virtual absl::Status BeforeVariant(const BenchVariant* /*variant*/) { return absl::OkStatus(); }
   virtual absl::Status AfterVariant(const BenchVariant* /*variant*/) { return absl::OkStatus(); }
@@ -92,5 +94,3 @@ class Rig {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_PLAN_RIG_H_

@@ -63,7 +63,7 @@ absl::StatusOr<std::set<std::string>> QuotedBeside(const std::vector<std::string
     ASSIGN_OR_RETURN(const ablations::Record record, ablations::LoadRecord(dir));
     ASSIGN_OR_RETURN(const std::optional<ablations::MicroRecord> micro,
                      FindMicroRecord(dir, record.run.gpu.slug));
-    if (micro && !packed.contains(NameOf((micro)->dir))) beside.insert((micro)->dir);
+    if (micro && !packed.contains(NameOf(micro->dir))) beside.insert(micro->dir);
   }
   return beside;
 }
@@ -73,8 +73,7 @@ absl::StatusOr<int> Bundle(const BundleFlags& flags) {
     return absl::InvalidArgumentError(
         "--record=DIR[,DIR..] and --out=NAME.tar.gz are needed: what to pack, and where to");
   }
-  ASSIGN_OR_RETURN(std::vector<std::string> named, NamesIn(flags.record));
-  std::vector<std::string> dirs = std::move(named);
+  ASSIGN_OR_RETURN(std::vector<std::string> dirs, NamesIn(flags.record));
   ASSIGN_OR_RETURN(const std::set<std::string> quoted, QuotedBeside(dirs));
   dirs.insert(dirs.end(), quoted.begin(), quoted.end());
   std::vector<std::string> kinds;

@@ -25,7 +25,6 @@ import pathlib
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
@@ -146,11 +145,7 @@ def build(arguments):
 
 
 def main(argv=None):
-    # The scratch folder goes with whoever started this; a second signal must not stop that.
-    def stop(*_):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        sys.exit(143)
-    signal.signal(signal.SIGTERM, stop)
+    bundle_replay.take_the_scratch_folder_along()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
                           ("record", "records, comma-separated"),

@@ -14,7 +14,6 @@ Exit code: 0 all the same, 1 something differs (each thing is named), 2 what is 
 import argparse
 import pathlib
 import shutil
-import signal
 import sys
 import tarfile
 import tempfile
@@ -69,11 +68,7 @@ def verify(bundle, scratch, arguments):
 
 
 def main(argv=None):
-    # The scratch folder goes with whoever started this; a second signal must not stop that.
-    def stop(*_):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        sys.exit(143)
-    signal.signal(signal.SIGTERM, stop)
+    bundle_replay.take_the_scratch_folder_along()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger that judges"), ("plots", "its plots"),
                           ("bundle", "a tarball, or the folder that came out of it")):

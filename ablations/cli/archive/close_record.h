@@ -16,8 +16,7 @@
 //
 //   absl::StatusOr<PackResult> packed = PackRecord("out/mine", {});
 
-#ifndef WARPLEDGER_ABLATIONS_CLI_ARCHIVE_CLOSE_RECORD_H_
-#define WARPLEDGER_ABLATIONS_CLI_ARCHIVE_CLOSE_RECORD_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -52,5 +51,3 @@ absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions&
 absl::StatusOr<PackResult> UnpackRecord(const std::string& pack, const std::string& out);
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_CLI_ARCHIVE_CLOSE_RECORD_H_

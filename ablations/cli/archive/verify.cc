@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"

@@ -6,8 +6,7 @@
 //   HostMachine machine;
 //   ASSIGN_OR_RETURN(auto calls, machine.CaptureExactly(4, call));
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_MACHINE_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_MACHINE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -39,5 +38,3 @@ class HostMachine : public Machine {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_MACHINE_H_

@@ -104,9 +104,6 @@ class HostBench final : public Bench {
     }
     return std::make_unique<HostVariant>(arm, problem_, sets_, rig_);
   }
-  absl::Status CallFloor(std::string_view name, int /*set*/, Stream /*stream*/) const override {
-    return absl::InternalError(absl::StrCat("there is no floor ", std::string(name)));
-  }
 
  private:
   const ShapeInfo problem_;

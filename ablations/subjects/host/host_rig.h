@@ -15,8 +15,7 @@
 //     std::vector<double> Reference(absl::Span<const float> in) const override;
 //   };
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_RIG_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_RIG_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -59,5 +58,3 @@ class HostRig : public Rig, public HostMachine {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_HOST_HOST_RIG_H_

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/host/listed_subject.h"
 
-#include <utility>
-
 #include "ablations/base/json_fields.h"
 #include "ablations/base/nearest.h"
 #include "ablations/plan/job.h"
@@ -83,27 +81,13 @@ PlannedDesign ListedSubject::Begun(std::string name, std::string label, PlannedA
           .peers = false};
 }
 
-PlannedDesign ListedSubject::Ladder() const {
+PlannedDesign ListedSubject::Steps(const char* name, const char* label, bool cumulative) const {
   PlannedDesign design =
-      Begun(kLadder, "each technique on top of all before it",
-            {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
+      Begun(name, label, {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
   for (const Claim& technique : list_.techniques) {
     if (technique.control) continue;
-    design.arms.push_back(With(design.arms.back(), kRoleStep,
-                               absl::StrCat("ladder:", std::string(technique.id)), technique));
-  }
-  AddControls(PlannedArm(design.arms.front()), &design);
-  return design;
-}
-
-PlannedDesign ListedSubject::OneOn() const {
-  PlannedDesign design =
-      Begun(kOneOn, "each technique alone",
-            {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
-  for (const Claim& technique : list_.techniques) {
-    if (technique.control) continue;
-    design.arms.push_back(With(design.arms.front(), kRoleStep,
-                               absl::StrCat("one_on:", std::string(technique.id)), technique));
+    design.arms.push_back(With(cumulative ? design.arms.back() : design.arms.front(), kRoleStep,
+                               absl::StrCat(name, ":", std::string(technique.id)), technique));
   }
   AddControls(PlannedArm(design.arms.front()), &design);
   return design;
@@ -148,7 +132,9 @@ PlannedDesign ListedSubject::TwoByTwo() const {
 }
 
 std::vector<PlannedDesign> ListedSubject::Designs() const {
-  std::vector<PlannedDesign> designs = {Ladder(), OneOn(), LeaveOneOut()};
+  std::vector<PlannedDesign> designs = {
+      Steps(kLadder, "each technique on top of all before it", /*cumulative=*/true),
+      Steps(kOneOn, "each technique alone", /*cumulative=*/false), LeaveOneOut()};
   const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
   if (has_two) designs.push_back(TwoByTwo());
   return designs;

@@ -12,8 +12,7 @@
 //                                .techniques = {{.id = "four", .label = "Four"}}},
 //                                .problems = {SizedProblem("sum_1k", 1 << 10)}});
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -70,8 +69,8 @@ class ListedSubject : public Subject {
                   const Claim& claim) const;
   // A design with its base alone.
   PlannedDesign Begun(std::string name, std::string label, PlannedArm base) const;
-  PlannedDesign Ladder() const;
-  PlannedDesign OneOn() const;
+  // Each technique as a step from the one before, or from the base.
+  PlannedDesign Steps(const char* name, const char* label, bool cumulative) const;
   PlannedDesign LeaveOneOut() const;
   PlannedDesign TwoByTwo() const;
   void AddControls(const PlannedArm& of, PlannedDesign* design) const;
@@ -80,5 +79,3 @@ class ListedSubject : public Subject {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_HOST_LISTED_SUBJECT_H_

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "ablations/base/files.h"
@@ -104,10 +103,6 @@ class StudyBench final : public Bench {
                                                      std::string_view fault) override {
     if (!fault.empty()) return absl::InvalidArgumentError("no fault can be planted in a study");
     return std::make_unique<StudyVariant>(arm.config, *this);
-  }
-
-  absl::Status CallFloor(std::string_view name, int /*set*/, Stream /*stream*/) const override {
-    return absl::InternalError(absl::StrCat("there is no floor ", std::string(name)));
   }
 
   // Other arms are timed on the inputs as they were made.
