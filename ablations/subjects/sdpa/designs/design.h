@@ -2,8 +2,7 @@
 // What a design is, and the designs that every family shares: ladder, one_on, leave_one_out and
 // factorial. designs.h lists all.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_H_
+#pragma once
 
 #include <algorithm>
 #include <iterator>
@@ -360,5 +359,3 @@ constexpr bool IsFactorial(std::string_view design) {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGN_H_

@@ -11,27 +11,24 @@
 //   hopper_small   each toggle of the resident family on top of all before it
 //   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
 //   hopper_fp8     designs_hopper_plus.h
-//   hopper_decode, hopper_gqa  designs_hopper_decode.h
+//   hopper_decode, hopper_gqa  designs_hopper.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
 // configuration that AllDesigns() names.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_H_
+#pragma once
 
 #include <utility>
 #include <vector>
 
-#include "ablations/subjects/sdpa/designs/design.h"                 // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_fusion.h"         // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_hopper.h"         // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_hopper_decode.h"  // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"    // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_hopper_small.h"   // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_library.h"        // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_mma.h"            // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_wmma.h"           // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/design.h"               // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_fusion.h"       // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_hopper.h"       // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"  // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_library.h"      // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_mma.h"          // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_wmma.h"         // IWYU pragma: export
 
 namespace warpledger::ablations {
 
@@ -53,5 +50,3 @@ inline std::vector<Design> AllDesigns() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_H_

@@ -4,8 +4,7 @@
 //
 // Standard library only, as designs.h.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_FUSION_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_FUSION_H_
+#pragma once
 
 #include <string>
 
@@ -55,5 +54,3 @@ inline Design FusionDesign() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_FUSION_H_

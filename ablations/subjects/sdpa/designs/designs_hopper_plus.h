@@ -19,8 +19,7 @@
 //
 // Included by designs.h, at its end.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_HOPPER_PLUS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_HOPPER_PLUS_H_
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -231,5 +230,3 @@ inline Design HopperFp8Design() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_HOPPER_PLUS_H_

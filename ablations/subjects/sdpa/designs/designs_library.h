@@ -4,11 +4,9 @@
 //
 // Included by designs.h, at its end.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_
+#pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
@@ -39,5 +37,3 @@ inline std::vector<Design> LibraryDesigns() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_LIBRARY_H_

@@ -18,8 +18,7 @@
 //
 // Arms of the same configuration in several designs are one compiled instance.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_MMA_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_MMA_H_
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -294,5 +293,3 @@ inline std::vector<Design> MmaDesigns() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_MMA_H_

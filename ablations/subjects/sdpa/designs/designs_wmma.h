@@ -9,8 +9,7 @@
 //
 // Included by designs.h, at its end.
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_WMMA_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_WMMA_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -141,5 +140,3 @@ inline Design WmmaD128Design() {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_DESIGNS_WMMA_H_

@@ -22,8 +22,7 @@
 //
 //   Design design = FractionalDesign("fractional:a,b,c,d", factors, background);
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_FRACTIONAL_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_FRACTIONAL_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -219,5 +218,3 @@ constexpr bool IsFractional(std::string_view design) {
 constexpr bool IsSweep(std::string_view design) { return design.substr(0, 6) == "sweep:"; }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_FRACTIONAL_H_

@@ -16,8 +16,7 @@
 //   const OwnDesign own = ParseOwnDesign("factorial:warp_shuffle,wmma_pv");
 //   if (own.ok()) Use(own.design);
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_OWN_DESIGNS_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_OWN_DESIGNS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -195,5 +194,3 @@ inline OwnDesign ParseOwnDesign(std::string_view name) {
 }
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_SDPA_DESIGNS_OWN_DESIGNS_H_
