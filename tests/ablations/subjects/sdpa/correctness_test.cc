@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -33,12 +32,17 @@ struct Case {
                 uint64_t seed = 1)
       : problem(p), inputs(sdpa::MakeInputs(p, kind, seed)) {
     reference = sdpa::ComputeReference(p, inputs);
-    for (const double x : reference.out) {
-      out.push_back(sdpa::FromFloat(p.dtype, static_cast<float>(x)));
-    }
+    Return(reference.out);
     for (const double x : reference.lse) lse.push_back(static_cast<float>(x));
   }
 
+  // Rounds these once.
+  void Return(const std::vector<double>& exact) {
+    out.clear();
+    for (const double x : exact) {
+      out.push_back(sdpa::FromFloat(problem.dtype, static_cast<float>(x)));
+    }
+  }
   Accuracy Judge() const { return JudgeAccuracy(reference, out, lse); }
 };
 
@@ -163,10 +167,7 @@ TEST(JudgeAccuracy, FailsAWrongSoftmaxScale) {
   Case c(kRagged);
   sdpa::Inputs scaled = c.inputs;
   for (sdpa::Fp16& x : scaled.q) x = sdpa::FloatToFp16(sdpa::Fp16ToFloat(x) * 1.02f);
-  const sdpa::Reference wrong = sdpa::ComputeReference(kRagged, scaled);
-  for (size_t i = 0; i < c.out.size(); ++i) {
-    c.out[i] = sdpa::FloatToFp16(static_cast<float>(wrong.out[i]));
-  }
+  c.Return(sdpa::ComputeReference(kRagged, scaled).out);
   EXPECT_FALSE(JudgeAccuracy(c.reference, c.out, {}).correct);
 }
 
@@ -176,10 +177,7 @@ TEST(JudgeAccuracy, FailsAMissingLastKey) {
   for (int head = 0; head < 2; ++head) {
     for (int d = 0; d < 64; ++d) without.v[(head * 65 + 64) * 64 + d] = 0;
   }
-  const sdpa::Reference wrong = sdpa::ComputeReference(kRagged, without);
-  for (size_t i = 0; i < c.out.size(); ++i) {
-    c.out[i] = sdpa::FloatToFp16(static_cast<float>(wrong.out[i]));
-  }
+  c.Return(sdpa::ComputeReference(kRagged, without).out);
   EXPECT_FALSE(JudgeAccuracy(c.reference, c.out, {}).correct);
 }
 
