@@ -23,7 +23,3 @@ class TrustTest(unittest.TestCase):
                 text = (ROOT / row["file"]).read_text(encoding="utf-8")
                 for test in re.findall(r"`([^`]+)`", row["tests"]):
                     self.assertRegex(text, rf"(\bdef |[(, ]){re.escape(test)}\b")
-
-
-if __name__ == "__main__":
-    unittest.main()

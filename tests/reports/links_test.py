@@ -62,7 +62,3 @@ class Links(unittest.TestCase):
         for page in pages:
             text = page.read_text(encoding="utf-8")
             self.assertEqual([term for term in FORBIDDEN if term in text], [], page)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -50,7 +50,3 @@ class MutationsTest(unittest.TestCase):
         for old in "no such text", "#include":
             with self.assertRaisesRegex(ValueError, "and should once"):
                 mutants.Mutation("a", "b", self.all[0].file, old, "", "", "", "smem").mutated()
-
-
-if __name__ == "__main__":
-    unittest.main()
