@@ -17,7 +17,7 @@
 #include "reports/model/describe.h"
 #include "reports/model/staleness.h"
 #include "reports/model/text.h"
-#include "reports/sections/shared_reads.h"
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/shared_reads.h"
+#include "reports/sections/sections.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/cli/measure/dry_run.h"
+#include "ablations/cli/measure/run_request.h"
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,6 @@
 #include "ablations/cli/measure/run.h"
 
 #include "ablations/base/paths.h"
-#include "ablations/cli/measure/dry_run.h"
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/measure/run.h"
 #include "ablations/plan/known_subjects.h"

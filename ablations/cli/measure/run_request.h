@@ -27,4 +27,9 @@ absl::Status CheckReleaseBuild();
 // InvalidArgument where this build lacks kernels that the request needs: how to build them.
 absl::Status CheckCompiled(const RunRequest& request);
 
+// Of `run --dry_run`: prints what the run would take and what its record would hold, refused where
+// a run would be; needs no GPU and writes nothing. `earlier`: a record whose times the estimate
+// goes by; may be empty. Returns the exit code: kExitFinding when a build with CUDA lacks a kernel.
+absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier);
+
 }  // namespace warpledger::cli
