@@ -67,9 +67,9 @@ std::string IsolatedSection(const Summary& summary);
 // A published ablation beside the arms of the design that leaves the same things out; "" in others.
 std::string PublishedSection(const Summary& summary);
 
-// Of a profile record: the model of bank conflicts beside the profiler's counter. Holds the variants
-// whose reads of shared memory the model can count (kernels/sdpa/mma/conflicts.h) and whose profile
-// has the counter; "" where there is none.
+// Of a profile record: the model of bank conflicts beside the profiler's counter. Holds the
+// variants whose reads of shared memory the model can count (kernels/sdpa/mma/conflicts.h) and
+// whose profile has the counter; "" where there is none.
 std::string SharedReadsSection(const summary::ProfileSummary& summary);
 
 std::string ControlSection(const Summary& summary);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/sections.h"
-
 #include <cstdint>
 #include <optional>
 
@@ -11,6 +9,7 @@
 #include "reports/model/derived/counters.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 namespace {

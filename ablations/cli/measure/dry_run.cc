@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/cli/measure/run_request.h"
-
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "ablations/cli/measure/run_request.h"
 #include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/plan/estimate.h"
 #include "ablations/plan/job.h"

@@ -7,8 +7,7 @@
 //
 //   warpledger run --callables=definition.json --out=record
 
-#ifndef WARPLEDGER_ABLATIONS_SUBJECTS_PYTHON_PYTHON_SUBJECT_H_
-#define WARPLEDGER_ABLATIONS_SUBJECTS_PYTHON_PYTHON_SUBJECT_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -67,5 +66,3 @@ class PythonSubject final : public ListedSubject {
 };
 
 }  // namespace warpledger::ablations
-
-#endif  // WARPLEDGER_ABLATIONS_SUBJECTS_PYTHON_PYTHON_SUBJECT_H_

@@ -8,8 +8,7 @@
 //
 //   const nlohmann::ordered_json rows = ClaimTable(MeasuredClaims(records));
 
-#ifndef WARPLEDGER_REPORTS_SECTIONS_ANSWERS_CLAIM_TABLE_H_
-#define WARPLEDGER_REPORTS_SECTIONS_ANSWERS_CLAIM_TABLE_H_
+#pragma once
 
 #include <vector>
 
@@ -21,5 +20,3 @@ namespace warpledger::report {
 nlohmann::ordered_json ClaimTable(const std::vector<MeasuredClaim>& claims);
 
 }  // namespace warpledger::report
-
-#endif  // WARPLEDGER_REPORTS_SECTIONS_ANSWERS_CLAIM_TABLE_H_
