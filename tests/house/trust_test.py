@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each promise of reports/TRUST.md names a test that is there."""
+"""Each promise of reports/TRUST.md names a test that is there, and its table is the recorded score."""
 
+import json
 import re
 import unittest
 
@@ -23,3 +24,12 @@ class TrustTest(unittest.TestCase):
                 text = (ROOT / row["file"]).read_text(encoding="utf-8")
                 for test in re.findall(r"`([^`]+)`", row["tests"]):
                     self.assertRegex(text, rf"(\bdef |[(, ]){re.escape(test)}\b")
+
+    def test_the_table_of_planted_bugs_is_the_recorded_score(self):
+        score = json.loads((ROOT / "tests/kernels/sdpa/mutations/score.json").read_text(encoding="utf-8"))
+        text = (ROOT / "reports/TRUST.md").read_text(encoding="utf-8")
+        shown = re.findall(r"\| (\d+ of \d+) \| (\d+ of \d+) \|$", text, re.MULTILINE)
+        found, refused = score["score"]["all"], score["originals"]
+        rules = ("suite", "absolute_0.06", "relative_1e-3", "assert_close_fp16", "allclose")
+        self.assertEqual(shown, [(f"{found[rule]} of {found['mutants']}",
+                                  f"{refused[rule]} of {refused['cases']}") for rule in rules])
