@@ -180,8 +180,8 @@ begun_on() { # SET: the UUID of the GPU that its record is of, which alone may g
 }
 
 # Takes sets that no other stream has taken and that no other GPU has begun, until two in a row
-# fail: a GPU that fails at once would take all that is left. Workers make inputs and references on all cores that they may
-# use, so that streams that share cores hold each other up.
+# fail: a GPU that fails at once would take all that is left. Workers make inputs and references
+# on all cores that they may use, so that streams that share cores hold each other up.
 stream() { # PLACE: of the N
   local share=$((${#cores[@]} / gpus > 0 ? ${#cores[@]} / gpus : 1))
   local mine=("${cores[@]:$1 * share % ${#cores[@]}:share}") set owner failures=0
