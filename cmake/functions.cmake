@@ -131,6 +131,22 @@ function(warpledger_add_python_test)
                "MPLCONFIGDIR=${PROJECT_BINARY_DIR}/matplotlib")
 endfunction()
 
+# warpledger_add_build_test(NAME <snake_case> TARGET <target> LABELS <...> [TIMEOUT <seconds>])
+#
+# Builds a target that is not part of `all`. Tests that need it name this one in FIXTURES_REQUIRED.
+function(warpledger_add_build_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;TIMEOUT" "LABELS")
+  _warpledger_require(warpledger_add_build_test NAME TARGET LABELS)
+  _warpledger_check_labels(${arg_NAME} "${arg_LABELS}" left_out)
+  if(left_out)
+    return()
+  endif()
+  add_test(NAME ${arg_NAME}
+           COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target ${arg_TARGET})
+  _warpledger_test_properties(${arg_NAME} "${arg_LABELS}" "${arg_TIMEOUT}")
+  set_tests_properties(${arg_NAME} PROPERTIES FIXTURES_SETUP ${arg_NAME})
+endfunction()
+
 # --- Private -----------------------------------------------------------------
 
 set(_warpledger_python_folders . cmake micro reports reports/explorer tests tests/house tests/reports/testdata)
