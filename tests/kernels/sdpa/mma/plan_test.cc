@@ -8,7 +8,7 @@ namespace {
 
 constexpr MmaDevice kH200 = {.sms = 132, .smem_per_sm = 228 * 1024, .l2_bytes = 60 << 20};
 
-ForwardParams Problem(int batch, int heads_q, int heads_kv, int seq_q, int seq_kv) {
+ForwardParams ParamsOf(int batch, int heads_q, int heads_kv, int seq_q, int seq_kv) {
   ForwardParams p;
   p.batch = batch;
   p.heads_q = heads_q;
@@ -23,7 +23,7 @@ constexpr MmaShape kDecode = {
 
 TEST(PlanMma, GivesEachTileACta) {
   MmaParams p;
-  EXPECT_EQ(PlanMma(Problem(2, 8, 8, 100, 256), {.row_warps = 4}, kH200, &p), 2u * 8 * 2);
+  EXPECT_EQ(PlanMma(ParamsOf(2, 8, 8, 100, 256), {.row_warps = 4}, kH200, &p), 2u * 8 * 2);
   EXPECT_EQ(p.tiles, 32);
   EXPECT_EQ(p.query_tiles, 2);
   EXPECT_EQ(p.splits, 1);
@@ -33,11 +33,11 @@ TEST(PlanMma, GivesEachTileACta) {
 TEST(PlanMma, PacksTheHeadsOfAKvHeadIntoRows) {
   MmaShape shape = {.row_warps = 1, .pack_heads = true};
   MmaParams p;
-  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 8u);
+  EXPECT_EQ(PlanMma(ParamsOf(1, 32, 8, 1, 8192), shape, kH200, &p), 8u);
   EXPECT_EQ(p.rows, 4);
   EXPECT_EQ(p.heads, 8);
   shape.pack_heads = false;
-  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 32u);
+  EXPECT_EQ(PlanMma(ParamsOf(1, 32, 8, 1, 8192), shape, kH200, &p), 32u);
   EXPECT_EQ(p.rows, 1);
 }
 
@@ -45,19 +45,19 @@ TEST(PlanMma, SplitsTheKeysOfASmallGridUntilItFillsTheGpuOnce) {
   MmaShape shape = kDecode;
   shape.pack_heads = true;
   MmaParams p;
-  EXPECT_EQ(PlanMma(Problem(1, 32, 8, 1, 8192), shape, kH200, &p), 8u * 16);
+  EXPECT_EQ(PlanMma(ParamsOf(1, 32, 8, 1, 8192), shape, kH200, &p), 8u * 16);
   EXPECT_EQ(p.splits, 16);
   // Two batches leave room for half as many.
-  EXPECT_EQ(PlanMma(Problem(2, 32, 8, 1, 8192), shape, kH200, &p), 16u * 8);
+  EXPECT_EQ(PlanMma(ParamsOf(2, 32, 8, 1, 8192), shape, kH200, &p), 16u * 8);
 }
 
 TEST(PlanMma, NeverSplitsWhatFillsTheGpuNorMoreThanThereAreTiles) {
   MmaParams p;
-  EXPECT_EQ(PlanMma(Problem(64, 32, 8, 1, 8192), kDecode, kH200, &p), 64u * 32);
+  EXPECT_EQ(PlanMma(ParamsOf(64, 32, 8, 1, 8192), kDecode, kH200, &p), 64u * 32);
   EXPECT_EQ(p.splits, 1);
-  PlanMma(Problem(1, 1, 1, 1, 1), kDecode, kH200, &p);
+  PlanMma(ParamsOf(1, 1, 1, 1, 1), kDecode, kH200, &p);
   EXPECT_EQ(p.splits, 1);
-  PlanMma(Problem(1, 1, 1, 1, 32 * 4 * 5), kDecode, kH200, &p);
+  PlanMma(ParamsOf(1, 1, 1, 1, 32 * 4 * 5), kDecode, kH200, &p);
   EXPECT_EQ(p.splits, 5) << "five K/V tiles for each of the four groups";
 }
 
@@ -65,7 +65,7 @@ TEST(PlanMma, KeepsPartialOutputsWithinTheWorkspaceAtAnySize) {
   for (int heads = 1; heads <= 400; heads += 7) {
     for (const int seq_kv : {1, 33, 1000, 100000}) {
       MmaParams p;
-      PlanMma(Problem(1, heads, heads, 1, seq_kv), kDecode, kH200, &p);
+      PlanMma(ParamsOf(1, heads, heads, 1, seq_kv), kDecode, kH200, &p);
       EXPECT_GE(p.splits, 1);
       EXPECT_LE(p.splits, kMaxSplits);
       EXPECT_TRUE(p.splits == 1 || p.tiles * p.splits <= kMaxPartials) << heads << " " << seq_kv;
@@ -76,9 +76,9 @@ TEST(PlanMma, KeepsPartialOutputsWithinTheWorkspaceAtAnySize) {
 TEST(PlanMma, FillsTheGpuOnceWithPersistentCtas) {
   const MmaShape shape = {.rows_per_warp = 32, .stages = 2, .persistent = MmaPersistent::kDynamic};
   MmaParams p;
-  EXPECT_EQ(PlanMma(Problem(8, 32, 32, 2048, 2048), shape, kH200, &p),
+  EXPECT_EQ(PlanMma(ParamsOf(8, 32, 32, 2048, 2048), shape, kH200, &p),
             132u * CtasPerSm(shape, kH200));
-  EXPECT_EQ(PlanMma(Problem(1, 1, 1, 1, 1), shape, kH200, &p), 1u);
+  EXPECT_EQ(PlanMma(ParamsOf(1, 1, 1, 1, 1), shape, kH200, &p), 1u);
 }
 
 TEST(CtasPerSm, IsWhatRegistersAndSharedMemoryLeave) {
