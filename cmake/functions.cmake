@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions that every CMakeLists.txt of the tree is written with.
 
-# warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>] [PRINTS])
+# warpledger_library(NAME <target> [SOURCES <files>] [LIBS <targets>] [COMPUTES])
 #
-# One library of the house; without SOURCES it is header-only (INTERFACE). PRINTS: it writes text
-# and computes little.
+# One library of the house; without SOURCES it is header-only (INTERFACE). COMPUTES: its own code
+# takes time in a run, in a check or in a verdict. The others read and write text.
 function(warpledger_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "PRINTS" "NAME" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "COMPUTES" "NAME" "SOURCES;LIBS")
   _warpledger_require(warpledger_library NAME)
   if(arg_SOURCES)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PUBLIC ${arg_LIBS})
-    if(arg_PRINTS)
-      target_compile_options(${arg_NAME} PRIVATE ${_warpledger_prints_options})
-      _warpledger_precompile(${arg_NAME} warpledger_precompiled_prints)
+    if(arg_COMPUTES)
+      _warpledger_precompile(${arg_NAME} warpledger_precompiled_computing)
     else()
-      _warpledger_precompile(${arg_NAME} warpledger_precompiled)
+      target_compile_options(${arg_NAME} PRIVATE ${_warpledger_text_options})
+      _warpledger_precompile(${arg_NAME} warpledger_precompiled_text)
     endif()
     # CMake 3.31 and later would join CUDA sources too, which share little.
     set(cuda_sources ${arg_SOURCES})
@@ -154,8 +154,8 @@ list(TRANSFORM _warpledger_python_folders PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_
      _warpledger_python_path)
 list(JOIN _warpledger_python_path ":" _warpledger_python_path)
 
-# For libraries that write text: -O3 takes half as long again to compile, and gains nothing.
-set(_warpledger_prints_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+# For libraries that read and write text: -O3 takes half as long again to compile, and gains nothing.
+set(_warpledger_text_options $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 
 # A test's own code runs once and is compiled in every fresh build, so that optimising it costs
 # more than it saves. COMPUTES marks the tests for which it does not: emulated kernels,
@@ -188,7 +188,7 @@ function(_warpledger_precompiled_headers name)
   set(headers <algorithm> <cmath> <cstdint> <map> <optional> <set> <string> <vector>
               <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
               <absl/strings/str_split.h> <nlohmann/json.hpp>)
-  if(name MATCHES "((computing_)?test|prints)$")
+  if(name MATCHES "((computing_)?test|text)$")
     # Each compiler asks for the options of the header that it precompiled, -O among them.
     target_compile_options(${name} PRIVATE ${_warpledger_${CMAKE_MATCH_1}_options})
   endif()
@@ -201,8 +201,8 @@ function(_warpledger_precompiled_headers name)
                                         nlohmann_json::nlohmann_json)
   target_precompile_headers(${name} PRIVATE ${headers})
 endfunction()
-_warpledger_precompiled_headers(warpledger_precompiled)
-_warpledger_precompiled_headers(warpledger_precompiled_prints)
+_warpledger_precompiled_headers(warpledger_precompiled_computing)
+_warpledger_precompiled_headers(warpledger_precompiled_text)
 if(WARPLEDGER_TESTS)
   _warpledger_precompiled_headers(warpledger_precompiled_test)
   _warpledger_precompiled_headers(warpledger_precompiled_computing_test)
