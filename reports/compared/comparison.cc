@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "reports/model/describe.h"
+#include "reports/model/plain.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -158,7 +160,8 @@ std::string VerdictText(const std::string& verdict, std::optional<double> ratio)
 
 }  // namespace
 
-std::string ComparisonText(const Comparison& comparison) {
+std::string ComparisonText(const Comparison& compared) {
+  const Comparison comparison = Plain(compared);
   std::string text = absl::StrCat("A: ", RunName(comparison.a), "\nB: ", RunName(comparison.b),
                                   "\nRatios are time(A) / time(B): above 1 B is faster.\n\n");
   const auto row = [&text](const std::string& variant, const std::string& shape,
@@ -203,17 +206,15 @@ std::string ComparisonText(const Comparison& comparison) {
   return text;
 }
 
-std::string ComparisonMarkdown(const Comparison& comparison) {
-  const auto code = [](const std::string& text) {
-    return absl::StrCat("`", EscapeCell(text), "`");
-  };
+std::string ComparisonMarkdown(const Comparison& compared) {
+  const Comparison comparison = Plain(compared);
   const auto interval = [](const Estimate& ratio) {
     return FormatRatioInterval(ratio.low, ratio.high);
   };
   const std::string caveat = Caveat(comparison);
   std::string text = absl::StrCat(
-      "# Two records compared\n\nA is ", code(RunName(comparison.a)), ", B is ",
-      code(RunName(comparison.b)), ". A ratio is time(A) / time(B): above 1 B is faster. Of ",
+      "# Two records compared\n\nA is ", Code(RunName(comparison.a)), ", B is ",
+      Code(RunName(comparison.b)), ". A ratio is time(A) / time(B): above 1 B is faster. Of ",
       comparison.cells.size(), " cells, ", Counts(comparison), ".", caveat.empty() ? "" : " ",
       caveat, "\n\n", VerdictSentence(comparison.verdicts),
       "\n\nThe samples of two records have no partners, so the intervals rest on how much whole "
@@ -224,22 +225,22 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
   for (const ComparedCell& cell : comparison.cells) {
     std::string outcome = cell.outcome;
     if (cell.HasNoAnswer()) {
-      absl::StrAppend(&outcome, " (", EscapeCell(cell.reason), ")");
+      absl::StrAppend(&outcome, " (", cell.reason, ")");
     }
-    times.AddRow({code(cell.variant), code(cell.shape), Us(cell.p50_us_a), Us(cell.p50_us_b),
+    times.AddRow({Code(cell.variant), Code(cell.shape), Us(cell.p50_us_a), Us(cell.p50_us_b),
                   FormatRatio(cell.ratio.value), interval(cell.ratio), outcome});
   }
   absl::StrAppend(&text, times.ToMarkdown(), "\n## Resources and machine code\n\n");
   Table resources("variant | change");
   for (const auto& [variant, changes] : ResourceLines(comparison)) {
-    resources.AddRow({code(variant), changes});
+    resources.AddRow({Code(variant), changes});
   }
   absl::StrAppend(&text, resources.empty() ? "No difference on record.\n" : resources.ToMarkdown(),
                   "\n## Verdicts that differ\n\n");
   Table verdicts("toggle | shape | in A | in B | sign");
   for (const ChangedVerdict& change : comparison.verdicts.changed) {
     verdicts.AddRow(
-        {code(change.toggle), code(change.shape), VerdictText(change.verdict_a, change.ratio_a),
+        {Code(change.toggle), Code(change.shape), VerdictText(change.verdict_a, change.ratio_a),
          VerdictText(change.verdict_b, change.ratio_b), change.sign_flip ? "**flips**" : "keeps"});
   }
   absl::StrAppend(
@@ -249,7 +250,7 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
   Table references(Cat("reference | shape | ratio: | interval | moved by over ",
                        FormatPercent(comparison.statistics.neutral_delta)));
   for (const ComparedReference& reference : comparison.references) {
-    references.AddRow({code(reference.name), code(reference.shape),
+    references.AddRow({Code(reference.name), Code(reference.shape),
                        FormatRatio(reference.ratio.value), interval(reference.ratio),
                        reference.moved ? "**yes**" : "not shown"});
   }
@@ -257,7 +258,7 @@ std::string ComparisonMarkdown(const Comparison& comparison) {
                   "\n## What differs between the runs\n\n");
   Table differences("what | A | B");
   for (const Difference& difference : comparison.differences) {
-    differences.AddRow({EscapeCell(difference.what), code(difference.a), code(difference.b)});
+    differences.AddRow({difference.what, Code(difference.a), Code(difference.b)});
   }
   absl::StrAppend(&text, differences.empty() ? "Nothing on record.\n" : differences.ToMarkdown());
   return text;

@@ -13,7 +13,7 @@
 
 namespace warpledger::report {
 
-std::string ComparisonText(const summary::Comparison& comparison);
-std::string ComparisonMarkdown(const summary::Comparison& comparison);
+std::string ComparisonText(const summary::Comparison& compared);
+std::string ComparisonMarkdown(const summary::Comparison& compared);
 
 }  // namespace warpledger::report

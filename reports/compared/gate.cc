@@ -7,6 +7,7 @@
 #include "ablations/summary/parts.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "reports/model/describe.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -101,17 +102,28 @@ std::string Xml(const std::string& text) {
   return out;
 }
 
+// As Plain() of what is described (model/plain.h).
+GateResult Shown(GateResult result) {
+  for (std::string* text : {&result.baseline, &result.record, &result.gpu, &result.why_refused}) {
+    *text = PlainText(*text);
+  }
+  for (GateCell& cell : result.cells) {
+    for (std::string* text : {&cell.variant, &cell.config, &cell.shape, &cell.reason}) {
+      *text = PlainText(*text);
+    }
+  }
+  for (std::string& note : result.notes) note = PlainText(note);
+  return result;
+}
+
 std::string CellTable(const std::vector<const GateCell*>& cells) {
   Table table("variant | shape | baseline, µs: | record, µs: | time: | interval | outcome | why");
-  const auto code = [](const std::string& text) {
-    return absl::StrCat("`", EscapeCell(text), "`");
-  };
   for (const GateCell* cell : cells) {
     std::string outcome = GateOutcomeName(cell->outcome);
     if (cell->outcome == GateOutcome::kRegression) outcome = absl::StrCat("**", outcome, "**");
-    table.AddRow({code(cell->variant), code(cell->shape), FormatUs(cell->baseline_us),
+    table.AddRow({Code(cell->variant), Code(cell->shape), FormatUs(cell->baseline_us),
                   FormatUs(cell->record_us), ChangeText(*cell), IntervalText(*cell), outcome,
-                  EscapeCell(cell->reason)});
+                  cell->reason});
   }
   return table.ToMarkdown();
 }
@@ -164,7 +176,8 @@ Json GateJson(const GateResult& result) {
           {"notes", result.notes}};
 }
 
-std::string GateText(const GateResult& result) {
+std::string GateText(const GateResult& read) {
+  const GateResult result = Shown(read);
   std::string text =
       absl::StrCat("Baseline: ", result.baseline, "\nRecord:   ", result.record, "\n\n");
   if (!result.cells.empty()) {
@@ -186,13 +199,14 @@ std::string GateText(const GateResult& result) {
   return text;
 }
 
-std::string GateMarkdown(const GateResult& result) {
-  std::string text = absl::StrCat(
-      "### Kernel times: ", ExitMeaning(result.exit), "\n\n", Sentence(result), "\n\nRecord `",
-      EscapeCell(result.record), "` against `", EscapeCell(result.baseline), "`",
-      result.gpu.empty() ? "" : absl::StrCat(" on ", result.gpu),
-      ". Time above 0% is slower. Levels: ", FormatPercent(result.options.confidence),
-      ", by Holm over all cells compared.\n");
+std::string GateMarkdown(const GateResult& read) {
+  const GateResult result = Shown(read);
+  std::string text =
+      absl::StrCat("### Kernel times: ", ExitMeaning(result.exit), "\n\n", Sentence(result),
+                   "\n\nRecord `", result.record, "` against `", result.baseline, "`",
+                   result.gpu.empty() ? "" : absl::StrCat(" on ", result.gpu),
+                   ". Time above 0% is slower. Levels: ", FormatPercent(result.options.confidence),
+                   ", by Holm over all cells compared.\n");
   const std::vector<const GateCell*> others = ByGravity(result, /*passes=*/false);
   const std::vector<const GateCell*> passes = ByGravity(result, /*passes=*/true);
   if (!others.empty()) absl::StrAppend(&text, "\n", CellTable(others));
@@ -202,7 +216,7 @@ std::string GateMarkdown(const GateResult& result) {
   }
   if (!result.notes.empty()) absl::StrAppend(&text, "\n");
   for (const std::string& note : result.notes) {
-    absl::StrAppend(&text, "- ", EscapeCell(note), "\n");
+    absl::StrAppend(&text, "- ", note, "\n");
   }
   return text;
 }

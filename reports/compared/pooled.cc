@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "reports/model/plain.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -37,7 +38,8 @@ std::string SpreadText(const std::vector<summary::BoardSpread>& spreads) {
 
 }  // namespace
 
-std::string PooledText(const summary::Pooled& pooled) {
+std::string PooledText(const summary::Pooled& read) {
+  const summary::Pooled pooled = Plain(read);
   std::string text =
       Row("toggle", "shape", "boards", "ratio", "same board", "another board", "gate", "verdict");
   // A table names no GPU and no base where there is no choice.

@@ -13,7 +13,7 @@
 
 namespace warpledger::report {
 
-std::string PooledText(const summary::Pooled& pooled);
+std::string PooledText(const summary::Pooled& read);
 std::string CoverageText(const summary::Coverage& coverage);
 
 }  // namespace warpledger::report

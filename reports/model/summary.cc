@@ -2,6 +2,7 @@
 #include "reports/model/summary.h"
 
 #include "kernels/common/status_macros.h"
+#include "reports/model/plain.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -34,7 +35,7 @@ void Flatten(const std::string& prefix, const Json& json,
 
 absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subject& subject) {
   Summary view;
-  static_cast<summary::Summary&>(view) = std::move(summary);
+  static_cast<summary::Summary&>(view) = Plain(std::move(summary));
   view.subject = &subject;
   for (const ablations::ShapeInfo& problem : view.problems) {
     Shape& shape = view.shapes.emplace_back();
@@ -42,12 +43,14 @@ absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subjec
     shape.flops = problem.flops();
     shape.min_bytes = problem.min_bytes();
     if (subject.name() == ablations::kFirstSubject) {
-      ASSIGN_OR_RETURN(shape.attention, ablations::FromJson<Attention>(problem.fields));
+      ASSIGN_OR_RETURN(Attention read, ablations::FromJson<Attention>(problem.fields));
+      shape.attention = Plain(std::move(read));
       continue;
     }
     for (const auto& [name, value] : problem.fields.items()) {
       if (name == "flops" || name == "min_bytes") continue;
-      Append(&shape.parameters, shape.parameters.empty() ? "" : ", ", name, " ", value.dump());
+      Append(&shape.parameters, shape.parameters.empty() ? "" : ", ", name, " ",
+             PlainText(value.dump()));
     }
   }
   return view;

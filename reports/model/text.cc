@@ -75,23 +75,59 @@ std::string JoinWords(const std::vector<std::string>& words) {
 
 std::string Count(int64_t n, std::string_view noun) { return Cat(n, " ", noun, n == 1 ? "" : "s"); }
 
+namespace {
+
+// Where a control character of one or two bytes (U+0080 to U+009F) stands: how long it is, else 0.
+size_t ControlAt(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return i < text.size() ? text[i] & 0xff : 0; };
+  if (byte(at) < ' ' || byte(at) == 0x7f) return 1;
+  return byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0 ? 2 : 0;
+}
+
+}  // namespace
+
+std::string PlainText(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (const size_t length = ControlAt(text, i); length > 0) {
+      if (c == '\n' || c == '\t') plain += ' ';
+      i += length - 1;
+    } else if (c == '<') {
+      plain += "&lt;";
+    } else if (c == '`') {
+      plain += '\'';
+    } else if (c == '(' && plain.ends_with(']')) {
+      plain += " (";
+    } else {
+      plain += c;
+    }
+  }
+  return plain;
+}
+
+namespace {
+
+// A pipe would begin the next cell; a <br> stays, which cells of several lines have.
 std::string EscapeCell(std::string_view text) {
   std::string cell;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '|') {
+    if (const size_t length = ControlAt(text, i); length > 0) {
+      if (c == '\n' || c == '\t') cell += ' ';
+      i += length - 1;
+    } else if (c == '|') {
       cell += "\\|";
-    } else if (c == '\n' || c == '\t') {
-      cell += ' ';
-    } else if (c == '<' && text.substr(i, 4) != "<br>") {  // which cells of several lines have
+    } else if (c == '<' && text.substr(i, 4) != "<br>") {
       cell += "&lt;";
-    } else if (byte >= ' ' && byte != 0x7f) {
+    } else {
       cell += c;
     }
   }
   return cell;
 }
+
+}  // namespace
 
 Table::Table(std::string_view titles)
     : titles_(absl::StrSplit(CatPiece(titles), absl::ByString(" | "))) {}
@@ -107,7 +143,7 @@ std::string Table::ToMarkdown() const {
   for (std::string_view title : titles_) {
     const bool right = title.ends_with(':');
     if (right) title.remove_suffix(1);
-    Append(&out, " ", title, " |");
+    Append(&out, " ", EscapeCell(title), " |");
     rule += right ? " ---: |" : " :--- |";
   }
   Append(&out, rule, "\n");

@@ -63,11 +63,12 @@ std::string JoinWords(const std::vector<std::string>& words);
 // "1 step", "2 steps".
 std::string Count(int64_t n, std::string_view noun);
 
-// Text from a record made safe inside a table cell: pipes and line ends would break the table,
-// HTML would be more than text, and a terminal obeys control characters.
-std::string EscapeCell(std::string_view text);
+// Text from a record made safe to show in prose and on a terminal: one line, without control
+// characters, HTML, links and what ends a code span. Twice is as once.
+std::string PlainText(std::string_view text);
 
-// A GitHub Markdown table. A title that ends in ':' is of a right-aligned column, as "---:" is.
+// A GitHub Markdown table, whose cells stay cells whatever they hold. A title that ends in ':' is
+// of a right-aligned column, as "---:" is.
 class Table {
  public:
   // Its titles, as in "variant | p50, µs:".

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
+#include "reports/model/plain.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -99,7 +100,7 @@ std::string ProvenanceTable(const nlohmann::ordered_json& provenance) {
       for (const auto& [inner, inner_value] : value.items()) {
         const std::string text =
             inner_value.is_string() ? inner_value.get<std::string>() : inner_value.dump();
-        table.AddRow({Code(Cat(key, ".", inner)), Code(EscapeCell(text))});
+        table.AddRow({Code(Cat(key, ".", inner)), Code(text)});
       }
       continue;
     }
@@ -109,15 +110,16 @@ std::string ProvenanceTable(const nlohmann::ordered_json& provenance) {
       text.clear();
       for (const std::string& word : words) Append(&text, text.empty() ? "" : " ", word);
     }
-    table.AddRow({Code(key), text.empty() ? std::string(kNone) : Code(EscapeCell(text))});
+    table.AddRow({Code(key), text.empty() ? std::string(kNone) : Code(text)});
   }
   return table.ToMarkdown();
 }
 
 }  // namespace
 
-std::string RenderCalibration(const CalibrationSummary& summary, const RenderOptions& options,
+std::string RenderCalibration(const CalibrationSummary& read, const RenderOptions& options,
                               const OtherRuns& runs) {
+  const CalibrationSummary summary = Plain(read);
   const summary::CalibrationProvenance& provenance = summary.provenance;
   const summary::CalibrationStatistics& statistics = summary.statistics;
   const summary::AaTrials& aa = summary.aa;

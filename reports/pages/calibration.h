@@ -18,7 +18,7 @@ namespace warpledger::report {
 using summary::CalibrationSummary;
 
 // What `runs` say of noise that a calibration does not meet is set beside its figures.
-std::string RenderCalibration(const CalibrationSummary& summary, const RenderOptions& options,
+std::string RenderCalibration(const CalibrationSummary& read, const RenderOptions& options,
                               const OtherRuns& runs = {});
 
 }  // namespace warpledger::report

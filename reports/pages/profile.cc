@@ -15,6 +15,7 @@
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
 #include "reports/model/describe.h"
+#include "reports/model/plain.h"
 #include "reports/model/staleness.h"
 #include "reports/model/text.h"
 #include "reports/sections/sections.h"
@@ -379,7 +380,8 @@ Staleness StalenessOf(const ProfilePage& page, const RenderOptions& options) {
 
 }  // namespace
 
-std::string RenderProfileReport(const ProfileSummary& summary, const RenderOptions& options) {
+std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions& options) {
+  const ProfileSummary summary = Plain(read);
   ProfilePage page = {.summary = summary, .shapes = {}};
   for (const ShapeInfo& shape : summary.provenance.shapes) {
     if (!page.At(shape.name).empty()) page.shapes.push_back(shape.name);
@@ -451,7 +453,7 @@ std::string RenderProfileReport(const ProfileSummary& summary, const RenderOptio
   for (const TimedProfile& p : summary.profiles) {
     if (p.timed_in) runs.insert(Code(*p.timed_in));
     if (p.reason.empty()) continue;
-    Append(&failed, "- ", Code(p.variant), " at ", Code(p.shape), ": ", EscapeCell(p.reason), "\n");
+    Append(&failed, "- ", Code(p.variant), " at ", Code(p.shape), ": ", p.reason, "\n");
   }
   if (!failed.empty()) Append(&out, "\n## Not profiled\n\n", failed);
 

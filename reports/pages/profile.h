@@ -26,7 +26,6 @@ inline constexpr char kProfileReportFile[] = "profile.md";
 // What bounds a kernel, by the rule that the page states.
 std::string BoundBy(const ablations::Profile& profile);
 
-std::string RenderProfileReport(const summary::ProfileSummary& summary,
-                                const RenderOptions& options);
+std::string RenderProfileReport(const summary::ProfileSummary& read, const RenderOptions& options);
 
 }  // namespace warpledger::report

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/model/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace warpledger::report {
@@ -65,6 +66,22 @@ TEST(CountTest, UsesTheSingularForExactlyOne) {
   EXPECT_EQ(Count(0, "step"), "0 steps");
   EXPECT_EQ(Count(1, "step"), "1 step");
   EXPECT_EQ(Count(2, "step"), "2 steps");
+}
+
+TEST(PlainTextTest, ShowsTextAsTextInProseAndOnATerminal) {
+  EXPECT_EQ(PlainText("<b>\x1b[2J\r\x7f\xc2\x9b"
+                      "1m a\nb\tc"),
+            "&lt;b>[2J1m a b c");
+  EXPECT_EQ(PlainText("[here](javascript:x) `code`"), "[here] (javascript:x) 'code'");
+  const std::string once = PlainText("<a> [b](c) `d` \xc2\xb5s ×");
+  EXPECT_EQ(PlainText(once), once);
+  EXPECT_THAT(once, testing::EndsWith("\xc2\xb5s ×"));
+}
+
+TEST(TableTest, KeepsItsColumnsWhateverATitleHolds) {
+  Table table("a");
+  table.AddColumn("over x|<b>:");
+  EXPECT_EQ(table.ToMarkdown(), "| a | over x\\|&lt;b> |\n| :--- | ---: |\n");
 }
 
 TEST(TableTest, KeepsItsColumnsAndShowsTextAsTextWhateverACellHolds) {

@@ -68,6 +68,14 @@ ProfileSummary Example() {
 
 std::string Page(const ProfileSummary& summary) { return RenderProfileReport(summary, {}); }
 
+TEST(ProfileReport, ShowsTextOfARecordAsText) {
+  ProfileSummary summary = Example();
+  summary.gpu.name = "<b>GPU</b>\n# Title";
+  summary.profiles[2].reason = "<script> [a](b)";
+  EXPECT_THAT(Page(summary), AllOf(HasSubstr("on &lt;b>GPU&lt;/b> # Title, "),
+                                   HasSubstr(": &lt;script> [a] (b)\n"), Not(HasSubstr("<b>"))));
+}
+
 TEST(ProfileReport, TakesTheLowestOfTheRoofs) {
   ProfileSummary summary = Example();
   EXPECT_THAT(Page(summary), HasSubstr("| 100.00 | 5.00 | – | 5.00 | 50.0 | L2 | 10.0% |"));
@@ -194,9 +202,8 @@ TEST(ProfileReport, HoldsClaimsAgainstCounters) {
 }
 
 TEST(ProfileReport, NamesWhatCouldNotBeProfiled) {
-  EXPECT_THAT(
-      Page(Example()),
-      HasSubstr("- `ladder:warp_shuffle` at `mission_b`: ncu exited with status 9 \\| and"));
+  EXPECT_THAT(Page(Example()),
+              HasSubstr("- `ladder:warp_shuffle` at `mission_b`: ncu exited with status 9 | and"));
 }
 
 TEST(ProfileReport, WarnsWhenTheKernelsAreNewer) {

@@ -63,6 +63,20 @@ TEST(StandingsTest, TheMeanIsGeometricAndOverTheBestPeerOfEachCell) {
   EXPECT_THAT(page, Not(HasSubstr("all of fp16")));
 }
 
+TEST(StandingsTest, TextOfARecordIsTextAlsoInProseAndTitles) {
+  ordered_json json = GridRecord("a", {0.5, 1, 2, 4, 8});
+  json["provenance"]["gpu"]["name"] = "GPU";
+  for (ordered_json& peer : json["peers"]) {
+    peer["name"] = "peer:<img src=x>|y";
+    peer["version"] = "[1](http://x)\n<script>";
+  }
+  const std::string page = Render({json}).page;
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("](http:")));
+  EXPECT_THAT(page, HasSubstr("| over &lt;img src=x>\\|y |"));
+}
+
 TEST(StandingsTest, HeadDimensionsOfOneTypeArePooledAndTypesAreNot) {
   ordered_json wide = GridRecord("wide", {2, 2, 2, 2, 2});
   SetHeadDim(wide, 128);
