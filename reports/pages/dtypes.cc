@@ -7,30 +7,112 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "reports/model/describe.h"
+#include "reports/model/plain.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ablations::Within;
+
+// More than any study has; what is summed or doubled stays a number.
+constexpr Within kSize{1, 1 << 30};
+constexpr Within kRows{0, 1 << 30};
+
+struct Scheme {
+  std::string name;
+  std::string label;
+  std::string products{kNone};  // older records lack it
+
+  void Visit(auto& f) {
+    FIELDS(name, label);
+    f("products", products, ablations::kOlderRecordsLack);
+  }
+};
+
+struct Cell {
+  std::string inputs;
+  int seq = 0;
+  std::string scheme;
+  bool finite = false;
+  double relative_rms = 0;  // this and the next where it is finite
+  double max_err = 0;
+
+  void Visit(auto& f) {
+    f("inputs", inputs);
+    f("seq", seq, kSize);
+    FIELDS(scheme, finite);
+    if (finite) {
+      FIELDS(relative_rms, max_err);
+    }
+  }
+};
+
+struct MistakeCell {
+  int seq = 0;
+  int64_t non_finite_rows = 0;
+  int64_t rows = 0;
+
+  void Visit(auto& f) {
+    f("seq", seq, kSize);
+    f("non_finite_rows", non_finite_rows, kRows);
+    f("rows", rows, kRows);
+  }
+};
+
+struct Mistake {
+  std::string name;
+  std::string what;
+  std::string inputs;
+  bool leaves_fp8_range = false;
+  std::vector<MistakeCell> cells;
+
+  DESCRIBE_FIELDS(name, what, inputs, leaves_fp8_range, cells)
+};
+
+struct Study {
+  std::string run_id;
+  std::string created_utc;
+  uint64_t seed = 0;
+  int heads = 0;
+  int head_dim = 0;
+  int rows_per_head = 0;
+  int block_keys = 0;
+  std::vector<Scheme> schemes;
+  std::vector<Cell> cells;
+  std::vector<Mistake> mistakes;
+
+  std::string WhyInvalid() const {
+    if (cells.empty()) return "cells: it has none";
+    return mistakes.empty() || mistakes[0].cells.empty() ? "mistakes: the first has no cell" : "";
+  }
+
+  void Visit(auto& f) {
+    FIELDS(run_id, created_utc, seed, heads, head_dim, rows_per_head, block_keys, schemes, cells,
+           mistakes);
+  }
+};
 
 constexpr int kColumns = 5;  // of lengths in a table
 
 // 0.0312 -> "3.12%": three significant digits.
 std::string RoundedPercent(double part) { return absl::StrFormat("%#.3g%%", 100 * part); }
 
-std::vector<std::string> Distinct(const Json& list, const char* key) {
+std::vector<std::string> InputsOf(const std::vector<Cell>& cells) {
   std::vector<std::string> found;
-  for (const Json& item : list) {
-    const std::string name = item.at(key).get<std::string>();
-    if (std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+  for (const Cell& cell : cells) {
+    if (std::find(found.begin(), found.end(), cell.inputs) == found.end()) {
+      found.push_back(cell.inputs);
+    }
   }
   return found;
 }
 
-std::vector<int> Lengths(const Json& cells) {
+template <typename AnyCell>
+std::vector<int> Lengths(const std::vector<AnyCell>& cells) {
   std::vector<int> lengths;
-  for (const Json& cell : cells) lengths.push_back(cell.at("seq").get<int>());
+  for (const AnyCell& cell : cells) lengths.push_back(cell.seq);
   std::sort(lengths.begin(), lengths.end());
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   return lengths;
@@ -46,103 +128,103 @@ std::vector<int> Shown(const std::vector<int>& lengths) {
   return shown;
 }
 
-const Json* Find(const Json& cells, const std::string& inputs, const std::string& scheme, int seq) {
-  for (const Json& cell : cells) {
-    if (cell.at("inputs") == inputs && cell.at("scheme") == scheme && cell.at("seq") == seq) {
-      return &cell;
-    }
+const Cell* Find(const Study& study, const std::string& inputs, const std::string& scheme,
+                 int seq) {
+  for (const Cell& cell : study.cells) {
+    if (cell.inputs == inputs && cell.scheme == scheme && cell.seq == seq) return &cell;
   }
   return nullptr;
 }
 
-std::string ErrorTable(const Json& record, const std::string& inputs) {
-  const std::vector<int> lengths = Shown(Lengths(record.at("cells")));
+std::string ErrorTable(const Study& study, const std::string& inputs) {
+  const std::vector<int> lengths = Shown(Lengths(study.cells));
   Table table("K and V | products in");
   for (const int seq : lengths) table.AddColumn(Cat(seq, " keys", ":"));
   table.AddColumn(Cat("largest, ", lengths.back(), " keys", ":"));
-  for (const Json& scheme : record.at("schemes")) {
-    std::vector<std::string> row = {scheme.at("label").get<std::string>(),
-                                    scheme.value("products", std::string(kNone))};
-    const Json* cell = nullptr;
+  for (const Scheme& scheme : study.schemes) {
+    std::vector<std::string> row = {scheme.label, scheme.products};
+    const Cell* cell = nullptr;
     for (const int seq : lengths) {
-      cell = Find(record.at("cells"), inputs, scheme.at("name").get<std::string>(), seq);
-      row.push_back(cell == nullptr                   ? std::string(kNone)
-                    : !cell->at("finite").get<bool>() ? "NaN"
-                                                      : RoundedPercent(cell->at("relative_rms")));
+      cell = Find(study, inputs, scheme.name, seq);
+      row.push_back(cell == nullptr ? std::string(kNone)
+                    : !cell->finite ? "NaN"
+                                    : RoundedPercent(cell->relative_rms));
     }
-    row.push_back(cell == nullptr || !cell->at("finite").get<bool>()
-                      ? std::string(kNone)
-                      : FormatError(cell->at("max_err").get<double>()));
+    row.push_back(cell == nullptr || !cell->finite ? std::string(kNone)
+                                                   : FormatError(cell->max_err));
     table.AddRow(row);
   }
   return table.ToMarkdown();
 }
 
-std::string MistakeTable(const Json& record) {
+std::string MistakeTable(const Study& study) {
   Table table("mistake | inputs");
-  const std::vector<int> lengths = Lengths(record.at("mistakes").at(0).at("cells"));
+  const std::vector<int> lengths = Lengths(study.mistakes[0].cells);
   for (const int seq : lengths) table.AddColumn(Cat(seq, ":"));
   table.AddColumn("leaves the format's range");
-  for (const Json& mistake : record.at("mistakes")) {
-    std::vector<std::string> row = {mistake.at("what").get<std::string>(),
-                                    Cat("`", mistake.at("inputs").get<std::string>(), "`")};
+  for (const Mistake& mistake : study.mistakes) {
+    std::vector<std::string> row = {mistake.what, Code(mistake.inputs)};
     for (const int seq : lengths) {
       std::string text(kNone);
-      for (const Json& cell : mistake.at("cells")) {
-        if (cell.at("seq") != seq) continue;
-        const int bad = cell.at("non_finite_rows").get<int>();
-        text = bad == 0 ? "0" : Cat("**", bad, "** of ", cell.at("rows").get<int>());
+      for (const MistakeCell& cell : mistake.cells) {
+        if (cell.seq != seq) continue;
+        text =
+            cell.non_finite_rows == 0 ? "0" : Cat("**", cell.non_finite_rows, "** of ", cell.rows);
       }
       row.push_back(text);
     }
-    row.push_back(mistake.at("leaves_fp8_range").get<bool>() ? "yes" : "no");
+    row.push_back(mistake.leaves_fp8_range ? "yes" : "no");
     table.AddRow(row);
   }
   return table.ToMarkdown();
 }
 
 // The lengths between which a mistake's rows go from mostly fine to mostly not.
-std::vector<std::string> BeginningAt(const Json& record, int length) {
+std::vector<std::string> BeginningAt(const Study& study, int length) {
   std::vector<std::string> names;
-  for (const Json& mistake : record.at("mistakes")) {
+  for (const Mistake& mistake : study.mistakes) {
     bool before = false;
     bool at = false;
-    for (const Json& cell : mistake.at("cells")) {
-      const bool most = 2 * cell.at("non_finite_rows").get<int>() > cell.at("rows").get<int>();
+    for (const MistakeCell& cell : mistake.cells) {
+      const bool most = 2 * cell.non_finite_rows > cell.rows;
       // A ragged length between them may have its own reasons.
-      if (cell.at("seq").get<int>() == length) at = most;
-      if (cell.at("seq").get<int>() <= length / 2) before = before || most;
+      if (cell.seq == length) at = most;
+      if (cell.seq <= length / 2) before = before || most;
     }
     if (at && !before) {
-      names.push_back(Cat("`", mistake.at("name").get<std::string>(), "` on `",
-                          mistake.at("inputs").get<std::string>(), "` inputs"));
+      names.push_back(Cat(Code(mistake.name), " on ", Code(mistake.inputs), " inputs"));
     }
   }
   return names;
 }
 
-bool AllFinite(const Json& record) {
-  return std::all_of(record.at("cells").begin(), record.at("cells").end(),
-                     [](const Json& cell) { return cell.at("finite").get<bool>(); });
+bool AllFinite(const Study& study) {
+  return std::all_of(study.cells.begin(), study.cells.end(),
+                     [](const Cell& cell) { return cell.finite; });
 }
 
-std::string Render(const Json& record) {
-  const Json& cells = record.at("cells");
-  const std::vector<int> lengths = Lengths(cells);
+}  // namespace
+
+absl::StatusOr<std::string> RenderDtypes(const nlohmann::ordered_json& record) {
+  absl::StatusOr<Study> read = ablations::FromJson<Study>(record);
+  if (!read.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("dtypes.json: ", read.status().message(),
+                                                   "; write it again with `warpledger dtypes`"));
+  }
+  const Study study = Plain(*std::move(read));
+  const std::vector<int> lengths = Lengths(study.cells);
   std::string page = "# K and V in fewer bits: error against length\n\n";
   Append(
-      &page, "A study on the CPU (run `", record.at("run_id").get<std::string>(), "`, ",
-      record.at("created_utc").get<std::string>().substr(0, 10), ", seed ",
-      record.at("seed").get<int64_t>(), "): ", record.at("heads").get<int>(), " heads of head_dim ",
-      record.at("head_dim").get<int>(), ", ", record.at("rows_per_head").get<int>(),
-      " query rows of each, ", lengths.front(), " to ", lengths.back(),
+      &page, "A study on the CPU (run `", study.run_id, "`, ", study.created_utc.substr(0, 10),
+      ", seed ", study.seed, "): ", study.heads, " heads of head_dim ", study.head_dim, ", ",
+      study.rows_per_head, " query rows of each, ", lengths.front(), " to ", lengths.back(),
       " keys. No GPU and no kernel of ours is in it: it says what a format costs before anybody "
       "writes a kernel.\n\n"
       "The error is that of O computed from the stored K and V, against O in FP64 from the fp16 "
       "ones. With products in FP64 it is the storage's own; with products in fp16 the scores, P "
       "and O are rounded to fp16 too. Percentages are root mean squares over those of O, which "
       "shrinks with the number of keys. A block is ",
-      record.at("block_keys").get<int>(),
+      study.block_keys,
       " keys.\n\n"
       "**Mixed** is what the L4 notes call FP8 K and V with fp16 scores: K and V are stored in 8 "
       "bits and widened to fp16, in which everything is multiplied. All kernels of ours with "
@@ -152,19 +234,19 @@ std::string Render(const Json& record) {
       "`wgmma_fp8` alone isn't: both operands of its products are FP8, so that Q and P are "
       "rounded to E4M3 as well, which no row here does.\n\n"
       "![Error against length](dtypes.svg)\n\n");
-  for (const std::string& inputs : Distinct(cells, "inputs")) {
-    Append(&page, "## Inputs `", inputs, "`\n\n", ErrorTable(record, inputs), "\n");
+  for (const std::string& inputs : InputsOf(study.cells)) {
+    Append(&page, "## Inputs `", inputs, "`\n\n", ErrorTable(study, inputs), "\n");
   }
   Append(&page,
          "## Which mistakes give NaN\n\n"
          "The L4 notes report NaN at 512 keys with 8-bit K and V, and blame FP8's range. ",
-         AllFinite(record) ? Cat("No scheme above has one, at any of ", lengths.size(),
-                                 " lengths and on any inputs. ")
-                           : "Some schemes above have one. ",
+         AllFinite(study) ? Cat("No scheme above has one, at any of ", lengths.size(),
+                                " lengths and on any inputs. ")
+                          : "Some schemes above have one. ",
          "Below, kernels that are wrong in one way each: query rows with a NaN or an infinity, by "
          "number of keys.\n\n",
-         MistakeTable(record), "\n");
-  const std::vector<std::string> beginning = BeginningAt(record, 512);
+         MistakeTable(study), "\n");
+  const std::vector<std::string> beginning = BeginningAt(study, 512);
   if (beginning.empty()) {
     Append(&page, "None of them begins at 512 keys.\n");
   } else {
@@ -172,17 +254,6 @@ std::string Render(const Json& record) {
            ". What it means: [decision 0015](../decisions/0015-data-types.md).\n");
   }
   return page;
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> RenderDtypes(const Json& record) {
-  try {
-    return Render(record);
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(
-        Cat("dtypes.json: ", error.what(), "; write it again with `warpledger dtypes`"));
-  }
 }
 
 }  // namespace warpledger::report

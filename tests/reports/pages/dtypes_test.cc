@@ -69,6 +69,29 @@ TEST(RenderDtypes, SaysSoWhereASchemeGivesNan) {
   EXPECT_THAT(page, Not(HasSubstr("No scheme above has one")));
 }
 
+TEST(RenderDtypes, ShowsTextOfARecordAsText) {
+  Json record = DtypesRecord();
+  record["created_utc"] = "<b>2026";
+  record["mistakes"][0]["name"] = "<i>\n";
+  record["cells"][0]["inputs"] = record["cells"][1]["inputs"] = "<u>";
+  const std::string page = DtypesPage(record);
+  for (const char* tag : {"<b", "<i", "<u"}) EXPECT_THAT(page, Not(HasSubstr(tag)));
+}
+
+TEST(RenderDtypes, RefusesCountsThatNoStudyHas) {
+  const auto refuses = [](const auto& change) {
+    Json record = DtypesRecord();
+    change(record);
+    EXPECT_THAT(RenderDtypes(record), StatusIs(absl::StatusCode::kInvalidArgument));
+  };
+  refuses([](Json& json) { json["mistakes"][0]["cells"][1]["non_finite_rows"] = 2147483647; });
+  refuses([](Json& json) { json["mistakes"][0]["cells"][1]["rows"] = int64_t{1} << 60; });
+  refuses([](Json& json) { json["mistakes"][0]["cells"] = Json::array(); });
+  refuses([](Json& json) { json["mistakes"] = Json::array(); });
+  refuses([](Json& json) { json["cells"] = Json::array(); });
+  refuses([](Json& json) { json["cells"][0]["seq"] = -1; });
+}
+
 TEST(RenderDtypes, RefusesARecordThatLacksSomething) {
   for (const char* key : {"cells", "schemes", "mistakes", "seed"}) {
     Json record = DtypesRecord();
