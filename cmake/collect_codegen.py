@@ -317,7 +317,9 @@ def load_instances(path):
         variants = [instance["variant"] for instance in instances if instance["set"]]
         sources = [pathlib.Path(instance["source"]).name for instance in instances]
         symbols = [instance["symbol"] for instance in instances]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if not all(isinstance(name, str) for name in variants + symbols):
+            raise TypeError("a name is no text")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CodegenError(f"{path} is not a list of instances: {error!r}. Rebuild; the "
                            "generator writes it.") from error
     if not instances:

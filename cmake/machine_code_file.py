@@ -117,7 +117,11 @@ def check(path, build):
     try:
         committed = json.loads(path.read_text(encoding="utf-8"))
         nvcc, hashes = committed["nvcc"], committed["archs"]
-    except (OSError, ValueError, KeyError) as error:
+        if not all(isinstance(of, dict) for of in [hashes, *hashes.values()]):
+            raise ValueError("archs must be an object of objects")
+        if not nvcc.isprintable():
+            raise ValueError("nvcc is no version")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         print(f"{path} can't be read: {error!r}. Write it: cmake/machine_code_file.py --write")
         return FAILED
     if reason := why_not_comparable(nvcc, build):

@@ -55,12 +55,11 @@ def main():
     parser.add_argument("--junit", required=True)
     parser.add_argument("--configure-log", required=True)
     args = parser.parse_args()
-    with open(args.configure_log, encoding="utf-8") as log:
-        configure_log = log.read()
     try:
-        with open(args.junit, encoding="utf-8") as junit:
-            lines, tests = summarize(junit.read(), configure_log)
-    except (OSError, ElementTree.ParseError) as error:
+        with open(args.configure_log, encoding="utf-8") as log, \
+                open(args.junit, encoding="utf-8") as junit:
+            lines, tests = summarize(junit.read(), log.read())
+    except (OSError, ElementTree.ParseError, UnicodeDecodeError) as error:
         print(f"No test results: {error}", file=sys.stderr)
         return 1
     print("\n".join(lines))

@@ -35,7 +35,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import pages  # noqa: E402
-from plots import micro_curves, micro_data  # noqa: E402
+from plots import json_text, micro_curves, micro_data  # noqa: E402
 
 SCHEMA_VERSION = 1
 # Student's t, two-sided 95%, by degrees of freedom (any table of the distribution).
@@ -54,7 +54,7 @@ class RecordError(Exception):
 
 def read_json(path):
     try:
-        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        return json_text.loads(pathlib.Path(path).read_bytes())
     except (OSError, ValueError) as error:
         raise RecordError(f"can't read {path}: {error}; run micro/record.sh again.") from error
 
@@ -69,7 +69,7 @@ def read_samples(folder):
     samples = []
     for number, line in enumerate(lines, 1):
         try:
-            samples.append(json.loads(line))
+            samples.append(json_text.loads(line))
         except ValueError as error:
             raise RecordError(f"{path}:{number} is no JSON: {error}.") from error
     if cut:
@@ -290,9 +290,9 @@ def report(micro_json, out, python, with_figures):
     micro_json, out = pathlib.Path(micro_json), pathlib.Path(out)
     micro = micro_data.load(micro_json)
     listed = micro_json.parent / "cases.json"
-    cases = read_json(listed)["cases"] if listed.exists() else []
+    cases = json_text.markdown(read_json(listed)["cases"]) if listed.exists() else []
     drawn = figure_names(micro) if with_figures else set()
-    texts = pages.render(micro, cases, pages.heads_in(here), drawn)
+    texts = pages.render(micro.for_pages(), cases, pages.heads_in(here), drawn)
     for name, text in texts.items():
         write(out / name, text)
     if with_figures:
@@ -326,9 +326,12 @@ def main(argv=None):
     except (RecordError, micro_data.MicroError) as error:
         print(f"record.py: {error}", file=sys.stderr)
         return 1
-    except (KeyError, TypeError) as error:
-        print(f"record.py: the input lacks or garbles {error}; it is of another version. Run "
-              "micro/record.sh again.", file=sys.stderr)
+    except OSError as error:
+        print(f"record.py: {error}", file=sys.stderr)
+        return 1
+    except json_text.DAMAGE as error:
+        print(f"record.py: the input lacks or garbles something: {json_text.said(error)}; it is of "
+              "another version. Run micro/record.sh again.", file=sys.stderr)
         return 1
     return 0
 

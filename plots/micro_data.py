@@ -16,6 +16,8 @@ import pathlib
 import re
 import statistics
 
+from plots import json_text
+
 SCHEMA_VERSION = 1
 # Units in which less is better; everything else is a rate.
 COSTS = ("cycles", "us", "ns")
@@ -29,7 +31,7 @@ def load(path):
     """The record of a micro.json; values by process come from the raw samples where it has none."""
     path = pathlib.Path(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json_text.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise MicroError(f"can't read {path}: {error}; write it with micro/record.sh") from error
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
@@ -43,9 +45,9 @@ def load(path):
     except MicroError as error:
         raise MicroError(f"{path}: {error}; it is of another version. Run micro/record.sh again"
                          ) from error
-    except (KeyError, TypeError) as error:
-        raise MicroError(f"{path} lacks or garbles {error}; it is of another version. Run "
-                         "micro/record.sh again") from error
+    except json_text.DAMAGE as error:
+        raise MicroError(f"{path} lacks or garbles something: {json_text.said(error)}; it is of "
+                         "another version. Run micro/record.sh again") from error
 
 
 _NUMBER = (int, float)
@@ -111,7 +113,7 @@ def add_processes(data, folder):
         if not line:
             continue
         try:
-            sample = json.loads(line)
+            sample = json_text.loads(line)
         except ValueError:
             continue  # cut off by a kill
         by_case.setdefault(sample["case"], []).append(sample)
@@ -128,6 +130,11 @@ class Micro:
         self.entries = data["micro"]
         self.not_run = data["not_run"]
         self._by_name = {entry["name"]: entry for entry in self.entries}
+
+    def for_pages(self):
+        """The same with texts that are safe in Markdown."""
+        return Micro(json_text.markdown({"gpu": self.gpu, "provenance": self.provenance,
+                                         "micro": self.entries, "not_run": self.not_run}))
 
     def __contains__(self, name):
         return name in self._by_name

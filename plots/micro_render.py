@@ -15,7 +15,7 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import (micro_cp_async, micro_exp, micro_memory, micro_overlap,  # noqa: E402
+from plots import (json_text, micro_cp_async, micro_exp, micro_memory, micro_overlap,  # noqa: E402
                    micro_reduction, micro_swizzle, micro_wgmma)
 from plots.micro_data import MicroError, load  # noqa: E402
 from plots.render import draw_all, write  # noqa: E402
@@ -50,6 +50,10 @@ def main(argv=None):
               arguments.out)
     except (MicroError, OSError) as error:
         print(f"plots: {error}", file=sys.stderr)
+        return 2
+    except json_text.DAMAGE as error:
+        print(f"plots: {arguments.micro} can't be drawn: {json_text.said(error)}; write it again "
+              "with micro/record.sh", file=sys.stderr)
         return 2
     return 0
 

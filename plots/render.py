@@ -29,8 +29,8 @@ except ModuleNotFoundError as error:
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import calibration, dtypes, effects, interactions, ladder, matrix  # noqa: E402
-from plots import parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
+from plots import calibration, dtypes, effects, interactions, json_text, ladder  # noqa: E402
+from plots import matrix, parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
 
@@ -155,6 +155,10 @@ def main(argv=None):
         write(draw_all({name: known[name] for name in chosen}), arguments.out)
     except (SummaryError, OSError) as error:
         print(f"plots: {error}", file=sys.stderr)
+        return 2
+    except json_text.DAMAGE as error:
+        print(f"plots: {arguments.summary[0]} can't be drawn: {json_text.said(error)}; write it "
+              "again with `warpledger judge`", file=sys.stderr)
         return 2
     return 0
 

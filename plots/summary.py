@@ -9,8 +9,9 @@ import collections
 import functools
 import json
 import math
+import pathlib
 
-from plots import style
+from plots import json_text, style
 
 SCHEMA_VERSION = 1
 
@@ -61,8 +62,7 @@ def load(path):
 
 def load_json(path):
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        return json_text.loads(pathlib.Path(path).read_bytes())
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; write it with `warpledger judge`") from error
     except ValueError as error:

@@ -14,11 +14,14 @@ import contextlib
 import functools
 import hashlib
 import io
-import json
 import pathlib
 import re
+import sys
 import tarfile
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from plots import json_text  # noqa: E402 (the path comes first)
 
 SUFFIX = ".tar.zst"
 SUMS = "SHA256SUMS"
@@ -129,9 +132,16 @@ class Record:
     def text(self, file):
         return self.bytes(file).decode("utf-8")
 
+    def lines(self, file):
+        """The objects of a .jsonl file."""
+        try:
+            return [json_text.loads(line) for line in self.bytes(file).splitlines()]
+        except ValueError as error:
+            raise RecordError(f"{self.path / file} has a line that is no JSON: {error}") from error
+
     def json(self, file):
         try:
-            return json.loads(self.text(file))
+            return json_text.loads(self.bytes(file))
         except ValueError as error:
             raise RecordError(f"{self.path / file} is no JSON: {error}") from error
 

@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "reports"))
 import record_files  # noqa: E402 (the path comes first)
+from plots import json_text  # noqa: E402
 
 RECORD = "sanitizers.json"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -21,7 +22,7 @@ class Refused(Exception):
 def read_record(folder):
     """What is used of a record; its runs have pairs (instance, machine code) for positions."""
     try:
-        record = record_files.open_record(folder).json(RECORD)
+        record = json_text.markdown(record_files.open_record(folder).json(RECORD))
         instances = list(record["instances"].items())
         if any(of["tool"] not in TOOLS for of in record["runs"]):
             raise ValueError(f"its tools are not all of {', '.join(TOOLS)}")

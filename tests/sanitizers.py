@@ -35,7 +35,7 @@ import sys
 import tempfile
 import time
 
-from sanitizer_records import (RECORD, TOOLS, Refused, page_of, read_record, read_records,
+from sanitizer_records import (RECORD, TOOLS, Refused, json_text, page_of, read_record, read_records,
                                refuse_mixture)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -393,10 +393,13 @@ def run(options):
 
 
 def report(options):
-    records = read_records(options.records)
-    newest = records[0]
-    refuse_mixture(records, newest["gpu"], newest["compute_sanitizer"], newest["run_id"])
-    page = page_of(records, instances_of_tree(newest["gpu"]["compute_capability"]))
+    try:
+        records = read_records(options.records)
+        newest = records[0]
+        refuse_mixture(records, newest["gpu"], newest["compute_sanitizer"], newest["run_id"])
+        page = page_of(records, instances_of_tree(newest["gpu"]["compute_capability"]))
+    except json_text.DAMAGE as error:
+        raise Refused(2, f"a record can't be read: {json_text.said(error)}") from error
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / PAGE).write_text(page, encoding="utf-8")
     return 0
@@ -440,8 +443,10 @@ def main():
         return run(options) if options.command == "run" else report(options)
     except Refused as refused:
         code, text = refused.args
-        print(f"sanitizers.py: {text}", file=sys.stderr)
-        return code
+    except OSError as error:
+        code, text = 2, error
+    print(f"sanitizers.py: {text}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

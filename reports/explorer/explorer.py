@@ -21,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 import record_files  # noqa: E402 (the path comes first)
+from plots import json_text  # noqa: E402
 
 TEMPLATE = pathlib.Path(__file__).with_name("explorer.html")
 PLACE = "/* data */"
@@ -31,8 +32,7 @@ RATIO_UNIT = 1e-4
 def timings(record):
     """{(problem, arm): {(process, block): microseconds}}"""
     found = collections.defaultdict(dict)
-    for line in record.text("samples.jsonl").splitlines():
-        sample = json.loads(line)
+    for sample in record.lines("samples.jsonl"):
         found[sample["shape"], sample["arm"]][sample["process"], sample["block"]] = sample["us"]
     return found
 
@@ -94,11 +94,15 @@ def main():
     options = parser.parse_args()
     try:
         claims = [claim for file in options.claims
-                  for claim in json.loads(file.read_text(encoding="utf-8"))]
+                  for claim in json_text.loads(file.read_bytes())]
         records = [record_files.open_record(path) for path in options.record]
         options.out.write_text(page(claims, records), encoding="utf-8")
-    except (OSError, ValueError, record_files.RecordError) as error:
+    except (OSError, record_files.RecordError) as error:
         print(f"explorer.py: {error}", file=sys.stderr)
+        return 1
+    except json_text.DAMAGE as error:
+        print(f"explorer.py: the claims or samples can't be read: {json_text.said(error)}",
+              file=sys.stderr)
         return 1
     print(f"{options.out}: {len(claims)} verdicts")
     return 0

@@ -102,7 +102,7 @@ def parse_request(text, overrides=None):
     """The request with its defaults filled in. Raises RequestError."""
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"the request is not JSON: {error}") from error
     if not isinstance(given, dict):
         raise RequestError("the request is not a JSON object; see the head of this file")
@@ -592,8 +592,9 @@ def main(argv=None, stdin=None, make_bench=open_bench):
         overrides = {"process": args.process, "seed": args.seed, "blocks": args.blocks}
         request = parse_request(text, overrides)
         out = sys.stdout if args.out == "-" else open(args.out, "w", encoding="utf-8")
-    except (OSError, RequestError) as error:
-        print(f"peers.py: {error}", file=sys.stderr)
+    except (OSError, RequestError, UnicodeDecodeError) as error:
+        said = "".join(c if c.isprintable() else "?" for c in str(error))
+        print(f"peers.py: {said[:500]}", file=sys.stderr)
         return 2
 
     def emit(line):
