@@ -36,7 +36,7 @@ fail() {
 }
 
 readonly kSecondsPerProcess=150 kSecondsInAll=300
-processes=3 repetitions=3 filter=. out="" prefix="" plots=1 given=""
+made=0 processes=3 repetitions=3 filter=. out="" prefix="" plots=1 given=""
 python=${WARPLEDGER_PYTHON:-python3}
 while (($# > 0)); do
   case $1 in
@@ -74,25 +74,27 @@ fi
 program=$prefix/bin/warpledger_micro
 [[ -x $program ]] || fail 3 "no $program; build it or name --prefix"
 
+[[ -d $out ]] || made=1
 mkdir -p "$out"
-# What a folder was started with; another call on it is another run, and so is one of
-# another build of the program, whose processes say nothing of the first one's.
+exec {lock}<"$out"
+flock -n "$lock" || fail 2 "another call writes into $out"
+# What a folder was started with, from the first process on that ran to its end; another call on
+# it is another run, and so is one of another build of the program, whose processes say nothing of
+# the first one's.
 settings="filter=$filter processes=$processes repetitions=$repetitions"
 settings+=" program=$(sha256sum <"$program" | cut -d' ' -f1)"
-"$program" --warpledger_list >"$out/cases.json.part"
+cases=$("$program" --warpledger_list)
 if [[ -e $out/settings.txt ]]; then
   started=$(<"$out/settings.txt")
   [[ ${started% program=*} == "${settings% program=*}" ]] ||
     fail 2 "$out was started with $started, not with $settings; name a new folder"
   [[ $started == "$settings" ]] ||
     fail 2 "$out was started by another build of $program; name a new folder"
-  cmp -s "$out/cases.json.part" "$out/cases.json" ||
+  [[ $(<"$out/cases.json") == "$cases" ]] ||
     fail 2 "$out was started by a program with other cases; name a new folder"
 elif [[ -e $out/micro.json || -e $out/cases.json ]]; then
   fail 2 "$out holds a run already; name a new folder"
 fi
-mv "$out/cases.json.part" "$out/cases.json"
-echo "$settings" >"$out/settings.txt"
 
 failed=0
 for ((process = 0; process < processes; ++process)); do
@@ -108,7 +110,11 @@ for ((process = 0; process < processes; ++process)); do
     --warpledger_raw="$name.raw.part" --warpledger_progress \
     --benchmark_repetitions="$repetitions" --benchmark_filter="$filter" \
     --benchmark_out="$name.json.part" --benchmark_out_format=json >"$name.log" || status=$?
-  ((status != 3)) || exit 3
+  if ((status == 3)); then
+    rm -f "$name.raw.part" "$name.json.part" "$name.log"
+    ((!made)) || rmdir --ignore-fail-on-non-empty "$out"
+    exit 3
+  fi
   ((status != 2)) || fail 2 "no case matches '$filter'; $program --warpledger_list has all"
   if ((status != 0 && status != 1)); then
     ((status == 124)) &&
@@ -117,6 +123,8 @@ for ((process = 0; process < processes; ++process)); do
   fi
   ((status == 0)) || failed=1
   [[ -s $name.raw.part ]] || fail 1 "process $process wrote no sample; $name.log may say why"
+  echo "$cases" >"$out/cases.json"
+  echo "$settings" >"$out/settings.txt"
   # The JSON last: it stands for the whole process.
   mv "$name.raw.part" "$name.raw.jsonl"
   mv "$name.json.part" "$name.json"

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 from fixture import ROOT, FolderTest
 
@@ -100,6 +101,26 @@ class RecordShTest(FolderTest):
         for arguments, environment in ((["--filter", "b"], {}), ([], {"FAKE_CASES": "2"})):
             self.ends(self.call(*arguments, **environment), 2, err="name a new folder")
 
+    def test_a_folder_belongs_to_a_run_once_a_process_of_it_has_ended(self):
+        self.out.mkdir()
+        for environment in ({"FAKE_NO_GPU": "1"}, {"FAKE_STOP": "0"}, {"FAKE_EMPTY": "1"}):
+            self.assertNotEqual(self.call(**environment).returncode, 0)
+            self.ends(self.call("--processes", "2", FAKE_STOP="0"), 1, err="the same call goes on")
+        self.ends(self.call("--processes", "2"))
+        self.ends(self.call("--processes", "1"), 2, err="name a new folder")
+
+    def test_a_second_writer_of_the_folder_is_refused_by_name(self):
+        self.out.mkdir()
+        with open(self.path / "held", "w", encoding="utf-8") as held:
+            holder = subprocess.Popen(["flock", self.out, "sh", "-c", "echo held; sleep 60"],
+                                      stdout=held)
+            self.addCleanup(holder.wait)
+            self.addCleanup(holder.kill)
+            while not (self.path / "held").read_text():
+                time.sleep(0.01)
+            self.ends(self.call(), 2, err=f"another call writes into {self.out}")
+        self.assertEqual(self.ran(), [])
+
     def test_refuses_a_folder_of_another_build_of_the_program(self):
         self.call(FAKE_STOP="1")
         program = self.path / "prefix" / "bin" / "warpledger_micro"
@@ -126,6 +147,7 @@ class RecordShTest(FolderTest):
                                 (["--filter=a", "--filter", "b"], "--filter is given twice")):
             self.ends(self.call(*arguments), 2, err=told)
         self.assertEqual(self.call(FAKE_NO_GPU="1").returncode, 3)
+        self.assertFalse(self.out.exists())
         self.ends(self.call(prefix="/no"), 3, err="/no/bin/warpledger_micro")
 
     def test_a_filter_that_matches_nothing_is_told(self):
