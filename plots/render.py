@@ -18,6 +18,7 @@ import io
 import os
 import pathlib
 import re
+import signal
 import sys
 
 try:
@@ -32,7 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from plots import calibration, dtypes, effects, interactions, json_text, ladder  # noqa: E402
 from plots import matrix, parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
-from plots.summary import Summary, SummaryError, load, load_json  # noqa: E402
+from plots.summary import Summary, SummaryError, load_json  # noqa: E402
 
 
 def figures(summary):
@@ -120,15 +121,26 @@ def write(pictures, out):
     for name, content in pictures.items():
         path = out / f"{plain_name(name)}.svg"
         temporary = out / f".{path.name}.{os.getpid()}"
-        temporary.write_text(content, encoding="utf-8")
-        temporary.replace(path)
+        try:
+            temporary.write_text(content, encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
         print(path)
+
+
+def from_stdin():
+    try:
+        return [json_text.loads(line) for line in sys.stdin.buffer.read().splitlines()]
+    except ValueError as error:
+        raise SummaryError(f"standard input: not JSON ({error})") from error
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--summary", action="append", required=True, metavar="FILE",
-                        help="the record's summary.json (may be repeated)")
+                        help="the record's summary.json (may be repeated); -: one on each line "
+                             "of standard input")
     parser.add_argument("--out", required=True, help="folder for the pictures; made if missing")
     parser.add_argument("--joined", action="store_true",
                         help="draw the figure that joins records, even of one alone")
@@ -136,9 +148,11 @@ def main(argv=None):
                         help="draw only this one (may be repeated); by default all")
     arguments = parser.parse_args(argv)
     try:
-        data = load_json(arguments.summary[0])
-        if arguments.joined or len(arguments.summary) > 1:
-            several = [load(path) for path in arguments.summary]
+        summaries = (from_stdin() if arguments.summary == ["-"]
+                     else [load_json(path) for path in arguments.summary])
+        data = summaries[0]
+        if arguments.joined or len(summaries) > 1:
+            several = [Summary(each) for each in summaries]
             known = {"throughput": lambda: throughput.draw(*several)}
         elif calibration.is_calibration(data):
             known = {"calibration": lambda: calibration.draw(data)}
@@ -164,4 +178,5 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no half picture stays
     sys.exit(main())

@@ -56,10 +56,6 @@ class SummaryError(Exception):
     """The summary can't be drawn; the message is one line that says what and why."""
 
 
-def load(path):
-    return Summary(load_json(path))
-
-
 def load_json(path):
     try:
         return json_text.loads(pathlib.Path(path).read_bytes())

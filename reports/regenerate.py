@@ -29,9 +29,11 @@ import multiprocessing
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -136,8 +138,16 @@ def draw(summary, folder):
 @functools.cache
 def _painters():
     # Not forked: other threads of this process are at work.
-    return concurrent.futures.ProcessPoolExecutor(os.cpu_count(),
-                                                  multiprocessing.get_context("spawn"))
+    return concurrent.futures.ProcessPoolExecutor(
+        os.cpu_count(), multiprocessing.get_context("spawn"), _end_with_parent)
+
+
+def _end_with_parent():
+    """A killed parent tells its workers nothing, and they would wait for ever."""
+    def wait():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _paint(summary, folder):
@@ -250,10 +260,9 @@ def _regenerate(program, out, kept, say, workers, opened):
     if claims_of:
         say("explorer.html")
         target = pathlib.Path("reports/explorer.html")
-        (out / target).write_text(explorer.page(
+        record_files.replace(out / target, explorer.page(
             [claim for gpu in sorted(claims_of) for claim in claims_of[gpu]],
-            [records[-1] for (*_, cache), records in all_runs.items() if cache == "warm"]),
-            encoding="utf-8")
+            [records[-1] for (*_, cache), records in all_runs.items() if cache == "warm"]))
         made.add(target)
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
@@ -261,18 +270,19 @@ def _regenerate(program, out, kept, say, workers, opened):
         designs = collections.Counter(gpu for gpu, _ in warm)
         ladder = max(ladders, key=lambda path: (designs[path.parent.name], path.name))
         say("README.md")
-        readme = out / "README.md"
-        if out != ROOT:
-            shutil.copy(ROOT / "README.md", readme)
-        scratch = out / ".regenerate"
+        # Whoever ends this finds the README as it was, or with all its parts renewed.
+        scratch = out / _SCRATCH
+        scratch.mkdir(parents=True)
+        readme = scratch / "README.md"
+        shutil.copy(ROOT / "README.md", readme)
         gpu = ladder.parent.name
         for command, record, *flags in (("report", ladder.relative_to(ROOT), "--noplots"),
                                         ("standings", judged_of[gpu], "--noplots"),
                                         ("techniques", judged_of[gpu])):
-            call(program, command, f"--record={record}", f"--out={scratch}", *flags,
+            call(program, command, f"--record={record}", f"--out={scratch / 'pages'}", *flags,
                  f"--readme={readme}", f"--readme_pictures=reports/{gpu}",
                  kept=kept)
-        shutil.rmtree(scratch)
+        readme.replace(out / "README.md")
         made.add(pathlib.Path("README.md"))
     return made
 
@@ -318,4 +328,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the scratch folders go too
     sys.exit(main())

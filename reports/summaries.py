@@ -50,4 +50,4 @@ def read(data):
 
 def write(program, data, kept):
     lines = [f"{digest}  {name}\n" for name, digest in hashes(program, data, kept).items()]
-    (data / TABLE).write_text("".join(lines), encoding="utf-8")
+    record_files.replace(data / TABLE, "".join(lines))

@@ -26,17 +26,21 @@ constexpr absl::Duration kPlotSilenceLimit = absl::Minutes(5);
 // As plots/render.py ends where matplotlib is missing.
 constexpr int kNoMatplotlib = 3;
 
-absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std::string& python,
-                       const std::string& out, bool joined) {
+}  // namespace
+
+// Through a pipe: a file would stay where this process is killed.
+absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
+                           const std::string& python, const std::string& out, bool joined) {
   ASSIGN_OR_RETURN(const std::string script, ablations::FindProgramFile("plots/render.py"));
-  std::vector<std::string> command = {python, script, "--out", out};
-  for (const std::string& file : summary_files) {
-    command.insert(command.end(), {"--summary", file});
-  }
+  std::vector<std::string> command = {python, script, "--out", out, "--summary", "-"};
   if (joined) command.emplace_back("--joined");
+  std::string lines;
+  for (const nlohmann::ordered_json& summary : summaries) {
+    absl::StrAppend(&lines, ablations::DumpLine(summary), "\n");
+  }
   ablations::ProcessEnd end;
   const absl::Status status = ablations::RunLines(
-      command, "", [] { return kPlotSilenceLimit; },
+      command, lines, [] { return kPlotSilenceLimit; },
       [](std::string_view line) {
         absl::PrintF("%s\n", line);
         return absl::OkStatus();
@@ -51,8 +55,6 @@ absl::Status DrawPlots(const std::vector<std::string>& summary_files, const std:
                                   "with --python, or pass --noplots"
                                 : ". It says why above"));
 }
-
-}  // namespace
 
 absl::Status ReadmeFlags::Renew(const char* section, const std::string& body) const {
   ASSIGN_OR_RETURN(std::string text, ablations::ReadFile(*readme));
@@ -89,18 +91,6 @@ absl::StatusOr<std::vector<report::Summary>> ViewsOf(std::vector<summary::Summar
 absl::Status WritePage(const std::string& file, const std::string& text) {
   RETURN_IF_ERROR(ablations::CreateDirectories(std::filesystem::path(file).parent_path().string()));
   return WriteOutput(file, text);
-}
-
-absl::Status DrawSummaries(const std::vector<nlohmann::ordered_json>& summaries,
-                           const std::string& python, const std::string& out, bool joined) {
-  // Not in `out`, where another report may be drawn at the same time.
-  ASSIGN_OR_RETURN(const ablations::ScratchFolder scratch, ablations::ScratchFolder::Make());
-  std::vector<std::string> files;
-  for (const nlohmann::ordered_json& summary : summaries) {
-    files.push_back(absl::StrCat(scratch.path(), "/", files.size(), ".json"));
-    RETURN_IF_ERROR(ablations::WriteFileAtomically(files.back(), ablations::DumpFile(summary)));
-  }
-  return DrawPlots(files, python, out, joined);
 }
 
 }  // namespace warpledger::cli

@@ -4,8 +4,9 @@
 
     kills.py PROGRAM [--count=1000] [--seed=1]
 
-Each round starts run (with the stand-in subject), judge, report, bundle or pack, and sends KILL,
-TERM or INT after a time up to its usual length: to the program alone, or to it and its children.
+Each round starts run (with the stand-in subject), judge, report, report with pictures, bundle, pack
+or reports/regenerate.py, and sends KILL, TERM or INT after a time up to its usual length: to the
+program alone, or to it and its children.
 Then
 - nothing is lost: each whole block of samples is still there, each other file as before or whole;
 - the same call again goes on to the end, and gives what a call gives that nobody killed;
@@ -19,6 +20,7 @@ Prints how often each call was killed by each signal, and every broken promise. 
 import argparse
 import collections
 import hashlib
+import importlib.util
 import os
 import pathlib
 import random
@@ -34,11 +36,15 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 RUN = ("run", "--subject=stand_in", "--processes=2", "--blocks=3", "--out=record")
 CALLS = {"run": RUN, "judge": ("judge", "--record=record"),
          "report": ("report", "--record=record", "--out=pages", "--noplots"),
+         "draw": ("report", "--record=record", "--out=pages", f"--python={sys.executable}"),
          "bundle": ("bundle", "--record=record", "--out=bundle.tar.gz"),
-         "pack": ("pack", "record")}
+         "pack": ("pack", "record"),
+         "regenerate": ("reports/regenerate.py",)}
+DRAWS = ("draw", "regenerate")
 # What only differs from call to call: the time and folder of a run.
 OWN_TIMES = re.compile(rb'"(created_utc|run_id|argv)": ?(\[[^]]*\]|"[^"]*")')
-OF_A_KILLED_WRITER = re.compile(r"\.tmp\.\d+\.\d+$|^\.bundle\.tar\.gz\.\d+$")
+OF_A_KILLED_WRITER = re.compile(r"\.tmp\.\d+\.\d+$|^\.bundle\.tar\.gz\.\d+$|^\.\w+\.svg\.\d+$|\.part$")
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def digest(path):
@@ -58,12 +64,29 @@ class Rounds:
         self.must_end(self.finished, RUN)
         self.expected = {}
         self.seconds = {}
-        for name, call in CALLS.items():
+        for name, call in self.calls().items():
             place = self.place(name)
             begin = time.monotonic()
             self.must_end(place, call)
             self.seconds[name] = time.monotonic() - begin
             self.expected[name] = self.state(place)
+
+    @staticmethod
+    def calls():
+        """What this Python can draw, and all else."""
+        has_matplotlib = importlib.util.find_spec("matplotlib") is not None
+        return {name: call for name, call in CALLS.items() if has_matplotlib or name not in DRAWS}
+
+    def tree(self, place):
+        """The part of the repository that makes pages, with the finished record as its only one."""
+        for folder in ("plots", "reports/explorer"):
+            shutil.copytree(ROOT / folder, place / folder,
+                            ignore=shutil.ignore_patterns("__pycache__"))
+        for script in (ROOT / "reports").glob("*.py"):
+            shutil.copy(script, place / "reports")
+        shutil.copy(ROOT / "README.md", place)
+        shutil.copytree(self.finished / "record", place / "reports/data/cpu/record")
+        self.must_end(place, ("pack", "reports/data/cpu/record"))
 
     def place(self, name):
         """A folder for one round, with the finished record where the call needs one."""
@@ -71,7 +94,9 @@ class Rounds:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         (place / "tmp").mkdir()
-        if name != "run":
+        if name == "regenerate":
+            self.tree(place)
+        elif name != "run":
             shutil.copytree(self.finished / "record", place / "record")
         return place
 
@@ -79,7 +104,11 @@ class Rounds:
         (place / "tmp").mkdir(exist_ok=True)
         environment = os.environ | {"TMPDIR": str(place / "tmp"),
                                     "WARPLEDGER_PYTHON": sys.executable}
-        return subprocess.Popen([self.program, *call], cwd=place, stdout=subprocess.DEVNULL,
+        if call[0].endswith(".py"):
+            command = [sys.executable, "-B", *call, f"--program={self.program}"]
+        else:
+            command = [self.program, *call]
+        return subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, env=environment, start_new_session=True,
                                 text=True)
 
@@ -164,8 +193,10 @@ class Rounds:
                 self.complain(f"{file} is neither as before nor whole", of)
         if packed and now["record.tar.zst"] != self.expected[name]["record.tar.zst"]:
             self.complain("the pack is not whole", of)
-        if name in ("judge", "report", "bundle"):
+        if name not in ("run", "pack"):
             for file in set(now) - set(before):
+                if ".regenerate" in file:  # which the same call clears away
+                    continue
                 if (now[file] != self.expected[name].get(file)
                         and not OF_A_KILLED_WRITER.search(pathlib.PurePath(file).name)):
                     self.complain(f"{file} is there and not whole", of)
@@ -208,11 +239,11 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         rounds = Rounds(options.program, pathlib.Path(name), options.seed)
-        names = list(CALLS)
+        names = list(rounds.calls())
         for number in range(options.count):
             rounds.round(names[number // len(SIGNALS) % len(names)], number)
     for (call, sent), count in sorted(rounds.killed.items()):
-        print(f"{call:8} {sent:8} {count}")
+        print(f"{call:10} {sent:8} {count}")
     print(f"{options.count} rounds, {sum(rounds.killed.values())} kills, {rounds.ended} calls were "
           f"over before; broken promises: {len(rounds.broken)}")
     print("\n".join(rounds.broken))
