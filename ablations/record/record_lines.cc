@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ablations/record/record_pack.h"
+#include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
