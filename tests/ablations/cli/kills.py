@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills the program again and again, and holds it to what a kill may cost.
 
-    kills.py PROGRAM [--count=1000] [--seed=1]
+    kills.py PROGRAM [--count=1000] [--seed=1] [--jobs=1]
 
 Each round starts run (with the stand-in subject), judge, report, report with pictures, bundle, pack
 or reports/regenerate.py, and sends KILL, TERM or INT after a time up to its usual length: to the
@@ -13,12 +13,14 @@ Then
 - nothing is left over behind that call: no file of the record's folder, of the output's, of the
   temporary folder but those of the killed program, no process.
 
-Prints how often each call was killed by each signal, and every broken promise. Exit code: 0 kept,
-1 broken, 2 wrong use.
+Prints how often each call was killed by each signal, and every broken promise. Jobs run side by
+side, each with rounds of its own: use as many as there are cores. Exit code: 0 kept, 1 broken, 2
+wrong use.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import importlib.util
 import os
@@ -231,23 +233,36 @@ class Rounds:
             os.kill(int(pid), signal.SIGKILL)
 
 
+def run(options_and_job):
+    """One job's rounds: (kills by call and signal, calls that were over before, broken promises)."""
+    options, job = options_and_job
+    with tempfile.TemporaryDirectory() as name:
+        rounds = Rounds(options.program, pathlib.Path(name), options.seed + job)
+        names = list(rounds.calls())
+        for number in range(job, options.count, options.jobs):
+            at = number // options.jobs
+            rounds.round(names[at // len(SIGNALS) % len(names)], at)
+        return rounds.killed, rounds.ended, rounds.broken
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        rounds = Rounds(options.program, pathlib.Path(name), options.seed)
-        names = list(rounds.calls())
-        for number in range(options.count):
-            rounds.round(names[number // len(SIGNALS) % len(names)], number)
-    for (call, sent), count in sorted(rounds.killed.items()):
+    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+        done = list(pool.map(run, [(options, job) for job in range(options.jobs)]))
+    killed = sum((rounds[0] for rounds in done), collections.Counter())
+    ended = sum(rounds[1] for rounds in done)
+    broken = [line for rounds in done for line in rounds[2]]
+    for (call, sent), count in sorted(killed.items()):
         print(f"{call:10} {sent:8} {count}")
-    print(f"{options.count} rounds, {sum(rounds.killed.values())} kills, {rounds.ended} calls were "
-          f"over before; broken promises: {len(rounds.broken)}")
-    print("\n".join(rounds.broken))
-    return 1 if rounds.broken else 0
+    print(f"{options.count} rounds, {sum(killed.values())} kills, {ended} calls were over before; "
+          f"broken promises: {len(broken)}")
+    print("\n".join(broken))
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":
