@@ -52,6 +52,12 @@ struct ClaimMicro {
   double off_factor = 1;
 };
 
+// Who says that a technique helps: a book, a page or a talk, and where it is.
+struct ClaimSource {
+  std::string_view name = {};
+  std::string_view link = {};
+};
+
 // What a record can show to be true of a technique, or false. Texts are of whole sentences.
 struct Claim {
   std::string_view id;
@@ -62,6 +68,7 @@ struct Claim {
   ClaimPrediction predicted = {};
   ClaimEvidence evidence = {};
   ClaimMicro micro = {};
+  ClaimSource source = {};
   std::string_view prior = {};   // what others reported
   double prior_us = 0;           // on the GPU that `prior` names
   std::string_view lesson = {};  // what the measurements taught

@@ -98,6 +98,8 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
   } else {
     const ablations::ClaimPrediction& predicted = claim->predicted;
     Append(&out, "**Claim.** ", claim->mechanism, "\n\n");
+    const auto& [source, link] = claim->source;
+    if (!source.empty()) Append(&out, "**Who says so.** [", source, "](", link, ").\n\n");
     if (predicted.high > 0) {
       const Verdict* verdict = FindToggleVerdict(summary, toggle, predicted.problem);
       const Range range = PredictedRange(predicted, verdict);

@@ -86,11 +86,22 @@ PlannedDesign ListedSubject::Steps(const char* name, const char* label, bool cum
       Begun(name, label, {.name = list_.baseline, .config = list_.baseline, .role = kRoleBase});
   for (const Claim& technique : list_.techniques) {
     if (technique.control) continue;
-    design.arms.push_back(With(cumulative ? design.arms.back() : design.arms.front(), kRoleStep,
+    size_t base = cumulative ? design.arms.size() - 1 : 0;
+    if (const auto on = list_.on.find(technique.id); !cumulative && on != list_.on.end()) {
+      const std::string needed = absl::StrCat(name, ":", on->second);
+      while (base + 1 < design.arms.size() && design.arms[base].name != needed) ++base;
+    }
+    design.arms.push_back(With(design.arms[base], kRoleStep,
                                absl::StrCat(name, ":", std::string(technique.id)), technique));
   }
   AddControls(PlannedArm(design.arms.front()), &design);
   return design;
+}
+
+// Whether a technique is on top of another one, by way of others too.
+bool ListedSubject::Needs(std::string_view id, std::string_view other) const {
+  const auto on = list_.on.find(id);
+  return on != list_.on.end() && (on->second == other || Needs(on->second, other));
 }
 
 PlannedDesign ListedSubject::LeaveOneOut() const {
@@ -102,9 +113,11 @@ PlannedDesign ListedSubject::LeaveOneOut() const {
       Begun(kLeaveOneOut, "each technique left out of all",
             {.name = "all", .config = absl::StrJoin(all, "+"), .role = kRoleBase});
   for (size_t i = 0; i < all.size(); ++i) {
-    std::vector<std::string> others = all;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    design.arms.push_back({.name = absl::StrCat("without:", all[i]),
+    std::vector<std::string> others, left_out;
+    for (const std::string& id : all) {
+      (id == all[i] || Needs(id, all[i]) ? left_out : others).push_back(id);
+    }
+    design.arms.push_back({.name = absl::StrCat("without:", absl::StrJoin(left_out, "+")),
                            .config = others.empty() ? list_.baseline : absl::StrJoin(others, "+"),
                            .role = kRoleWithout,
                            .toggle = all[i],

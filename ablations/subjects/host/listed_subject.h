@@ -2,9 +2,10 @@
 // A subject from lists: techniques, problems, kinds of inputs.
 //
 // Its designs follow from the list of techniques: `ladder`, each on top of all before it; `one_on`,
-// each alone; `leave_one_out`, each left out of all; and `factorial`, every combination of the
-// first two. All have the control `control:aa`, and `control:null_toggle` where a technique is a
-// control. A configuration is printed as the ids of its techniques, joined by '+'.
+// each alone, or on top of the one that the list names; `leave_one_out`, each left out of all, with
+// those on top of it; and `factorial`, every combination of the first two. All have the control
+// `control:aa`, and `control:null_toggle` where a technique is a control. A configuration is
+// printed as the ids of its techniques, joined by '+'.
 //
 //   const ListedSubject subject({.name = "sums",
 //                                .baseline = "one_accumulator",
@@ -14,6 +15,7 @@
 
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +33,7 @@ struct SubjectList {
   std::vector<Claim> techniques;  // in the order of the ladder, where a control is no step
   std::vector<ShapeInfo> problems;
   std::vector<std::string> input_kinds = {"uniform", "constant"};
+  std::map<std::string, std::string, std::less<>> on = {};  // a technique: the one that it needs
 };
 
 // A problem of n numbers, each read and added once.
@@ -72,6 +75,7 @@ class ListedSubject : public Subject {
   // Each technique as a step from the one before, or from the base.
   PlannedDesign Steps(const char* name, const char* label, bool cumulative) const;
   PlannedDesign LeaveOneOut() const;
+  bool Needs(std::string_view id, std::string_view other) const;
   PlannedDesign TwoByTwo() const;
   void AddControls(const PlannedArm& of, PlannedDesign* design) const;
 

@@ -38,6 +38,16 @@ const BuiltVariant* StudyBuild::Find(std::string_view name) const {
   return found == variants.end() ? nullptr : &*found;
 }
 
+std::string BaseOf(const Study& study, const StudyClaim& claim) {
+  const auto found =
+      absl::c_find_if(study.claim, [&](const StudyClaim& each) { return each.id == claim.on; });
+  return found == study.claim.end() ? kStudyBase : VariantOf(study, *found);
+}
+
+std::string VariantOf(const Study& study, const StudyClaim& claim) {
+  return claim.on.empty() ? claim.id : absl::StrCat(BaseOf(study, claim), "+", claim.id);
+}
+
 std::vector<const StudyClaim*> ClaimsIn(const Study& study, std::string_view variant) {
   const std::vector<std::string> ids = absl::StrSplit(std::string(variant), '+');
   std::vector<const StudyClaim*> on;

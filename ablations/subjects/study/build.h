@@ -78,6 +78,9 @@ struct StudyBuild {
   const BuiltVariant* Find(std::string_view name) const;
 };
 
+// The variant that a claim alone is held against, and with it: all that it is on top of, joined.
+std::string BaseOf(const Study& study, const StudyClaim& claim);
+std::string VariantOf(const Study& study, const StudyClaim& claim);
 // The techniques that are compiled into a variant.
 std::vector<const StudyClaim*> ClaimsIn(const Study& study, std::string_view variant);
 // The variants may lack an entry, or code: each says why.

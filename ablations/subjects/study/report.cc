@@ -15,16 +15,19 @@ namespace {
 
 constexpr size_t kShownHash = 12;
 
-// The variants that the report is about: the base, and each technique alone.
-std::vector<std::string> Alone(const Study& study) {
-  std::vector<std::string> variants = {kStudyBase};
-  for (const StudyClaim& claim : study.claim) variants.push_back(claim.id);
+// The variants that the report is about, by what they are called in it: the base, and each
+// technique alone.
+std::vector<std::pair<std::string, std::string>> Alone(const Study& study) {
+  std::vector<std::pair<std::string, std::string>> variants = {{kStudyBase, kStudyBase}};
+  for (const StudyClaim& claim : study.claim) {
+    variants.emplace_back(claim.id, VariantOf(study, claim));
+  }
   return variants;
 }
 
-std::string Row(const std::string& variant, const InstanceResources& resources,
+std::string Row(const std::string& name, const InstanceResources& resources,
                 const InstanceCodegen& code) {
-  return absl::StrFormat("%-24s %-7s %9d %8d %7d %12d  %s", variant, code.arch, resources.registers,
+  return absl::StrFormat("%-24s %-7s %9d %8d %7d %12d  %s", name, code.arch, resources.registers,
                          resources.static_smem_bytes,
                          resources.spill_store_bytes + resources.spill_load_bytes,
                          analysis::CountAll(code.opcodes), code.code_sha256.substr(0, kShownHash));
@@ -75,13 +78,13 @@ class Reporter {
     report_.table.push_back(absl::StrFormat("%-24s %-7s %9s %8s %7s %12s  %s", "variant", "arch",
                                             "registers", "shared", "spills", "instructions",
                                             "machine code"));
-    for (const std::string& variant : Alone(file_.study)) {
+    for (const auto& [name, variant] : Alone(file_.study)) {
       for (const InstanceCodegen& code : build_.codegen.instances) {
         const auto resources = absl::c_find_if(build_.resources.instances, [&](const auto& each) {
           return each.variant == variant && each.arch == code.arch;
         });
         if (code.variant != variant || resources == build_.resources.instances.end()) continue;
-        report_.table.push_back(Row(variant, *resources, code));
+        report_.table.push_back(Row(name, *resources, code));
       }
     }
   }
@@ -89,50 +92,55 @@ class Reporter {
   void AddClaim(size_t index) {
     const StudyClaim& claim = file_.study.claim[index];
     const std::string path = absl::StrCat("claim[", index, "]");
-    const std::string code = CodeOf(build_, claim.id);
-    const std::string base = CodeOf(build_, kStudyBase);
-    if (code.empty() || base.empty()) return;
-    if (code == base && claim.launched.empty()) {
-      const bool host = build_.Find(claim.id)->host_sha256 != build_.Find(kStudyBase)->host_sha256;
+    const std::string variant = VariantOf(file_.study, claim);
+    const std::string base = BaseOf(file_.study, claim);
+    const std::string code = CodeOf(build_, variant);
+    if (code.empty() || CodeOf(build_, base).empty()) return;
+    if (code == CodeOf(build_, base) && claim.launched.empty()) {
+      const bool host = build_.Find(variant)->host_sha256 != build_.Find(base)->host_sha256;
       Find(path, absl::StrCat("'", claim.id, "' reaches no code: its machine code is that of '",
-                              kStudyBase, "'",
+                              NameOfBase(claim), "'",
                               host ? "; the host's side differs, so a claim about the launch names "
                                      "it with `launched`"
                                    : ""));
     }
-    AddPattern(path, "sass", claim.id, claim.sass, false);
-    AddPattern(path, "fewer_sass", claim.id, claim.fewer_sass, true);
-    AddPattern(path, "ptx", claim.id, claim.ptx, false);
+    AddPattern(path, "sass", claim, claim.sass, false);
+    AddPattern(path, "fewer_sass", claim, claim.fewer_sass, true);
+    AddPattern(path, "ptx", claim, claim.ptx, false);
   }
 
-  void AddPattern(const std::string& path, const char* field, const std::string& variant,
+  static std::string NameOfBase(const StudyClaim& claim) {
+    return claim.on.empty() ? kStudyBase : claim.on;
+  }
+
+  void AddPattern(const std::string& path, const char* field, const StudyClaim& claim,
                   const std::string& pattern, bool fewer) {
     if (pattern.empty()) return;
     const bool of_ptx = std::string_view(field) == "ptx";
     const auto count = [&](const std::string& of) {
       return of_ptx ? build_.Find(of)->ptx.at(pattern) : Sass(build_, of, pattern);
     };
-    const int64_t before = count(kStudyBase);
-    const int64_t after = count(variant);
+    const int64_t before = count(BaseOf(file_.study, claim));
+    const int64_t after = count(VariantOf(file_.study, claim));
     const bool shown = fewer ? after < before : after > before;
-    report_.evidence.push_back(absl::StrFormat("%-24s %s /%s/: %d -> %d%s", variant, field, pattern,
-                                               before, after, shown ? "" : "  NOT THERE"));
+    report_.evidence.push_back(absl::StrFormat("%-24s %s /%s/: %d -> %d%s", claim.id, field,
+                                               pattern, before, after, shown ? "" : "  NOT THERE"));
     if (!shown) {
       Find(absl::StrCat(path, ".", field),
-           absl::StrCat("'", variant, "' shows no evidence: /", pattern, "/ is found ", after,
-                        " times, and ", before, " times in '", kStudyBase, "'"));
+           absl::StrCat("'", claim.id, "' shows no evidence: /", pattern, "/ is found ", after,
+                        " times, and ", before, " times in '", NameOfBase(claim), "'"));
     }
   }
 
-  // Techniques that are one kernel, beside those that are the base's.
+  // Techniques that are one kernel, beside those that are that of what they are on.
   void AddTwins() {
     std::map<std::string, std::string> first = {{CodeOf(build_, kStudyBase), kStudyBase}};
     for (size_t i = 0; i < file_.study.claim.size(); ++i) {
       const StudyClaim& claim = file_.study.claim[i];
-      const std::string code = CodeOf(build_, claim.id);
+      const std::string code = CodeOf(build_, VariantOf(file_.study, claim));
       if (code.empty()) continue;
       const auto [found, is_new] = first.emplace(code, claim.id);
-      if (is_new || found->second == kStudyBase) continue;
+      if (is_new || found->second == kStudyBase || found->second == claim.on) continue;
       Find(absl::StrCat("claim[", i, "]"),
            absl::StrCat("'", claim.id, "' and '", found->second, "' are one kernel"));
     }

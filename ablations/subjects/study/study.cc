@@ -13,6 +13,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
@@ -196,8 +197,15 @@ std::string Study::WhyInvalid() const {
     for (size_t k = 0; k < i; ++k) {
       const StudyClaim& a = claim[k];
       const StudyClaim& b = claim[i];
-      if (a.define != b.define || a.sources != b.sources || a.flags != b.flags) continue;
+      if (a.define != b.define || a.sources != b.sources || a.flags != b.flags || a.on != b.on) {
+        continue;
+      }
       return Of("claim", i, absl::StrCat("define: it is the same arm as claim '", a.id, "'"));
+    }
+    const bool is_on_one = absl::c_any_of(absl::MakeConstSpan(claim).first(i),
+                                          [&](const auto& each) { return each.id == claim[i].on; });
+    if (!claim[i].on.empty() && !is_on_one) {
+      return Of("claim", i, absl::StrCat("on: there is no claim '", claim[i].on, "' before it"));
     }
     const std::string& predicted = claim[i].prediction.problem;
     if (!predicted.empty() && !absl::c_any_of(problem, [&](const StudyProblem& each) {

@@ -106,11 +106,28 @@ struct StudyPrediction {
   friend bool operator==(const StudyPrediction&, const StudyPrediction&) = default;
 };
 
+// Who says that a technique helps, and where.
+struct StudySource {
+  std::string name;
+  std::string link;
+
+  void Visit(auto& f) {
+    f("name", name, NotEmpty{}, PlainName{});
+    f("link", link, Must{"an address, as https://…", [](const std::string& text) {
+                           return text.starts_with("https://") &&
+                                  text.find_first_of(" ()<>") == text.npos;
+                         }});
+  }
+  friend bool operator==(const StudySource&, const StudySource&) = default;
+};
+
 // One technique: what the candidate is compiled with, and what it must do.
 struct StudyClaim {
   std::string id;
   std::string label;
   std::string mechanism;
+  std::string on;  // the claim before it that it is on top of, where it is alone
+  StudySource source;
   std::vector<std::string> define;     // -D of the candidate
   std::vector<std::string> otherwise;  // -D of whatever lacks the technique
   std::vector<std::string> sources;    // of the candidate, in place of the study's
@@ -131,6 +148,8 @@ struct StudyClaim {
            [](const std::string& text) { return text.find_first_of("+:, @") == text.npos; }});
     f("label", label, NotEmpty{});
     f("mechanism", mechanism, kOnlyWhereSet);
+    f("on", on, kOnlyWhereSet);
+    f("source", source, kOnlyWhereSet);
     f("define", define, kOnlyWhereSet, Each{NotEmpty{}});
     f("otherwise", otherwise, kOnlyWhereSet, Each{NotEmpty{}});
     f("sources", sources, kOnlyWhereSet, Each{NotEmpty{}});

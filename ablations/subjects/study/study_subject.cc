@@ -29,6 +29,7 @@ Claim ClaimOf(const StudyClaim& claim) {
           .evidence = {.opcodes = claim.sass.empty() ? claim.fewer_sass : claim.sass,
                        .fewer_opcodes = !claim.fewer_sass.empty(),
                        .launched = claim.launched},
+          .source = {claim.source.name, claim.source.link},
           .prior = claim.prior,
           .lesson = claim.lesson,
           .launch_side = !claim.launched.empty()};
@@ -74,8 +75,12 @@ SubjectList ListOf(const StudyDefinition& definition) {
                       .baseline_label = study.base_label,
                       .techniques = {},
                       .problems = {},
-                      .input_kinds = {"stated"}};
-  for (const StudyClaim& claim : study.claim) list.techniques.push_back(ClaimOf(claim));
+                      .input_kinds = {"stated"},
+                      .on = {}};
+  for (const StudyClaim& claim : study.claim) {
+    list.techniques.push_back(ClaimOf(claim));
+    if (!claim.on.empty()) list.on[claim.id] = claim.on;
+  }
   if (!definition.since.empty()) {
     list.techniques.push_back({.id = kCommit,
                                .label = "The sources as they are, against those of the commit",
@@ -183,7 +188,9 @@ std::vector<PlannedDesign> StudySubject::Designs() const {
                           .floors = {kFloorArm},
                           .peers = false};
   std::vector<std::string> variants = {kStudyBase};
-  for (const StudyClaim& claim : definition_->study.claim) variants.push_back(claim.id);
+  for (const StudyClaim& claim : definition_->study.claim) {
+    variants.push_back(VariantOf(definition_->study, claim));
+  }
   for (const std::string& variant : variants) {
     const std::string was = absl::StrCat("was:", variant);
     design.arms.push_back(

@@ -62,6 +62,10 @@ TEST(StudyTest, WhatIsWrongHasItsLine) {
       {"architectures = [\"sm_90\"]", "", "architectures: name them for device"},
       {"reference = \"reference.py\"", "", "check.reference: name a Python file"},
       {"name = \"STUDY_NAME\"", "name = 3", "study.toml:4: name: expected a string, found 3"},
+      {"id = \"vector_loads\"", "id = \"vector_loads\"\non = \"grid_stride\"",
+       "claim[0].on: there is no claim 'grid_stride' before it"},
+      {"id = \"vector_loads\"", "id = \"vector_loads\"\nsource = { name = \"A\", link = \"a\" }",
+       "claim[0].source.link: expected an address"},
       {"[work]", "[work", "study.toml:3"}};
   for (const auto& wrong : kWrong) {
     const std::string text = absl::StrReplaceAll(Template(), {{wrong[0], wrong[1]}});
@@ -84,6 +88,28 @@ TEST(StudyTest, HasAVariantForEachArm) {
   EXPECT_THAT(*subject->VariantsOf("ladder"),
               ElementsAre("base", "vector_loads", "vector_loads+grid_stride", "null_toggle"));
   EXPECT_EQ(subject->ParseProblems("small")->front().flops(), 2.0 * 64 * 1024);
+}
+
+TEST(StudyTest, AClaimMayBeOnTopOfAnother) {
+  const auto file =
+      Loaded(absl::StrReplaceAll(Template(), {{"id = \"grid_stride\"", R"(id = "grid_stride"
+on = "vector_loads"
+source = { name = "A course", link = "https://example.org/course" })"}}));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto subject = StudySubject::Of({.study = file->study});
+  EXPECT_THAT(*subject->VariantsOf(""),
+              ElementsAre("base", "vector_loads", "vector_loads+grid_stride", "null_toggle"));
+  const PlannedDesign one_on = *subject->FindDesign("one_on");
+  EXPECT_EQ(one_on.arms[1].base, "base");
+  EXPECT_EQ(one_on.arms[2].base, "one_on:vector_loads");
+  // What is on top goes with what is left out.
+  EXPECT_THAT(*subject->VariantsOf("leave_one_out"),
+              ElementsAre("vector_loads+grid_stride", "base", "vector_loads",
+                          "vector_loads+grid_stride+null_toggle"));
+  EXPECT_EQ(subject->FindDesign("leave_one_out")->arms[1].name, "without:vector_loads+grid_stride");
+  const Claim* claim = subject->FindClaim("grid_stride");
+  EXPECT_EQ(claim->source.name, "A course");
+  EXPECT_EQ(claim->source.link, "https://example.org/course");
 }
 
 TEST(StudyTest, TakesAProblemByItsParameters) {
