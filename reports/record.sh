@@ -14,7 +14,7 @@ was stopped only what is left. A set that fails does not keep the others from
 being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, pack it with
 `warpledger pack`, then run reports/regenerate.py.
 
-  --only SET,…     only these sets, in this order
+  --only SET,…     only these sets, in this order; folklore: all studies
   --gpus N         on N GPUs at a time, a set on each, each with its share of the
                    logical CPUs; of CUDA_VISIBLE_DEVICES, or the first ones. One on
                    which two sets in a row fail takes no other (default: 1)
@@ -34,6 +34,7 @@ TEXT
 # More processes decide more than more blocks (reports/decisions/0002): five are the default, and
 # the families of a hundred verdicts and more have eight, of four blocks each, because a call
 # takes milliseconds there. The slowest sets take some fourteen minutes on an H200.
+# A study is one of ablations/studies. It needs nvcc, and NumPy in WARPLEDGER_PYTHON.
 readonly kSquare=mission_a,mission_b,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 readonly kFlash2=fa3_d64_s2048_full,fa3_d64_s2048_causal,fa3_d64_s8192_full,fa3_d64_s8192_causal
@@ -83,6 +84,15 @@ wmma_d128|wmma_d128|fa3_d128_s512_full,$kFlash2D128|--peers=off --blocks=6
 one_on|one_on|$kSquare,$kFlash2Slow|--peers=off --blocks=6
 leave_one_out|leave_one_out|$kSquare,$kFlash2Slow|--peers=off --blocks=6
 factorial|factorial|small,mission_b,long|--peers=off
+folklore_reduction|ladder|all|--study=reduction --blocks=12
+folklore_transpose|one_on|all|--study=transpose --blocks=12
+folklore_sgemm|ladder|all|--study=sgemm --blocks=12
+folklore_softmax|one_on|all|--study=softmax --blocks=12
+folklore_histogram|one_on|all|--study=histogram --blocks=12
+folklore_stencil|one_on|all|--study=stencil --blocks=12
+folklore_elementwise|one_on|all|--study=elementwise --blocks=12
+folklore_nbody|one_on|all|--study=nbody --blocks=12
+folklore_stream|one_on|all|--study=stream --blocks=12
 "
 
 fail() {
@@ -127,6 +137,7 @@ set_of() { # the line of a set
   awk -F'|' -v name="$1" 'NF && $1 == name { print; found = 1; exit } END { exit !found }' \
     <<<"$kSets" || fail 2 "no set '$1'; see --list"
 }
+[[ $only != folklore ]] || only=$(awk -F'|' '/^folklore_/ { print $1 }' <<<"$kSets" | paste -sd,)
 if [[ -z $only ]]; then
   sets=$(awk -F'|' 'NF { print $1 }' <<<"$kSets")
 else
@@ -163,6 +174,7 @@ measure() { # SET [COMMAND…]: COMMAND goes before the program. Its exit code
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
   echo "== $name: $design on $shapes"
   read -ra own_flags <<<"$own"
+  own_flags=(${own_flags[@]+"${own_flags[@]/#--study=/--study=$root/ablations/studies/}"})
   # A further flag takes the place of the set's own.
   for flag in --design="$design" --shapes="$shapes" --out="$out/$name" --python="$python" \
     ${own_flags[@]+"${own_flags[@]}"}; do
