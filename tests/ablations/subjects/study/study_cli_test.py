@@ -66,6 +66,13 @@ class Study(CliTest):
         self.change(".sum(axis=1)", ".sum(axis=1) * float('nan')", "reference.py")
         self.assertIn("gives NaN or infinity in y", self.said("study", "check", "flags", code=USAGE))
 
+    def test_check_runs_the_reference_on_every_problem(self):
+        self.change("[work]", '[[problem]]\nname = "wide"\nparameters = { rows = 2, cols = 65536 }\n\n[work]')
+        self.change("def reference(x):", "def reference(x):\n    assert x.shape[1] < 60000\n", "reference.py")
+        said = self.said("study", "check", "flags", code=USAGE)
+        self.assertIn("Reference on problem 'small'", said)
+        self.assertIn("check.reference: reference() fails: AssertionError", said)
+
     def test_verdicts_are_what_each_flag_deserves(self):
         self.said("run", "--study=flags", "--out=record", "--processes=5", "--blocks=6",
                   "--arm_limit_s=2")
