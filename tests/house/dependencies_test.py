@@ -71,6 +71,7 @@ ROOMS = {
     "ablations/subjects/study/rig/gpu": {"ablations/subjects/study/rig", "ablations/subjects/study/rig/gpu",
                                          "kernels/common"},
     "ablations/subjects/sdpa/dtypes": PLAN | {"ablations/subjects/sdpa/dtypes"} | KERNELS,
+    "ablations/studies": set(),
 }
 # What a page knows, its parts, whole pages (reports/README.md). They see a summary and its subject;
 # those of attention alone also its registry.

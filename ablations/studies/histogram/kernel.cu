@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each of 256 values occurs. Numbers from 0 to 1 are spread over `spread` of the bins.
+// How often each of 256 values occurs. Numbers from 0 to 1 are spread over `spread` of the bins;
+// 1 itself, which few are after rounding, falls into the next one or the last.
 
 #include <cuda_runtime.h>
 #include <warpledger/study.h>
@@ -63,7 +64,7 @@ __global__ void Histogram(const float* x, int* counts, int n, float spread) {
   Runs runs;
 #endif
   const auto take = [&](float value) {
-    const int bin = static_cast<int>(value * spread);
+    const int bin = min(static_cast<int>(value * spread), kBins - 1);
 #ifdef RUNS
     runs.Take(bins, bin);
 #else

@@ -5,4 +5,4 @@ import numpy as np
 
 
 def reference(x, spread):
-    return np.bincount((x * spread).astype(int), minlength=256)
+    return np.bincount(np.minimum((x * spread).astype(int), 255), minlength=256)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/study.h"
 
+#include <filesystem>
+
 #include "ablations/base/files.h"
 #include "ablations/base/paths.h"
 #include "ablations/subjects/study/study_subject.h"
@@ -126,6 +128,32 @@ TEST(StudyTest, TakesAProblemByItsParameters) {
   EXPECT_THAT(why("rows=2"), HasSubstr("they have other names than those of 'small'"));
   EXPECT_THAT(why("rows=2:cols=x"), HasSubstr("'cols=x' of problem 'rows=2:cols=x' is no NAME="));
   EXPECT_THAT(why("rows=0:cols=8"), HasSubstr("'x' would have 0 elements"));
+}
+
+// Folklore: who says so, what is expected, and judged at more than one size.
+TEST(StudyTest, OurStudiesSayWhoSaysSoAndPredict) {
+  int studies = 0;
+  size_t claims = 0;
+  const std::filesystem::path readme = *FindProgramFile("ablations/studies/README.md");
+  for (const auto& entry : std::filesystem::directory_iterator(readme.parent_path())) {
+    if (!entry.is_directory()) continue;
+    const auto file = StudyFile::Load(entry.path().string());
+    ASSERT_TRUE(file.ok()) << file.status();
+    const Study& study = file->study;
+    SCOPED_TRACE(study.name);
+    EXPECT_EQ(study.name, entry.path().filename().string());
+    EXPECT_THAT(study.architectures, ElementsAre("sm_80", "sm_89", "sm_90"));
+    EXPECT_GE(study.problem.size(), 2);
+    for (const StudyClaim& claim : study.claim) {
+      EXPECT_NE(claim.source.name, "") << claim.id;
+      EXPECT_NE(claim.mechanism, "") << claim.id;
+      EXPECT_NE(claim.prediction.why, "") << claim.id;
+    }
+    ++studies;
+    claims += study.claim.size();
+  }
+  EXPECT_GE(studies, 8);
+  EXPECT_GE(claims, 30);
 }
 
 // What claims a launch leaves the machine code as it is.
