@@ -192,15 +192,24 @@ def records(data, file, kind=""):
     return [record for record in (Record(found[key]) for key in sorted(found)) if file in record]
 
 
+STUDY = "study:"
+
+
+def question_of(run):
+    """Its design; of a study "study:NAME:DESIGN"."""
+    study = (run.get("definition") or {}).get("study")
+    return f"{STUDY}{study['name']}:{run['design']}" if study else run["design"]
+
+
 def runs(data):
-    """{(gpu slug, design, cache mode): records of runs, oldest first}."""
+    """{(gpu slug, question_of() it, cache mode): records of runs, oldest first}."""
     found = {}
     for record in records(pathlib.Path(data), "run.json"):
         run = record.json("run.json")
         for key in ("design", "cache", "created_utc"):
             if not isinstance(run, dict) or not isinstance(run.get(key), str):
                 raise RecordError(f"{record.path / 'run.json'} lacks \"{key}\", or it is no text")
-        key = (record.path.parent.name, run["design"], run["cache"])
+        key = (record.path.parent.name, question_of(run), run["cache"])
         found.setdefault(key, []).append((run["created_utc"], record.name, record))
     return {key: [record for *_, record in sorted(entries, key=lambda entry: entry[:2])]
             for key, entries in found.items()}

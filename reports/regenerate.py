@@ -6,9 +6,9 @@ Of each GPU, design and cache mode the newest record under reports/data counts:
 it is judged (its summary.json), and reported with pictures into reports/<gpu>.
 So are the newest microbenchmarks, the newest profiles of each set of shapes, all
 that the sanitizers said, the newest samples of steps, the newest study of data
-types (of the CPU), the comparison of the two newest ladders, an index of questions, a page per
+types (of the CPU), a page of each study and one that ranks what they are about, the comparison of the two newest ladders, an index of questions, a page per
 technique and one of standings from all of these designs, and the generated parts of README.md: the
-newest ladder of the GPU with most designs, its standings and its techniques. These last, and
+newest ladder of the GPU with most designs, its standings and its techniques, and its studies. These last, and
 reports/explorer.html, are of records with a warm L2 alone. And reports/data/summaries.sha256, the hash of every record's summary.json.
 A file in reports/<gpu> that no record gives any more is deleted.
 Records are folders or packs. A calibration's page pools and counts all that lie there.
@@ -40,6 +40,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "reports"))
 sys.path.insert(0, str(ROOT / "reports" / "explorer"))
 import explorer  # noqa: E402 (the path comes first)
+import folklore  # noqa: E402 (the path comes first)
 import record_files  # noqa: E402 (the path comes first)
 import summaries  # noqa: E402
 from plots import render  # noqa: E402
@@ -208,6 +209,23 @@ def _regenerate(program, out, kept, say, workers, opened):
     # kernels/sdpa/library/fit_costs.py reads those.
     all_runs = {run: records for run, records in record_files.runs(DATA).items()
                 if not run[1].startswith("library_")}
+    studied = collections.defaultdict(list)  # {gpu slug: claims}
+    gpu_names = {}
+
+    def study_done(folder, record, summary, name, gpu, cache):
+        draw(summary, folder)
+        page, = folder.glob("*.md")
+        place = folder / pathlib.Path(folklore.PAGE).stem / name
+        files = list(folder.iterdir())
+        place.mkdir(parents=True)
+        for file in files:
+            file.replace(place / file.name)
+        if cache == "warm":
+            judged = json.loads(summary.read_text(encoding="utf-8"))
+            gpu_names[gpu] = judged["gpu"]
+            studied[gpu] += folklore.claims_of(record.json("run.json"), judged,
+                                               (place / page.name).relative_to(folder).as_posix())
+
     # A calibration's page quotes the verdicts of the other designs: it comes last.
     for (gpu, design, cache), records in sorted(
             all_runs.items(), key=lambda run: (run[0][1] == "calibrate", run[0])):
@@ -216,12 +234,22 @@ def _regenerate(program, out, kept, say, workers, opened):
         record = records[-1]
         summary = out / _SCRATCH / f"{gpu}-{design}-{cache}.summary.json"
         summary.parent.mkdir(parents=True, exist_ok=True)
+        then = functools.partial(draw, summary)
+        if design.startswith(record_files.STUDY):
+            then = functools.partial(study_done, record=record, summary=summary,
+                                     name=design.split(":")[1], gpu=gpu, cache=cache)
         into(gpu, f"{design} ({cache})", program, "report", f"--record={record.path}",
              lambda folder: f"--out={folder}", f"--summary={summary}", "--noplots",
-             then=lambda folder, summary=summary: draw(summary, folder))
+             then=then)
     finish()
+    for gpu, claims in sorted(studied.items()):
+        page = pathlib.Path("reports") / gpu / folklore.PAGE
+        claims.sort(key=lambda claim: claim.study)
+        (out / page).write_text(folklore.page(gpu_names[gpu], claims), encoding="utf-8")
+        made.add(page)
     warm = {(gpu, design): [record.path for record in records]
-            for (gpu, design, cache), records in all_runs.items() if cache == "warm"}
+            for (gpu, design, cache), records in all_runs.items()
+            if cache == "warm" and not design.startswith(record_files.STUDY)}
     judged_of, claims_of = {}, {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
@@ -262,7 +290,8 @@ def _regenerate(program, out, kept, say, workers, opened):
         target = pathlib.Path("reports/explorer.html")
         record_files.replace(out / target, explorer.page(
             [claim for gpu in sorted(claims_of) for claim in claims_of[gpu]],
-            [records[-1] for (*_, cache), records in all_runs.items() if cache == "warm"]))
+            [records[-1] for (_, design, cache), records in all_runs.items()
+             if cache == "warm" and not design.startswith(record_files.STUDY)]))
         made.add(target)
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
@@ -282,6 +311,13 @@ def _regenerate(program, out, kept, say, workers, opened):
             call(program, command, f"--record={record}", f"--out={scratch / 'pages'}", *flags,
                  f"--readme={readme}", f"--readme_pictures=reports/{gpu}",
                  kept=kept)
+        if gpu in studied:
+            text = folklore.section(studied[gpu], f"reports/{gpu}/{folklore.PAGE}")
+            try:
+                renewed = folklore.renewed(readme.read_text(encoding="utf-8"), text)
+            except ValueError as error:
+                raise StepFailed(f"{readme}: {error}") from error
+            readme.write_text(renewed, encoding="utf-8")
         readme.replace(out / "README.md")
         made.add(pathlib.Path("README.md"))
     return made

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from unittest import mock
 
+import folklore
 import regenerate
 from fixture import FolderTest
 
@@ -17,9 +18,9 @@ PROGRAM = """#!/bin/bash
 (IFS=$'\t'; echo "$*" >>calls.log)
 for argument; do
   case $argument in
-    --record=* | --b=*) name=$(basename "${argument#*=}") ;;
+    --record=* | --b=*) record=${argument#*=} name=$(basename "${argument#*=}") ;;
     --out=*) out=${argument#*=} ;;
-    --summary=*) echo "$name" >"${argument#*=}" ;;
+    --summary=*) cp "$record/summary.json" "${argument#*=}" 2>/dev/null || echo "$name" >"${argument#*=}" ;;
     --claims=*) echo [] >"${argument#*=}" ;;
   esac
 done
@@ -44,7 +45,7 @@ class Regenerate(FolderTest):
 
     def draw(self, summary, folder):
         """A picture called after what the summary is of."""
-        (folder / f"{summary.read_text().strip()}.svg").touch()
+        (folder / f"{summary.read_text().strip().partition('{')[0] or 'study'}.svg").touch()
 
     def record(self, design, day, cache="warm"):
         self.write(f"reports/data/h200/{design}-{cache}-{day}/run.json", json.dumps(
@@ -94,6 +95,32 @@ class Regenerate(FolderTest):
         self.assertEqual(calls["readme of report"], ["ladder-warm-2"])
         for command in "standings", "readme of standings":
             self.assertEqual(calls[command], ["ladder-warm-2"])
+
+    def test_a_study_has_a_page_and_a_place_among_all_and_is_no_design_of_attention(self):
+        (self.path / "README.md").write_text(f"{folklore.BEGIN}\n{folklore.END}\n")
+        self.record("ladder", 1)
+        for study, day in ("sums", 2), ("sums", 3), ("moves", 4):
+            folder = f"reports/data/h200/{study}-{day}"
+            self.write(f"{folder}/run.json", json.dumps(
+                {"design": "ladder", "cache": "warm", "created_utc": f"2026-01-{day:02}T00:00:00Z",
+                 "definition": {"study": {"name": study, "claim": [
+                     {"id": "a", "label": "A", "source": {"name": "B", "link": "https://c"},
+                      "prediction": {"problem": "p", "low": 2, "high": 3}}]}}}))
+            self.write(f"{folder}/summary.json", json.dumps(
+                {"gpu": "NVIDIA H200", "verdicts": [
+                    {"toggle": "a", "shape": "p", "verdict": "NEUTRAL", "ratio": 1, "ci_low": 0.99,
+                     "ci_high": 1.01, "reason": ""}]}))
+        pages, calls = self.made()
+        self.assertEqual(pages, {"ladder-warm-1.md", "sums-3.md", "moves-4.md", "folklore.md",
+                                 "techniques.md", "standings.md", "README.md"})
+        self.assertEqual(calls["report"], ["ladder-warm-1", "moves-4", "sums-3"])
+        self.assertEqual(calls["techniques"], ["ladder-warm-1"])
+        self.assertTrue((self.path / "reports/h200/folklore/sums/sums-3.md").is_file())
+        self.assertTrue((self.path / "reports/h200/folklore/sums/study.svg").is_file())
+        ranked = (self.path / "reports/h200/folklore.md").read_text()
+        self.assertIn("# Folklore on trial on NVIDIA H200", ranked)
+        self.assertIn("[moves](folklore/moves/moves-4.md)", ranked)
+        self.assertIn("of 2 claims", (self.path / "README.md").read_text())
 
     def test_of_each_set_of_shapes_the_newest_profiles_have_a_page(self):
         # One of more shapes, too, than those of an older one.
