@@ -13,7 +13,7 @@ option(WARPLEDGER_BATCH_COMPILE
 
 option(WARPLEDGER_MICRO "Build the microbenchmarks" ON)
 set(WARPLEDGER_DESIGNS "" CACHE STRING
-    "Compile the kernels of these designs alone (ladder;mma), or a_step_per_family; empty: of all")
+    "Compile the kernels of these designs alone (ladder;mma), a_step_per_family or library; empty: all")
 set(WARPLEDGER_EXTRA_DESIGNS "" CACHE STRING
     "Designs of one's own whose kernels are compiled too: factorial:a,b@c;sweep:d")
 

@@ -63,6 +63,8 @@ class GenerateInstances(FolderTest):
         self.assertLess(len(steps), 30)
         self.assertEqual({name.split("_")[0] for name in steps.values()},
                          {"smem", "mma", "wgmma", "resident"})
+        self.assertEqual(len(self.sets(only="library")),
+                         len((self.path / "library/code.txt").read_text().splitlines()))
         self.assertEqual(len(self.sets(only="")), len(everything))
         refused = self.call(only="ladder,lader", code=1)
         self.assertIn("WARPLEDGER_DESIGNS: there is no design 'lader'", refused.stderr)

@@ -3,18 +3,18 @@
 // them (instances.cc), what embeds their code (instance_code.cc) and instances.json. CMake compiles
 // and runs this program while it configures; it uses the standard library alone.
 //
-//   generate_instances [--only=DESIGN,DESIGN | --only=a_step_per_family] <directory> [design]...
+//   generate_instances [--only=DESIGN,DESIGN,…] <directory> [design]...
 //
 // The designs are AllDesigns() and those of one's own that are named
 // (own_designs.h); another name is refused. `--only` leaves out the kernels that none of its
-// designs names; a_step_per_family keeps the first step of each kernel family and its base. Prints
-// a line per source file: the set that it is compiled with, a space and its path. All of a set is
-// compiled for the same architectures: a set is a family, those of it that need a newer
-// architecture (mma90), or those of it that the cumulative ladders `ladder` and `mma` name
-// (smem_ladder, mma_ladder), which are compiled for more GPUs than the rest. A file whose contents
-// would not change is left alone, so that nothing is recompiled. <directory>/library gets the same
-// two files for the library's kernels (kernels/sdpa/library), and code.txt, which names what they
-// embed.
+// designs names; a_step_per_family keeps the first step of each kernel family and its base, library
+// all of the library's kernels. Prints a line per source file: the set that it is compiled with, a
+// space and its path. All of a set is compiled for the same architectures: a set is a family, those
+// of it that need a newer architecture (mma90), or those of it that the cumulative ladders `ladder`
+// and `mma` name (smem_ladder, mma_ladder), which are compiled for more GPUs than the rest. A file
+// whose contents would not change is left alone, so that nothing is recompiled. <directory>/library
+// gets the same two files for the library's kernels (kernels/sdpa/library), and code.txt, which
+// names what they embed.
 
 #include <algorithm>
 #include <cstdio>
@@ -43,9 +43,12 @@ using warpledger::sdpa::FamilyName;
 using warpledger::sdpa::FamilyOf;
 using warpledger::sdpa::InstanceName;
 using warpledger::sdpa::InstanceSymbol;
+using warpledger::sdpa::kLibraryKernels;
 using warpledger::sdpa::Mask;
 
+// What `--only` takes beside designs.
 constexpr std::string_view kStepPerFamily = "a_step_per_family";
+constexpr std::string_view kLibrary = "library";
 
 // `--only`: which kernels are wanted.
 class Selection {
@@ -74,21 +77,26 @@ class Selection {
   std::string Unknown(const std::vector<warpledger::ablations::Design>& designs) const {
     for (const std::string& name : names_) {
       const auto is_it = [&](const auto& design) { return design.name == name; };
-      if (name != kStepPerFamily && std::none_of(designs.begin(), designs.end(), is_it)) {
-        return name;
-      }
+      if (name == kStepPerFamily || name == kLibrary) continue;
+      if (std::none_of(designs.begin(), designs.end(), is_it)) return name;
     }
     return "";
   }
 
   bool Takes(const warpledger::ablations::Design& design, const Config& config) const {
-    return names_.empty() || Names(design.name) || Contains(steps_, config);
+    return names_.empty() || Names(design.name) || Contains(steps_, config) ||
+           (Names(kLibrary) && design.name.starts_with("library_") && IsOfLibrary(config));
   }
 
  private:
   template <typename T>
   static bool Contains(const std::vector<T>& all, const T& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
+  }
+  // The library's designs hold controls too.
+  static bool IsOfLibrary(const Config& config) {
+    return std::any_of(std::begin(kLibraryKernels), std::end(kLibraryKernels),
+                       [&](const auto& kernel) { return kernel.config == config; });
   }
   bool Names(std::string_view name) const { return Contains(names_, std::string(name)); }
 
@@ -167,7 +175,7 @@ std::string Table(const std::vector<Config>& configs) {
 bool WriteLibrary(const std::vector<Config>& built, const std::filesystem::path& code) {
   std::vector<Config> configs;
   std::string files;
-  for (const warpledger::sdpa::LibraryKernel& kernel : warpledger::sdpa::kLibraryKernels) {
+  for (const warpledger::sdpa::LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
       const Config config =
           warpledger::sdpa::Specialise(kernel.config, kernel.head_dim, causal, kernel.dtype);
