@@ -10,8 +10,8 @@ function(warpledger_sdpa_library instances)
   file(STRINGS ${tables}/code.txt code)
   set_source_files_properties(${tables}/instance_code.cc PROPERTIES OBJECT_DEPENDS "${code}")
   add_library(sdpa_library_objects OBJECT
-    ${tables}/instance_code.cc ${tables}/instances.cc ${kernels}/library/costs.cc
-    ${kernels}/library/library.cc ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
+    ${tables}/instance_code.cc ${tables}/instances.cc ${kernels}/library/choice.cc
+    ${kernels}/library/costs.cc ${kernels}/library/library.cc ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
     ${kernels}/shared/kernel_instance.cc ${kernels}/shared/tensor_maps.cc
     ${kernels}/wgmma/join/join_kernel.cu ${kernels}/wgmma/launch.cc)
   # What another library needs of these files, it builds for itself: these are position-independent
@@ -40,7 +40,7 @@ function(warpledger_sdpa_library instances)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/library
     ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/library)
 
-  add_executable(print_costs ${kernels}/library/print_costs.cc
+  add_executable(print_costs ${kernels}/library/print_costs.cc ${kernels}/library/choice.cc
                              ${kernels}/library/costs.cc)
   target_include_directories(print_costs PRIVATE
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated ${CUDAToolkit_INCLUDE_DIRS})

@@ -183,17 +183,4 @@ double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) 
   return us;
 }
 
-const LibraryKernel* ChooseKernel(const Problem& problem, int sms) {
-  const LibraryKernel* best = nullptr;
-  double least = 0;
-  for (const LibraryKernel& kernel : kLibraryKernels) {
-    if (!Takes(kernel, problem)) continue;
-    const double us = ExpectedUs(kernel, problem, sms);
-    if (best != nullptr && us >= least) continue;
-    best = &kernel;
-    least = us;
-  }
-  return best;
-}
-
 }  // namespace warpledger::sdpa

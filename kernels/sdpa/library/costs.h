@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the library's kernels is expected to be fastest for a problem. Host-safe.
+// How long each of the library's kernels should take. Host-safe.
 //
 // A kernel's time is a sum of terms that the problem and the launch fix: rounds of CTAs, the
 // longest chain of key tiles on an SM, the work of all SMs, bytes of K and V. What each term costs
 // is fitted on records of the designs `library_…` by fit_costs.py, which writes fitted_costs.h.
 //
-//   const LibraryKernel* kernel = ChooseKernel({1, 8, 8, 512, 512, 64, false}, 132);
+//   const double us = ExpectedUs(kLibraryKernels[0], {1, 8, 8, 512, 512, 64, false}, 132);
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
@@ -33,9 +33,6 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int s
 
 // Microseconds a call, back to back, by the fitted costs.
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms);
-
-// The one of the least ExpectedUs; null where none takes the problem.
-const LibraryKernel* ChooseKernel(const Problem& problem, int sms);
 
 }  // namespace warpledger::sdpa
 

@@ -4,16 +4,20 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <span>
-#include <string_view>
+#include <string>
 
-#include "kernels/sdpa/library/costs.h"
+#include "kernels/sdpa/library/choice.h"
+#include "kernels/sdpa/library/kernels.h"
 #include "kernels/sdpa/library/library_instances.h"
 #include "kernels/sdpa/library/warpledger_sdpa.h"
 #include "kernels/sdpa/mma/params.h"
@@ -21,6 +25,7 @@
 #include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/shared/kernel_instance.h"
+#include "kernels/sdpa/shared/kernel_layout.h"
 #include "kernels/sdpa/wgmma/params.h"
 
 namespace warpledger::sdpa {
@@ -48,14 +53,83 @@ int FailCuda(cudaError_t error, const char* doing) {
 
 // --- What is asked for ----------------------------------------------------------
 
-int Read(const warpledger_sdpa_problem* given, Problem* p) {
-  if (given == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "problem is null");
-  if (given->size != sizeof *given) {
+// Of a caller that was built with a header whose structures ended there.
+constexpr size_t kFirstProblemSize = offsetof(warpledger_sdpa_problem, q);
+constexpr size_t kFirstChoiceSize = offsetof(warpledger_sdpa_choice, launches);
+
+// Copies what the caller's structure has; the rest of `*own` stays.
+template <typename T>
+int ReadSized(const T* given, const char* name, size_t first_size, T* own) {
+  if (given == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
+  if (given->size != sizeof *given && given->size != first_size) {
     return Fail(WARPLEDGER_SDPA_INVALID,
-                "problem.size is %zu; this library's problems have %zu bytes: set it to "
-                "sizeof(warpledger_sdpa_problem) and build with this library's header",
-                given->size, sizeof *given);
+                "%s.size is %zu; it must be %zu, or %zu as before there were strides: set it to "
+                "sizeof(warpledger_sdpa_%s) and build with this library's header",
+                name, given->size, sizeof *given, first_size, name);
   }
+  std::memcpy(own, given, given->size);
+  return WARPLEDGER_SDPA_OK;
+}
+
+// What is there `count` times, `stride` elements apart.
+struct Axis {
+  const char* name;
+  int64_t count;
+  int64_t* stride;
+};
+
+// Strides of what is there once, which the caller need not fill in, become what they would be
+// without gaps: the driver looks at them.
+int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool is_output,
+                const Problem& p, int heads, int seq, TensorStrides* strides) {
+  constexpr int64_t kBytesOfElement = 2;
+  constexpr int64_t kAlignment = 16 / kBytesOfElement;
+  constexpr int64_t kMost = (int64_t{1} << 40) / kBytesOfElement;  // of a tensor map
+  if (given.batch == 0 && given.head == 0 && given.row == 0) {
+    *strides = ContiguousStrides(heads, seq, p.head_dim);
+    return WARPLEDGER_SDPA_OK;
+  }
+  *strides = {given.batch, given.head, given.row};
+  Axis axes[] = {{"row", seq, &strides->row},
+                 {"head", heads, &strides->head},
+                 {"batch", p.batch, &strides->batch}};
+  int64_t without_gaps = p.head_dim;
+  for (const Axis& axis : axes) {
+    if (axis.count == 1) *axis.stride = without_gaps;
+    const int64_t stride = *axis.stride;
+    if (stride < p.head_dim || stride >= kMost || stride % kAlignment != 0) {
+      return Fail(WARPLEDGER_SDPA_INVALID,
+                  "the %s stride of %s is %lld elements; it must be a multiple of %lld, at least "
+                  "head_dim (%d) and below 2^39",
+                  axis.name, tensor, static_cast<long long>(stride),
+                  static_cast<long long>(kAlignment), p.head_dim);
+    }
+    without_gaps = stride * axis.count;
+  }
+  if (!is_output) return WARPLEDGER_SDPA_OK;
+  std::sort(std::begin(axes), std::end(axes),
+            [](const Axis& a, const Axis& b) { return *a.stride < *b.stride; });
+  int64_t extent = p.head_dim;
+  for (const Axis& axis : axes) {
+    if (axis.count == 1) continue;
+    if (*axis.stride < extent) {
+      return Fail(WARPLEDGER_SDPA_INVALID,
+                  "the %s stride of %s is %lld elements, so that its rows overlap", axis.name,
+                  tensor, static_cast<long long>(*axis.stride));
+    }
+    extent += (axis.count - 1) * *axis.stride;
+  }
+  return WARPLEDGER_SDPA_OK;
+}
+
+int Read(const warpledger_sdpa_problem* callers, Problem* p, TensorLayouts* layouts,
+         float* softmax_scale) {
+  warpledger_sdpa_problem copy = {};
+  if (const int status = ReadSized(callers, "problem", kFirstProblemSize, &copy);
+      status != WARPLEDGER_SDPA_OK) {
+    return status;
+  }
+  const warpledger_sdpa_problem* const given = &copy;
   const struct {
     const char* name;
     int32_t value;
@@ -87,13 +161,30 @@ int Read(const warpledger_sdpa_problem* given, Problem* p) {
         given->heads_kv,    given->seq_q,
         given->seq_kv,      given->head_dim,
         given->causal == 1, given->dtype == WARPLEDGER_SDPA_BF16 ? Dtype::kBf16 : Dtype::kFp16};
+  *softmax_scale = given->softmax_scale > 0 ? given->softmax_scale
+                                            : 1.0f / std::sqrt(static_cast<float>(p->head_dim));
+  const struct {
+    const char* name;
+    const warpledger_sdpa_strides* given;
+    int heads;
+    int seq;
+    TensorStrides* strides;
+  } tensors[] = {{"q", &given->q, p->heads_q, p->seq_q, &layouts->q},
+                 {"k", &given->k, p->heads_kv, p->seq_kv, &layouts->k},
+                 {"v", &given->v, p->heads_kv, p->seq_kv, &layouts->v},
+                 {"o", &given->o, p->heads_q, p->seq_q, &layouts->o}};
+  for (const auto& tensor : tensors) {
+    const int status = ReadStrides(*tensor.given, tensor.name, tensor.strides == &layouts->o, *p,
+                                   tensor.heads, tensor.seq, tensor.strides);
+    if (status != WARPLEDGER_SDPA_OK) return status;
+  }
   return WARPLEDGER_SDPA_OK;
 }
 
 // --- What does it ---------------------------------------------------------------
 
 struct Chosen {
-  const LibraryKernel* kernel = nullptr;
+  Choice choice;
   const KernelInstance* instance = nullptr;
   int device = 0;
   int sms = 0;
@@ -112,7 +203,7 @@ size_t PartialBytes(const Config& config) {
   return 0;
 }
 
-int Choose(const Problem& p, Chosen* chosen) {
+int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   int major = 0;
   int minor = 0;
   cudaError_t error = cudaGetDevice(&chosen->device);
@@ -128,18 +219,20 @@ int Choose(const Problem& p, Chosen* chosen) {
                 "the current GPU has compute capability %d.%d; these kernels are for 9.0", major,
                 minor);
   }
-  chosen->kernel = ChooseKernel(p, chosen->sms);
-  if (chosen->kernel == nullptr) {
-    return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: head_dim is 64, 128 or 256",
-                ProblemName(p).c_str());
+  chosen->choice = ChooseKernel(p, layouts, chosen->sms);
+  const LibraryKernel* const kernel = chosen->choice.kernel;
+  if (kernel == nullptr) {
+    const std::string why = Explain(p, layouts, chosen->sms);
+    return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
+                why.empty() ? "head_dim is 64, 128 or 256" : why.c_str());
   }
-  const Config wanted = Specialise(chosen->kernel->config, p.head_dim, p.causal, p.dtype);
+  const Config wanted = Specialise(kernel->config, p.head_dim, p.causal, p.dtype);
   for (const KernelInstance& instance : LibraryInstances()) {
     if (instance.config == wanted) chosen->instance = &instance;
   }
   if (chosen->instance == nullptr) {
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "this build lacks the kernel %s for %s",
-                std::string(chosen->kernel->name).c_str(), ProblemName(p).c_str());
+                kernel->name.data(), ProblemName(p).c_str());
   }
   return WARPLEDGER_SDPA_OK;
 }
@@ -167,12 +260,24 @@ int Prepare(const Chosen& chosen) {
   return WARPLEDGER_SDPA_OK;
 }
 
-int ReadAndChoose(const warpledger_sdpa_problem* given, Problem* p, Chosen* chosen) {
-  if (const int status = Read(given, p); status != WARPLEDGER_SDPA_OK) return status;
-  if (const int status = Choose(*p, chosen); status != WARPLEDGER_SDPA_OK) return status;
-  return Prepare(*chosen);
+// A call as it was read, and what does it.
+struct Call {
+  Problem problem;
+  TensorLayouts layouts;
+  float softmax_scale = 1;
+  Chosen chosen;
+};
+
+int ReadAndChoose(const warpledger_sdpa_problem* given, Call* call) {
+  int status = Read(given, &call->problem, &call->layouts, &call->softmax_scale);
+  if (status != WARPLEDGER_SDPA_OK) return status;
+  status = Choose(call->problem, call->layouts, &call->chosen);
+  return status == WARPLEDGER_SDPA_OK ? Prepare(call->chosen) : status;
 }
 
+size_t CounterBytes(const Chosen& chosen) {
+  return FamilyOf(chosen.instance->config) == Family::kResident ? 0 : kCounterBytes;
+}
 size_t WorkspaceBytes(const Chosen& chosen) {
   return kCounterBytes + PartialBytes(chosen.instance->config);
 }
@@ -188,30 +293,34 @@ const char* warpledger_sdpa_last_error(void) { return last_error; }
 
 int warpledger_sdpa_describe(const warpledger_sdpa_problem* problem,
                              warpledger_sdpa_choice* choice) {
-  if (choice == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "choice is null");
-  if (choice->size != sizeof *choice) {
-    return Fail(WARPLEDGER_SDPA_INVALID, "choice.size is %zu; it must be %zu", choice->size,
-                sizeof *choice);
-  }
-  Problem p;
-  Chosen chosen;
-  if (const int status = ReadAndChoose(problem, &p, &chosen); status != WARPLEDGER_SDPA_OK) {
-    return status;
-  }
-  choice->kernel = chosen.kernel->name.data();
-  choice->expected_us = static_cast<float>(ExpectedUs(*chosen.kernel, p, chosen.sms));
-  choice->workspace_bytes = WorkspaceBytes(chosen);
+  static thread_local std::string explanation;
+  warpledger_sdpa_choice filled = {};
+  int status = ReadSized(choice, "choice", kFirstChoiceSize, &filled);
+  if (status != WARPLEDGER_SDPA_OK) return status;
+  Call call;
+  status = ReadAndChoose(problem, &call);
+  if (status != WARPLEDGER_SDPA_OK) return status;
+  const Chosen& chosen = call.chosen;
+  filled.kernel = chosen.choice.kernel->name.data();
+  filled.expected_us = static_cast<float>(chosen.choice.us);
+  filled.workspace_bytes = WorkspaceBytes(chosen);
+  filled.launches = chosen.choice.launches;
+  filled.zeroed_bytes = CounterBytes(chosen);
+  explanation = Explain(call.problem, call.layouts, chosen.sms);
+  filled.explanation = explanation.c_str();
+  std::memcpy(choice, &filled, filled.size);
   return WARPLEDGER_SDPA_OK;
 }
 
 int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem, const void* q, const void* k,
                             const void* v, void* o, float* lse, void* workspace,
                             size_t workspace_bytes, void* stream) {
-  Problem p;
-  Chosen chosen;
-  if (const int status = ReadAndChoose(problem, &p, &chosen); status != WARPLEDGER_SDPA_OK) {
+  Call call;
+  if (const int status = ReadAndChoose(problem, &call); status != WARPLEDGER_SDPA_OK) {
     return status;
   }
+  const Chosen& chosen = call.chosen;
+  const char* const name_of_kernel = chosen.choice.kernel->name.data();
   const struct {
     const char* name;
     const void* value;
@@ -224,15 +333,11 @@ int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem, const void* 
   }
   if (workspace_bytes < WorkspaceBytes(chosen)) {
     return Fail(WARPLEDGER_SDPA_INVALID, "workspace_bytes is %zu; %s needs %zu", workspace_bytes,
-                chosen.kernel->name.data(), WorkspaceBytes(chosen));
+                name_of_kernel, WorkspaceBytes(chosen));
   }
+  const Problem p = Choice::OfLaunch(call.problem, chosen.choice.launches);
   const Config& config = chosen.instance->config;
   ForwardParams params;
-  params.q = q;
-  params.k = k;
-  params.v = v;
-  params.o = o;
-  params.lse = lse;
   params.batch = p.batch;
   params.heads_q = p.heads_q;
   params.heads_kv = p.heads_kv;
@@ -241,13 +346,20 @@ int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem, const void* 
   const int tile_m = GeometryOf(config).tile_m;
   params.query_tiles = (p.seq_q + tile_m - 1) / tile_m;
   params.causal = p.causal ? 1 : 0;
-  params.softmax_scale = problem->softmax_scale > 0
-                             ? problem->softmax_scale
-                             : 1.0f / std::sqrt(static_cast<float>(p.head_dim));
+  params.softmax_scale = call.softmax_scale;
+  const TensorLayouts& layouts = call.layouts;
   auto* const base = static_cast<std::byte*>(workspace);
-  const LaunchMemory memory = {.counters = base, .partials = base + kCounterBytes};
-  const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
-                                                    static_cast<cudaStream_t>(stream));
-  if (error != cudaSuccess) return FailCuda(error, chosen.kernel->name.data());
+  const LaunchMemory memory = {
+      .counters = base, .partials = base + kCounterBytes, .layouts = layouts};
+  for (int batch = 0; batch < chosen.choice.launches; ++batch) {
+    params.q = static_cast<const uint16_t*>(q) + batch * layouts.q.batch;
+    params.k = static_cast<const uint16_t*>(k) + batch * layouts.k.batch;
+    params.v = static_cast<const uint16_t*>(v) + batch * layouts.v.batch;
+    params.o = static_cast<uint16_t*>(o) + batch * layouts.o.batch;
+    params.lse = lse == nullptr ? nullptr : lse + int64_t{batch} * p.heads_q * p.seq_q;
+    const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
+                                                      static_cast<cudaStream_t>(stream));
+    if (error != cudaSuccess) return FailCuda(error, name_of_kernel);
+  }
   return WARPLEDGER_SDPA_OK;
 }

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "kernels/sdpa/library/choice.h"
 #include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
 
@@ -19,7 +20,8 @@ int main() {
       std::fprintf(stderr, "print_costs: '%s' names no problem\n", name.c_str());
       return 2;
     }
-    const LibraryKernel* choice = ChooseKernel(*problem, kSms);
+    const LibraryKernel* choice =
+        ChooseKernel(*problem, ContiguousLayouts(*problem, problem->head_dim), kSms).kernel;
     std::printf(R"({"problem":"%s","choice":"%s","kernels":{)", name.c_str(),
                 choice == nullptr ? "" : std::string(choice->name).c_str());
     const char* comma = "";

@@ -5,13 +5,31 @@
  *
  *   O = softmax(scale * Q K^T + mask) V
  *
- * Tensors are contiguous device memory, 16-byte aligned, of the problem's dtype:
+ * Tensors are device memory, 16-byte aligned, of the problem's dtype:
  *   q, o   (batch, heads_q, seq_q, head_dim)
  *   k, v   (batch, heads_kv, seq_kv, head_dim)
- *   lse    (batch, heads_q, seq_q) fp32: log(sum(exp(scale * q k))), in natural-log units; may be
- * null Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to
- * the bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A
- * row that sees no key gives O = 0 and LSE = -infinity.
+ *   lse    (batch, heads_q, seq_q) fp32, contiguous: log(sum(exp(scale * q k))), in natural-log
+ *          units; may be null
+ * Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to the
+ * bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A row
+ * that sees no key gives O = 0 and LSE = -infinity.
+ *
+ * Layouts: the head_dim elements of a row lie side by side. All else is strides, in elements:
+ * multiples of 8, at least head_dim, below 2^39; rows of o must not overlap. Strides of 0, 0, 0
+ * stand for a contiguous tensor, and the stride of what is there once counts for nothing. So
+ *   (batch, seq, heads, head_dim)            batch = seq * heads * head_dim, head = head_dim,
+ *                                            row = heads * head_dim
+ *   a slice of (batch, seq, 3, heads, head_dim)
+ *                                            batch and row thrice that
+ *   the first seq_kv rows of a cache of most (batch, heads, most, head_dim)
+ *                                            batch = heads * most * head_dim,
+ *                                            head = most * head_dim, row = head_dim
+ * Some kernels take contiguous tensors alone, or store o without strides: describe() says which
+ * kernel a call takes and why others don't do. Where a batch stride is not heads times the head
+ * stride, as in (batch, seq, heads, head_dim) with batch > 1, forward() launches its kernel once
+ * for each batch, which choice.launches and choice.expected_us tell. No kernel here stores an o of
+ * head_dim 256 with strides, nor one where a query may see no key (causal, seq_q > seq_kv): those
+ * calls are UNSUPPORTED, and o must be contiguous.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -53,6 +71,14 @@ typedef enum warpledger_sdpa_dtype {
   WARPLEDGER_SDPA_BF16 = 1
 } warpledger_sdpa_dtype;
 
+/* Elements from one to the next; all 0: contiguous. */
+typedef struct warpledger_sdpa_strides {
+  int64_t batch;
+  int64_t head;
+  int64_t row;
+} warpledger_sdpa_strides;
+
+/* Structures grow at their ends. A caller that was built with an earlier header passes its size. */
 typedef struct warpledger_sdpa_problem {
   size_t size;     /* sizeof(warpledger_sdpa_problem) */
   int32_t dtype;   /* a warpledger_sdpa_dtype */
@@ -64,13 +90,20 @@ typedef struct warpledger_sdpa_problem {
   int32_t head_dim;    /* 64, 128 or 256 */
   int32_t causal;      /* 0 or 1 */
   float softmax_scale; /* 0 for 1 / sqrt(head_dim) */
+  warpledger_sdpa_strides q;
+  warpledger_sdpa_strides k;
+  warpledger_sdpa_strides v;
+  warpledger_sdpa_strides o;
 } warpledger_sdpa_problem;
 
 typedef struct warpledger_sdpa_choice {
-  size_t size;            /* sizeof(warpledger_sdpa_choice) */
-  const char* kernel;     /* the kernel's name; lives as long as the library */
-  float expected_us;      /* a call, back to back, as fitted on an NVIDIA H200 */
-  size_t workspace_bytes; /* that forward() needs; at least 1 */
+  size_t size;             /* sizeof(warpledger_sdpa_choice) */
+  const char* kernel;      /* the kernel's name; lives as long as the library */
+  float expected_us;       /* a call, back to back, as fitted on an NVIDIA H200 */
+  size_t workspace_bytes;  /* that forward() needs; at least 1 */
+  int32_t launches;        /* of the kernel: 1, or one for each batch */
+  size_t zeroed_bytes;     /* of the workspace's first that must be 0; 0 where none must */
+  const char* explanation; /* kernels with their times, or why not; until this thread's next call */
 } warpledger_sdpa_choice;
 
 /* "0.2.0". A later version with the same first number takes all that this one does. */
@@ -82,9 +115,9 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_describe(const warpledger_sdpa_problem* 
 
 /* Puts one call on `stream`, a cudaStream_t.
  *
- * workspace: device memory, 16-byte aligned, of at least choice.workspace_bytes. Its bytes are 0
- *   before the first call that gets it; each call leaves it fit for the next, whatever that one's
- *   problem. Two calls that may run at the same time need two. */
+ * workspace: device memory, 16-byte aligned, of at least choice.workspace_bytes. Its first
+ *   choice.zeroed_bytes are 0 before the call, and again behind it. So one workspace whose bytes
+ *   were 0 once serves all calls, one after another; two that may run at the same time need two. */
 WARPLEDGER_SDPA_API int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem,
                                                 const void* q, const void* k, const void* v,
                                                 void* o, float* lse, void* workspace,

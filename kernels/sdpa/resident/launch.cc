@@ -21,25 +21,29 @@ dim3 ResidentGrid(const ForwardParams& forward, const ResidentShape& shape) {
 // With its cluster and, where the shape asks for it, as a programmatic dependent of the kernel
 // before it in the stream.
 cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& forward, unsigned,
-                           const LaunchMemory*, cudaStream_t stream) {
+                           const LaunchMemory* memory, cudaStream_t stream) {
   const ResidentShape shape = ResidentShapeOf(instance.config);
   const void* kernel = nullptr;
   WgmmaParams params;
-  const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
-  const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
+  const TensorLayouts layouts =
+      memory != nullptr ? memory->layouts : ContiguousLayouts(forward, shape.head_dim);
+  const auto encode = [&](const void* tensor, const TensorStrides& strides, int heads, int seq,
+                          int rows, CUtensorMap* map) {
+    return EncodeTensorMap(MappedWith(strides, tensor, shape.head_dim, seq, forward.batch, heads),
+                           rows, map);
+  };
   const int chunk = ChunkKeys(shape);
   cudaError_t error = instance.code->GetKernel(&kernel);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q, kRowsPerConsumer,
-                          &params.q);
+  error = encode(forward.q, layouts.q, forward.heads_q, forward.seq_q, kRowsPerConsumer, &params.q);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, chunk, &params.k);
+  error = encode(forward.k, layouts.k, forward.heads_kv, forward.seq_kv, chunk, &params.k);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, chunk, &params.v);
+  error = encode(forward.v, layouts.v, forward.heads_kv, forward.seq_kv, chunk, &params.v);
   if (error != cudaSuccess) return error;
   params.o = forward.o;
   params.lse = forward.lse;
-  params.heads = static_cast<int>(heads_q);
+  params.heads = forward.batch * forward.heads_q;
   params.group_size = forward.heads_q / forward.heads_kv;
   params.seq_q = forward.seq_q;
   params.seq_kv = forward.seq_kv;

@@ -12,6 +12,7 @@
 
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/shared/forward_params.h"
+#include "kernels/sdpa/shared/kernel_layout.h"
 
 namespace warpledger::sdpa {
 
@@ -39,10 +40,12 @@ class KernelCode {
 };
 
 // Device memory of the caller's for what outlives a CTA, in place of the instance's own, so that
-// launches with different memory may overlap. Both parts are 16-byte aligned.
+// launches with different memory may overlap; both parts are 16-byte aligned. And how the caller's
+// tensors lie: what an instance takes, the library's WhyNot says.
 struct LaunchMemory {
   std::byte* counters = nullptr;  // kCounterBytes, 0 before and after each launch of any instance
   std::byte* partials = nullptr;  // PartialBytes of the configuration; nobody minds what is there
+  TensorLayouts layouts;
 };
 inline constexpr size_t kCounterBytes = 4096;
 
@@ -50,7 +53,7 @@ struct KernelInstance {
   Config config;  // specialised: see Specialise
   KernelCode* code = nullptr;
   // Puts one call on the stream. `ctas` is Ctas() of the problem; only the smem family uses it.
-  // `memory`: null for the instance's own.
+  // `memory`: null for the instance's own, and contiguous tensors.
   cudaError_t (*launch)(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
                         const LaunchMemory* memory, cudaStream_t stream) = nullptr;
 };

@@ -42,33 +42,46 @@ int BytesOf(CUtensorMapDataType type) { return type == CU_TENSOR_MAP_DATA_TYPE_U
 
 }  // namespace
 
-cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map, CUtensorMapDataType type,
-                            CUtensorMapL2promotion promotion) {
-  const int bytes = BytesOf(type);
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(seq),
-                              static_cast<cuuint64_t>(heads)};
-  const cuuint64_t row_bytes = static_cast<cuuint64_t>(head_dim * bytes);
-  const cuuint64_t strides[] = {row_bytes, row_bytes * static_cast<cuuint64_t>(seq)};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
-                            static_cast<cuuint32_t>(rows), 1};
-  return Encode(tensor, type, 3, sizes, strides, box, map, promotion);
+MappedTensor MappedWith(const TensorStrides& strides, const void* data, int head_dim, int seq,
+                        int batch, int heads) {
+  return {.data = data,
+          .head_dim = head_dim,
+          .seq = seq,
+          .heads = int64_t{batch} * heads,
+          .head_stride = *FoldedHeadStride(strides, batch, heads),
+          .row_stride = strides.row};
 }
 
-cudaError_t EncodePackedQueries(const ForwardParams& forward, int head_dim, int positions,
-                                CUtensorMap* map, CUtensorMapDataType type) {
+cudaError_t EncodeTensorMap(const MappedTensor& tensor, int rows, CUtensorMap* map,
+                            CUtensorMapDataType type, CUtensorMapL2promotion promotion) {
+  const int bytes = BytesOf(type);
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(tensor.head_dim),
+                              static_cast<cuuint64_t>(tensor.seq),
+                              static_cast<cuuint64_t>(tensor.heads)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(tensor.row_stride * bytes),
+                                static_cast<cuuint64_t>(tensor.head_stride * bytes)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
+                            static_cast<cuuint32_t>(rows), 1};
+  return Encode(tensor.data, type, 3, sizes, strides, box, map, promotion);
+}
+
+cudaError_t EncodePackedQueries(const ForwardParams& forward, const TensorStrides& strides,
+                                int head_dim, int positions, CUtensorMap* map,
+                                CUtensorMapDataType type) {
   const int bytes = BytesOf(type);
   const int group = forward.heads_q / forward.heads_kv;
-  const auto seq = static_cast<cuuint64_t>(forward.seq_q);
-  const auto row_bytes = static_cast<cuuint64_t>(head_dim * bytes);
+  const TensorStrides of_groups = {strides.batch, strides.head * group, strides.row};
+  const int64_t group_stride = *FoldedHeadStride(of_groups, forward.batch, forward.heads_kv);
   const cuuint64_t sizes[] = {
-      static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(group), seq,
+      static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(group),
+      static_cast<cuuint64_t>(forward.seq_q),
       static_cast<cuuint64_t>(forward.batch) * static_cast<cuuint64_t>(forward.heads_kv)};
-  const cuuint64_t strides[] = {row_bytes * seq, row_bytes,
-                                row_bytes * seq * static_cast<cuuint64_t>(group)};
+  const cuuint64_t byte_strides[] = {static_cast<cuuint64_t>(strides.head * bytes),
+                                     static_cast<cuuint64_t>(strides.row * bytes),
+                                     static_cast<cuuint64_t>(group_stride * bytes)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(kSwizzleBytes / bytes),
                             static_cast<cuuint32_t>(group), static_cast<cuuint32_t>(positions), 1};
-  return Encode(forward.q, type, 4, sizes, strides, box, map);
+  return Encode(forward.q, type, 4, sizes, byte_strides, box, map);
 }
 
 const char* DescribePromotion(const void* params) {
@@ -81,7 +94,9 @@ const char* DescribePromotion(const void* params) {
   for (size_t level = 0; level < encoded.size(); ++level) {
     CUtensorMap map;
     const auto promotion = static_cast<CUtensorMapL2promotion>(level);
-    if (EncodeTensorMap(kTensor, 64, 8, 1, 8, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, promotion) !=
+    const MappedTensor tensor = {
+        .data = kTensor, .head_dim = 64, .seq = 8, .head_stride = 512, .row_stride = 64};
+    if (EncodeTensorMap(tensor, 8, &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, promotion) !=
         cudaSuccess) {
       return kUnknown;
     }

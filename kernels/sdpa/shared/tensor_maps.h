@@ -9,22 +9,36 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/sdpa/shared/forward_params.h"
+#include "kernels/sdpa/shared/kernel_layout.h"
 #include "kernels/sdpa/shared/warpgroup.h"
 #include "kernels/sdpa/shared/wgmma_params.h"
 
 namespace warpledger::sdpa {
 
-// The tensor map of (heads, seq, head_dim) with boxes of 128 bytes of a row by `rows`, 128-byte
-// swizzle. Of 16-bit elements, or of bytes. What L2 fetches of a miss is `promotion`.
-cudaError_t EncodeTensorMap(const void* tensor, int head_dim, int seq, int64_t heads, int rows,
-                            CUtensorMap* map,
+// (heads, seq, head_dim), heads numbered over the whole batch.
+struct MappedTensor {
+  const void* data = nullptr;
+  int head_dim = 1;
+  int seq = 1;
+  int64_t heads = 1;
+  int64_t head_stride = 1;  // elements; a multiple of 16 bytes, as row_stride
+  int64_t row_stride = 1;
+};
+// `strides` fold into a stride of heads (FoldedHeadStride).
+MappedTensor MappedWith(const TensorStrides& strides, const void* data, int head_dim, int seq,
+                        int batch, int heads);
+
+// The tensor map with boxes of 128 bytes of a row by `rows`, 128-byte swizzle. Of 16-bit elements,
+// or of bytes. What L2 fetches of a miss is `promotion`.
+cudaError_t EncodeTensorMap(const MappedTensor& tensor, int rows, CUtensorMap* map,
                             CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
                             CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 
 // The tensor map of Q where the heads of a group are packed: boxes of `positions` of all of the
 // group's heads, the heads of one position side by side.
-cudaError_t EncodePackedQueries(const ForwardParams& forward, int head_dim, int positions,
-                                CUtensorMap* map, CUtensorMapDataType type);
+cudaError_t EncodePackedQueries(const ForwardParams& forward, const TensorStrides& strides,
+                                int head_dim, int positions, CUtensorMap* map,
+                                CUtensorMapDataType type);
 
 // What the maps of K and V in a launch's parameters (WgmmaParams, or what derives from it) have L2
 // fetch from DRAM at a time: "no L2 promotion", "L2 promotion 64 B", "… 128 B", "… 256 B", or that

@@ -29,28 +29,33 @@ CUtensorMapDataType OutputType(const WgmmaShape& shape) {
 // Fills in everything of `params` but the instance's own memory, and says how many CTAs to launch,
 // in whole clusters: as many as there are SMs, or tiles if fewer; one per tile with tile_per_cta.
 // PrepareRest counts again where CTAs share a tile's keys.
-cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& shape,
-                               WgmmaParams* params, unsigned* ctas) {
+cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const TensorLayouts& layouts,
+                               const WgmmaShape& shape, WgmmaParams* params, unsigned* ctas) {
   const int64_t heads_q = int64_t{forward.batch} * forward.heads_q;
   const int64_t heads_kv = int64_t{forward.batch} * forward.heads_kv;
   const CUtensorMapDataType type = shape.fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : OutputType(shape);
   const int group = forward.heads_q / forward.heads_kv;
   const int positions = WgmmaPositions(shape, group);
   cudaError_t error =
-      shape.pack_heads ? EncodePackedQueries(forward, shape.head_dim, positions, &params->q, type)
-                       : EncodeTensorMap(forward.q, shape.head_dim, forward.seq_q, heads_q,
-                                         TileM(shape), &params->q, type);
+      shape.pack_heads
+          ? EncodePackedQueries(forward, layouts.q, shape.head_dim, positions, &params->q, type)
+          : EncodeTensorMap(MappedWith(layouts.q, forward.q, shape.head_dim, forward.seq_q,
+                                       forward.batch, forward.heads_q),
+                            TileM(shape), &params->q, type);
   if (error != cudaSuccess) return error;
   const int kv_rows = shape.tile_n / shape.cluster;  // a CTA's share of a tile
   if (forward.l2_promotion < 0 || forward.l2_promotion >= int{std::size(kPromotions)}) {
     return cudaErrorInvalidValue;
   }
   const CUtensorMapL2promotion promotion = kPromotions[forward.l2_promotion];
-  error = EncodeTensorMap(forward.k, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->k,
-                          type, promotion);
+  const auto encode_keys = [&](const void* tensor, const TensorStrides& strides, CUtensorMap* map) {
+    return EncodeTensorMap(MappedWith(strides, tensor, shape.head_dim, forward.seq_kv,
+                                      forward.batch, forward.heads_kv),
+                           kv_rows, map, type, promotion);
+  };
+  error = encode_keys(forward.k, layouts.k, &params->k);
   if (error != cudaSuccess) return error;
-  error = EncodeTensorMap(forward.v, shape.head_dim, forward.seq_kv, heads_kv, kv_rows, &params->v,
-                          type, promotion);
+  error = encode_keys(forward.v, layouts.v, &params->v);
   if (error != cudaSuccess) return error;
 
   params->o = forward.o;
@@ -75,34 +80,36 @@ cudaError_t PrepareWgmmaLaunch(const ForwardParams& forward, const WgmmaShape& s
 
 // What else the kernel takes: O's map, scales, K's and V's rows, how CTAs share keys. Called after
 // PrepareWgmmaLaunch.
-cudaError_t PrepareRest(const ForwardParams&, const WgmmaShape&, WgmmaParams*, unsigned*) {
+cudaError_t PrepareRest(const ForwardParams&, const TensorLayouts&, const WgmmaShape&, WgmmaParams*,
+                        unsigned*) {
   return cudaSuccess;
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaStoreParams* params, unsigned*) {
-  return EncodeTensorMap(forward.o, shape.head_dim, forward.seq_q, params->heads, kRowsPerConsumer,
-                         &params->o_map, OutputType(shape));
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaStoreParams* params, unsigned*) {
+  return EncodeTensorMap(MappedWith(layouts.o, forward.o, shape.head_dim, forward.seq_q,
+                                    forward.batch, forward.heads_q),
+                         kRowsPerConsumer, &params->o_map, OutputType(shape));
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
-                        WgmmaFp8Params* params, unsigned* ctas) {
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts& layouts,
+                        const WgmmaShape& shape, WgmmaFp8Params* params, unsigned* ctas) {
   params->q_scales = forward.q_scales;
   params->k_scales = forward.k_scales;
   params->v_scales = forward.v_scales;
   params->scale_stride = forward.kv_scale_stride;
   if (!shape.tma_store) return cudaSuccess;
-  return PrepareRest(forward, shape, static_cast<WgmmaStoreParams*>(params), ctas);
+  return PrepareRest(forward, layouts, shape, static_cast<WgmmaStoreParams*>(params), ctas);
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape&, WgmmaCopyParams* params,
-                        unsigned*) {
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, const WgmmaShape&,
+                        WgmmaCopyParams* params, unsigned*) {
   params->k_rows = forward.k;
   params->v_rows = forward.v;
   return cudaSuccess;
 }
 
-cudaError_t PrepareRest(const ForwardParams& forward, const WgmmaShape& shape,
+cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, const WgmmaShape& shape,
                         WgmmaDecodeParams* params, unsigned* ctas) {
   params->positions = WgmmaPositions(shape, params->group_size);
   params->splits = 1;
@@ -207,9 +214,11 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   if (error != cudaSuccess) return error;
   Params params;
   unsigned ctas = 0;
-  error = PrepareWgmmaLaunch(forward, shape, &params, &ctas);
+  const TensorLayouts layouts =
+      memory != nullptr ? memory->layouts : ContiguousLayouts(forward, shape.head_dim);
+  error = PrepareWgmmaLaunch(forward, layouts, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
-  error = PrepareRest(forward, shape, &params, &ctas);
+  error = PrepareRest(forward, layouts, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
   if (memory != nullptr) {
     AddMemory(shape, *memory, &params);

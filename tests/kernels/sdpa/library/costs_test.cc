@@ -4,10 +4,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "kernels/sdpa/launch/launch.h"
 #include "kernels/sdpa/library/fitted_costs.h"
-#include "kernels/sdpa/problem/problem_name.h"
-#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
@@ -28,35 +25,6 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
         });
     EXPECT_EQ(fitted, 1) << kernel.name << " " << kernel.head_dim;
   }
-}
-
-// Each of the suite's shapes, and the extremes of what a problem may be.
-TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
-  DeviceFacts device;
-  device.compute_major = 9;
-  device.max_smem_optin_bytes = 227 * 1024;
-  std::vector<Problem> problems;
-  for (const NamedShape& shape : kShapes) {
-    if (shape.problem.embed_dim == 0) problems.push_back(shape.problem);
-  }
-  for (const int head_dim : kHeadDims) {
-    problems.push_back({65536, 1, 1, 1, 1, head_dim, false});
-    problems.push_back({1, 4096, 1, 1, 64, head_dim, true});
-    problems.push_back({1, 1, 1, 1 << 20, 1, head_dim, true});
-    problems.push_back({1, 1, 1, 1, 1 << 20, head_dim, false});
-  }
-  for (const Problem& problem : problems) {
-    const LibraryKernel* kernel = ChooseKernel(problem, kSms);
-    ASSERT_NE(kernel, nullptr) << ProblemName(problem);
-    const Config config =
-        Specialise(kernel->config, problem.head_dim, problem.causal, problem.dtype);
-    EXPECT_EQ(CheckLaunchable(config, problem, device), absl::OkStatus());
-    EXPECT_GT(ExpectedUs(*kernel, problem, kSms), 0);
-  }
-}
-
-TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
-  EXPECT_EQ(ChooseKernel({1, 8, 8, 512, 512, 80, false}, kSms), nullptr);
 }
 
 // More heads, queries or keys never take less time by the terms of one kernel, but for the keys

@@ -24,16 +24,26 @@ OK, INVALID, UNSUPPORTED, NO_DEVICE = range(4)
 arguments = argparse.Namespace()
 
 
+class Strides(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("batch", "head", "row")]
+
+
 class Problem(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t),
                 *((name, ctypes.c_int32) for name in ("dtype", "batch", "heads_q", "heads_kv", "seq_q",
                                                       "seq_kv", "head_dim", "causal")),
-                ("softmax_scale", ctypes.c_float)]
+                ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo")]
 
 
 class Choice(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("kernel", ctypes.c_char_p),
-                ("expected_us", ctypes.c_float), ("workspace_bytes", ctypes.c_size_t)]
+                ("expected_us", ctypes.c_float), ("workspace_bytes", ctypes.c_size_t),
+                ("launches", ctypes.c_int32), ("zeroed_bytes", ctypes.c_size_t),
+                ("explanation", ctypes.c_char_p)]
+
+
+# As the structures were before there were strides.
+FIRST_PROBLEM, FIRST_CHOICE = Problem.q.offset, Choice.launches.offset
 
 
 def problem(**changed):
@@ -56,7 +66,7 @@ class Library(unittest.TestCase):
         error = self.shared.warpledger_sdpa_last_error().decode()
         self.assertEqual((got, said in error), (status, True), error)
         # forward() says the same before it looks at a pointer.
-        if choice.size == ctypes.sizeof(Choice):
+        if choice.size in (FIRST_CHOICE, ctypes.sizeof(Choice)):
             got = self.shared.warpledger_sdpa_forward(
                 ctypes.byref(given) if given else None, None, None, None, None, None, None,
                 ctypes.c_size_t(0), None)
@@ -65,8 +75,8 @@ class Library(unittest.TestCase):
 
     def test_refuses_what_makes_no_sense(self):
         self.refused(INVALID, "problem is null", None)
-        self.refused(INVALID, "problem.size is 8", problem(size=8))
-        self.refused(INVALID, "choice.size is 8", problem(), Choice(8))
+        self.refused(INVALID, "problem.size is 8; it must be 144, or 48 as before", problem(size=8))
+        self.refused(INVALID, "choice.size is 8; it must be 56, or 32 as before", problem(), Choice(8))
         for name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             for value in (0, -1, 2**20 + 1):
                 self.refused(INVALID, f"{name} is {value}; it must be 1 to 1048576",
@@ -78,9 +88,35 @@ class Library(unittest.TestCase):
         for scale in (-1.0, float("nan"), float("inf")):
             self.refused(INVALID, "softmax_scale is", problem(softmax_scale=scale))
 
+    def test_refuses_strides_that_no_kernel_takes(self):
+        rows = 8 * 64
+        for name in "qkvo":
+            for strides, said in (((64 * rows, 64, -rows), f"the row stride of {name} is -512"),
+                                  ((64 * rows, 64, rows + 4), f"the row stride of {name} is 516"),
+                                  ((64 * rows, 32, rows), f"the head stride of {name} is 32"),
+                                  ((0, 64, rows), f"the batch stride of {name} is 0"),
+                                  ((1 << 39, 64, rows), f"the batch stride of {name} is 549755813888")):
+                self.refused(INVALID, said, problem(batch=2, **{name: Strides(*strides)}))
+        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows overlap",
+                     problem(o=Strides(0, 64, 64)))
+        self.refused(INVALID, "the batch stride of o is 512 elements, so that its rows overlap",
+                     problem(batch=2, o=Strides(512, 64, 512)))
+
     @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
     def test_says_that_there_is_no_gpu(self):
-        self.refused(NO_DEVICE, "asking for the current GPU: ", problem())
+        given = [problem(), problem(size=FIRST_PROBLEM),
+                 # What is there once has no stride to speak of.
+                 problem(seq_q=1, q=Strides(0, 64, -1), o=Strides(0, 64, -1)),
+                 problem(batch=2, q=Strides(64 * 1536, 64, 1536), k=Strides(64 * 1536, 64, 1536))]
+        for each in given:
+            for size in FIRST_CHOICE, ctypes.sizeof(Choice):
+                self.refused(NO_DEVICE, "asking for the current GPU: ", each, Choice(size))
+
+    def test_reads_no_further_than_an_earlier_problem(self):
+        given = problem(size=FIRST_PROBLEM, q=Strides(1, 1, 1))
+        status = NO_DEVICE if not shutil.which("nvidia-smi") else OK
+        choice = Choice(ctypes.sizeof(Choice))
+        self.assertEqual(self.shared.warpledger_sdpa_describe(ctypes.byref(given), ctypes.byref(choice)), status)
 
     def test_has_the_projects_version(self):
         version = re.search(r"project\(\s*\w+\s+VERSION ([\d.]+)",

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sdpa/library/choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "kernels/sdpa/library/costs.h"
+#include "kernels/sdpa/rules/families.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+struct NamedStrides {
+  const char* name;
+  TensorStrides strides;
+  int heads;
+  int seq;
+};
+
+std::array<NamedStrides, 4> Named(const Problem& p, const TensorLayouts& layouts) {
+  return {{{"q", layouts.q, p.heads_q, p.seq_q},
+           {"k", layouts.k, p.heads_kv, p.seq_kv},
+           {"v", layouts.v, p.heads_kv, p.seq_kv},
+           {"o", layouts.o, p.heads_q, p.seq_q}}};
+}
+
+// Strides of what is there once count for nothing.
+bool IsContiguous(const NamedStrides& tensor, const Problem& p) {
+  const TensorStrides all = ContiguousStrides(tensor.heads, tensor.seq, p.head_dim);
+  return (tensor.seq == 1 || tensor.strides.row == all.row) &&
+         (tensor.heads == 1 || tensor.strides.head == all.head) &&
+         (p.batch == 1 || tensor.strides.batch == all.batch);
+}
+
+// A tile of queries of which no row sees a key is stored without the copy engine.
+bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
+
+}  // namespace
+
+std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
+  if (!Takes(kernel, p)) return "the problem is beyond what it launches";
+  const bool maps = FamilyOf(kernel.config) != Family::kMma;
+  const bool maps_o = maps && kernel.config.tma_store != 0 && !HasUnseenRows(p);
+  for (const NamedStrides& tensor : Named(p, layouts)) {
+    if (IsContiguous(tensor, p)) continue;
+    const bool stores = tensor.name[0] == 'o';
+    if (!(stores ? maps_o : maps)) {
+      return std::string(stores ? "it stores" : "it reads") + " contiguous tensors alone, and " +
+             tensor.name + " has other strides";
+    }
+    if (!FoldedHeadStride(tensor.strides, p.batch, tensor.heads)) {
+      return std::string("the batch stride of ") + tensor.name +
+             " is not its heads times its head stride";
+    }
+  }
+  return "";
+}
+
+Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
+                int sms) {
+  if (kernel.head_dim != problem.head_dim || kernel.dtype != problem.dtype) return {};
+  for (const int launches : {1, problem.batch}) {
+    const Problem each = Choice::OfLaunch(problem, launches);
+    if (!WhyNot(kernel, each, layouts).empty()) continue;
+    return {&kernel, launches, launches * ExpectedUs(kernel, each, sms)};
+  }
+  return {};
+}
+
+Choice ChooseKernel(const Problem& problem, const TensorLayouts& layouts, int sms) {
+  Choice best;
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    const Choice choice = ChoiceOf(kernel, problem, layouts, sms);
+    if (choice.kernel == nullptr || (best.kernel != nullptr && choice.us >= best.us)) continue;
+    best = choice;
+  }
+  return best;
+}
+
+std::string Explain(const Problem& problem, const TensorLayouts& layouts, int sms) {
+  std::vector<Choice> able;
+  std::string unable;
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    if (kernel.head_dim != problem.head_dim || kernel.dtype != problem.dtype) continue;
+    const Choice choice = ChoiceOf(kernel, problem, layouts, sms);
+    if (choice.kernel != nullptr) {
+      able.push_back(choice);
+      continue;
+    }
+    const Problem one = Choice::OfLaunch(problem, problem.batch);
+    unable += "; " + std::string(kernel.name) + ": not supported: " + WhyNot(kernel, one, layouts);
+  }
+  std::stable_sort(able.begin(), able.end(),
+                   [](const Choice& a, const Choice& b) { return a.us < b.us; });
+  std::string text;
+  for (const Choice& choice : able) {
+    char line[160];
+    std::snprintf(line, sizeof line, "; %s: %.1f us", choice.kernel->name.data(), choice.us);
+    text += line;
+    if (choice.launches == 1) continue;
+    std::snprintf(line, sizeof line, " in %d launches, for ", choice.launches);
+    text += line + WhyNot(*choice.kernel, problem, layouts);
+  }
+  text += unable;
+  return text.empty() ? text : text.substr(2);
+}
+
+}  // namespace warpledger::sdpa

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/sdpa/library/choice.h"
+
+#include <string_view>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/problem/problem_name.h"
+#include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/rules/rules.h"
+
+namespace warpledger::sdpa {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kSms = 132;
+
+TensorLayouts Contiguous(const Problem& p) { return ContiguousLayouts(p, p.head_dim); }
+
+// (batch, seq, heads, head_dim).
+TensorStrides RowsOutside(int heads, int seq, int head_dim) {
+  const int64_t row = int64_t{heads} * head_dim;
+  return {seq * row, head_dim, row};
+}
+TensorLayouts AllRowsOutside(const Problem& p) {
+  const TensorStrides queries = RowsOutside(p.heads_q, p.seq_q, p.head_dim);
+  const TensorStrides keys = RowsOutside(p.heads_kv, p.seq_kv, p.head_dim);
+  return {queries, keys, keys, queries};
+}
+
+const LibraryKernel& KernelOf(std::string_view name, int head_dim) {
+  for (const LibraryKernel& kernel : kLibraryKernels) {
+    if (kernel.name == name && kernel.head_dim == head_dim) return kernel;
+  }
+  ADD_FAILURE() << name;
+  return kLibraryKernels[0];
+}
+
+// Each of the suite's shapes, and the extremes of what a problem may be.
+TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
+  DeviceFacts device;
+  device.compute_major = 9;
+  device.max_smem_optin_bytes = 227 * 1024;
+  std::vector<Problem> problems;
+  for (const NamedShape& shape : kShapes) {
+    if (shape.problem.embed_dim == 0) problems.push_back(shape.problem);
+  }
+  for (const int head_dim : kHeadDims) {
+    problems.push_back({65536, 1, 1, 1, 1, head_dim, false});
+    problems.push_back({1, 4096, 1, 1, 64, head_dim, true});
+    problems.push_back({1, 1, 1, 1 << 20, 1, head_dim, true});
+    problems.push_back({1, 1, 1, 1, 1 << 20, head_dim, false});
+  }
+  for (const Problem& problem : problems) {
+    const Choice choice = ChooseKernel(problem, Contiguous(problem), kSms);
+    ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
+    const Config config =
+        Specialise(choice.kernel->config, problem.head_dim, problem.causal, problem.dtype);
+    EXPECT_EQ(CheckLaunchable(config, problem, device), absl::OkStatus());
+    EXPECT_EQ(choice.launches, 1);
+    EXPECT_GT(choice.us, 0);
+  }
+}
+
+TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
+  const Problem problem = {1, 8, 8, 512, 512, 80, false};
+  EXPECT_EQ(ChooseKernel(problem, Contiguous(problem), kSms).kernel, nullptr);
+  EXPECT_EQ(Explain(problem, Contiguous(problem), kSms), "");
+}
+
+// A batch whose stride is heads times the head stride is more heads; else it is a launch.
+TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
+  Problem problem = {1, 8, 8, 512, 512, 64, true};
+  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).launches, 1);
+  problem.batch = 3;
+  const Choice choice = ChooseKernel(problem, AllRowsOutside(problem), kSms);
+  ASSERT_NE(choice.kernel, nullptr);
+  EXPECT_EQ(choice.launches, 3);
+  Problem one = problem;
+  one.batch = 1;
+  EXPECT_EQ(choice.us, 3 * ChooseKernel(one, AllRowsOutside(one), kSms).us);
+  EXPECT_THAT(Explain(problem, AllRowsOutside(problem), kSms),
+              HasSubstr("in 3 launches, for the batch stride of q is not its heads times its head "
+                        "stride"));
+}
+
+TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
+  const Problem problem = {4, 32, 8, 1, 1000, 128, false};
+  TensorLayouts layouts = Contiguous(problem);
+  layouts.k = layouts.v = ContiguousStrides(8, 4096, 128);
+  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  ASSERT_NE(choice.kernel, nullptr);
+  EXPECT_EQ(choice.launches, 1);
+  EXPECT_EQ(choice.kernel->name, "split_wgmma");
+  EXPECT_THAT(Explain(problem, layouts, kSms),
+              HasSubstr("split_mma: not supported: it reads contiguous tensors alone, and k has "
+                        "other strides"));
+}
+
+TEST(WhyNot, CountsNoStrideOfWhatIsThereOnce) {
+  const Problem problem = {4, 8, 1, 1, 1, 64, false};
+  TensorLayouts layouts = AllRowsOutside(problem);
+  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts), "");
+  layouts.k.head = layouts.k.row = 8;
+  EXPECT_EQ(WhyNot(KernelOf("split_mma", 64), problem, layouts), "");
+  layouts.k.batch = 128;
+  EXPECT_THAT(WhyNot(KernelOf("split_mma", 64), problem, layouts), StartsWith("it reads"));
+  // One head of K: its batch stride is any.
+  EXPECT_EQ(WhyNot(KernelOf("split_wgmma", 64), problem, layouts), "");
+}
+
+TEST(WhyNot, KnowsWhichKernelsStoreStrides) {
+  const Problem problem = {1, 8, 8, 512, 512, 64, true};
+  TensorLayouts layouts = Contiguous(problem);
+  layouts.o = RowsOutside(8, 512, 64);
+  EXPECT_EQ(WhyNot(KernelOf("pipelined", 64), problem, layouts), "");
+  for (const auto* name : {"resident", "split_wgmma", "split_mma"}) {
+    EXPECT_EQ(WhyNot(KernelOf(name, 64), problem, layouts),
+              "it stores contiguous tensors alone, and o has other strides");
+  }
+  // Tiles of rows that see no key leave by another way.
+  const Problem unseen = {1, 8, 8, 512, 100, 64, true};
+  EXPECT_NE(WhyNot(KernelOf("pipelined", 64), unseen, layouts), "");
+  // So does O of head_dim 256.
+  const Problem wide = {1, 8, 8, 512, 512, 256, true};
+  EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kSms).kernel, nullptr);
+}
+
+}  // namespace
+}  // namespace warpledger::sdpa
