@@ -7,8 +7,12 @@
                         problems=[{"rows": 4096, "cols": 1024}], reference=h)
     print(result)
     result.report("out/")
+
+And attention by libwarpledger_sdpa: out = wl.sdpa(q, k, v, causal=True); warpledger.torch makes it an operator
+of PyTorch.
 """
 
+from .attention import sdpa
 from .comparison import Result, Verdict, compare
 
-__all__ = ["Result", "Verdict", "compare"]
+__all__ = ["Result", "Verdict", "compare", "sdpa"]
