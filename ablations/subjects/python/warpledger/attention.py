@@ -196,28 +196,26 @@ class _Workspaces:
             self._cuda.cuGetErrorName(code, ctypes.byref(text))
             raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
 
-    @contextlib.contextmanager
     def device(self, ordinal):
-        """Makes it the current one, as the CUDA runtime sees it."""
-        wanted, current = self._context(ordinal), ctypes.c_void_p()
+        """A context in which it is the current one, as the CUDA runtime sees it."""
+        current = ctypes.c_void_p()
         self.call("cuCtxGetCurrent", ctypes.byref(current))
-        if current.value == wanted:
-            yield
-            return
-        self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(wanted))
-        try:
-            yield
-        finally:
-            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        wanted = self._contexts.get(ordinal)
+        return _AS_IT_IS if wanted and current.value == wanted else self._entered(ordinal)
 
-    def _context(self, ordinal):
+    @contextlib.contextmanager
+    def _entered(self, ordinal):
         if ordinal not in self._contexts:
             device, context = ctypes.c_int(), ctypes.c_void_p()
             self.call("cuInit", 0)
             self.call("cuDeviceGet", ctypes.byref(device), ordinal)
             self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
             self._contexts[ordinal] = context.value
-        return self._contexts[ordinal]
+        self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(self._contexts[ordinal]))
+        try:
+            yield
+        finally:
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def is_capturing(self, stream):
         status = ctypes.c_int()
@@ -252,6 +250,9 @@ class _Workspaces:
             self.call("cuStreamSynchronize", own)
             self.call("cuStreamDestroy_v2", own)
         return pointer.value
+
+
+_AS_IT_IS = contextlib.nullcontext()
 
 
 @functools.cache

@@ -18,6 +18,10 @@ from . import attention
 from .attention import HEAD_DIMS, Tensor
 
 _DTYPES = {torch.float16: 0, torch.bfloat16: 1}
+SMS = 132  # of an H100 or H200
+# What a copy of q is taken to cost, where it spares a launch for each batch: for a token of each batch out of a
+# packed product.
+COPY_US, COPIED_BYTES_A_US = 3, 2e6
 _own = torch.nn.functional.scaled_dot_product_attention
 
 _library = torch.library.Library("warpledger", "DEF")
@@ -45,39 +49,46 @@ def _sdpa_fake(q, k, v, causal=False, scale=None, return_lse=False):
 
 
 def _tensor(given):
-    return Tensor(given.data_ptr(), tuple(given.shape), given.stride(), _DTYPES.get(given.dtype, -1),
-                  given.device.index)
+    return Tensor(given.data_ptr(), given.shape, given.stride(), _DTYPES.get(given.dtype, -1), given.device.index)
 
 
-def _copy_us(q):
-    """What a copy of q is taken to cost, where it spares a launch for each batch: for a token of each batch out
-    of a packed product."""
-    return 3 + 2 * q.nbytes / 2e6
+@functools.lru_cache(maxsize=4096)
+def _plan(q, k, v, o, causal, scale):
+    """(plan, whether it is of a contiguous q). Of tensors whose addresses are 0."""
+    for name, each in ("q", q), ("k", k), ("v", v):
+        if len(each.shape) != 4:
+            raise ValueError(f"{name} has {len(each.shape)} dimensions, not 4 (bhsd)")
+    attention.check_inputs(q, k, v)
+    plan = attention.plan_of(q, k, v, o, causal, scale)
+    if plan.launches > 1:
+        copied = attention.plan_of(q._replace(strides=attention.without_gaps(q.shape)), k, v, o, causal, scale)
+        elements = q.shape[0] * q.shape[1] * q.shape[2] * q.shape[3]
+        if copied.launches == 1 and copied.expected_us + COPY_US + 4 * elements / COPIED_BYTES_A_US < plan.expected_us:
+            return copied, True
+    return plan, False
 
 
 def _sdpa_cuda(q, k, v, causal=False, scale=None, return_lse=False):
     if scale is not None and not scale > 0:
         raise ValueError(f"scale is {scale}; it must be above 0")
-    q_, k_, v_ = (attention._by_heads(_tensor(each), name, "bhsd") for name, each in (("q", q), ("k", k), ("v", v)))
-    attention.check_inputs(q_, k_, v_)
     out, lse = _outputs(q, k, causal, return_lse)
-    o_ = _tensor(out)
-    device = q_.device
+    # A view that begins between two 16 bytes: strides are multiples of them, so that a copy has none.
+    q, k, v = (each.clone() if each.data_ptr() % 16 else each for each in (q, k, v))
+    given = [_tensor(each) for each in (q, k, v, out)]
+    device = q.device.index
     stream = torch.cuda.current_stream(device).cuda_stream
     memory = attention.workspaces()
     with memory.device(device):
-        plan = attention.plan_of(q_, k_, v_, o_, causal, scale)
-        if plan.launches > 1:
-            whole = attention.plan_of(q_._replace(strides=attention.without_gaps(q_.shape)), k_, v_, o_, causal, scale)
-            if whole.launches == 1 and whole.expected_us + _copy_us(q) < plan.expected_us:
-                q, plan = q.contiguous(), whole
-                q_ = _tensor(q)
+        plan, copies = _plan(*(each._replace(pointer=0) for each in given), causal, scale)
+        if copies:
+            q = q.contiguous()
+            given[0] = _tensor(q)
         if torch.cuda.is_current_stream_capturing():
             space = attention.captured_workspace(torch, plan, q.device)
             at = space.data_ptr()
         else:
             at = memory.of(device, stream, plan.workspace_bytes)
-        attention.launch(plan, q_, k_, v_, o_, lse.data_ptr() if return_lse else None, at, stream)
+        attention.launch(plan, *given, lse.data_ptr() if return_lse else None, at, stream)
     return out, lse
 
 
@@ -131,9 +142,13 @@ def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, s
         return "scale is not above 0"
     for each in given:
         steps = zip(each.shape[:3], each.stride())
-        if each.stride(3) != 1 or each.storage_offset() % 8 != 0 or any(
-                size > 1 and (step % 8 != 0 or step < head_dim) for size, step in steps):
+        if each.stride(3) != 1 or any(size > 1 and (step % 8 != 0 or step < head_dim) for size, step in steps):
             return "strides are no multiples of 16 bytes"
+    # Each batch is a launch where head strides don't fold, but for a query that is cheap to copy.
+    folds = all(kv_heads == 1 or each.stride(0) == kv_heads * each.stride(1) for each in (key, value))
+    outside = attention.has_rows_outside(query.shape, query.stride())
+    if batch > 1 and (outside or not folds) and heads * ((rows + 127) // 128) < SMS:
+        return "each batch would be a launch, of too little work to fill the GPU"
     return _why_not_here(query.device.index)
 
 

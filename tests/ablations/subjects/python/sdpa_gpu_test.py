@@ -97,6 +97,26 @@ def reference(q, k, v, causal, scale):
     return torch.matmul(probabilities, v), lse
 
 
+def naive(q, k, v, causal, scale):
+    """The same with S, S * scale, P and O rounded to the dtype; sums in FP32."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (each.float().repeat_interleave(group, dim=1) for each in (k, v))
+    scores = torch.matmul(q.float(), k.transpose(2, 3)).to(q.dtype)
+    scores = (scores.float() * (scale or 1 / math.sqrt(q.shape[3]))).to(q.dtype).float()
+    if causal:
+        rows, keys = scores.shape[2:]
+        seen = torch.ones(rows, keys, dtype=torch.bool, device=q.device).tril(keys - rows)
+        scores.masked_fill_(~seen, -math.inf)
+    # A row that sees no key would be NaN.
+    return torch.matmul(torch.softmax(scores, dim=3).nan_to_num_(0.0).to(q.dtype).float(), v).to(q.dtype)
+
+
+def half_ulp(dtype, expected):
+    """Of the dtype at the largest output."""
+    largest = max(float(expected.abs().max()), torch.finfo(dtype).tiny)
+    return torch.finfo(dtype).eps * 2.0 ** math.floor(math.log2(largest)) / 2
+
+
 def name_of(p):
     return " ".join(f"{key}={value}" for key, value in p.items())
 
@@ -107,53 +127,44 @@ class OnAGpu(unittest.TestCase):
         self.generator = torch.Generator(device="cuda")
         self.generator.manual_seed(1)
 
-    def errors(self, out, lse, expected, expected_lse):
-        """Largest of O; of LSE, over what may be: rows that see no key are -inf on both sides."""
+    def right(self, out, lse, q, k, v, causal, scale):
+        """By the rule of ablations/subjects/sdpa/correctness.h. Returns each error over its limit."""
+        expected, expected_lse = reference(q, k, v, causal, scale)
         self.assertTrue(torch.isfinite(out).all())
         unseen = torch.isneginf(expected_lse)
+        self.assertEqual(int(torch.count_nonzero(out[unseen])), 0)
+        ours = (out.double() - expected).abs()
+        theirs = (naive(q, k, v, causal, scale).double() - expected).abs()
+        found = {"largest": float(ours.max()) / (2 * float(theirs.max()) + half_ulp(q.dtype, expected)),
+                 "mean": float(ours.mean()) / (1.5 * float(theirs.mean())) if float(ours.mean()) else 0.0}
         if lse is not None:
             self.assertTrue(torch.equal(torch.isneginf(lse), unseen))
-            seen = lse.double()[~unseen], expected_lse[~unseen]
-            off = (seen[0] - seen[1]).abs() / (1e-3 + 2e-5 * seen[1].abs())
-            self.assertTrue(off.numel() == 0 or off.max() <= 1, off.max() if off.numel() else None)
-        self.assertEqual(int(torch.count_nonzero(out[unseen])), 0)
-        return float((out.double() - expected).abs().max())
-
-    def right(self, out, lse, q, k, v, causal, scale):
-        """Its error is at most twice that of the formula in this dtype, whose P is rounded as kernels round it."""
-        expected, expected_lse = reference(q, k, v, causal, scale)
-        ours = self.errors(out, lse, expected, expected_lse)
-        group = q.shape[1] // k.shape[1]
-        scores = torch.matmul(q.float(), k.float().repeat_interleave(group, 1).transpose(2, 3)).mul_(
-            scale or 1 / math.sqrt(q.shape[3]))
-        if causal:
-            rows, keys = scores.shape[2:]
-            seen = torch.ones(rows, keys, dtype=torch.bool, device=q.device).tril(keys - rows)
-            scores.masked_fill_(~seen, -math.inf)
-        largest = scores.amax(3, keepdim=True).nan_to_num(neginf=0.0)
-        weights = torch.exp(scores - largest)
-        total = weights.sum(3, keepdim=True)
-        plain = torch.matmul(weights.to(q.dtype).float(), v.float().repeat_interleave(group, 1))
-        plain = (plain / torch.where(total == 0, 1.0, total)).to(q.dtype)
-        theirs = float((plain.double() - expected).abs().max())
-        self.assertLessEqual(ours, 2 * theirs + 1e-5)
-        return ours / (theirs + 1e-9)
+            seen = expected_lse[~unseen]
+            if seen.numel():
+                limit = 2 ** -18 * max(1, q.shape[3] // 64) * max(1.0, float(seen.abs().max()))
+                found["lse"] = float((lse.double()[~unseen] - seen).abs().max()) / limit
+        for name, ratio in found.items():
+            self.assertLessEqual(ratio, 1, name)
+        return found
 
     def test_many_problems_and_layouts(self):
         import warpledger as wl
-        kernels, ratios = {}, []
+        kernels, worst, done = {}, {}, 0
         for p in problems(COUNT):
             with self.subTest(name_of(p)):
                 q, k, v = tensors(p, self.generator)
                 out, lse = wl.sdpa(q, k, v, causal=p["causal"], scale=p["scale"], return_lse=True)
-                ratios.append(self.right(out, lse, q, k, v, p["causal"], p["scale"]))
+                for error, ratio in self.right(out, lse, q, k, v, p["causal"], p["scale"]).items():
+                    worst[error] = max(worst.get(error, (0, "")), (ratio, name_of(p)))
                 by_rows = wl.sdpa(*(each.transpose(1, 2) for each in (q, k, v)), causal=p["causal"], scale=p["scale"],
                                   layout="bshd")
                 self.assertTrue(torch.equal(by_rows.transpose(1, 2), out))
                 made = plan_of(q, k, v, out, p["causal"], p["scale"])
                 kernels[made.kernel, made.launches > 1] = kernels.get((made.kernel, made.launches > 1), 0) + 1
-        print(f"{len(ratios)} problems; error over the formula's own: median {sorted(ratios)[len(ratios) // 2]:.2f}, "
-              f"most {max(ratios):.2f}; kernels (name, several launches): {kernels}", flush=True)
+                done += 1
+        print(f"{done} problems right; kernels (name, several launches): {kernels}")
+        for error, (ratio, problem) in worst.items():
+            print(f"the largest {error} error over its limit: {ratio:.3f}, of {problem}", flush=True)
 
     def test_out_may_be_given_with_strides_and_what_lies_between_stays(self):
         import warpledger as wl
@@ -163,7 +174,7 @@ class OnAGpu(unittest.TestCase):
                 room = torch.full((b, 200, 8 + 3, d + 8), 7.0, dtype=torch.float16, device="cuda")
                 out = room[:, :, :8, :d].transpose(1, 2)
                 self.assertIs(wl.sdpa(q, k, v, out=out, causal=True), out)
-                self.right(out, None, q, k, v, True, None)
+                self.right(out, None, q, k, v, True, None)  # O alone
                 self.assertTrue((room[:, :, 8:] == 7).all() and (room[..., d:] == 7).all())
 
     def test_refuses_in_python(self):
@@ -245,7 +256,7 @@ class OnAGpu(unittest.TestCase):
                                   test_utils=("test_schema", "test_faketensor"))
 
     def test_compiles_whole(self):
-        from warpledger.torch import scaled_dot_product_attention
+        from warpledger.torch import scaled_dot_product_attention, why_not
 
         def block(x, weights):
             q, k, v = (x @ weights).unflatten(2, (3, 8, 64)).permute(2, 0, 3, 1, 4)
@@ -253,11 +264,13 @@ class OnAGpu(unittest.TestCase):
             return out.transpose(1, 2).flatten(2) + x
 
         weights = normal((512, 1536), torch.float16, self.generator) / 20
+        whole = normal((1, 8, 100, 64), torch.float16, self.generator)
+        self.assertEqual(why_not(whole, whole, whole, is_causal=True), "")
         for mode in None, "reduce-overhead":
             torch._dynamo.reset()
             compiled = torch.compile(block, fullgraph=True, mode=mode)
             for rows in 64, 100, 333, 64:
-                x = normal((2, rows, 512), torch.float16, self.generator)
+                x = normal((1, rows, 512), torch.float16, self.generator)
                 for _ in range(3):
                     got = compiled(x, weights).clone()
                 self.assertLess(float((got - block(x, weights)).abs().max()), 0.02, (mode, rows))
@@ -274,12 +287,15 @@ class OnAGpu(unittest.TestCase):
             both = torch.isfinite(theirs)
             off = ((got - theirs).abs() / (1 + theirs.abs()))[both].max()
             self.assertLess(float(off), 0.02 if p["dtype"] == torch.bfloat16 else 0.004, name_of(p))
-        self.assertGreater(ours, 30)
+        self.assertGreater(ours, 15)
         q = normal((1, 4, 64, 64), torch.float16, self.generator)
         mask = torch.zeros(64, 64, dtype=torch.float16, device="cuda")
         for options, why in (({"attn_mask": mask}, "mask"), ({"dropout_p": 0.5}, "dropout")):
             self.assertIn(why, why_not(q, q, q, **options))
             scaled_dot_product_attention(q, q, q, **options)
+        odd = normal((1, 4, 64, 128), torch.float16, self.generator)[..., 4:68]
+        self.assertEqual(why_not(odd, odd, odd), "")  # copied, for it lies between two 16 bytes
+        self.assertLess(float((scaled_dot_product_attention(odd, odd, odd) - own(odd, odd, odd)).abs().max()), 0.01)
         self.assertIn("top left", why_not(q, q[:, :, :32], q[:, :, :32], is_causal=True))
         asks = q.clone().requires_grad_()
         scaled_dot_product_attention(asks, q, q).sum().backward()
@@ -304,9 +320,10 @@ class OnAGpu(unittest.TestCase):
                 times = [median_us(lambda f=f: f(q, k, v, **options)) for f in (scaled_dot_product_attention, own)]  # noqa: B023
                 out = scaled_dot_product_attention(q, k, v, **options)
                 made = plan_of(q, k, v, out, causal, None)
+                whose = why_not(q, k, v, **options)
                 print(f"b{b}_h{hq}x{hk}_s{sq}x{sk}_d{d}{'_causal' * causal} {layout}: {times[0]:.1f} us, PyTorch "
-                      f"{times[1]:.1f} us, {times[1] / times[0]:.2f}x; {made.kernel}, {made.launches} launches, "
-                      f"{made.expected_us:.1f} us expected{'; ' + why_not(q, k, v, **options)}", flush=True)
+                      f"{times[1]:.1f} us, {times[1] / times[0]:.2f}x; " + (f"PyTorch's own: {whose}" if whose else f"{made.kernel}, "
+                      f"{made.launches} launches, {made.expected_us:.1f} us expected"), flush=True)
 
 
 def plan_of(q, k, v, out, causal, scale):
