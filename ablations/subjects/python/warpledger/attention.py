@@ -53,7 +53,7 @@ class Tensor(NamedTuple):
 
 class Plan(NamedTuple):
     """What describe() says of a problem."""
-    problem: Problem
+    given: object  # a pointer to the Problem
     kernel: str
     expected_us: float
     workspace_bytes: int
@@ -107,8 +107,8 @@ def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device):
     choice = Choice(ctypes.sizeof(Choice))
     with workspaces().beside_captures():  # it may load a kernel
         _check(library().warpledger_sdpa_describe(ctypes.byref(given), ctypes.byref(choice)))
-    return Plan(given, choice.kernel.decode(), choice.expected_us, choice.workspace_bytes, choice.zeroed_bytes,
-                choice.launches, choice.explanation.decode())
+    return Plan(ctypes.pointer(given), choice.kernel.decode(), choice.expected_us, choice.workspace_bytes,
+                choice.zeroed_bytes, choice.launches, choice.explanation.decode())
 
 
 # --- Arrays ---------------------------------------------------------------------
@@ -310,9 +310,8 @@ def plan_of(q, k, v, o, causal, scale):
 
 
 def launch(made, q, k, v, o, lse, workspace, stream):
-    """lse, workspace: addresses"""
-    _check(library().warpledger_sdpa_forward(ctypes.byref(made.problem), q.pointer, k.pointer, v.pointer, o.pointer,
-                                             lse, workspace, made.workspace_bytes, stream))
+    """All but `made` are addresses."""
+    _check(library().warpledger_sdpa_forward(made.given, q, k, v, o, lse, workspace, made.workspace_bytes, stream))
 
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layout="bhsd"):
@@ -359,9 +358,10 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
             if framework.name != "torch":
                 raise RuntimeError("calls are captured into CUDA graphs for PyTorch alone")
             memory = captured_workspace(framework.module, made, q.device)
-            launch(made, q_, k_, v_, o_, lse_at, memory.data_ptr(), stream)
+            workspace = memory.data_ptr()
         else:
-            launch(made, q_, k_, v_, o_, lse_at, workspaces().of(device, stream, made.workspace_bytes), stream)
+            workspace = workspaces().of(device, stream, made.workspace_bytes)
+        launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, lse_at, workspace, stream)
     return (out, lse) if return_lse else out
 
 

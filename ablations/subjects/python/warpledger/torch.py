@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by libwarpledger_sdpa as an operator of PyTorch, torch.ops.warpledger.sdpa, which torch.compile
-keeps in its graphs.
+"""Attention by libwarpledger_sdpa as operators of PyTorch, torch.ops.warpledger.sdpa and sdpa_lse, which
+torch.compile keeps in its graphs.
 
     from warpledger.torch import scaled_dot_product_attention
 
@@ -11,6 +11,7 @@ backward: what needs a gradient is PyTorch's too.
 """
 
 import functools
+from typing import NamedTuple
 
 import torch
 
@@ -25,80 +26,120 @@ COPY_US, COPIED_BYTES_A_US = 3, 2e6
 _own = torch.nn.functional.scaled_dot_product_attention
 
 _library = torch.library.Library("warpledger", "DEF")
-_library.define(
-    "sdpa(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None, bool return_lse=False) "
-    "-> (Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag,
-          getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)))
+_tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order))
+_takes = "(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None)"
+_library.define(f"sdpa{_takes} -> Tensor", tags=_tags)
+_library.define(f"sdpa_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 
 
-def _outputs(q, k, causal, return_lse):
-    """out, and lse or an empty one."""
+def _output(q, k, causal):
+    """(shape, strides) of out."""
     batch, heads, rows, head_dim = q.shape
     if attention.keeps_rows_outside(q.shape, q.stride(), k.shape[2], causal):
-        out = q.new_empty((batch, rows, heads, head_dim)).transpose(1, 2)
-    else:
-        out = q.new_empty((batch, heads, rows, head_dim))
-    return out, q.new_empty((batch, heads, rows) if return_lse else (0,), dtype=torch.float32)
+        return (batch, heads, rows, head_dim), (rows * heads * head_dim, head_dim, heads * head_dim, 1)
+    return (batch, heads, rows, head_dim), (heads * rows * head_dim, rows * head_dim, head_dim, 1)
 
 
 @torch.library.register_fake("warpledger::sdpa", lib=_library)
-def _sdpa_fake(q, k, v, causal=False, scale=None, return_lse=False):
+def _sdpa_fake(q, k, v, causal=False, scale=None):
     torch._check(q.dim() == 4 and k.dim() == 4 and v.dim() == 4, lambda: "q, k and v must have 4 dimensions")
-    return _outputs(q, k, causal, return_lse)
+    return q.new_empty_strided(*_output(q, k, causal))
+
+
+@torch.library.register_fake("warpledger::sdpa_lse", lib=_library)
+def _sdpa_lse_fake(q, k, v, causal=False, scale=None):
+    return _sdpa_fake(q, k, v, causal, scale), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+class _Call(NamedTuple):
+    """What is known of a call before its tensors' addresses."""
+    plan: attention.Plan
+    copies_q: bool
+    out: tuple  # (shape, strides)
+
+
+# By all that a call is but addresses: a call takes microseconds, and so does each look at a tensor.
+_calls = {}
+_whys = {}
+MOST_KEPT = 65536
+
+
+def _kept(where, key, value):
+    if len(where) >= MOST_KEPT:
+        where.clear()
+    where[key] = value
+    return value
 
 
 def _tensor(given):
-    return Tensor(given.data_ptr(), given.shape, given.stride(), _DTYPES.get(given.dtype, -1), given.device.index)
+    return Tensor(0, tuple(given.shape), given.stride(), _DTYPES.get(given.dtype, -1), given.device.index)
 
 
-@functools.lru_cache(maxsize=4096)
-def _plan(q, k, v, o, causal, scale):
-    """(plan, whether it is of a contiguous q). Of tensors whose addresses are 0."""
-    for name, each in ("q", q), ("k", k), ("v", v):
-        if len(each.shape) != 4:
-            raise ValueError(f"{name} has {len(each.shape)} dimensions, not 4 (bhsd)")
-    attention.check_inputs(q, k, v)
-    plan = attention.plan_of(q, k, v, o, causal, scale)
-    if plan.launches > 1:
-        copied = attention.plan_of(q._replace(strides=attention.without_gaps(q.shape)), k, v, o, causal, scale)
-        elements = q.shape[0] * q.shape[1] * q.shape[2] * q.shape[3]
-        if copied.launches == 1 and copied.expected_us + COPY_US + 4 * elements / COPIED_BYTES_A_US < plan.expected_us:
-            return copied, True
-    return plan, False
-
-
-def _sdpa_cuda(q, k, v, causal=False, scale=None, return_lse=False):
+def _prepare(q, k, v, causal, scale):
+    """On the current device."""
     if scale is not None and not scale > 0:
         raise ValueError(f"scale is {scale}; it must be above 0")
-    out, lse = _outputs(q, k, causal, return_lse)
-    # A view that begins between two 16 bytes: strides are multiples of them, so that a copy has none.
-    q, k, v = (each.clone() if each.data_ptr() % 16 else each for each in (q, k, v))
-    given = [_tensor(each) for each in (q, k, v, out)]
+    for name, each in ("q", q), ("k", k), ("v", v):
+        if each.dim() != 4:
+            raise ValueError(f"{name} has {each.dim()} dimensions, not 4 (bhsd)")
+    out = _output(q, k, causal)
+    q_, k_, v_ = (_tensor(each) for each in (q, k, v))
+    attention.check_inputs(q_, k_, v_)
+    o_ = q_._replace(shape=out[0], strides=out[1])
+    plan = attention.plan_of(q_, k_, v_, o_, causal, scale)
+    if plan.launches > 1:
+        copied = attention.plan_of(q_._replace(strides=attention.without_gaps(q_.shape)), k_, v_, o_, causal, scale)
+        copy_us = COPY_US + 2 * q.nbytes / COPIED_BYTES_A_US
+        if copied.launches == 1 and copied.expected_us + copy_us < plan.expected_us:
+            return _Call(copied, True, out)
+    return _Call(plan, False, out)
+
+
+def _run(q, k, v, causal, scale, lse):
+    """lse: a tensor or None"""
+    # A view that begins between two 16 bytes is copied, into memory without gaps.
+    if (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16:
+        q, k, v = (each.clone(memory_format=torch.contiguous_format) if each.data_ptr() % 16 else each
+                   for each in (q, k, v))
     device = q.device.index
-    stream = torch.cuda.current_stream(device).cuda_stream
     memory = attention.workspaces()
     with memory.device(device):
-        plan, copies = _plan(*(each._replace(pointer=0) for each in given), causal, scale)
-        if copies:
+        key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, device,
+               k.device.index, v.device.index, causal, scale)
+        call = _calls.get(key) or _kept(_calls, key, _prepare(q, k, v, causal, scale))
+        plan = call.plan
+        out = q.new_empty_strided(*call.out)
+        if call.copies_q:
             q = q.contiguous()
-            given[0] = _tensor(q)
         if torch.cuda.is_current_stream_capturing():
             space = attention.captured_workspace(torch, plan, q.device)
-            at = space.data_ptr()
+            at, stream = space.data_ptr(), torch.cuda.current_stream(device).cuda_stream
         else:
+            stream = torch.cuda.current_stream(device).cuda_stream
             at = memory.of(device, stream, plan.workspace_bytes)
-        attention.launch(plan, *given, lse.data_ptr() if return_lse else None, at, stream)
-    return out, lse
+        attention.launch(plan, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(),
+                         None if lse is None else lse.data_ptr(), at, stream)
+    return out
+
+
+def _sdpa_cuda(q, k, v, causal=False, scale=None):
+    return _run(q, k, v, causal, scale, None)
+
+
+def _sdpa_lse_cuda(q, k, v, causal=False, scale=None):
+    lse = q.new_empty(q.shape[:3], dtype=torch.float32)
+    return _run(q, k, v, causal, scale, lse), lse
 
 
 _library.impl("sdpa", _sdpa_cuda, "CUDA")
+_library.impl("sdpa_lse", _sdpa_lse_cuda, "CUDA")
 
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False):
     """As warpledger.sdpa of (batch, heads, seq, head_dim), as an operator."""
-    out, lse = torch.ops.warpledger.sdpa(q, k, v, causal, scale, return_lse)
-    return (out, lse) if return_lse else out
+    if return_lse:
+        return torch.ops.warpledger.sdpa_lse.default(q, k, v, causal, scale)
+    return torch.ops.warpledger.sdpa.default(q, k, v, causal, scale)
 
 
 @functools.cache
@@ -119,7 +160,7 @@ def _why_not_here(index):
 
 def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """Why a call is PyTorch's: a clause; "" where it is the library's."""
-    given = (query, key, value)
+    given = query, key, value
     if attn_mask is not None or dropout_p != 0:
         return "there is a mask or dropout"
     if not all(each.is_cuda and each.dim() == 4 and each.dtype in _DTYPES for each in given):
@@ -152,10 +193,25 @@ def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, s
     return _why_not_here(query.device.index)
 
 
+def _known_why_not(query, key, value, is_causal, scale, enable_gqa):
+    """why_not(), asked once for calls that differ in addresses alone."""
+    needs_gradient = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    same = (query.shape, query.stride(), key.shape, key.stride(), value.shape, value.stride(), query.dtype, key.dtype,
+            value.dtype, query.device, key.device, value.device, is_causal, scale, enable_gqa, needs_gradient)
+    why = _whys.get(same)
+    if why is None:
+        why = _kept(_whys, same, why_not(query, key, value, None, 0.0, is_causal, scale, enable_gqa))
+    return why
+
+
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
     """torch.nn.functional's, by the library where it has a kernel."""
-    if why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    if attn_mask is not None or dropout_p != 0 or torch.compiler.is_compiling():
+        why = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    else:
+        why = _known_why_not(query, key, value, is_causal, scale, enable_gqa)
+    if why:
         return _own(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale,
                     enable_gqa=enable_gqa)
-    return torch.ops.warpledger.sdpa(query, key, value, is_causal, scale, False)[0]
+    return torch.ops.warpledger.sdpa.default(query, key, value, is_causal, scale)

@@ -252,8 +252,8 @@ class OnAGpu(unittest.TestCase):
         for layout in "bhsd", "bshd":
             q, k, v = tensors({"b": 2, "hq": 8, "hk": 2, "sq": 100, "sk": 100, "d": 64, "dtype": torch.float16,
                                "layout": layout}, self.generator)
-            torch.library.opcheck(torch.ops.warpledger.sdpa.default, (q, k, v, True, None, True),
-                                  test_utils=("test_schema", "test_faketensor"))
+            for operator in torch.ops.warpledger.sdpa.default, torch.ops.warpledger.sdpa_lse.default:
+                torch.library.opcheck(operator, (q, k, v, True, None), test_utils=("test_schema", "test_faketensor"))
 
     def test_compiles_whole(self):
         from warpledger.torch import scaled_dot_product_attention, why_not
@@ -295,7 +295,9 @@ class OnAGpu(unittest.TestCase):
             scaled_dot_product_attention(q, q, q, **options)
         odd = normal((1, 4, 64, 128), torch.float16, self.generator)[..., 4:68]
         self.assertEqual(why_not(odd, odd, odd), "")  # copied, for it lies between two 16 bytes
-        self.assertLess(float((scaled_dot_product_attention(odd, odd, odd) - own(odd, odd, odd)).abs().max()), 0.01)
+        found = self.right(scaled_dot_product_attention(odd, odd, odd), None, odd, odd, odd, False, None)
+        theirs = float((own(odd, odd, odd).double() - reference(odd, odd, odd, False, None)[0]).abs().max())
+        print(f"between two 16 bytes: error over its limit {found['largest']:.3f}; PyTorch's largest error {theirs:.5f}")
         self.assertIn("top left", why_not(q, q[:, :, :32], q[:, :, :32], is_causal=True))
         asks = q.clone().requires_grad_()
         scaled_dot_product_attention(asks, q, q).sum().backward()
@@ -303,6 +305,25 @@ class OnAGpu(unittest.TestCase):
         self.assertIn("4 dimensions", why_not(*[q.float()] * 3))
         with self.assertRaises(RuntimeError):  # PyTorch's own
             scaled_dot_product_attention(q, q[..., :32], q)
+
+    def test_host_times_beside_pytorch(self):
+        """Prints; fails nothing. Of a call that the GPU is faster with than the host."""
+        import time
+
+        import warpledger as wl
+        from warpledger.torch import scaled_dot_product_attention
+        q, k, v = (normal((1, 8, s, 128), torch.float16, self.generator) for s in (1, 64, 64))
+        calls = {"drop-in": scaled_dot_product_attention, "PyTorch": torch.nn.functional.scaled_dot_product_attention,
+                 "operator": torch.ops.warpledger.sdpa.default, "warpledger.sdpa": wl.sdpa}
+        for name, call in calls.items():
+            times = []
+            for _ in range(20):
+                torch.cuda.synchronize()
+                begin = time.perf_counter()
+                for _ in range(50):
+                    call(q, k, v)
+                times.append((time.perf_counter() - begin) * 1e6 / 50)
+            print(f"{name}: {sorted(times)[10]:.1f} us of the host a call", flush=True)
 
     def test_times_beside_pytorch(self):
         """Prints; fails nothing. Each call alone in a graph of 20, the median of 30 replays."""
@@ -319,8 +340,8 @@ class OnAGpu(unittest.TestCase):
                 options = {"is_causal": causal, "enable_gqa": hq != hk}
                 times = [median_us(lambda f=f: f(q, k, v, **options)) for f in (scaled_dot_product_attention, own)]  # noqa: B023
                 out = scaled_dot_product_attention(q, k, v, **options)
-                made = plan_of(q, k, v, out, causal, None)
                 whose = why_not(q, k, v, **options)
+                made = None if whose else plan_of(q, k, v, out, causal, None)
                 print(f"b{b}_h{hq}x{hk}_s{sq}x{sk}_d{d}{'_causal' * causal} {layout}: {times[0]:.1f} us, PyTorch "
                       f"{times[1]:.1f} us, {times[1] / times[0]:.2f}x; " + (f"PyTorch's own: {whose}" if whose else f"{made.kernel}, "
                       f"{made.launches} launches, {made.expected_us:.1f} us expected"), flush=True)

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import sys
 import time
+import warnings
 
 import torch
 from torch.nn import functional
@@ -135,6 +136,7 @@ def main(arguments=None):
           f"{KV_HEADS} of K and V, head_dim {HEAD_DIM}, float16; {given.batch} prompts of {given.prompt} tokens, "
           f"texts of {given.tokens}. Each wrote its text once before it was timed.")
     texts = {}
+    warnings.simplefilter("ignore")  # why a backend does not do it: its error says that it doesn't
     with torch.inference_mode():
         for name, takes in contenders().items():
             try:
