@@ -92,6 +92,8 @@ function(warpledger_kernel_instances)
     VERBATIM)
   add_custom_target(warpledger_codegen ALL DEPENDS ${codegen_dir}/resources.json
                                                    ${codegen_dir}/codegen.json)
-  install(FILES ${codegen_dir}/resources.json ${codegen_dir}/codegen.json
-          DESTINATION share/warpledger/codegen)
+  if(NOT SKBUILD) # a wheel's program runs callables, and no kernel of these
+    install(FILES ${codegen_dir}/resources.json ${codegen_dir}/codegen.json
+            DESTINATION share/warpledger/codegen)
+  endif()
 endfunction()

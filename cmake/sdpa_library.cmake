@@ -32,8 +32,11 @@ function(warpledger_sdpa_library instances)
   set(exports ${kernels}/library/exports.map)
   target_link_options(sdpa_library_shared PRIVATE "LINKER:--version-script=${exports}"
                       LINKER:--no-undefined LINKER:--exclude-libs,ALL)
-  set_target_properties(sdpa_library_shared PROPERTIES LINK_DEPENDS ${exports}
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set_target_properties(sdpa_library_shared PROPERTIES LINK_DEPENDS ${exports})
+  if(NOT SKBUILD) # a wheel has no links: each would be a copy
+    set_target_properties(sdpa_library_shared PROPERTIES
+      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  endif()
   add_library(sdpa_library_static STATIC $<TARGET_OBJECTS:sdpa_library_objects>)
   set_target_properties(sdpa_library_shared sdpa_library_static PROPERTIES
     OUTPUT_NAME warpledger_sdpa LINKER_LANGUAGE CXX
@@ -45,7 +48,9 @@ function(warpledger_sdpa_library instances)
   target_include_directories(print_costs PRIVATE
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated ${CUDAToolkit_INCLUDE_DIRS})
 
-  install(TARGETS sdpa_library_shared sdpa_library_static LIBRARY DESTINATION lib
-                                                          ARCHIVE DESTINATION lib)
+  install(TARGETS sdpa_library_shared LIBRARY DESTINATION lib)
   install(FILES ${kernels}/library/warpledger_sdpa.h DESTINATION include)
+  if(NOT SKBUILD)
+    install(TARGETS sdpa_library_static ARCHIVE DESTINATION lib)
+  endif()
 endfunction()
