@@ -37,7 +37,11 @@ warpledger_sdpa_problem Given(const Problem& p) {
           p.seq_kv,
           p.head_dim,
           p.causal ? 1 : 0,
-          0};
+          0,
+          {},
+          {},
+          {},
+          {}};
 }
 
 // Device memory of zeros, which is what a workspace begins as.
