@@ -191,6 +191,12 @@ absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& pat
                                                           const SummaryOf& summary_of) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
   ASSIGN_OR_RETURN(ProfileRecord record, LoadProfiles(path));
+  for (const ShapeInfo& shape : record.info.shapes) {
+    if (absl::Status status = subject.CheckProblem(shape); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kProfileFile, ": shape '", shape.name, "': ", status.message()));
+    }
+  }
   const auto first = std::find_if(record.profiles.begin(), record.profiles.end(),
                                   [](const Profile& p) { return p.reason.empty(); });
   if (first == record.profiles.end()) {

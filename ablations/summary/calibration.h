@@ -214,6 +214,8 @@ struct CalibrationSummary {
   std::vector<Target> targets;
   std::vector<Trial> trials;
 
+  std::string WhyInvalid() const { return problems.empty() ? "shapes must not be empty" : ""; }
+
   void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
     FIELDS(run_id, gpu, design, family, provenance, statistics);

@@ -264,6 +264,13 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CalibrationSummaryTest, APageOfNoProblemIsRefused) {
+  Json summary = SummaryOf(Example());
+  summary["shapes"] = Json::array();
+  EXPECT_THAT(report::RenderCalibration(summary, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("shapes must not be empty")));
+}
+
 TEST(CalibrationSummaryTest, APageOfCountsThatAreNoneIsRefused) {
   const Json summary = SummaryOf(Example());
   for (const Json& bad :

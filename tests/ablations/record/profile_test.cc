@@ -236,6 +236,13 @@ TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernel
   EXPECT_EQ(times(), std::pair(1.0, 2.0));
 }
 
+TEST_F(ProfileRecordTest, AProblemThatIsNoneOfTheSubjectsIsRefused) {
+  ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
+  info_.shapes[0].fields["head_dim"] = "wide";
+  Write(kProfileFile, DumpFile(ToJson(info_)));
+  EXPECT_THAT(SummarizeProfiles(dir_, SdpaSubject()).status().ToString(), HasSubstr("head_dim"));
+}
+
 TEST_F(ProfileRecordTest, IsCalledAsItsFolderIs) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
