@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ ABSL_FLAG(std::string, corpus, "", "the folder to write inputs into");
 namespace warpledger::fuzz {
 namespace {
 
-constexpr int kHangSeconds = 60;  // sanitized code on a busy machine
+constexpr int kHangSeconds = 120;  // sanitized code on a busy machine
 
 // What the signal handler prints; set before each execution.
 char g_current[256] = "start";
@@ -85,6 +86,10 @@ std::string InputNumber(uint64_t number, uint64_t seed_of_all) {
   Files damaged;
   for (uint64_t n = random.Below(4) == 0 ? 2 : 1; n > 0; --n) {
     const std::string& file = AnyFile(seed, random);
+    if (random.Below(32) == 0) {
+      damaged[file] = kKinds[random.Below(std::size(kKinds))];
+      continue;
+    }
     const auto same = donor.files.find(file);
     damaged[file] = Mutate(seed.files.at(file),
                            same == donor.files.end() ? seed.files.at(file) : same->second, random);

@@ -20,10 +20,12 @@
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/subject.h"
+#include "ablations/subjects/study/study.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
+#include "reports/pages/dtypes.h"
 #include "reports/pages/profile.h"
 #include "tests/reports/from_json.h"
 
@@ -322,14 +324,46 @@ Seed FormatsSeed(const std::string& scratch) {
   job.excluded = {{"ladder:kv_tiling", "small"}};
   Must(ablations::FromText<ablations::WorkerJob>(ablations::DumpLine(ablations::ToJson(job))),
        "the worker's job");
-  Files files = {{kJobFile, ablations::DumpLine(ablations::ToJson(job))},
-                 {kWaiversFile,
-                  "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"}};
+  Files files = {
+      {kJobFile, ablations::DumpLine(ablations::ToJson(job))},
+      {kWaiversFile,
+       "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"},
+      {kFlagsFile,
+       "ladder\nfactorial:kv_tiling,warp_shuffle\nmission_b,b1_h32x8_s1x8192_d128_causal_bf16"
+       "\ncalibrate:wmma_pv;processes=5;family=1;nulls=2;plants=5%x2@100\n2 * rows * cols + "
+       "max(rows, 3)\n"}};
   Seed seed = Placed(SeedKind::kFormats, "formats", scratch, std::move(files));
   const std::string npy = absl::StrCat(seed.dir, "/", kNpyFile);
   const std::vector<std::byte> zeros(48);
   if (!ablations::WriteNpy(npy, {2, 3, 4}, ablations::NpyType::kFloat16, zeros).ok()) Die(npy);
   seed.files[kNpyFile] = Must(ablations::ReadFile(npy), kNpyFile);
+  return seed;
+}
+
+Seed DtypesSeed(const std::string& data, const std::string& scratch) {
+  const std::string path = RecordsWith(data, ablations::kDtypesFile).back();
+  Json json = MustParse(Must(ablations::ReadRecordFile(path, ablations::kDtypesFile), path));
+  Must(report::RenderDtypes(json), path);
+  Json& cells = json["cells"];
+  while (cells.size() > 6) cells.erase(cells.size() - 1);
+  return Placed(SeedKind::kDtypes, "dtypes", scratch,
+                {{ablations::kDtypesFile, ablations::DumpFile(json)}});
+}
+
+Seed StudySeed(const std::string& source, const std::string& scratch) {
+  const std::string folder = absl::StrCat(source, "/ablations/subjects/study/template");
+  Files files;
+  for (const char* name : {kStudyFile, "kernel.cu", "reference.py"}) {
+    files[name] = Must(ablations::ReadFile(absl::StrCat(folder, "/", name)), name);
+  }
+  std::string& toml = files.at(kStudyFile);
+  for (size_t at = 0; (at = toml.find("STUDY_NAME")) != std::string::npos;) {
+    toml.replace(at, std::string_view("STUDY_NAME").size(), "softmax");
+  }
+  Seed seed = Placed(SeedKind::kStudy, "study", scratch, std::move(files));
+  Must(ablations::StudyFile::Load(seed.dir), "the study");
+  seed.files = {{kStudyFile, seed.files.at(kStudyFile)}};
+  seed.others = {"kernel.cu", "reference.py"};
   return seed;
 }
 
@@ -378,6 +412,8 @@ std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch)
   seeds.push_back(MicroSeed(data, scratch));
   seeds.push_back(FormatsSeed(scratch));
   seeds.push_back(PackSeed(seeds.front(), scratch));
+  seeds.push_back(DtypesSeed(data, scratch));
+  seeds.push_back(StudySeed(absl::StrCat(data, "/../.."), scratch));
   return seeds;
 }
 

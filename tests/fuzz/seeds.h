@@ -10,7 +10,10 @@
 
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +31,10 @@ enum class SeedKind {
   kCalibration,  // by `warpledger calibrate`
   kProfile,      // by `warpledger profile`, and what ncu prints
   kMicro,        // by `warpledger micro`: what summaries quote of it
-  kFormats,      // worker jobs, waivers, NumPy files
+  kFormats,      // worker jobs, waivers, NumPy files, and what flags take
   kPack,         // by `warpledger pack`
+  kDtypes,       // by `warpledger dtypes`
+  kStudy,        // a user's study.toml
 };
 
 struct Seed {
@@ -37,6 +42,7 @@ struct Seed {
   std::string name;  // the design, or the kind
   std::string dir;   // holds the undamaged files
   Files files;
+  std::set<std::string> others;         // names in the folder of what is never damaged
   ablations::JudgedRecord judged;       // of a run
   ablations::CalibrationHeader header;  // of a calibration
 };
@@ -46,8 +52,17 @@ inline constexpr char kNcuFile[] = "ncu.csv";
 inline constexpr char kJobFile[] = "job.json";
 inline constexpr char kWaiversFile[] = "waivers.txt";
 inline constexpr char kNpyFile[] = "array.npy";
+inline constexpr char kFlagsFile[] = "flags.txt";  // a flag's value on each line
+inline constexpr char kStudyFile[] = "study.toml";
 inline constexpr char kPackFile[] = "mine.tar.zst";
 inline constexpr char kTarFile[] = "mine.tar";
+
+// In place of a file's bytes: a thing of another kind stands there, or nothing.
+inline constexpr std::string_view kKinds[] = {"kind:pipe",   "kind:folder", "kind:device",
+                                              "kind:circle", "kind:sparse", "kind:gone"};
+inline bool IsKind(std::string_view text) {
+  return std::find(std::begin(kKinds), std::end(kKinds), text) != std::end(kKinds);
+}
 
 // The fewest resamples there may be: whether intervals are right is for other tests.
 inline const ablations::SummarizeOptions kQuick = {.bootstrap_resamples = 100};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/targets.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <type_traits>
 
 #include "ablations/base/files.h"
@@ -18,18 +20,26 @@
 #include "ablations/judge/profile_summary.h"
 #include "ablations/measure/peers_merge.h"
 #include "ablations/measure/worker.h"
+#include "ablations/plan/calibration_plan.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/subject.h"
+#include "ablations/subjects/study/expression.h"
+#include "ablations/subjects/study/study.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
 #include "reports/compared/comparison.h"
 #include "reports/compared/gate.h"
+#include "reports/pages/dtypes.h"
 #include "reports/pages/profile.h"
+#include "reports/pages/standings.h"
+#include "reports/pages/techniques.h"
 #include "reports/pages/terminal.h"
+#include "tests/fuzz/oracles.h"
 #include "tests/reports/from_json.h"
 
 namespace warpledger::fuzz {
@@ -56,20 +66,74 @@ bool Count(std::string_view what, const Result& result) {
   return status.ok();
 }
 
-void UseSummary(const absl::StatusOr<report::Summary>& summary) {
-  if (!Count("view", summary)) return;
-  report::VerdictTable(*summary);
-  report::RenderReport(*summary, {});
-  Count("readme", report::RenderReadmeSection(*summary, {}));
+// A finding aborts, so that record_fuzz names the execution.
+[[noreturn]] void Finding(std::string_view what, std::string_view why) {
+  std::fprintf(stderr, "%s: %s\n", std::string(what).c_str(), std::string(why).c_str());
+  std::abort();
 }
 
-// What resuming took for whole, or repaired, must load. A finding aborts, so that
-// record_fuzz names the execution.
+// Of everything that an execution wrote.
+size_t& Digest() {
+  static size_t digest = 0;
+  return digest;
+}
+
+using Oracle = std::string (*)(std::string_view);
+
+// What a renderer wrote is what it should be.
+void Made(std::string_view what, const std::string& text, Oracle why_wrong) {
+  Digest() = Digest() * 31 + std::hash<std::string>()(text);
+  if (const std::string why = why_wrong(text); !why.empty()) Finding(what, why);
+}
+
+std::string WhyNoJson(std::string_view text) {
+  const absl::StatusOr<Json> json = ablations::ParseJson(text);
+  return json.ok() ? "" : json.status().ToString();
+}
+
+void MadePage(std::string_view what, const absl::StatusOr<std::string>& page) {
+  if (Count(what, page)) Made(what, *page, &WhyNoPage);
+}
+
+// Pages of many claims take as long as all else together.
+bool IsOneOfFew() { return Digest() % 8 == 0; }
+
+void UseSummary(const absl::StatusOr<report::Summary>& summary) {
+  if (!Count("view", summary)) return;
+  Made("verdicts", report::VerdictTable(*summary), &WhyNoTerminalText);
+  Made("report", report::RenderReport(*summary, {}), &WhyNoPage);
+  MadePage("readme", report::RenderReadmeSection(*summary, {}));
+  if (!IsOneOfFew()) return;
+  const absl::StatusOr<report::Standings> standings = report::RenderStandings({*summary}, {});
+  if (Count("standings", standings)) {
+    Made("standings", standings->page, &WhyNoPage);
+    Made("standings in a README", standings->readme, &WhyNoPage);
+  }
+  const absl::StatusOr<report::Techniques> techniques = report::RenderTechniques({*summary}, {});
+  if (!Count("techniques", techniques)) return;
+  for (const report::Page& page : techniques->pages) Made(page.path, page.text, &WhyNoPage);
+  Made("techniques in a README", techniques->readme, &WhyNoPage);
+  Made("claims", techniques->claim_table, &WhyNoJson);
+}
+
+// What resuming took for whole, or repaired, must load.
 template <typename Result>
 void MustLoad(std::string_view what, const Result& loaded) {
-  if (Count(what, loaded)) return;
-  std::fprintf(stderr, "%s: %s\n", std::string(what).c_str(), loaded.status().ToString().c_str());
-  std::abort();
+  if (!Count(what, loaded)) Finding(what, loaded.status().ToString());
+}
+
+// Reading writes nothing: each damaged file is as it was.
+void MustBeUntouched(const Seed& seed, const Files& damaged) {
+  for (const auto& [name, text] : damaged) {
+    const absl::StatusOr<std::string> now = ablations::ReadFile(absl::StrCat(seed.dir, "/", name));
+    if (!IsKind(text) && (!now.ok() || *now != text)) Finding("reading", name + " was changed");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(seed.dir)) {
+    const std::string name = entry.path().filename().string();
+    if (!seed.files.contains(name) && !seed.others.contains(name)) {
+      Finding("reading", name + " was written");
+    }
+  }
 }
 
 // Going on with a damaged record: what is repaired must load afterwards.
@@ -98,28 +162,32 @@ void UseRun(const Seed& seed, const Files& damaged) {
   const absl::StatusOr<ablations::BuildFacts> facts = ablations::LoadBaselineFacts(seed.dir);
   if (Count("facts", facts)) {
     const ablations::Ratchet ratchet = ablations::RunRatchet(*facts, *facts, {});
-    ablations::RatchetText(ratchet);
-    ablations::DumpFile(ablations::RatchetJson(ratchet));
+    Made("ratchet", ablations::RatchetText(ratchet), &WhyNoTerminalText);
+    Made("ratchet's JSON", ablations::DumpFile(ablations::RatchetJson(ratchet)), &WhyNoJson);
   }
   const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(seed.dir);
   if (Count("load", record)) {
     const absl::StatusOr<summary::Summary> summary =
         ablations::Summarize(*record, ablations::SdpaSubject(), kQuick);
     if (Count("summarize", summary)) {
+      Made("summary.json", ablations::DumpFile(ablations::ToJson(*summary)), &WhyNoJson);
       UseSummary(report::ViewOf(*summary, ablations::SdpaSubject()));
       const JudgedRecord judged = {*record, *summary};
       const summary::Comparison comparison = ablations::Compare(seed.judged, judged, kQuick);
-      report::ComparisonText(comparison);
-      report::ComparisonMarkdown(comparison);
+      Made("comparison", report::ComparisonText(comparison), &WhyNoTerminalText);
+      Made("comparison's page", report::ComparisonMarkdown(comparison), &WhyNoPage);
+      Made("comparison's JSON", ablations::DumpFile(ablations::ToJson(comparison)), &WhyNoJson);
       const absl::StatusOr<ablations::GateResult> gate =
           ablations::Gate(judged, seed.judged, {.bootstrap_resamples = kQuick.bootstrap_resamples});
       if (Count("gate", gate)) {
-        report::GateJUnit(*gate);
-        report::GateMarkdown(*gate);
-        ablations::DumpFile(report::GateJson(*gate));
+        Made("gate", report::GateText(*gate), &WhyNoTerminalText);
+        Made("JUnit", report::GateJUnit(*gate), &WhyNoXml);
+        Made("gate's page", report::GateMarkdown(*gate), &WhyNoPage);
+        Made("gate's JSON", ablations::DumpFile(report::GateJson(*gate)), &WhyNoJson);
       }
     }
   }
+  MustBeUntouched(seed, damaged);
   ResumeRecord(seed, damaged);
 }
 
@@ -127,7 +195,7 @@ void UseCalibration(const Seed& seed, const Files& damaged) {
   if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
     const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
     if (Count("calibration summary", json)) {
-      Count("calibration page, damaged", report::RenderCalibration(*json, {}));
+      MadePage("calibration page, damaged", report::RenderCalibration(*json, {}));
     }
     if (damaged.size() == 1) return;
   }
@@ -135,10 +203,11 @@ void UseCalibration(const Seed& seed, const Files& damaged) {
   if (Count("calibration", record)) {
     const auto summary = ablations::SummarizeCalibration(*record, kQuick);
     if (Count("calibration judged", summary)) {
-      report::CalibrationTable(*summary);
-      report::RenderCalibration(*summary, {});
+      Made("calibration", report::CalibrationTable(*summary), &WhyNoTerminalText);
+      Made("calibration's page", report::RenderCalibration(*summary, {}), &WhyNoPage);
     }
   }
+  MustBeUntouched(seed, damaged);
   {
     const auto writer = ablations::CalibrationWriter::Open(seed.dir, seed.header);
     if (!Count("calibration resumed", writer)) return;
@@ -151,7 +220,40 @@ void UseProfile(const Seed& seed, const Files& damaged) {
     Count("ncu", ablations::ParseNcuCsv(ncu->second));
   }
   const auto summary = ablations::SummarizeProfiles(seed.dir, ablations::SdpaSubject());
-  if (Count("profiles", summary)) report::RenderProfileReport(*summary, {});
+  if (Count("profiles", summary)) {
+    Made("profile's page", report::RenderProfileReport(*summary, {}), &WhyNoPage);
+  }
+  MustBeUntouched(seed, damaged);
+}
+
+void UseDtypes(const Seed& seed) {
+  const auto text = ablations::ReadRecordFile(seed.dir, ablations::kDtypesFile);
+  if (!Count("dtypes", text)) return;
+  const absl::StatusOr<Json> json = ablations::ParseJson(*text);
+  if (Count("dtypes.json", json)) MadePage("dtypes' page", report::RenderDtypes(*json));
+}
+
+// A study of the user's, and its expressions on its own problems.
+void UseStudy(const Seed& seed) {
+  const auto file = ablations::StudyFile::Load(seed.dir);
+  if (!Count("study", file)) return;
+  for (const auto& problem : file->study.problem) {
+    for (const auto& tensor : file->study.input) {
+      Count("elements", ablations::ElementsOf(tensor, problem.parameters));
+    }
+    Count("work", ablations::Evaluate(file->study.work.flops.text, problem.parameters));
+  }
+}
+
+// As flags of the command line take them.
+void UseFlags(std::string_view text) {
+  for (const absl::string_view each : absl::StrSplit(Text(text), '\n')) {
+    const std::string_view line(each.data(), each.size());
+    Count("design", ablations::SdpaSubject().FindDesign(line));
+    Count("problems", ablations::SdpaSubject().ParseProblems(line));
+    Count("plan", ablations::ParsePlan(line));
+    Count("expression", ablations::Evaluate(line, {{"rows", 64}, {"cols", 1 << 20}}));
+  }
 }
 
 void UseMicro(const Seed& seed) {
@@ -162,16 +264,30 @@ void UseMicro(const Seed& seed) {
 void UseFormats(const Seed& seed, const Files& damaged) {
   for (const auto& [name, text] : damaged) {
     if (name == kJobFile) Count("job", ablations::FromText<ablations::WorkerJob>(text));
+    if (name == kFlagsFile) UseFlags(text);
     if (name == kWaiversFile) Count("waivers", ablations::ParseWaivers(text));
     if (name == kNpyFile) Count("npy", ablations::ReadNpy(absl::StrCat(seed.dir, "/", kNpyFile)));
   }
 }
 
-void UsePack(const Files& damaged) {
+// What comes out of a pack goes into one again.
+void UsePacked(std::string_view what, const std::string& bytes, const std::string& name) {
+  const absl::StatusOr<ablations::RecordPack> pack = ablations::DecodePack(bytes, name);
+  if (!Count(what, pack)) return;
+  const absl::StatusOr<std::string> again = ablations::EncodePack(*pack);
+  MustLoad("packed again", again);
+  const absl::StatusOr<ablations::RecordPack> same = ablations::DecodePack(*again, name);
+  MustLoad("unpacked again", same);
+  if (same->files != pack->files || same->run != pack->run) Finding(what, "it changed when packed");
+}
+
+void UsePack(const Seed& seed, const Files& damaged) {
   for (const auto& [name, text] : damaged) {
-    if (name == kPackFile) Count("pack", ablations::DecodePack(text, name));
-    if (name == kTarFile) Count("tar in a pack", ablations::DecodePack(PackOfTar(text), name));
+    if (name == kPackFile) UsePacked("pack", text, name);
+    if (name == kTarFile) UsePacked("tar in a pack", PackOfTar(text), name);
   }
+  Count("load a pack", ablations::LoadRecord(absl::StrCat(seed.dir, "/", kPackFile)));
+  MustBeUntouched(seed, damaged);
 }
 
 // What reading may write to besides what was damaged: resuming cuts tails off, and a
@@ -180,9 +296,18 @@ void Restore(const Seed& seed, const Files& damaged) {
   std::vector<std::string> names = {ablations::kRunFile, ablations::kSamplesFile,
                                     ablations::kChecksFile, ablations::kBlocksFile};
   for (const auto& [name, text] : damaged) names.push_back(name);
+  for (const auto& entry : std::filesystem::directory_iterator(seed.dir)) {
+    const std::string name = entry.path().filename().string();
+    if (!seed.files.contains(name) && !seed.others.contains(name)) {
+      std::filesystem::remove_all(entry.path());
+    }
+  }
   for (const std::string& name : names) {
     const auto whole = seed.files.find(name);
-    if (whole != seed.files.end()) WriteFileOrDie(seed.dir, name, whole->second);
+    if (whole == seed.files.end()) continue;
+    const std::string path = absl::StrCat(seed.dir, "/", name);
+    if (damaged.contains(name) && IsKind(damaged.at(name))) std::filesystem::remove_all(path);
+    WriteFileOrDie(seed.dir, name, whole->second);
   }
 }
 
@@ -192,6 +317,57 @@ std::string_view TakeUntil(char end, std::string_view* text) {
   const std::string_view taken = text->substr(0, at);
   text->remove_prefix(std::min(at + 1, text->size()));
   return taken;
+}
+
+// Puts the file, or something of another kind, in place.
+void Place(const Seed& seed, const std::string& name, const std::string& text) {
+  if (!IsKind(text)) return WriteFileOrDie(seed.dir, name, text);
+  const std::string path = absl::StrCat(seed.dir, "/", name);
+  std::filesystem::remove_all(path);
+  std::error_code error;
+  if (text == kKinds[0]) {
+    if (mkfifo(path.c_str(), 0600) != 0) Die(path);
+  } else if (text == kKinds[1]) {
+    std::filesystem::create_directory(path);
+  } else if (text == kKinds[2]) {
+    std::filesystem::create_symlink("/dev/zero", path, error);
+  } else if (text == kKinds[3]) {
+    std::filesystem::create_symlink(name, path, error);  // to itself
+  } else if (text == kKinds[4]) {
+    WriteFileOrDie(seed.dir, name, "");
+    std::filesystem::resize_file(path, int64_t{1} << 41, error);
+  }  // else it is gone
+}
+
+void Execute(const Seed& seed, const Files& damaged) {
+  for (const auto& [file, text] : damaged) Place(seed, file, text);
+  switch (seed.kind) {
+    case SeedKind::kRun:
+      UseRun(seed, damaged);
+      break;
+    case SeedKind::kCalibration:
+      UseCalibration(seed, damaged);
+      break;
+    case SeedKind::kProfile:
+      UseProfile(seed, damaged);
+      break;
+    case SeedKind::kMicro:
+      UseMicro(seed);
+      break;
+    case SeedKind::kFormats:
+      UseFormats(seed, damaged);
+      break;
+    case SeedKind::kPack:
+      UsePack(seed, damaged);
+      break;
+    case SeedKind::kDtypes:
+      UseDtypes(seed);
+      break;
+    case SeedKind::kStudy:
+      UseStudy(seed);
+      break;
+  }
+  Restore(seed, damaged);
 }
 
 // In memory where that exists: every execution rewrites a file. Removed when the
@@ -248,27 +424,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     input.remove_prefix(std::min<uint64_t>(bytes, input.size()));
   }
   if (damaged.empty()) return 0;
-  for (const auto& [file, text] : damaged) WriteFileOrDie(seed->dir, file, text);
-  switch (seed->kind) {
-    case SeedKind::kRun:
-      UseRun(*seed, damaged);
-      break;
-    case SeedKind::kCalibration:
-      UseCalibration(*seed, damaged);
-      break;
-    case SeedKind::kProfile:
-      UseProfile(*seed, damaged);
-      break;
-    case SeedKind::kMicro:
-      UseMicro(*seed);
-      break;
-    case SeedKind::kFormats:
-      UseFormats(*seed, damaged);
-      break;
-    case SeedKind::kPack:
-      UsePack(damaged);
-      break;
+  Digest() = 0;
+  Execute(*seed, damaged);
+  // The same again gives the same bytes.
+  if (const size_t first = Digest(); first % 16 == 0) {
+    Digest() = 0;
+    Execute(*seed, damaged);
+    if (Digest() != first) Finding("the same input twice", "the outputs differ");
   }
-  Restore(*seed, damaged);
   return 0;
 }
