@@ -142,8 +142,11 @@ class Rounds:
         delay = self.random.uniform(0, 1.05) * self.seconds[name]
         of = f"round {number}, {name}, {sent.name} after {delay:.3f} s"
         process = self.start(place, call)
-        time.sleep(delay)
-        if process.poll() is None:
+        begin = time.monotonic()
+        try:
+            process.wait(delay)
+            self.seconds[name] = time.monotonic() - begin  # other work on the machine has ended
+        except subprocess.TimeoutExpired:
             (os.killpg if to_all else os.kill)(process.pid, sent)
         try:
             process.communicate(timeout=30)
@@ -236,6 +239,8 @@ class Rounds:
 def run(options_and_job):
     """One job's rounds: (kills by call and signal, calls that were over before, broken promises)."""
     options, job = options_and_job
+    # A shell lets what it runs in the background ignore INT, and that is inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         rounds = Rounds(options.program, pathlib.Path(name), options.seed + job)
         names = list(rounds.calls())
