@@ -46,15 +46,25 @@ absl::StatusOr<MarkerLine> FindMarker(std::string_view text, const std::string& 
           "belongs"));
 }
 
+// Of a study its name comes first.
+std::string Title(const Summary& summary) {
+  const nlohmann::ordered_json& definition = summary.provenance.definition.json;
+  const std::string design =
+      summary.design == kLadder ? "Optimisation ladder" : DesignTitle(summary);
+  const auto study = definition.find("study");
+  if (study == definition.end()) return design;
+  return Cat("Study ", Code(ablations::TextOf(*study, "name")), ": ", design);
+}
+
 }  // namespace
 
 std::string RenderReport(const Summary& summary, const RenderOptions& options) {
   const bool ladder = summary.design == kLadder;
-  std::string out = Cat(
-      "# ", ladder ? "Optimisation ladder" : DesignTitle(summary), " on ",
-      summary.provenance.gpu.name, summary.IsCold() ? " with a cold L2" : "", ", ", Date(summary),
-      "\n\nWritten from the record `", summary.run_id, "` (design `", summary.design,
-      "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
+  std::string out =
+      Cat("# ", Title(summary), " on ", summary.provenance.gpu.name,
+          summary.IsCold() ? " with a cold L2" : "", ", ", Date(summary),
+          "\n\nWritten from the record `", summary.run_id, "` (design `", summary.design,
+          "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
   if (summary.IsCold()) {
     out +=
         "Launches rotate over so many input sets that each finds its own gone from the L2, so no "

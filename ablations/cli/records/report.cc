@@ -69,6 +69,7 @@ report::OtherRuns RunsBeside(const std::string& path,
                !summary.ok()) {
       leave_out(file, summary.status());
     } else if (summary->gpu == calibration.gpu &&
+               summary->subject->name() == ablations::kFirstSubject &&
                summary->provenance.cache == calibration.provenance.run.cache) {
       out.summaries.push_back(*std::move(summary));
     }

@@ -93,6 +93,7 @@ class Study(CliTest):
         page = next((self.path / "pages").glob("*.md")).read_text(encoding="utf-8")
         self.assertIn("Eight chains of additions", page)
         self.assertIn("`definition.study.name` | `flags`", page)
+        self.assertTrue(page.startswith("# Study `flags`: Each toggle alone on"), page[:200])
         self.assertNotIn(str(self.path), page)  # no folder of this machine
 
     def test_a_problem_is_named_on_the_command_line(self):
