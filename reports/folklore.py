@@ -115,8 +115,9 @@ def surprises(claims):
 
 def surprise(claim, link):
     given, verdict = claim.prediction, claim.foreseen
+    why = f" (“{given['why'].rstrip('.')}”)" if given.get("why") else ""
     return (f"**{claim.label}** ([{claim.study}]({link})): predicted {given['low']:.3g}× to "
-            f"{given['high']:.3g}×, measured {ratio(verdict['ratio'])} "
+            f"{given['high']:.3g}×{why}, measured {ratio(verdict['ratio'])} "
             f"[{verdict['ci_low']:.3g}, {verdict['ci_high']:.3g}] at `{verdict['shape']}`")
 
 
@@ -160,13 +161,13 @@ def page(gpu, claims):
 
 
 def section(claims, link):
-    """A README's: the answer, and what surprised most."""
+    """A README's, on one line: the answer, and what surprised most."""
     folder = link.rpartition("/")[0]
     text = (f"[**Folklore on trial**]({link}): of {len(claims)} claims that CUDA courses repeat, "
             f"{counted(claims)}.")
     if found := surprises(claims):
-        text += " What surprised most:\n\n" + "\n".join(
-            f"- {surprise(claim, f'{folder}/{claim.link}')}." for claim in found)
+        text += " What surprised most: " + "; ".join(
+            surprise(claim, f"{folder}/{claim.link}") for claim in found) + "."
     return text
 
 
@@ -176,4 +177,4 @@ def renewed(readme, text):
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"no {BEGIN} … {END}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
+    return f"{before}{begin}{text}{end}{after}"

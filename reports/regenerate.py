@@ -221,10 +221,11 @@ def _regenerate(program, out, kept, say, workers, opened):
         for file in files:
             file.replace(place / file.name)
         if cache == "warm":
-            judged = json.loads(summary.read_text(encoding="utf-8"))
-            gpu_names[gpu] = judged["gpu"]
-            studied[gpu] += folklore.claims_of(record.json("run.json"), judged,
-                                               (place / page.name).relative_to(folder).as_posix())
+            run = record.json("run.json")
+            gpu_names[gpu] = run["gpu"]["name"]
+            studied[gpu] += folklore.claims_of(
+                run, json.loads(summary.read_text(encoding="utf-8")),
+                (place / page.name).relative_to(folder).as_posix())
 
     # A calibration's page quotes the verdicts of the other designs: it comes last.
     for (gpu, design, cache), records in sorted(

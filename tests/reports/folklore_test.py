@@ -70,8 +70,9 @@ class FolkloreTest(unittest.TestCase):
         said = folklore.section(claims(("camping", [("NEUTRAL", 1)], (1.5, 2))), "reports/x/folklore.md")
         self.assertIn("**Camping** ([sums](reports/x/folklore/sums/ladder.md)): predicted 1.5× to 2×, "
                       "measured 1.00× [0.99, 1.01] at `p0`.", said)
-        readme = f"a\n{folklore.BEGIN}\nold\n{folklore.END}\nb\n"
-        self.assertEqual(folklore.renewed(readme, said), f"a\n{folklore.BEGIN}\n{said}\n{folklore.END}\nb\n")
+        self.assertNotIn("\n", said)
+        self.assertEqual(folklore.renewed(f"a {folklore.BEGIN}old{folklore.END}\nb\n", said),
+                         f"a {folklore.BEGIN}{said}{folklore.END}\nb\n")
         with self.assertRaises(ValueError):
             folklore.renewed("a", said)
 

@@ -103,11 +103,11 @@ class Regenerate(FolderTest):
             folder = f"reports/data/h200/{study}-{day}"
             self.write(f"{folder}/run.json", json.dumps(
                 {"design": "ladder", "cache": "warm", "created_utc": f"2026-01-{day:02}T00:00:00Z",
-                 "definition": {"study": {"name": study, "claim": [
+                 "gpu": {"name": "NVIDIA H200"}, "definition": {"study": {"name": study, "claim": [
                      {"id": "a", "label": "A", "source": {"name": "B", "link": "https://c"},
                       "prediction": {"problem": "p", "low": 2, "high": 3}}]}}}))
             self.write(f"{folder}/summary.json", json.dumps(
-                {"gpu": "NVIDIA H200", "verdicts": [
+                {"verdicts": [
                     {"toggle": "a", "shape": "p", "verdict": "NEUTRAL", "ratio": 1, "ci_low": 0.99,
                      "ci_high": 1.01, "reason": ""}]}))
         pages, calls = self.made()
