@@ -29,12 +29,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace warpledger::analysis {
+#include "ablations/stats/effects/effect.h"
 
-struct Interval {
-  double low = 0;
-  double high = 0;
-};
+namespace warpledger::analysis {
 
 struct BootstrapOptions {
   int resamples = 20000;

@@ -38,6 +38,15 @@ std::vector<std::vector<double>> LogRatiosByProcess(absl::Span<const Pair> pairs
   return Lists(std::move(by_process));
 }
 
+std::vector<std::vector<double>> LogCycleRatiosByProcess(absl::Span<const Pair> pairs) {
+  std::map<int, std::vector<double>> by_process;
+  for (const Pair& pair : pairs) {
+    by_process[pair.base.process].push_back(
+        std::log(pair.base.us * pair.base.sm_mhz / (pair.candidate.us * pair.candidate.sm_mhz)));
+  }
+  return Lists(std::move(by_process));
+}
+
 std::vector<std::vector<double>> LogTimesByProcess(absl::Span<const Timing> timings) {
   std::map<int, std::vector<double>> by_process;
   for (const Timing& timing : timings) by_process[timing.process].push_back(std::log(timing.us));

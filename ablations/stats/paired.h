@@ -34,8 +34,10 @@ struct Pair {
 // Ordered by process, then block.
 std::vector<Pair> PairUp(absl::Span<const Timing> base, absl::Span<const Timing> candidate);
 
-// One inner list per process that has pairs.
+// One inner list per process that has pairs: ln(us of the base / us of the candidate).
 std::vector<std::vector<double>> LogRatiosByProcess(absl::Span<const Pair> pairs);
+// The same of SM cycles, which are us x sm_mhz. Both clocks of all pairs were read.
+std::vector<std::vector<double>> LogCycleRatiosByProcess(absl::Span<const Pair> pairs);
 
 // One inner list per process: ln(us).
 std::vector<std::vector<double>> LogTimesByProcess(absl::Span<const Timing> timings);

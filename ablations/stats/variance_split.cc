@@ -3,10 +3,43 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "ablations/stats/quantile.h"
 
 namespace warpledger::analysis {
+namespace {
+
+// Of two values at least.
+double SampleVariance(const std::vector<double>& values) {
+  const double n = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  double variance = 0;
+  for (const double value : values) variance += (value - mean) * (value - mean) / (n - 1);
+  return variance;
+}
+
+}  // namespace
+
+Effect ProcessMedians::Alone() const {
+  if (processes < 2) return {median, std::numeric_limits<double>::infinity(), 1};
+  return {median, std::sqrt(variance / processes), processes - 1.0};
+}
+
+ProcessMedians MediansOf(const std::vector<std::vector<double>>& by_process) {
+  std::vector<double> all;
+  std::vector<double> medians;
+  for (const std::vector<double>& values : by_process) {
+    if (values.empty()) continue;
+    all.insert(all.end(), values.begin(), values.end());
+    medians.push_back(Median(values));
+  }
+  return {.median = Median(std::move(all)),
+          .variance = medians.size() < 2 ? 0 : SampleVariance(medians),
+          .processes = static_cast<int>(medians.size())};
+}
 
 std::optional<VarianceSplit> SplitVariance(const std::vector<std::vector<double>>& by_process) {
   std::vector<double> medians;
@@ -24,12 +57,8 @@ std::optional<VarianceSplit> SplitVariance(const std::vector<std::vector<double>
   constexpr double kMadToSd = 1.4826;
   VarianceSplit split;
   split.within = kMadToSd * Median(std::move(distances));
-  double mean = 0;
-  for (const double median : medians) mean += median / n;
-  double variance = 0;
-  for (const double median : medians) variance += (median - mean) * (median - mean) / (n - 1);
   const double from_within = M_PI / 2 * split.within * split.within * inverse_sizes / n;
-  split.between = std::sqrt(std::max(0.0, variance - from_within));
+  split.between = std::sqrt(std::max(0.0, SampleVariance(medians) - from_within));
   return split;
 }
 

@@ -15,12 +15,29 @@
 #include <optional>
 #include <vector>
 
+#include "ablations/stats/effects/effect.h"
+
 namespace warpledger::analysis {
 
 struct VarianceSplit {
   double within = 0;  // standard deviations
   double between = 0;
 };
+
+// What the processes' own medians say of the median of all values.
+struct ProcessMedians {
+  double median = 0;    // of all values
+  double variance = 0;  // between the processes' medians; 0 with one process
+  int processes = 0;    // that have values
+
+  // Student's t on the processes' medians (Ibragimov and Müller, "t-statistic based correlation and
+  // heterogeneity robust inference", JBES 28, 2010), around the median of all. Its error is
+  // infinite with one process.
+  Effect Alone() const;
+};
+
+// At least one value in all.
+ProcessMedians MediansOf(const std::vector<std::vector<double>>& by_process);
 
 // nullopt with fewer than two processes that have values.
 std::optional<VarianceSplit> SplitVariance(const std::vector<std::vector<double>>& by_process);

@@ -42,13 +42,14 @@ BASE = {"ablations/base", "kernels/common"}
 RECORD = BASE | {"ablations/record"}
 PLAN = RECORD | {"ablations/stats", "ablations/plan"}
 FACTORIAL = PLAN | {"ablations/stats/factorial", "ablations/summary", "ablations/judge/factorial"}
-JUDGE = FACTORIAL | {"ablations/judge"}
+JUDGE = FACTORIAL | {"ablations/stats/effects", "ablations/judge"}
 SUBJECTS = {"ablations/subjects/sdpa", "ablations/subjects/sdpa/designs",
             "ablations/subjects/sdpa/dtypes"}
 STUDY = {"ablations/subjects/host", "ablations/subjects/study", "ablations/subjects/study/rig"}
 ROOMS = {
     "ablations/base": BASE,
-    "ablations/stats": {"ablations/stats", "kernels/common"},
+    "ablations/stats": {"ablations/stats", "ablations/stats/effects", "kernels/common"},
+    "ablations/stats/effects": {"ablations/stats", "ablations/stats/effects"},
     "ablations/stats/factorial": {"ablations/stats", "ablations/stats/factorial"},
     "ablations/record": RECORD,
     # What a replay is, a machine must know too.

@@ -34,6 +34,13 @@ TEST(PairedTest, AFasterCandidateHasALogRatioAboveZero) {
       ElementsAre(ElementsAre(DoubleNear(ln2, 1e-12), DoubleNear(-ln2, 1e-12)), ElementsAre(0.0)));
 }
 
+TEST(PairedTest, CyclesAreTimesTheClock) {
+  const std::vector<Pair> pairs = {
+      {{.process = 2, .us = 10, .sm_mhz = 1500}, {.process = 2, .us = 10, .sm_mhz = 1200}}};
+  EXPECT_THAT(LogCycleRatiosByProcess(pairs),
+              ElementsAre(ElementsAre(DoubleNear(std::log(1.25), 1e-12))));
+}
+
 TEST(PairedTest, LogTimesAreGroupedByProcess) {
   const std::vector<Timing> timings = {
       {.process = 1, .us = 1}, {.process = 0, .us = M_E}, {.process = 1, .us = 1}};

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// An effect that is known with an error: the intervals and tests of Student's t around it.
+//
+// Units: log-ratios. An infinite error says nothing: p-values are 1.
+//
+//   const Effect effect = {.log_ratio = 0.05, .error = 0.004, .df = 7};
+//   const Interval at_95_percent = effect.At(0.95);
+
+#pragma once
+
+namespace warpledger::analysis {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+struct Effect {
+  static constexpr double kPower = 0.80;  // of the least effect that is found
+
+  double log_ratio = 0;
+  double error = 0;  // standard error
+  double df = 0;     // degrees of freedom of the error
+
+  Interval At(double confidence) const;  // two-sided
+  // The same of the ratio, within what a double can hold.
+  Interval RatioAt(double confidence) const;
+  // Two-sided, of "the effect is null".
+  double PValue(double null) const;
+  // The size from which on an effect of this error excludes 0 at level `alpha` with kPower.
+  double Least(double alpha) const;
+  // Two one-sided tests at `alpha` each: the 1 - 2 alpha interval lies inside
+  // [1 / (1 + delta), 1 + delta].
+  bool IsEquivalent(double alpha, double delta) const;
+  // The level from which on the effect is told from 0, or is equivalent by these two tests.
+  double DecisionPValue(double delta) const;
+};
+
+}  // namespace warpledger::analysis
