@@ -13,7 +13,7 @@ import pathlib
 
 from plots import json_text, style
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Where a backend's name leaves open which implementation it is.
 DEPENDENTS = "(+dependents)"  # how the name of an arm ends that lacks them as well

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "ablations/base/rounded.h"
+#include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/stats/cluster_median.h"
-#include "ablations/stats/holm.h"
+#include "ablations/stats/effects/false_coverage.h"
 #include "ablations/stats/paired.h"
 #include "ablations/stats/proportion.h"
 #include "ablations/stats/quantile.h"
@@ -43,8 +44,9 @@ constexpr double kPercentToFind = 2;
 struct Trial {
   int group = 0;
   const Arm* candidate = nullptr;
-  double estimate = 0;  // of the log-ratio
-  Interval interval;    // likewise, at the unadjusted level
+  analysis::Effect effect;  // on this board
+  std::string invalid;
+  Interval interval;  // likewise, at the unadjusted level
   double p_value = 1;
   Verdict alone = Verdict::kInconclusive;      // at the unadjusted level
   Verdict in_family = Verdict::kInconclusive;  // adjusted for a family
@@ -139,7 +141,7 @@ class CalibrationSummarizer {
                       .bootstrap_resamples = options_.bootstrap_resamples,
                       .bootstrap_seed = options_.bootstrap_seed,
                       .neutral_delta = options_.neutral_delta,
-                      .correction = "Holm",
+                      .correction = "Benjamini and Yekutieli's false coverage rate",
                       .trial_processes = plan_.trial_processes,
                       .trial_blocks = run_.blocks_per_process,
                       .family_size = plan_.family_size};
@@ -158,14 +160,14 @@ class CalibrationSummarizer {
     out.planted_intervals = PlantedIntervals(out.plants);
     out.targets = Targets(out);
     for (const Trial& trial : all) {
-      out.trials.push_back(
-          {.group = trial.group,
-           .candidate = trial.candidate->name,
-           .base = trial.candidate->base,
-           .ratio = summary::RatioOfLogs(trial.estimate, trial.interval.low, trial.interval.high),
-           .p_value = Rounded(trial.p_value),
-           .verdict = VerdictName(trial.alone),
-           .verdict_in_family = VerdictName(trial.in_family)});
+      out.trials.push_back({.group = trial.group,
+                            .candidate = trial.candidate->name,
+                            .base = trial.candidate->base,
+                            .ratio = summary::RatioOfLogs(trial.effect.log_ratio,
+                                                          trial.interval.low, trial.interval.high),
+                            .p_value = Rounded(trial.p_value),
+                            .verdict = VerdictName(trial.alone),
+                            .verdict_in_family = VerdictName(trial.in_family)});
     }
     return out;
   }
@@ -181,6 +183,7 @@ class CalibrationSummarizer {
     for (const auto& [group, processes] : whole_of) {
       if (processes == plan_.trial_processes) groups_.insert(group);
     }
+    bool clocks_of_samples = false;
     for (const CalibrationBlock& block : record_.blocks) {
       const int group = block.process / plan_.trial_processes;
       if (!groups_.contains(group)) continue;
@@ -193,31 +196,37 @@ class CalibrationSummarizer {
              .sm_mhz = block.sm_mhz[arm],
              .throttled = IsThrottledBesidesPowerCap(reasons),
              .power_capped = IsPowerCapped(reasons)});
+        clocks_of_samples = clocks_of_samples || block.sm_mhz[arm] != std::round(block.sm_mhz[arm]);
       }
     }
+    // A group stands for a run, so its comparisons share their variances.
+    for (const int group : groups_) {
+      std::vector<MeasuredEffect*> of_group;
+      for (const Arm& arm : run_.arms) {
+        if (arm.role != kRoleAa && arm.role != kRolePlanted) continue;
+        MeasuredEffect& measured = measured_[{arm.name, group}];
+        measured = MeasuredOf(Pairs(arm, group), clocks_of_samples);
+        of_group.push_back(&measured);
+      }
+      ShareVariances(of_group);
+    }
+  }
+
+  std::vector<analysis::Pair> Pairs(const Arm& arm, int group) const {
+    return analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
   }
 
   const std::vector<analysis::Timing>& Timings(const std::string& arm, int group) const {
     return timings_.at({arm, group});
   }
 
-  analysis::Evidence EvidenceOf(const ClusterMedian& log_ratio, const std::string& invalid,
-                                double alpha) const {
-    return {.not_applicable = "",
-            .broken = "",
-            .invalid = invalid,
-            .log_ratio = &log_ratio,
-            .alpha = alpha,
-            .gate = Claim{}.gate,
-            .neutral_delta = options_.neutral_delta};
-  }
-
-  ClusterMedian LogRatio(const std::string& figure, int group,
-                         const std::vector<std::vector<double>>& values) const {
-    return ClusterMedian(
-        values, {.resamples = options_.bootstrap_resamples,
-                 .seed = analysis::StreamSeed(options_.bootstrap_seed,
-                                              absl::StrCat("trial:", figure, ":", group))});
+  analysis::Judgement JudgeAt(const Trial& trial, double alpha) const {
+    return analysis::Judge({.invalid = trial.invalid,
+                            .effect = trial.effect,
+                            .processes = plan_.trial_processes,
+                            .alpha = alpha,
+                            .gate = Claim{}.gate,
+                            .neutral_delta = options_.neutral_delta});
   }
 
   std::vector<Trial> Trials(const char* role, const std::string& prefix) const {
@@ -226,23 +235,20 @@ class CalibrationSummarizer {
     for (const int group : groups_) {
       for (const Arm& arm : run_.arms) {
         if (arm.role != role || arm.name.rfind(prefix, 0) != 0) continue;
-        const std::vector<analysis::Pair> pairs =
-            analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
-        const std::vector<std::vector<double>> values = analysis::LogRatiosByProcess(pairs);
-        const ClusterMedian log_ratio = LogRatio(arm.name, group, values);
-        const std::string invalid = analysis::WhyConditionsInvalid(pairs);
-        const analysis::Judgement judgement = Judge(EvidenceOf(log_ratio, invalid, alpha));
+        const MeasuredEffect& measured = measured_.at({arm.name, group});
         Trial trial;
         trial.group = group;
         trial.candidate = &arm;
-        trial.estimate = log_ratio.estimate();
-        trial.interval = log_ratio.Envelope(options_.confidence);
-        trial.p_value = log_ratio.PValue(0);
+        trial.effect = measured.OnThisBoard();
+        trial.invalid = analysis::WhyConditionsInvalid(Pairs(arm, group));
+        trial.interval = trial.effect.At(options_.confidence);
+        trial.p_value = trial.effect.PValue(0);
+        trial.split = analysis::SplitVariance(measured.log_ratios);
+        const analysis::Judgement judgement = JudgeAt(trial, alpha);
         trial.alone = judgement.verdict;
         trial.mde_ratio = judgement.mde_ratio;
-        trial.split = analysis::SplitVariance(values);
-        // The strictest level that Holm can give in a family of that size.
-        trial.in_family = Judge(EvidenceOf(log_ratio, invalid, alpha / plan_.family_size)).verdict;
+        // The strictest level that a family of that size can have.
+        trial.in_family = JudgeAt(trial, alpha / plan_.family_size).verdict;
         trials.push_back(trial);
       }
     }
@@ -264,24 +270,15 @@ class CalibrationSummarizer {
     return families;
   }
 
-  // Holm's levels, as `judge` gives them to the verdicts of a run.
+  // At the levels that `judge` gives to the verdicts of a claim.
   void JudgeFamilies(std::vector<Trial>& trials) const {
     for (const absl::Span<Trial> members : Families(trials)) {
       std::vector<double> p_values;
-      for (const Trial& trial : members) p_values.push_back(trial.p_value);
-      const std::vector<analysis::HolmLevel> levels =
-          analysis::Holm(p_values, 1 - options_.confidence);
-      for (size_t i = 0; i < members.size(); ++i) {
-        const Arm& arm = *members[i].candidate;
-        const int group = members[i].group;
-        const std::vector<analysis::Pair> pairs =
-            analysis::PairUp(Timings(arm.base, group), Timings(arm.name, group));
-        const ClusterMedian log_ratio =
-            LogRatio(arm.name, group, analysis::LogRatiosByProcess(pairs));
-        members[i].in_family =
-            Judge(EvidenceOf(log_ratio, analysis::WhyConditionsInvalid(pairs), levels[i].alpha))
-                .verdict;
+      for (const Trial& trial : members) {
+        p_values.push_back(trial.effect.DecisionPValue(options_.neutral_delta));
       }
+      const double alpha = analysis::FalseCoverageLevel(p_values, 1 - options_.confidence);
+      for (Trial& trial : members) trial.in_family = JudgeAt(trial, alpha).verdict;
     }
   }
 
@@ -297,7 +294,8 @@ class CalibrationSummarizer {
     });
     double largest = 0;
     for (const Trial& trial : trials) {
-      if (IsValid(trial)) largest = std::max(largest, std::fabs(SlowdownPercent(trial.estimate)));
+      if (IsValid(trial))
+        largest = std::max(largest, std::fabs(SlowdownPercent(trial.effect.log_ratio)));
     }
     summary::AaTrials out;
     out.trials = std::ssize(trials);
@@ -333,15 +331,18 @@ class CalibrationSummarizer {
     std::map<int, std::vector<double>> by_process;
     for (const Trial& trial : trials) {
       const Arm& arm = *trial.candidate;
-      for (const analysis::Pair& pair :
-           analysis::PairUp(Timings(arm.base, trial.group), Timings(arm.name, trial.group))) {
+      for (const analysis::Pair& pair : Pairs(arm, trial.group)) {
         by_process[pair.base.process].push_back(std::log(pair.base.us / pair.candidate.us));
       }
     }
     std::vector<std::vector<double>> values;
     for (auto& [process, list] : by_process) values.push_back(std::move(list));
-    return LogRatio(trials[0].candidate->name.substr(0, trials[0].candidate->name.find(':')), -1,
-                    values);
+    const std::string& name = trials[0].candidate->name;
+    return ClusterMedian(values,
+                         {.resamples = options_.bootstrap_resamples,
+                          .seed = analysis::StreamSeed(
+                              options_.bootstrap_seed,
+                              absl::StrCat("trial:", name.substr(0, name.find(':')), ":", -1))});
   }
 
   double MedianUs(const std::string& arm) const {
@@ -491,6 +492,7 @@ class CalibrationSummarizer {
   const int n_groups_;
   std::set<int> groups_;  // those that are whole
   std::map<std::pair<std::string, int>, std::vector<analysis::Timing>> timings_;
+  std::map<std::pair<std::string, int>, MeasuredEffect> measured_;
 };
 
 }  // namespace

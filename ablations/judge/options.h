@@ -11,7 +11,7 @@
 namespace warpledger::ablations {
 
 struct SummarizeOptions {
-  double confidence = 0.95;  // of cells, controls and, before Holm, of verdicts
+  double confidence = 0.95;  // of cells, controls and families of verdicts
   int bootstrap_resamples = 20000;
   uint64_t bootstrap_seed = 20240601;
   double neutral_delta = 0.01;

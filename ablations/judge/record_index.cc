@@ -122,7 +122,8 @@ absl::Status RecordIndex::AddSamples() {
           absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
                        "' is not in run.json; the record is not whole"));
     }
-    timings_[{sample.arm, sample.shape}].push_back(TimingOf(sample));
+    const Timing& timing = timings_[{sample.arm, sample.shape}].emplace_back(TimingOf(sample));
+    if (!peer && timing.sm_mhz != std::round(timing.sm_mhz)) clocks_of_samples_ = true;
   }
   return absl::OkStatus();
 }

@@ -83,6 +83,10 @@ class RecordIndex {
                                     const std::string& shape) const;
   summary::Times TimesOf(const std::string& arm, const std::string& shape) const;
 
+  // The samples' clocks are of the SMs' counters, each sample's own. NVML's are whole MHz, and near
+  // samples share them.
+  bool ClocksOfSamples() const { return clocks_of_samples_; }
+
   // What the looks of a run with a stopping rule leave of alpha; 1 without a rule.
   double AlphaShare(const std::string& shape) const;
   double Confidence(const std::string& shape) const;
@@ -130,6 +134,7 @@ class RecordIndex {
   std::map<ArmShape, std::vector<analysis::Timing>> timings_;
   std::map<ArmShape, CheckFacts> checks_;
   std::map<std::string, StoppingState> looks_;
+  bool clocks_of_samples_ = false;
 };
 
 }  // namespace warpledger::ablations

@@ -7,6 +7,7 @@
 
 #include "ablations/judge/factorial/attribute.h"
 #include "ablations/judge/factorial/fractional_effects.h"
+#include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/judge/summarize_parts.h"
 #include "absl/strings/str_cat.h"
@@ -83,11 +84,16 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
       .bootstrap_seed = options.bootstrap_seed,
       .neutral_delta = options.neutral_delta,
       .error_ratio = options.error_ratio,
-      .correction = "Holm",
+      .correction = "Benjamini and Yekutieli's false coverage rate, within each claim",
       .interval =
           "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
           "medians",
+      .spreads = {},
       .looks = run.stopping ? LooksOf(index) : std::vector<summary::Look>()};
+  for (const Regime* regime : kRegimes) {
+    if (run.SubjectName() != kFirstSubject) break;
+    out.statistics.spreads.push_back(SpreadOf(regime->name, regime->spread));
+  }
   out.problems = run.shapes;
   for (const Arm& arm : run.arms) {
     for (const ShapeInfo& shape : run.shapes) {
@@ -99,17 +105,10 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
         floor.shape = shape.name;
       }
       if (IsMeasuredHere(arm)) out.cells.push_back(CellOf(index, arm, shape));
-      if (!IsControl(arm)) continue;
-      if (std::optional<summary::Control> control = ControlOf(index, arm, shape)) {
-        ++out.controls_summary.trials;
-        out.controls_summary.false_verdicts += control->false_verdict ? 1 : 0;
-        out.controls_summary.intervals_holding_one += control->holds_one ? 1 : 0;
-        out.controls.push_back(*std::move(control));
-      }
     }
   }
   out.peers = PeersOf(index);
-  out.verdicts = VerdictsOf(index, &out.statistics.family_size);
+  AddVerdicts(index, &out);
   if (options.micro) RETURN_IF_ERROR(AddMicro(*options.micro, &out));
   const DesignKind kind = subject.KindOf(run.design);
   if (kind == DesignKind::kFactorial) {

@@ -21,13 +21,9 @@ summary::CodeChange CodeChangeOf(const RecordIndex& index, const Arm& base, cons
 std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::string& base,
                                            const std::string& candidate, const std::string& shape);
 
-// Where there are pairs. A control says what the same samples would have said of a real toggle; it
-// stands outside the family, so at the unadjusted level.
-std::optional<summary::Control> ControlOf(const RecordIndex& index, const Arm& arm,
-                                          const ShapeInfo& shape);
-// The declared family is every step on every shape that it applies to, whether or not its samples
-// turn out to be usable: what is counted must not depend on the outcome.
-std::vector<summary::Verdict> VerdictsOf(const RecordIndex& index, int64_t* family_size);
+// Verdicts, and the controls that have pairs: what the same samples would have said of a real
+// toggle. Both are judged by judge/measured.h, each claim and each control as a family.
+void AddVerdicts(const RecordIndex& index, summary::Summary* out);
 
 // Of a run with a stopping rule.
 std::vector<summary::Look> LooksOf(const RecordIndex& index);

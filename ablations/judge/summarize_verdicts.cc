@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <iterator>
-#include <memory>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,63 +10,116 @@
 #include <vector>
 
 #include "ablations/base/rounded.h"
+#include "ablations/judge/measured.h"
 #include "ablations/judge/summarize_parts.h"
-#include "ablations/stats/holm.h"
+#include "ablations/stats/effects/false_coverage.h"
 #include "ablations/stats/variance_split.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace warpledger::ablations {
 namespace {
 
-using analysis::ClusterMedian;
 using analysis::Interval;
 using analysis::Pair;
+using analysis::Verdict;
 
-summary::Estimate RatioOf(const analysis::Judgement& judgement) {
-  summary::Estimate ratio;
-  ratio.value = SixDigits(judgement.ratio);
-  if (judgement.interval) {
-    ratio.low = SixDigits(judgement.interval->low);
-    ratio.high = SixDigits(judgement.interval->high);
-  }
-  return ratio;
-}
-
-summary::Spread SpreadOf(const std::vector<Pair>& pairs) {
-  const std::optional<analysis::VarianceSplit> split =
-      analysis::SplitVariance(analysis::LogRatiosByProcess(pairs));
-  if (!split) return {};
-  return {SixDigits(split->within), SixDigits(split->between)};
-}
-
-// What a verdict is about: `arm` names the claim, base and candidate the times.
+// What is judged on a shape: `arm` names the claim, or is a control; base and candidate the times.
 struct Comparison {
   const Arm* arm = nullptr;
   std::string base;
   std::string candidate;
   const ShapeInfo* shape = nullptr;
-  std::vector<Pair> pairs;
-  std::unique_ptr<ClusterMedian> log_ratio;
-  std::string not_applicable;
+  std::vector<Pair> pairs = {};
+  std::optional<MeasuredEffect> measured = {};  // where there are pairs
+  std::string not_applicable = "";
+  std::string broken = "";
+  std::string invalid = "";
+  double alpha = 0;  // of the family, and of the look
+
+  bool IsSound() const { return not_applicable.empty() && broken.empty() && invalid.empty(); }
+  const char* Estimand() const { return measured ? measured->regime->estimand : summary::kTime; }
 };
 
-summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared, double alpha) {
+summary::Estimate RatioOf(const std::optional<double>& ratio,
+                          const std::optional<Interval>& interval) {
+  summary::Estimate estimate;
+  estimate.value = SixDigits(ratio);
+  if (interval) {
+    estimate.low = SixDigits(interval->low);
+    estimate.high = SixDigits(interval->high);
+  }
+  return estimate;
+}
+
+summary::Spread SpreadOf(const MeasuredEffect& measured) {
+  const std::optional<analysis::VarianceSplit> split = analysis::SplitVariance(measured.log_ratios);
+  if (!split) return {};
+  return {SixDigits(split->within), SixDigits(split->between)};
+}
+
+// Another run's on the same board; nullopt where one process says nothing of others.
+std::optional<Interval> OnThisBoard(const MeasuredEffect& measured, double alpha) {
+  if (measured.processes < analysis::kMinProcesses) return std::nullopt;
+  return measured.OnThisBoard().RatioAt(1 - alpha);
+}
+
+double TimeRatio(const std::vector<Pair>& pairs) {
+  return std::exp(analysis::MediansOf(analysis::LogRatiosByProcess(pairs)).median);
+}
+
+analysis::Evidence EvidenceOf(const RecordIndex& index, const Comparison& compared) {
+  const Claim* claim = index.ClaimOf(*compared.arm);
+  analysis::Evidence evidence = {.not_applicable = compared.not_applicable,
+                                 .broken = compared.broken,
+                                 .invalid = compared.invalid,
+                                 .processes = compared.measured ? compared.measured->processes : 0,
+                                 .alpha = compared.alpha,
+                                 .gate = claim != nullptr ? claim->gate : Claim{}.gate,
+                                 .neutral_delta = index.options().neutral_delta};
+  if (compared.measured && compared.not_applicable.empty()) {
+    evidence.effect = compared.measured->OnTheKind();
+  }
+  return evidence;
+}
+
+// Behind what the rules say: under which conditions, and what would decide.
+std::string ReasonOf(const analysis::Judgement& judgement, const Comparison& compared,
+                     const analysis::PowerCap& cap, const Enough* enough) {
+  std::string reason = judgement.reason;
+  const auto add = [&](const std::string& text) {
+    absl::StrAppend(&reason, reason.empty() ? "" : "; ", text);
+  };
+  if (enough != nullptr) {
+    const auto of = [](const std::optional<int>& count, int most, const char* what) {
+      return count ? absl::StrCat(*count, what) : absl::StrCat("not even ", most, what);
+    };
+    add(absl::StrCat(
+        "the same ratio ",
+        compared.measured->boards_known
+            ? absl::StrCat("on ", of(enough->boards, Enough::kMostBoards, " boards"), ", or ")
+            : "",
+        "in ", of(enough->processes, Enough::kMostProcesses, " processes on one"),
+        ", would decide"));
+  }
+  if (compared.Estimand() == summary::kCycles) {
+    add(absl::StrFormat("in SM cycles, at equal clocks (in time %.3fx)",
+                        TimeRatio(compared.pairs)));
+  }
+  if (cap.Any()) {
+    add(cap.Text());
+  } else if (cap.ClocksDiffer()) {
+    add(cap.ClocksText());
+  }
+  return reason;
+}
+
+summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared) {
   const Arm& arm = *compared.arm;
   const Claim& claim = *index.ClaimOf(arm);
   const bool in_family = compared.not_applicable.empty();
-  const Arm& base = index.ArmNamed(compared.base);
-  const Arm& candidate = index.ArmNamed(compared.candidate);
-  std::string invalid = index.WhyToggleInvalid(base, candidate, *compared.shape, arm.toggle);
-  if (invalid.empty()) invalid = analysis::WhyConditionsInvalid(compared.pairs);
-  const analysis::Judgement judgement = analysis::Judge(
-      {.not_applicable = compared.not_applicable,
-       .broken = index.WhyBroken({compared.base, compared.candidate}, *compared.shape),
-       .invalid = invalid,
-       .log_ratio = in_family ? compared.log_ratio.get() : nullptr,
-       .alpha = alpha,
-       .gate = claim.gate,
-       .neutral_delta = index.options().neutral_delta});
+  const analysis::Judgement judgement = Judge(EvidenceOf(index, compared));
   std::set<int> processes;
   for (const Pair& pair : compared.pairs) processes.insert(pair.base.process);
 
@@ -74,15 +128,12 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared,
   const bool predicted_here =
       claim.predicted.problem == compared.shape->name && index.run().cache == kCacheWarm &&
       index.subject().IsPredictedFor(claim, index.run().design, compared.candidate);
-  const bool sound = judgement.interval && judgement.verdict != analysis::Verdict::kBroken &&
-                     judgement.verdict != analysis::Verdict::kInvalid &&
-                     static_cast<int>(processes.size()) >= analysis::kMinProcesses;
+  const bool sound = judgement.interval && compared.IsSound();
   const analysis::PowerCap cap = analysis::FindPowerCap(compared.pairs);
-  std::string reason = judgement.reason;
-  const std::string conditions = cap.Any()            ? cap.Text()
-                                 : cap.ClocksDiffer() ? cap.ClocksText()
-                                                      : "";
-  if (!conditions.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", conditions);
+  std::optional<Enough> enough;
+  if (sound && judgement.verdict == Verdict::kInconclusive) {
+    enough = EnoughToDecide(*compared.measured, compared.alpha, index.options().neutral_delta);
+  }
   summary::Verdict verdict;
   verdict.toggle = arm.toggle;
   verdict.design = index.run().design;
@@ -91,13 +142,29 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared,
   verdict.shape = compared.shape->name;
   verdict.n_pairs = std::ssize(compared.pairs);
   verdict.n_processes = std::ssize(processes);
-  verdict.ratio = RatioOf(judgement);
-  if (in_family) verdict.adjusted_confidence = SixDigits(1 - alpha);
+  verdict.estimand = compared.Estimand();
+  verdict.ratio = RatioOf(judgement.ratio, judgement.interval);
+  if (in_family) verdict.adjusted_confidence = SixDigits(1 - compared.alpha);
   verdict.gate = claim.gate;
   verdict.verdict = VerdictName(judgement.verdict);
-  verdict.reason = std::move(reason);
+  verdict.reason = ReasonOf(judgement, compared, cap, enough ? &*enough : nullptr);
   verdict.mde_ratio = SixDigits(judgement.mde_ratio);
-  verdict.spread = SpreadOf(compared.pairs);
+  if (compared.measured) verdict.spread = SpreadOf(*compared.measured);
+  if (judgement.interval) {
+    const std::optional<Interval> on_board = OnThisBoard(*compared.measured, compared.alpha);
+    verdict.this_board_low = SixDigits(on_board->low);
+    verdict.this_board_high = SixDigits(on_board->high);
+    const analysis::Effect within = compared.measured->Within();
+    verdict.standard_error = SixDigits(within.error);
+    verdict.error_df = SixDigits(within.df);
+  }
+  if (compared.Estimand() == summary::kCycles) {
+    verdict.time_ratio = SixDigits(TimeRatio(compared.pairs));
+  }
+  if (enough) {
+    verdict.boards_to_decide = enough->boards;
+    verdict.processes_to_decide = enough->processes;
+  }
   if (predicted_here) {
     verdict.predicted_low = claim.predicted.low;
     verdict.predicted_high = claim.predicted.high;
@@ -106,7 +173,8 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared,
     verdict.prediction_held = judgement.interval->low <= claim.predicted.high &&
                               judgement.interval->high >= claim.predicted.low;
   }
-  verdict.change = CodeChangeOf(index, base, candidate, *compared.shape, claim);
+  verdict.change = CodeChangeOf(index, index.ArmNamed(compared.base),
+                                index.ArmNamed(compared.candidate), *compared.shape, claim);
   // Only where it is so: summaries of other records keep their bytes.
   if (cap.Any()) {
     verdict.power_capped = {.base_pairs = cap.base,
@@ -120,88 +188,114 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared,
   return verdict;
 }
 
-}  // namespace
-
-std::optional<summary::Control> ControlOf(const RecordIndex& index, const Arm& arm,
-                                          const ShapeInfo& shape) {
-  const std::vector<Pair> pairs = index.Pairs(arm.base, arm.name, shape.name);
-  if (pairs.empty()) return std::nullopt;
-  const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
-                                index.Bootstrap("control", arm.name, shape.name));
-  analysis::Evidence evidence = {
-      .not_applicable = "",
-      .broken = "",
-      .invalid = "",
-      .log_ratio = &log_ratio,
-      .alpha = 1 - index.Confidence(shape.name),
-      .gate = index.ClaimOf(arm) ? index.ClaimOf(arm)->gate : Claim{}.gate,
-      .neutral_delta = index.options().neutral_delta};
+summary::Control ControlOf(const RecordIndex& index, const Comparison& compared) {
+  const Arm& arm = *compared.arm;
+  const MeasuredEffect& measured = *compared.measured;
+  analysis::Evidence evidence = EvidenceOf(index, compared);
   const analysis::Judgement timing = Judge(evidence);
   if (arm.role == kRoleNull) {
-    evidence.invalid = index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, shape, arm.toggle);
+    evidence.invalid =
+        index.WhyCodeInvalid(index.ArmNamed(arm.base), arm, *compared.shape, arm.toggle);
   }
+  const std::optional<Interval> on_board =
+      OnThisBoard(measured, 1 - index.Confidence(compared.shape->name));
   summary::Control control;
   control.kind = arm.role;
-  control.shape = shape.name;
+  control.shape = compared.shape->name;
   control.candidate = arm.name;
-  control.ratio = RatioOf(timing);
-  control.holds_one = timing.interval->low <= 1 && timing.interval->high >= 1;
+  control.estimand = compared.Estimand();
+  control.ratio = RatioOf(timing.ratio, on_board);
+  control.holds_one = !on_board || (on_board->low <= 1 && on_board->high >= 1);
   control.timing_verdict = VerdictName(timing.verdict);
   control.verdict = VerdictName(Judge(evidence).verdict);
-  control.false_verdict = timing.verdict != analysis::Verdict::kNeutral &&
-                          timing.verdict != analysis::Verdict::kInconclusive;
+  control.false_verdict =
+      timing.verdict != Verdict::kNeutral && timing.verdict != Verdict::kInconclusive;
   control.mde_ratio = SixDigits(timing.mde_ratio);
-  control.spread = SpreadOf(pairs);
+  control.spread = SpreadOf(measured);
   return control;
 }
 
-std::vector<summary::Verdict> VerdictsOf(const RecordIndex& index, int64_t* family_size) {
-  std::vector<Comparison> comparisons;
-  std::vector<double> p_values;
-  for (const Arm& arm : index.run().arms) {
-    if (arm.role != kRoleStep && arm.role != kRoleWithout) continue;
-    // A `without` arm lacks the toggle, and the arm it names has it.
-    const bool adds = arm.role == kRoleStep;
-    const std::string& base = adds ? arm.base : arm.name;
-    const std::string& candidate = adds ? arm.name : arm.base;
-    for (const ShapeInfo& shape : index.run().shapes) {
-      Comparison compared = {.arm = &arm,
-                             .base = base,
-                             .candidate = candidate,
-                             .shape = &shape,
-                             .pairs = index.Pairs(base, candidate, shape.name),
-                             .log_ratio = nullptr,
-                             .not_applicable = index.WhyNotApplicable(arm, shape)};
-      if (compared.not_applicable.empty() && !arm.base.empty()) {
-        compared.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
-      }
-      if (!compared.pairs.empty()) {
-        compared.log_ratio = std::make_unique<ClusterMedian>(
-            analysis::LogRatiosByProcess(compared.pairs),
-            index.Bootstrap("verdict", absl::StrCat(arm.toggle, ":", base), shape.name));
-      }
-      if (compared.not_applicable.empty()) {
-        const bool testable = compared.log_ratio != nullptr &&
-                              compared.log_ratio->n_clusters() >= analysis::kMinProcesses;
-        // Over its share of alpha, the p-value of any look is one of the whole run.
-        p_values.push_back(
-            testable ? std::min(1.0, compared.log_ratio->PValue(0) / index.AlphaShare(shape.name))
-                     : 1);
-      }
-      comparisons.push_back(std::move(compared));
+Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
+  // A `without` arm lacks the toggle, and the arm it names has it.
+  const bool adds = arm.role != kRoleWithout;
+  Comparison compared = {.arm = &arm,
+                         .base = adds ? arm.base : arm.name,
+                         .candidate = adds ? arm.name : arm.base,
+                         .shape = &shape};
+  compared.pairs = index.Pairs(compared.base, compared.candidate, shape.name);
+  if (!compared.pairs.empty()) {
+    compared.measured = MeasuredOf(compared.pairs, index.ClocksOfSamples());
+    compared.measured->boards_known = index.run().SubjectName() == kFirstSubject;
+  }
+  if (IsControl(arm)) return compared;
+  compared.not_applicable = index.WhyNotApplicable(arm, shape);
+  if (compared.not_applicable.empty() && !arm.base.empty()) {
+    compared.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
+  }
+  compared.broken = index.WhyBroken({compared.base, compared.candidate}, shape);
+  compared.invalid = index.WhyToggleInvalid(index.ArmNamed(compared.base),
+                                            index.ArmNamed(compared.candidate), shape, arm.toggle);
+  if (compared.invalid.empty()) compared.invalid = analysis::WhyConditionsInvalid(compared.pairs);
+  return compared;
+}
+
+// A claim on all shapes is a family, and so is a control. Members are all to which the claim
+// applies, whether or not their samples turn out to be usable: what is counted must not depend on
+// the outcome.
+int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons) {
+  std::map<std::pair<std::string, std::string>, std::vector<Comparison*>> families;
+  for (Comparison& compared : *comparisons) {
+    if (!compared.not_applicable.empty()) continue;
+    const Arm& arm = *compared.arm;
+    families[{IsControl(arm) ? arm.role : "", arm.toggle}].push_back(&compared);
+  }
+  int64_t verdicts = 0;
+  for (const auto& [claim, members] : families) {
+    std::vector<double> p_values;
+    for (const Comparison* member : members) {
+      // Over its share of alpha, the p-value of any look is one of the whole run.
+      p_values.push_back(member->measured && member->IsSound()
+                             ? std::min(1.0, member->measured->OnTheKind().DecisionPValue(
+                                                 index.options().neutral_delta) /
+                                                 index.AlphaShare(member->shape->name))
+                             : 1);
+    }
+    const double alpha = analysis::FalseCoverageLevel(p_values, 1 - index.options().confidence);
+    for (Comparison* member : members) {
+      member->alpha = alpha * index.AlphaShare(member->shape->name);
+      verdicts += IsControl(*member->arm) ? 0 : 1;
     }
   }
-  const std::vector<analysis::HolmLevel> levels =
-      analysis::Holm(p_values, 1 - index.options().confidence);
-  *family_size = std::ssize(levels);
-  std::vector<summary::Verdict> verdicts;
-  size_t member = 0;
-  for (const Comparison& compared : comparisons) {
-    const double level = compared.not_applicable.empty() ? levels[member++].alpha : 0;
-    const double alpha = level * index.AlphaShare(compared.shape->name);
-    verdicts.push_back(VerdictOf(index, compared, alpha));
-  }
   return verdicts;
+}
+
+}  // namespace
+
+void AddVerdicts(const RecordIndex& index, summary::Summary* out) {
+  std::vector<Comparison> comparisons;
+  for (const Arm& arm : index.run().arms) {
+    if (arm.role != kRoleStep && arm.role != kRoleWithout && !IsControl(arm)) continue;
+    for (const ShapeInfo& shape : index.run().shapes) {
+      comparisons.push_back(ComparisonOf(index, arm, shape));
+      if (IsControl(arm) && !comparisons.back().measured) comparisons.pop_back();
+    }
+  }
+  std::vector<MeasuredEffect*> measured;
+  for (Comparison& compared : comparisons) {
+    if (compared.measured) measured.push_back(&*compared.measured);
+  }
+  ShareVariances(measured);
+  out->statistics.family_size = SetLevels(index, &comparisons);
+  for (const Comparison& compared : comparisons) {
+    if (!IsControl(*compared.arm)) {
+      out->verdicts.push_back(VerdictOf(index, compared));
+      continue;
+    }
+    const summary::Control& control = out->controls.emplace_back(ControlOf(index, compared));
+    ++out->controls_summary.trials;
+    out->controls_summary.false_verdicts += control.false_verdict ? 1 : 0;
+    out->controls_summary.intervals_holding_one += control.holds_one ? 1 : 0;
+  }
 }
 
 }  // namespace warpledger::ablations

@@ -12,8 +12,8 @@
 //   the samples up to that look and no others. An interval misses its ratio at look
 //   k with probability alpha * share_k at most, and shares add up to 1, so by the
 //   union bound the interval that is reported misses with at most alpha, whatever
-//   made the run end when it did. Likewise p / share is a p-value, so Holm's
-//   procedure holds its level on these.
+//   made the run end when it did. Likewise p / share is a p-value, so the
+//   level of a claim's family holds on these.
 // - A pure function of run.json and the samples: a resumed run and a judge come to
 //   the same answer as the run did.
 //

@@ -226,7 +226,8 @@ struct RunInfo {
       "what was measured; where it is absent, sdpa");
     f("definition", definition, kOnlyWhereSet, "of a study: study.toml and its libraries");
     f("design", design, PlainName{});
-    f("family", family, PlainName{}, "what Holm's correction runs over");
+    f("family", family, PlainName{},
+      "of the design; older programs adjusted its verdicts together");
     FIELDS(argv, seed);
     f("processes", processes, Within{1, kMostProcesses});
     f("blocks_per_process", blocks_per_process, Within{1, kMostBlocks});

@@ -118,18 +118,4 @@ Interval ClusterMedian::Envelope(double confidence) const {
   return {std::min(envelope.low, estimate_), std::max(envelope.high, estimate_)};
 }
 
-double ClusterMedian::PValue(double null) const {
-  const auto first_above = std::upper_bound(resamples_.begin(), resamples_.end(), null);
-  const auto first_at = std::lower_bound(resamples_.begin(), resamples_.end(), null);
-  const double at_or_below = static_cast<double>(first_above - resamples_.begin());
-  const double at_or_above = static_cast<double>(resamples_.end() - first_at);
-  const double n = static_cast<double>(resamples_.size());
-  const double bootstrap = std::min(1.0, 2 * (1 + std::min(at_or_below, at_or_above)) / (n + 1));
-  if (n_clusters() < 2) return bootstrap;
-  const double error = StandardError(cluster_medians_);
-  const double distance = std::fabs(Mean(cluster_medians_) - null);
-  if (error == 0) return distance == 0 ? 1 : bootstrap;
-  return std::max(bootstrap, StudentTwoSidedTail(distance / error, n_clusters() - 1));
-}
-
 }  // namespace warpledger::analysis

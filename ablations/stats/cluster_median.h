@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The median of values that come in clusters (one per process), with intervals.
 //
-// Two intervals are computed and the envelope of both is what the ledger uses:
+// Two intervals are computed. Times and effects of factorials have the envelope of both:
 // - Bootstrap: resample whole processes with replacement and take percentiles of
 //   the pooled median. A process's blocks stay together, so that what lasts from
 //   block to block stays in. One process alone has its blocks resampled.
@@ -22,7 +22,6 @@
 //
 //   ClusterMedian log_ratio(values_by_process, {.resamples = 20000, .seed = 1});
 //   Interval ci = log_ratio.Envelope(0.95);
-//   double p = log_ratio.PValue(0.0);
 
 #pragma once
 
@@ -55,10 +54,6 @@ class ClusterMedian {
   Interval Student(double confidence) const;
   // The wider of both on either side; always holds the estimate.
   Interval Envelope(double confidence) const;
-
-  // Two-sided p-value of "the median is `null`": the larger of the bootstrap's,
-  // with one added to count and resamples so that it is never 0, and Student's.
-  double PValue(double null) const;
 
  private:
   double estimate_ = 0;

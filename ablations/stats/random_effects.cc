@@ -7,8 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "ablations/stats/student_t.h"
-
 namespace warpledger::analysis {
 namespace {
 
@@ -44,11 +42,6 @@ Sums SumsOf(absl::Span<const BoardEffect> boards, const SpreadPrior& prior) {
     sums.q += distance * distance / prior.Variance(board.standard_error);
   }
   return sums;
-}
-
-Interval Around(double mean, double error, double confidence, double df) {
-  const double half_width = StudentCritical(1 - confidence, df) * error;
-  return {mean - half_width, mean + half_width};
 }
 
 // The prior's logarithms, so that the search knows no bounds.
@@ -114,19 +107,6 @@ Point Minimum(const Function& function, const Point& start) {
 double PooledEffect::BetweenBoardsSd() const {
   return std::sqrt(
       std::max(0.0, reproducibility_sd * reproducibility_sd - repeatability_sd * repeatability_sd));
-}
-
-Interval PooledEffect::Mean(double confidence) const {
-  return Around(mean, mean_error, confidence, df);
-}
-
-Interval PooledEffect::Further(double confidence) const {
-  return Around(mean, further_error, confidence, df);
-}
-
-double PooledEffect::FurtherPValue(double null) const {
-  if (std::isinf(further_error)) return 1;
-  return StudentTwoSidedTail(std::fabs(mean - null) / further_error, df);
 }
 
 PooledEffect PoolEffects(absl::Span<const BoardEffect> boards, const SpreadPrior& prior) {

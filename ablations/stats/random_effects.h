@@ -21,13 +21,13 @@
 // Units: all effects, errors and deviations are of log-ratios.
 //
 //   const PooledEffect pooled = PoolEffects({{0.095, 0.002}, {0.101, 0.003}}, prior);
-//   Interval on_another_board = pooled.Further(0.95);
+//   Interval on_another_board = pooled.Further().At(0.95);
 
 #pragma once
 
 #include <vector>
 
-#include "ablations/stats/cluster_median.h"
+#include "ablations/stats/effects/effect.h"
 #include "absl/types/span.h"
 
 namespace warpledger::analysis {
@@ -57,11 +57,9 @@ struct PooledEffect {
 
   // s_L: between boards, beyond what records see of themselves; 0 where there is no more.
   double BetweenBoardsSd() const;
-  // Two-sided; of the mean over boards, and of what one further board would say.
-  Interval Mean(double confidence) const;
-  Interval Further(double confidence) const;
-  // Two-sided, of "a further board's effect is null".
-  double FurtherPValue(double null) const;
+  // The mean over boards, and what one further board would say.
+  Effect Mean() const { return {mean, mean_error, df}; }
+  Effect Further() const { return {mean, further_error, df}; }
 };
 
 // At least one board. Infinite errors where neither prior nor a second board says how boards

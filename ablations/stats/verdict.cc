@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ablations/stats/quantile.h"
-#include "ablations/stats/student_t.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -174,92 +173,61 @@ std::string PowerCap::Text() const {
 
 namespace {
 
-// `interval` of the log-ratio, at 1 - 2 alpha.
-bool LiesWithin(const Interval& interval, double delta) {
-  return interval.low >= -std::log1p(delta) && interval.high <= std::log1p(delta);
+// The rules from NEUTRAL on.
+void DecideByEffect(const Evidence& evidence, Judgement* j) {
+  const auto decide = [j](Verdict verdict, std::string reason) {
+    j->verdict = verdict;
+    j->reason = std::move(reason);
+  };
+  const double low = j->interval->low;
+  const double high = j->interval->high;
+  const double percent = 100 * (1 - evidence.alpha);
+  if (evidence.effect->IsEquivalent(evidence.alpha, evidence.neutral_delta)) {
+    decide(Verdict::kNeutral,
+           absl::StrFormat("the effect is under %.2g%% either way", 100 * evidence.neutral_delta));
+  } else if (low >= evidence.gate) {
+    decide(Verdict::kAdopt, absl::StrFormat("at least %.3fx at %.2f%% confidence, gate %.2fx", low,
+                                            percent, evidence.gate));
+  } else if (low > 1) {
+    decide(Verdict::kRealBelowGate,
+           absl::StrFormat("at least %.3fx at %.2f%% confidence, short of the gate %.2fx", low,
+                           percent, evidence.gate));
+  } else if (high < 1) {
+    decide(Verdict::kRegression,
+           absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
+  } else {
+    decide(Verdict::kInconclusive,
+           absl::StrFormat("the %.2f%% interval holds 1; %s would find %.3fx", percent,
+                           evidence.whose, *j->mde_ratio));
+  }
 }
 
 }  // namespace
 
-bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta) {
-  return LiesWithin(log_ratio.Envelope(1 - 2 * alpha), delta);
-}
-
-std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha) {
-  if (log_ratio.n_clusters() < 2) return std::nullopt;
-  const Interval interval = log_ratio.Envelope(1 - alpha);
-  const double estimate = log_ratio.estimate();
-  const double half_width = std::max(estimate - interval.low, interval.high - estimate);
-  // The half-width is t(alpha) standard errors; power adds t(power) more.
-  const int df = log_ratio.n_clusters() - 1;
-  const double more = StudentCritical(2 * (1 - kPower), df) / StudentCritical(alpha, df);
-  return std::exp(half_width * (1 + more));
-}
-
-Judgement JudgeIntervals(const IntervalEvidence& evidence) {
-  Judgement j;
-  j.ratio = std::exp(evidence.log_ratio);
-  j.interval = Interval{std::exp(evidence.interval.low), std::exp(evidence.interval.high)};
-  j.mde_ratio = evidence.mde_ratio;
-  const auto decide = [&j](Verdict verdict, std::string reason) {
-    j.verdict = verdict;
-    j.reason = std::move(reason);
-    return j;
-  };
-  const double low = j.interval->low;
-  const double high = j.interval->high;
-  const double percent = 100 * (1 - evidence.alpha);
-  if (LiesWithin(evidence.equivalence, evidence.neutral_delta)) {
-    return decide(Verdict::kNeutral, absl::StrFormat("the effect is under %.2g%% either way",
-                                                     100 * evidence.neutral_delta));
-  }
-  if (low >= evidence.gate) {
-    return decide(Verdict::kAdopt,
-                  absl::StrFormat("at least %.3fx at %.2f%% confidence, gate %.2fx", low, percent,
-                                  evidence.gate));
-  }
-  if (low > 1) {
-    return decide(Verdict::kRealBelowGate,
-                  absl::StrFormat("at least %.3fx at %.2f%% confidence, short of the gate %.2fx",
-                                  low, percent, evidence.gate));
-  }
-  if (high < 1) {
-    return decide(Verdict::kRegression,
-                  absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
-  }
-  return decide(Verdict::kInconclusive,
-                absl::StrFormat("the %.2f%% interval holds 1; %s would find %.3fx", percent,
-                                evidence.whose, j.mde_ratio.value_or(0)));
-}
-
 Judgement Judge(const Evidence& evidence) {
   Judgement j;
-  if (evidence.log_ratio != nullptr) {
-    const double confidence = 1 - evidence.alpha;
-    j = JudgeIntervals({.log_ratio = evidence.log_ratio->estimate(),
-                        .interval = evidence.log_ratio->Envelope(confidence),
-                        .equivalence = evidence.log_ratio->Envelope(1 - 2 * evidence.alpha),
-                        .mde_ratio = MinimumDetectableRatio(*evidence.log_ratio, evidence.alpha),
-                        .alpha = evidence.alpha,
-                        .gate = evidence.gate,
-                        .neutral_delta = evidence.neutral_delta});
+  if (evidence.effect) {
+    j.ratio = std::exp(evidence.effect->log_ratio);
+    if (evidence.processes >= kMinProcesses) {
+      j.interval = evidence.effect->RatioAt(1 - evidence.alpha);
+      j.mde_ratio = std::exp(evidence.effect->Least(evidence.alpha));
+    }
   }
-  const auto decide = [&j](Verdict verdict, std::string reason) {
-    j.verdict = verdict;
-    j.reason = std::move(reason);
-    return j;
-  };
   if (!evidence.not_applicable.empty()) {
-    return decide(Verdict::kNotApplicable, evidence.not_applicable);
-  }
-  if (!evidence.broken.empty()) return decide(Verdict::kBroken, evidence.broken);
-  if (!evidence.invalid.empty()) return decide(Verdict::kInvalid, evidence.invalid);
-  if (evidence.log_ratio == nullptr) {
-    return decide(Verdict::kInconclusive, "no paired samples on this shape");
-  }
-  if (evidence.log_ratio->n_clusters() < kMinProcesses) {
-    return decide(Verdict::kInconclusive,
-                  "one process only: whether the effect recurs in another is unknown");
+    j.verdict = Verdict::kNotApplicable;
+    j.reason = evidence.not_applicable;
+  } else if (!evidence.broken.empty()) {
+    j.verdict = Verdict::kBroken;
+    j.reason = evidence.broken;
+  } else if (!evidence.invalid.empty()) {
+    j.verdict = Verdict::kInvalid;
+    j.reason = evidence.invalid;
+  } else if (!evidence.effect) {
+    j.reason = "no paired samples on this shape";
+  } else if (!j.interval) {
+    j.reason = "one process only: whether the effect recurs in another is unknown";
+  } else {
+    DecideByEffect(evidence, &j);
   }
   return j;
 }

@@ -17,7 +17,7 @@
 // surely under 1% is not worth anybody's line of code, however surely it is not
 // zero.
 //
-//   Judgement j = Judge({.log_ratio = &median, .alpha = 0.05, .gate = 1.10});
+//   Judgement j = Judge({.effect = Effect{0.2, 0.01, 4}, .processes = 5, .gate = 1.10});
 
 #pragma once
 
@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/stats/cluster_median.h"
+#include "ablations/stats/effects/effect.h"
 #include "ablations/stats/opcodes.h"
 #include "ablations/stats/paired.h"
 #include "absl/types/span.h"
@@ -53,7 +53,6 @@ inline constexpr int kMinProcesses = 2;
 // Between the shares of their samples in which base and candidate ran under the
 // power limit, unless their clocks show that it did the same to both.
 inline constexpr double kMaxPowerCapDifference = 0.25;
-inline constexpr double kPower = 0.80;  // of the minimum detectable effect
 
 // What codegen.json says of the two instances, and the registry of the toggle.
 struct CodeEvidence {
@@ -112,46 +111,27 @@ struct PowerCap {
 PowerCap FindPowerCap(absl::Span<const Pair> pairs);
 
 struct Evidence {
-  std::string not_applicable;  // reasons; empty: the rule does not apply
-  std::string broken;
-  std::string invalid;
-  const ClusterMedian* log_ratio = nullptr;  // of ln(base / candidate); null: no pairs
-  double alpha = 0.05;                       // adjusted for the family
+  std::string not_applicable = "";  // reasons; empty: the rule does not apply
+  std::string broken = "";
+  std::string invalid = "";
+  std::optional<Effect> effect = {};  // ln(base / candidate); nullopt: no pairs
+  int processes = 0;                  // that the effect rests on
+  double alpha = 0.05;                // adjusted for the family
   double gate = 1.10;
   double neutral_delta = 0.01;
+  const char* whose = "this run";  // that would find an effect of the least size
 };
 
 struct Judgement {
   Verdict verdict = Verdict::kInconclusive;
   std::string reason;
-  // Ratios time(base) / time(candidate), where there are pairs, at 1 - alpha;
-  // given for BROKEN and INVALID too, for the record.
+  // Ratios base / candidate, where there are pairs, at 1 - alpha; given for BROKEN and INVALID too,
+  // for the record. No interval and no least ratio where one process alone says nothing of others.
   std::optional<double> ratio;
   std::optional<Interval> interval;
   std::optional<double> mde_ratio;
 };
 
 Judgement Judge(const Evidence& evidence);
-
-// What the rules from NEUTRAL on decide by, however the intervals were made.
-struct IntervalEvidence {
-  double log_ratio = 0;
-  Interval interval;     // of the log-ratio, at 1 - alpha
-  Interval equivalence;  // at 1 - 2 alpha
-  std::optional<double> mde_ratio;
-  const char* whose = "this run";  // that would find an effect of that size
-  double alpha = 0.05;
-  double gate = 1.10;
-  double neutral_delta = 0.01;
-};
-Judgement JudgeIntervals(const IntervalEvidence& evidence);
-
-// Two one-sided tests at `alpha` each: the 1 - 2 alpha interval lies inside
-// [1 / (1 + delta), 1 + delta].
-bool IsEquivalent(const ClusterMedian& log_ratio, double alpha, double delta);
-
-// The smallest ratio above 1 that a run of this spread finds with probability
-// kPower at level `alpha`; nullopt with fewer than two processes.
-std::optional<double> MinimumDetectableRatio(const ClusterMedian& log_ratio, double alpha);
 
 }  // namespace warpledger::analysis

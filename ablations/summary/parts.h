@@ -71,6 +71,34 @@ inline Estimate RatioOfLogs(double value, double low, double high) {
   return {SixDigits(std::exp(value)), SixDigits(std::exp(low)), SixDigits(std::exp(high))};
 }
 
+// Whether the power limit acted in most samples of both arms; there without clocks of samples.
+inline constexpr char kNotCapped[] = "not_capped";
+inline constexpr char kCapped[] = "capped";
+inline constexpr char kCappedTime[] = "capped_time";
+inline constexpr auto kIsRegime = OneOf(kNotCapped, kCapped, kCappedTime);
+
+// What is compared: time, or SM cycles, which is time at equal clocks.
+inline constexpr char kTime[] = "time";
+inline constexpr char kCycles[] = "cycles";
+inline constexpr auto kIsEstimand = OneOf(kTime, kCycles);
+
+// How boards differ in a regime (stats/random_effects.h).
+struct BoardSpread {
+  std::string regime;
+  double floor = 0;
+  double scale = 0;
+  double df = 0;
+
+  friend bool operator==(const BoardSpread&, const BoardSpread&) = default;
+
+  void Visit(auto& f) {
+    f("regime", regime, kIsRegime);
+    f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
+    f("scale", scale, "of the variance within records");
+    f("df", df);
+  }
+};
+
 // How far the log-ratios of pairs scatter within a process, and processes beyond that.
 struct Spread {
   std::optional<double> within;

@@ -16,29 +16,10 @@
 
 namespace warpledger::summary {
 
-// Whether an arm ran under the power limit in most samples.
-inline constexpr char kCapped[] = "capped";
-inline constexpr char kNotCapped[] = "not_capped";
 inline constexpr char kSameBoard[] = "same";
 inline constexpr char kAnotherBoard[] = "another";
 // Stands for every design, or both regimes, in a table.
 inline constexpr char kAll[] = "all";
-inline constexpr auto kIsRegime = OneOf(kCapped, kNotCapped);
-
-// How boards differ where the power limit acts, and where it does not (stats/random_effects.h).
-struct BoardSpread {
-  std::string regime;
-  double floor = 0;
-  double scale = 0;
-  double df = 0;
-
-  void Visit(auto& f) {
-    f("regime", regime, kIsRegime);
-    f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
-    f("scale", scale, "of the variance within records");
-    f("df", df);
-  }
-};
 
 // What the records of one board say of a comparison.
 struct PooledBoard {
@@ -62,6 +43,7 @@ struct PooledComparison {
   std::string shape;
   std::string base_code_sha256;
   std::string candidate_code_sha256;
+  std::string estimand = kTime;
   std::string regime;
   int64_t n_records = 0;
   std::vector<PooledBoard> boards;
@@ -78,11 +60,13 @@ struct PooledComparison {
 
   void Visit(auto& f) {
     FIELDS(gpu, cache, toggle, base, candidate, shape, base_code_sha256, candidate_code_sha256);
+    f("estimand", estimand, kIsEstimand);
     f("regime", regime, kIsRegime);
     FIELDS(n_records, boards, same_board, mean_of_boards, another_board);
     f("repeatability_sd", repeatability_sd, "of log-ratios, as the next one");
     FIELDS(between_boards_sd, df, gate);
-    f("adjusted_confidence", adjusted_confidence, "of the verdict, by Holm within the claim");
+    f("adjusted_confidence", adjusted_confidence,
+      "of the verdict, by the false coverage rate within the claim");
     f("verdict", verdict, kIsVerdict, "on another_board");
     f("reason", reason);
   }

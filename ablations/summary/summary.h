@@ -186,12 +186,20 @@ struct Verdict {
   std::string shape;
   int64_t n_pairs = 0;
   int64_t n_processes = 0;
-  Estimate ratio;
+  std::string estimand = kTime;
+  Estimate ratio;  // on boards of the kind
+  std::optional<double> this_board_low;
+  std::optional<double> this_board_high;
+  std::optional<double> time_ratio;
+  std::optional<double> standard_error;
+  std::optional<double> error_df;
   std::optional<double> adjusted_confidence;
   double gate = 0;
   std::string verdict;
   std::string reason;
   std::optional<double> mde_ratio;
+  std::optional<int64_t> boards_to_decide;
+  std::optional<int64_t> processes_to_decide;
   Spread spread;
   std::optional<double> predicted_low;
   std::optional<double> predicted_high;
@@ -202,10 +210,22 @@ struct Verdict {
 
   void Visit(auto& f) {
     FIELDS(toggle, design, base, candidate, shape, n_pairs, n_processes);
+    f("estimand", estimand, kOlderRecordsLack, kIsEstimand, "what is compared; decisions/0006");
     ratio.Visit(f);
-    FIELDS(adjusted_confidence, gate);
-    f("verdict", verdict, kIsVerdict);
+    f("this_board_low", this_board_low, kOlderRecordsLack, Above{0},
+      "ci_low and ci_high are of boards of the kind; these of another run on this one");
+    f("this_board_high", this_board_high, kOlderRecordsLack, Above{0});
+    f("time_ratio", time_ratio, kOnlyWhereSet, Above{0},
+      "of times, where cycles are compared: each arm's clock is set by its neighbours too");
+    f("standard_error", standard_error, kOlderRecordsLack, "of the log-ratio, within the record");
+    f("error_df", error_df, kOlderRecordsLack, "its degrees of freedom");
+    f("adjusted_confidence", adjusted_confidence, "of both intervals, within the claim's family");
+    FIELDS(gate);
+    f("verdict", verdict, kIsVerdict, "by ci_low and ci_high");
     FIELDS(reason, mde_ratio);
+    f("boards_to_decide", boards_to_decide, kOnlyWhereSet,
+      "of an INCONCLUSIVE one: so many boards that repeat the ratio would decide");
+    f("processes_to_decide", processes_to_decide, kOnlyWhereSet, "or so many on one board");
     spread.Visit(f);
     FIELDS(predicted_low, predicted_high);
     f("prediction_held", prediction_held,
@@ -222,7 +242,8 @@ struct Control {
   std::string kind;
   std::string shape;
   std::string candidate;
-  Estimate ratio;
+  std::string estimand = kTime;
+  Estimate ratio;  // on this board
   bool holds_one = false;
   std::string timing_verdict;
   std::string verdict;
@@ -233,9 +254,10 @@ struct Control {
   void Visit(auto& f) {
     f("kind", kind, OneOf(ablations::kRoleAa, ablations::kRoleNull));
     FIELDS(shape, candidate);
+    f("estimand", estimand, kOlderRecordsLack, kIsEstimand);
     ratio.Visit(f);
-    f("holds_one", holds_one, "whether the interval contains 1");
-    f("timing_verdict", timing_verdict, kIsVerdict);
+    f("holds_one", holds_one, "whether the interval, of this board, contains 1");
+    f("timing_verdict", timing_verdict, kIsVerdict, "as of a claim, on boards of the kind");
     f("verdict", verdict, kIsVerdict);
     f("false_verdict", false_verdict);
     f("mde_ratio", mde_ratio, kOlderRecordsLack);
@@ -278,6 +300,7 @@ struct Statistics {
   int64_t family_size = 0;
   std::string correction;
   std::string interval;
+  std::vector<BoardSpread> spreads;
   std::vector<Look> looks;
 
   void Visit(auto& f) {
@@ -286,8 +309,11 @@ struct Statistics {
     FIELDS(bootstrap_resamples, bootstrap_seed, neutral_delta);
     f("error_ratio", error_ratio, kOlderRecordsLack, Above{1},
       "the factor from which on errors count as different");
-    FIELDS(family_size, correction);
-    f("interval", interval, kOlderRecordsLack, "how intervals are made");
+    f("family_size", family_size, "verdicts in all families; a claim is one");
+    FIELDS(correction);
+    f("interval", interval, kOlderRecordsLack, "how intervals of times are made");
+    f("spreads", spreads, kOlderRecordsLack,
+      "how boards differ, by regime; empty where it is not known: decisions/0036");
     f("looks", looks, kOnlyWhereSet, "only of a run with a stopping rule");
   }
 };
@@ -345,6 +371,9 @@ struct Provenance : ablations::RunInfo, Conditions {
   }
 };
 
+// 2: verdicts have an estimand and two intervals.
+inline constexpr int kSummarySchemaVersion = 2;
+
 struct Summary {
   std::string run_id;
   std::string gpu;  // slug
@@ -367,7 +396,7 @@ struct Summary {
   std::vector<InfeasibleCell> infeasible;  // of other designs too
 
   void Visit(auto& f) {
-    ablations::VisitSchema(f, ablations::kSchemaVersion);
+    ablations::VisitSchema(f, kSummarySchemaVersion);
     f("run_id", run_id);
     f("gpu", gpu, "its slug");
     FIELDS(design, family);

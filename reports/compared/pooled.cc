@@ -30,7 +30,7 @@ std::string Row(const std::string& toggle, const std::string& shape, const std::
 std::string SpreadText(const std::vector<summary::BoardSpread>& spreads) {
   std::string text;
   for (const summary::BoardSpread& spread : spreads) {
-    absl::StrAppendFormat(&text, "  %-10s  floor %.3f%%, scale %.3g, df %.3g\n", spread.regime,
+    absl::StrAppendFormat(&text, "  %-11s  floor %.3f%%, scale %.3g, df %.3g\n", spread.regime,
                           100 * spread.floor, spread.scale, spread.df);
   }
   return text;
@@ -69,7 +69,7 @@ std::string PooledText(const summary::Pooled& read) {
   absl::StrAppendFormat(
       &text,
       "Intervals at %.0f%%: of another record of the same board, and of a record of another board "
-      "of the kind.\nVerdicts are on the latter, after Holm's correction within each claim. How "
+      "of the kind.\nVerdicts are on the latter, at the false coverage rate of each claim. How "
       "boards differ, from the ledger:\n",
       100 * pooled.confidence);
   absl::StrAppend(&text, SpreadText(pooled.spreads));
@@ -99,7 +99,7 @@ std::string CoverageText(const summary::Coverage& coverage) {
   const auto row = [](const std::string& design, const std::string& regime,
                       const std::string& boards, const std::string& trials,
                       const std::string& covered, const std::string& half_width) {
-    return absl::StrFormat("%-26.26s  %-10s  %6s  %6s  %7s  %s\n", design, regime, boards, trials,
+    return absl::StrFormat("%-26.26s  %-11s  %6s  %6s  %7s  %s\n", design, regime, boards, trials,
                            covered, half_width);
   };
   std::string text = row("design", "regime", "boards", "trials", "covered", "median half-width");
@@ -119,10 +119,10 @@ std::string CoverageText(const summary::Coverage& coverage) {
       100 * coverage.confidence, coverage.n_boards, Count(coverage.n_records, "record"));
   absl::StrAppend(&text, SpreadText(coverage.spreads),
                   "\nHow far two records of one comparison lie apart:\n");
-  absl::StrAppendFormat(&text, "%-8s  %-10s  %6s  %7s  %7s  %s\n", "board", "regime", "pairs",
+  absl::StrAppendFormat(&text, "%-8s  %-11s  %6s  %7s  %7s  %s\n", "board", "regime", "pairs",
                         "median", "rms", "median by the records' own errors");
   for (const summary::RecordDifferences& each : coverage.differences) {
-    absl::StrAppendFormat(&text, "%-8s  %-10s  %6d  %6.2f%%  %6.2f%%  %.2f%%\n", each.board,
+    absl::StrAppendFormat(&text, "%-8s  %-11s  %6d  %6.2f%%  %6.2f%%  %.2f%%\n", each.board,
                           each.regime, each.pairs, each.percent_p50, each.percent_rms,
                           each.expected_percent_p50);
   }

@@ -384,7 +384,7 @@ class CommandTest(FigureTest):
             "peers[1].shape is \"x\"": lambda d: d["peers"][1].update(shape="x"),
             "provenance.gpu.name is missing": lambda d: d["provenance"]["gpu"].pop("name"),
             "shapes must be an array": lambda d: d.update(shapes=3),
-            "schema_version is 2": lambda d: d.update(schema_version=2),
+            "schema_version is 3": lambda d: d.update(schema_version=3),
         }
         for message, damage in damages.items():
             with self.subTest(message):

@@ -16,9 +16,9 @@
 
 #include "ablations/base/json_text.h"
 #include "ablations/base/rounded.h"
-#include "ablations/stats/holm.h"
+#include "ablations/judge/measured.h"
+#include "ablations/stats/effects/false_coverage.h"
 #include "ablations/stats/quantile.h"
-#include "ablations/stats/student_t.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/parallel.h"
@@ -34,15 +34,6 @@ using analysis::SpreadPrior;
 using summary::Summary;
 using summary::Verdict;
 
-// What the power limit does to a comparison, and how boards differ there.
-struct Regime {
-  const char* name;
-  SpreadPrior spread;
-};
-// `warpledger pool --leave_one_out` of the records of 2026-11: decisions/0036.
-constexpr Regime kNotCapped = {summary::kNotCapped, {.floor = 0.00061, .scale = 0.95, .df = 1.4}};
-constexpr Regime kCapped = {summary::kCapped, {.floor = 0.00053, .scale = 0.207, .df = 2.17}};
-
 // One record's word on a comparison.
 struct Effect {
   const Summary* record;
@@ -55,8 +46,8 @@ struct Effect {
   const std::string& board() const { return record->provenance.gpu.uuid; }
 };
 
-// gpu, cache, toggle, the shape with its fields, machine code of base and candidate
-using CodeKey = std::array<std::string, 6>;
+// gpu, cache, toggle, the shape with its fields, machine code of base and candidate, estimand
+using CodeKey = std::array<std::string, 7>;
 // gpu, cache, toggle, base, candidate, shape
 using ClaimName = std::array<std::string, 6>;
 
@@ -89,8 +80,7 @@ std::string WhyLeftOut(const Verdict& verdict, const std::string& base_code,
     if (verdict.verdict == analysis::VerdictName(unsound)) return verdict.verdict;
   }
   if (base_code.empty() || candidate_code.empty()) return "no hash of the machine code";
-  if (!verdict.ratio.value || !verdict.spread.within || !verdict.spread.between ||
-      verdict.n_processes < analysis::kMinProcesses) {
+  if (!verdict.ratio.value || !verdict.standard_error || !verdict.error_df) {
     return "fewer than two processes";
   }
   return "";
@@ -114,41 +104,37 @@ Effects EffectsOf(absl::Span<const Summary> records) {
         ++effects.left_out[why];
         continue;
       }
-      const double processes = static_cast<double>(verdict.n_processes);
-      const double pairs = static_cast<double>(verdict.n_pairs);
-      const double between = *verdict.spread.between;
-      const double within = *verdict.spread.within;
       const summary::PowerCapped capped = verdict.power_capped.value_or(summary::PowerCapped{});
       const CodeKey key = {record.provenance.gpu.name,
                            record.provenance.cache,
                            verdict.toggle,
                            problems[verdict.shape],
                            base,
-                           candidate};
+                           candidate,
+                           verdict.estimand};
       std::vector<Effect>& of = effects.of[key];
       if (of.empty()) effects.order.push_back(key);
       of.push_back(
           {.record = &record,
            .verdict = &verdict,
            .log_ratio = std::log(*verdict.ratio.value),
-           // The variance of the processes' medians, which SplitVariance() parted.
-           .standard_error =
-               std::sqrt(between * between / processes + M_PI / 2 * within * within / pairs),
+           .standard_error = *verdict.standard_error,
            .capped_samples = static_cast<double>(capped.base_pairs + capped.candidate_pairs),
-           .samples = 2 * pairs});
+           .samples = 2 * static_cast<double>(verdict.n_pairs)});
     }
   }
   return effects;
 }
 
-const Regime& RegimeOf(const std::vector<Effect>& effects) {
+const Regime& RegimeOfAll(const std::vector<Effect>& effects) {
   double capped = 0;
   double samples = 0;
   for (const Effect& effect : effects) {
     capped += effect.capped_samples;
     samples += effect.samples;
   }
-  return 2 * capped > samples ? kCapped : kNotCapped;
+  const bool in_cycles = effects[0].verdict->estimand == summary::kCycles;
+  return RegimeOf(in_cycles || 2 * capped > samples, in_cycles);
 }
 
 // In the order of their boards' UUIDs. The error is one record's, whatever their number.
@@ -188,22 +174,18 @@ std::map<std::string, SpreadPrior> FitSpreads(const Effects& effects, const std:
   for (const CodeKey& key : effects.order) {
     const std::vector<Effect> others = Without(effects.of.at(key), without);
     if (others.empty()) continue;
-    comparisons[RegimeOf(others).name].push_back(BoardEffects(others));
+    comparisons[RegimeOfAll(others).name].push_back(BoardEffects(others));
   }
   std::map<std::string, SpreadPrior> spreads;
-  for (const Regime& regime : {kNotCapped, kCapped}) {
-    spreads[regime.name] = analysis::FitPrior(comparisons[regime.name], regime.spread);
+  for (const Regime* regime : kRegimes) {
+    spreads[regime->name] = analysis::FitPrior(comparisons[regime->name], regime->spread);
   }
   return spreads;
 }
 
-summary::BoardSpread SpreadOf(const std::string& regime, const SpreadPrior& spread) {
-  return {regime, *SixDigits(spread.floor), *SixDigits(spread.scale), *SixDigits(spread.df)};
-}
-
 double DegreesOfFreedom(const std::vector<Effect>& effects) {
   double df = 0;
-  for (const Effect& effect : effects) df += static_cast<double>(effect.verdict->n_processes - 1);
+  for (const Effect& effect : effects) df += *effect.verdict->error_df;
   return df;
 }
 
@@ -214,9 +196,9 @@ summary::Estimate RatioOf(double log_ratio, const Interval& interval) {
 // With a standard error that its records' processes give.
 summary::Estimate RatioWithin(double log_ratio, double error, const std::vector<Effect>& effects,
                               double confidence) {
-  const double half_width =
-      error * analysis::StudentCritical(1 - confidence, DegreesOfFreedom(effects));
-  return RatioOf(log_ratio, {log_ratio - half_width, log_ratio + half_width});
+  const analysis::Effect on_board =
+      OnBoard(RegimeOfAll(effects), {log_ratio, error, DegreesOfFreedom(effects)});
+  return RatioOf(log_ratio, on_board.At(confidence));
 }
 
 const Effect& Newest(const std::vector<Effect>& effects) {
@@ -240,18 +222,12 @@ summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Eff
                                        const PooledEffect& pooled, double alpha,
                                        const PoolOptions& options) {
   const Verdict& newest = *Newest(effects).verdict;
-  // The half-width is t(alpha) errors; power adds t(power) more.
-  const double detectable = analysis::StudentCritical(alpha, pooled.df) +
-                            analysis::StudentCritical(2 * (1 - analysis::kPower), pooled.df);
-  const analysis::Judgement judgement =
-      analysis::JudgeIntervals({.log_ratio = pooled.mean,
-                                .interval = pooled.Further(1 - alpha),
-                                .equivalence = pooled.Further(1 - 2 * alpha),
-                                .mde_ratio = std::exp(pooled.further_error * detectable),
-                                .whose = "these records",
-                                .alpha = alpha,
-                                .gate = newest.gate,
-                                .neutral_delta = options.neutral_delta});
+  const analysis::Judgement judgement = analysis::Judge({.effect = pooled.Further(),
+                                                         .processes = analysis::kMinProcesses,
+                                                         .alpha = alpha,
+                                                         .gate = newest.gate,
+                                                         .neutral_delta = options.neutral_delta,
+                                                         .whose = "these records"});
   summary::PooledComparison out;
   out.gpu = key[0];
   out.cache = key[1];
@@ -261,14 +237,15 @@ summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Eff
   out.shape = newest.shape;
   out.base_code_sha256 = key[4];
   out.candidate_code_sha256 = key[5];
-  out.regime = RegimeOf(effects).name;
+  out.estimand = newest.estimand;
+  out.regime = RegimeOfAll(effects).name;
   out.n_records = std::ssize(effects);
   for (const auto& [uuid, of_board] : ByBoard(effects)) {
     out.boards.push_back(BoardOf(uuid, of_board, options.confidence));
   }
   out.same_board = RatioWithin(pooled.mean, pooled.repeatability_sd, effects, options.confidence);
-  out.mean_of_boards = RatioOf(pooled.mean, pooled.Mean(options.confidence));
-  out.another_board = RatioOf(pooled.mean, pooled.Further(options.confidence));
+  out.mean_of_boards = RatioOf(pooled.mean, pooled.Mean().At(options.confidence));
+  out.another_board = RatioOf(pooled.mean, pooled.Further().At(options.confidence));
   out.repeatability_sd = *SixDigits(pooled.repeatability_sd);
   out.between_boards_sd = *SixDigits(pooled.BetweenBoardsSd());
   out.df = *SixDigits(pooled.df);
@@ -279,9 +256,9 @@ summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Eff
   return out;
 }
 
-// Holm's, over the comparisons of each claim on a kind of GPU.
+// A family is the comparisons of each claim on a kind of GPU.
 std::vector<double> AlphasOf(const Effects& effects, const std::vector<PooledEffect>& pooled,
-                             double alpha) {
+                             const PoolOptions& options) {
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<size_t>> claims;
   for (size_t i = 0; i < pooled.size(); ++i) {
     const CodeKey& key = effects.order[i];
@@ -290,9 +267,11 @@ std::vector<double> AlphasOf(const Effects& effects, const std::vector<PooledEff
   std::vector<double> alphas(pooled.size());
   for (const auto& [claim, members] : claims) {
     std::vector<double> p_values;
-    for (const size_t member : members) p_values.push_back(pooled[member].FurtherPValue(0));
-    const std::vector<analysis::HolmLevel> levels = analysis::Holm(p_values, alpha);
-    for (size_t i = 0; i < members.size(); ++i) alphas[members[i]] = levels[i].alpha;
+    for (const size_t member : members) {
+      p_values.push_back(pooled[member].Further().DecisionPValue(options.neutral_delta));
+    }
+    const double alpha = analysis::FalseCoverageLevel(p_values, 1 - options.confidence);
+    for (const size_t member : members) alphas[member] = alpha;
   }
   return alphas;
 }
@@ -334,9 +313,10 @@ std::vector<Trial> TrialsWithout(const Effects& effects, const std::string& boar
     const std::vector<Effect>& all = effects.of.at(key);
     const std::vector<Effect> others = Without(all, &board);
     if (others.empty() || others.size() == all.size()) continue;
-    const std::string regime = RegimeOf(others).name;
+    const std::string regime = RegimeOfAll(others).name;
     const std::vector<BoardEffect> boards = BoardEffects(others);
-    const Interval interval = analysis::PoolEffects(boards, spreads.at(regime)).Further(confidence);
+    const Interval interval =
+        analysis::PoolEffects(boards, spreads.at(regime)).Further().At(confidence);
     for (const Effect& effect : all) {
       if (effect.board() != board) continue;
       trials.push_back(
@@ -358,7 +338,7 @@ std::vector<summary::RecordDifferences> DifferencesOf(const Effects& effects) {
   std::map<std::pair<std::string, std::string>, Distances> found;
   for (const CodeKey& key : effects.order) {
     const std::vector<Effect>& of = effects.of.at(key);
-    const std::string regime = RegimeOf(of).name;
+    const std::string regime = RegimeOfAll(of).name;
     for (size_t i = 0; i < of.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
         const bool same = of[i].board() == of[k].board();
@@ -395,15 +375,15 @@ absl::StatusOr<summary::Pooled> Pool(absl::Span<const Summary> records,
   std::vector<PooledEffect> pooled;
   for (const CodeKey& key : effects.order) {
     const std::vector<Effect>& of = effects.of.at(key);
-    pooled.push_back(analysis::PoolEffects(BoardEffects(of), RegimeOf(of).spread));
+    pooled.push_back(analysis::PoolEffects(BoardEffects(of), RegimeOfAll(of).spread));
   }
-  const std::vector<double> alphas = AlphasOf(effects, pooled, 1 - options.confidence);
+  const std::vector<double> alphas = AlphasOf(effects, pooled, options);
   summary::Pooled out;
   out.confidence = options.confidence;
   out.neutral_delta = options.neutral_delta;
   out.n_records = std::ssize(records);
-  for (const Regime& regime : {kNotCapped, kCapped}) {
-    out.spreads.push_back(SpreadOf(regime.name, regime.spread));
+  for (const Regime* regime : kRegimes) {
+    out.spreads.push_back(SpreadOf(regime->name, regime->spread));
   }
   for (size_t i = 0; i < pooled.size(); ++i) {
     const CodeKey& key = effects.order[i];
@@ -431,7 +411,7 @@ absl::StatusOr<summary::Coverage> LeaveOneBoardOut(absl::Span<const Summary> rec
   out.n_records = std::ssize(records);
   out.n_boards = std::ssize(boards);
   for (const auto& [regime, spread] : FitSpreads(effects, nullptr)) {
-    out.spreads.push_back(SpreadOf(regime, spread));
+    out.spreads.push_back(SpreadOf(regime.c_str(), spread));
   }
   out.differences = DifferencesOf(effects);
   const std::string all = summary::kAll;

@@ -7,14 +7,14 @@
 //   pooled; arms may have other names. A name that stands for several codes is listed.
 // - Verdicts that are BROKEN, INVALID or NOT_APPLICABLE, rest on one process, or lack a hash of the
 //   machine code say nothing, and are counted.
-// - The effect of a record is the median log-ratio of its pairs; its standard error is that of the
-//   processes' medians, or of the scatter within processes where that is larger. Records of one
-//   board are averaged.
+// - The effect of a record, its error and whether it is of time or of cycles are those of its
+//   verdict (judge/measured.h). Time and cycles are not pooled. Records of one board are averaged.
 // - Three intervals (stats/random_effects.h): what another record of such a board would say
 //   (repeatability), the mean over boards, and what a record of another board of the kind would say
 //   (reproducibility). One record is enough: how far boards differ then comes from the ledger.
-// - The verdict is that of the rules of stats/verdict.h on the third, at the level that Holm gives
-//   the comparison within its claim.
+// - The verdict is that of the rules of stats/verdict.h on the third; a claim on a kind of GPU is a
+//   family (stats/effects/false_coverage.h). One record alone, of which nothing is
+//   left out, has its own verdicts.
 // - Deterministic; the order of the records does not matter but for the order of what is returned.
 //
 // Errors: InvalidArgument for no record, for one that is given twice, and for a record that does

@@ -59,12 +59,13 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
                   "speedup_over_first registers smem_bytes spill_bytes stack_bytes threads "
                   "ctas_per_sm code_sha256 sm_mhz_p50 reason"));
   EXPECT_EQ(Keys(summary["verdicts"][0]),
-            Words("toggle design base candidate shape n_pairs n_processes ratio ci_low ci_high "
+            Words("toggle design base candidate shape n_pairs n_processes estimand ratio ci_low "
+                  "ci_high this_board_low this_board_high standard_error error_df "
                   "adjusted_confidence gate verdict reason mde_ratio within_process_sd "
                   "between_process_sd predicted_low predicted_high prediction_held change"));
   EXPECT_EQ(Keys(summary["controls"][0]),
-            Words("kind shape candidate ratio ci_low ci_high holds_one timing_verdict verdict "
-                  "false_verdict mde_ratio within_process_sd between_process_sd"));
+            Words("kind shape candidate estimand ratio ci_low ci_high holds_one timing_verdict "
+                  "verdict false_verdict mde_ratio within_process_sd between_process_sd"));
   EXPECT_EQ(Keys(summary["floors"][0]),
             Words("name shape n_samples p50_us ci_low_us ci_high_us p10_us p90_us"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,15 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Makes wmma_qk's log-ratio at mission_b `log_ratio`, and the three processes differ by `apart`.
+void SpreadProcesses(Record& record, double log_ratio, double apart) {
+  for (Sample& sample : record.samples) {
+    if (sample.shape != "mission_b" || sample.arm != "ladder:wmma_qk") continue;
+    sample.us =
+        kTilingUs * (1 + 0.01 * sample.block) * std::exp(-log_ratio + apart * (sample.process - 1));
+  }
+}
 
 TEST(SummarizeTest, AVerdictSaysWhatItsToggleDidToTheKernel) {
   Record record = ExampleRecord();
@@ -50,15 +60,81 @@ TEST(SummarizeTest, AStepIsJudgedAgainstItsBaseArm) {
   EXPECT_EQ(VerdictOn(summary, "kv_tiling", "small")["verdict"], "REGRESSION");
 }
 
-TEST(SummarizeTest, TheFamilyIsEveryStepOnEveryShapeAndHolmSetsTheLevels) {
-  const Json summary = SummaryOf(ExampleRecord());
+TEST(SummarizeTest, AClaimOnAllShapesIsAFamily) {
+  Record record = ExampleRecord();
+  Json summary = SummaryOf(record);
   EXPECT_EQ(summary["statistics"]["family_size"], 4);
-  EXPECT_EQ(summary["verdicts"].size(), 4u);
-  std::vector<double> confidences;
-  for (const Json& verdict : summary["verdicts"]) {
-    confidences.push_back(verdict["adjusted_confidence"].get<double>());
+  for (const Json& verdict : summary["verdicts"]) EXPECT_EQ(verdict["adjusted_confidence"], 0.95);
+
+  // Where one of two decides, both have its level; the other claim keeps its own.
+  SpreadProcesses(record, 0.02, 0.05);
+  summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["verdict"], "INCONCLUSIVE");
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "mission_b")["adjusted_confidence"], 0.975);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["adjusted_confidence"], 0.975);
+  EXPECT_EQ(VerdictOn(summary, "kv_tiling", "small")["adjusted_confidence"], 0.95);
+}
+
+TEST(SummarizeTest, WhatIsBrokenNeitherDecidesNorLeavesTheFamily) {
+  Record record = ExampleRecord();
+  for (Check& check : record.checks) {
+    if (check.arm == "ladder:wmma_qk" && check.shape == "mission_b") check.correct = false;
   }
-  EXPECT_THAT(confidences, ::testing::UnorderedElementsAre(0.95, 0.975, 0.983333, 0.9875));
+  const Json summary = SummaryOf(record);
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["adjusted_confidence"], 0.975);
+  EXPECT_EQ(summary["statistics"]["family_size"], 4);
+}
+
+TEST(SummarizeTest, AVerdictHasAnIntervalOfItsBoardAndAWiderOneOfBoardsOfItsKind) {
+  const Json verdict = VerdictOn(SummaryOf(ExampleRecord()), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["estimand"], "time");
+  EXPECT_LT(verdict["ci_low"], verdict["this_board_low"]);
+  EXPECT_LT(verdict["this_board_low"], verdict["ratio"]);
+  EXPECT_LT(verdict["ratio"], verdict["this_board_high"]);
+  EXPECT_LT(verdict["this_board_high"], verdict["ci_high"]);
+  EXPECT_EQ(verdict["error_df"], 2);
+  EXPECT_FALSE(verdict.contains("boards_to_decide"));
+}
+
+TEST(SummarizeTest, AnInconclusiveVerdictSaysHowManyBoardsOrProcessesWouldDecideIt) {
+  Record record = ExampleRecord();
+  SpreadProcesses(record, 0.02, 0.0045);
+  Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INCONCLUSIVE") << verdict;
+  EXPECT_EQ(verdict["boards_to_decide"], 2) << verdict;
+  EXPECT_GT(verdict["processes_to_decide"], 3);
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("the same ratio on 2 boards, or in "));
+
+  // Less than boards differ by.
+  SpreadProcesses(record, 0.01, 0.02);
+  verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INCONCLUSIVE") << verdict;
+  EXPECT_FALSE(verdict.contains("boards_to_decide"));
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("on not even 20 boards, or in not even 64 processes on one"));
+}
+
+TEST(SummarizeTest, AtThePowerLimitCyclesAreComparedWhereSamplesHaveClocks) {
+  Record record = ExampleRecord();
+  for (Sample& sample : record.samples) {
+    if (sample.shape != "mission_b") continue;
+    sample.throttle = 0x4;
+    sample.sm_mhz = sample.arm == "ladder:wmma_qk" ? 1650.5 : 1500.5;
+  }
+  Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["estimand"], "cycles");
+  EXPECT_NEAR(verdict["ratio"].get<double>(), 1.6 * 1500.5 / 1650.5, 0.004);
+  EXPECT_NEAR(verdict["time_ratio"].get<double>(), 1.6, 0.004);
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("in SM cycles, at equal clocks (in time 1.6"));
+  EXPECT_EQ(VerdictOn(SummaryOf(record), "wmma_qk", "small")["estimand"], "time");
+
+  // NVML's clocks are whole MHz, and not of the sample.
+  for (Sample& sample : record.samples) sample.sm_mhz = std::round(*sample.sm_mhz);
+  verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["estimand"], "time");
+  EXPECT_FALSE(verdict.contains("time_ratio"));
 }
 
 TEST(SummarizeTest, APredictionIsTestedOnItsOwnShapeWithAWarmL2Only) {

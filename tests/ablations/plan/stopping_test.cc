@@ -7,7 +7,8 @@
 #include <numeric>
 
 #include "ablations/judge/summarize.h"
-#include "ablations/stats/cluster_median.h"
+#include "ablations/stats/effects/effect.h"
+#include "ablations/stats/variance_split.h"
 #include "ablations/stats/verdict.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "gmock/gmock.h"
@@ -141,7 +142,7 @@ TEST(Summary, OfAStoppedRunPaysForTheLooksAndMissesNoBlock) {
   const summary::Look& look = summary->statistics.looks[0];
   EXPECT_EQ(look.processes, 3);
   EXPECT_TRUE(look.stopped_early);
-  // Holm's level of each member, times the quarter that the first look may spend.
+  // The level of each claim, times the quarter that the first look may spend.
   for (const summary::Verdict& verdict : summary->verdicts) {
     EXPECT_GE(*verdict.adjusted_confidence, 1 - 0.05 * 0.25 - 1e-9);
     EXPECT_EQ(verdict.n_processes, 3);
@@ -171,7 +172,6 @@ class Simulation {
     }
     return log_ratios;
   }
-  uint64_t Seed() { return random_.Next(); }
 
  private:
   SplitMix64 random_;
@@ -201,17 +201,15 @@ Rates Simulate(int processes, double process_sd, EndWhen end_when, Level level) 
       while (static_cast<int>(clusters.size()) < looks[look]) {
         clusters.push_back(simulation.Process());
       }
-      const analysis::ClusterMedian median(clusters, {.resamples = 600, .seed = simulation.Seed()});
+      const analysis::Effect effect = analysis::MediansOf(clusters).Alone();
       const double alpha = 0.05 * (level == Level::kShared ? shares[look] : 1);
-      const analysis::Interval interval = median.Envelope(1 - alpha);
+      const analysis::Interval interval = effect.At(1 - alpha);
       const bool holds_truth = interval.low <= 0 && 0 <= interval.high;
       const bool ends =
           end_when == EndWhen::kNarrow ? (interval.high - interval.low) / 2 <= 0.01 : !holds_truth;
       if (!ends && look + 1 < looks.size()) continue;
-      analysis::Evidence evidence;
-      evidence.log_ratio = &median;
-      evidence.alpha = alpha;
-      const analysis::Verdict verdict = analysis::Judge(evidence).verdict;
+      const analysis::Verdict verdict =
+          analysis::Judge({.effect = effect, .processes = looks[look], .alpha = alpha}).verdict;
       rates.false_verdicts +=
           verdict != analysis::Verdict::kNeutral && verdict != analysis::Verdict::kInconclusive;
       rates.coverage += holds_truth;

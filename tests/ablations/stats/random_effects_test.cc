@@ -19,8 +19,8 @@ TEST(RandomEffectsTest, WithoutAPriorItIsHartungKnappSidikJonkman) {
   EXPECT_NEAR(pooled.mean, 0.09904098365822717, 1e-12);
   EXPECT_NEAR(pooled.mean_error, 0.004600846741014253, 1e-12);
   EXPECT_EQ(pooled.df, 4);
-  EXPECT_NEAR(pooled.Mean(0.95).low, 0.08626699, 1e-8);
-  EXPECT_NEAR(pooled.Mean(0.95).high, 0.11181498, 1e-8);
+  EXPECT_NEAR(pooled.Mean().At(0.95).low, 0.08626699, 1e-8);
+  EXPECT_NEAR(pooled.Mean().At(0.95).high, 0.11181498, 1e-8);
 }
 
 // With a prior: the intervals and the p-value that scipy 1.17.1 finds by quadrature over f
@@ -28,19 +28,19 @@ TEST(RandomEffectsTest, WithoutAPriorItIsHartungKnappSidikJonkman) {
 TEST(RandomEffectsTest, APriorShrinksTheFactorOfFiveBoards) {
   const PooledEffect pooled = PoolEffects(kFive, {.floor = 0.003, .scale = 1.5, .df = 1.5});
   EXPECT_NEAR(pooled.mean, 0.09778928919182082, 1e-12);
-  EXPECT_NEAR(pooled.Mean(0.95).low, 0.0895325694244554, 1e-8);
-  EXPECT_NEAR(pooled.Mean(0.95).high, 0.10604600895918626, 1e-8);
-  EXPECT_NEAR(pooled.Further(0.95).low, 0.07528210320054901, 1e-8);
-  EXPECT_NEAR(pooled.Further(0.95).high, 0.12029647518309264, 1e-8);
-  EXPECT_NEAR(pooled.FurtherPValue(0), 6.334570757472125e-05, 1e-9);
+  EXPECT_NEAR(pooled.Mean().At(0.95).low, 0.0895325694244554, 1e-8);
+  EXPECT_NEAR(pooled.Mean().At(0.95).high, 0.10604600895918626, 1e-8);
+  EXPECT_NEAR(pooled.Further().At(0.95).low, 0.07528210320054901, 1e-8);
+  EXPECT_NEAR(pooled.Further().At(0.95).high, 0.12029647518309264, 1e-8);
+  EXPECT_NEAR(pooled.Further().PValue(0), 6.334570757472125e-05, 1e-9);
 }
 
 TEST(RandomEffectsTest, OneBoardHasThePriorAlone) {
   const PooledEffect pooled =
       PoolEffects({{0.095, 0.002}}, {.floor = 0.003, .scale = 1.5, .df = 1.5});
-  EXPECT_NEAR(pooled.Mean(0.95).low, 0.07169756591354931, 1e-8);
-  EXPECT_NEAR(pooled.Further(0.95).high, 0.12795461832136434, 1e-8);
-  EXPECT_NEAR(pooled.FurtherPValue(0), 0.010412795103996663, 1e-8);
+  EXPECT_NEAR(pooled.Mean().At(0.95).low, 0.07169756591354931, 1e-8);
+  EXPECT_NEAR(pooled.Further().At(0.95).high, 0.12795461832136434, 1e-8);
+  EXPECT_NEAR(pooled.Further().PValue(0), 0.010412795103996663, 1e-8);
   EXPECT_NEAR(pooled.reproducibility_sd, std::sqrt(0.003 * 0.003 + 1.5 * 4e-6), 1e-15);
   EXPECT_EQ(pooled.repeatability_sd, 0.002);
   EXPECT_NEAR(pooled.BetweenBoardsSd(), std::sqrt(0.003 * 0.003 + 0.5 * 4e-6), 1e-15);
@@ -50,7 +50,7 @@ TEST(RandomEffectsTest, OneBoardWithoutAPriorSaysNothingOfAnother) {
   const PooledEffect pooled = PoolEffects({{0.095, 0.002}}, {.floor = 0.003, .df = 0});
   EXPECT_EQ(pooled.mean, 0.095);
   EXPECT_TRUE(std::isinf(pooled.further_error));
-  EXPECT_EQ(pooled.FurtherPValue(0), 1);
+  EXPECT_EQ(pooled.Further().PValue(0), 1);
 }
 
 TEST(RandomEffectsTest, BoardsThatAgreeBetterThanTheirErrorsHaveNoSpreadOfTheirOwn) {

@@ -9,18 +9,17 @@
 //   autocorrelation  what disturbs an arm stays for some blocks: AR(1)
 //
 //   SimulatedRuns runs({.process_sd = 0.005}, /*seed=*/1);
-//   ClusterMedian log_ratio = runs.Next(/*true_ratio=*/1.02);
+//   const ProcessMedians measured = runs.Next(/*true_ratio=*/1.02);
 
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
-#include "ablations/stats/cluster_median.h"
 #include "ablations/stats/paired.h"
 #include "ablations/stats/random.h"
+#include "ablations/stats/variance_split.h"
 
 namespace warpledger::analysis {
 
@@ -38,7 +37,6 @@ struct Disturbances {
   int processes = kSimulatedProcesses;
   int blocks = kSimulatedBlocks;
   int arms = 10;  // in a block, of which two are compared
-  int resamples = 500;
 };
 
 class SimulatedRuns {
@@ -76,11 +74,7 @@ class SimulatedRuns {
     return LogRatiosByProcess(PairUp(base, candidate));
   }
 
-  ClusterMedian Next(double true_ratio) {
-    std::vector<std::vector<double>> log_ratios = NextLogRatios(true_ratio);
-    return ClusterMedian(std::move(log_ratios),
-                         {.resamples = d_.resamples, .seed = random_.Next()});
-  }
+  ProcessMedians Next(double true_ratio) { return MediansOf(NextLogRatios(true_ratio)); }
 
  private:
   // Box and Muller.

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
@@ -16,7 +17,9 @@
 #include <vector>
 
 #include "ablations/stats/cluster_median.h"
-#include "ablations/stats/holm.h"
+#include "ablations/stats/effects/effect.h"
+#include "ablations/stats/effects/false_coverage.h"
+#include "ablations/stats/effects/moderation.h"
 #include "ablations/stats/quantile.h"
 #include "ablations/stats/verdict.h"
 #include "tests/ablations/stats/simulated_run.h"
@@ -35,11 +38,14 @@ struct Case {
 
 struct Rates {
   double coverage = 0;
-  double bootstrap_coverage = 0;
   double excludes_one = 0;
   double false_verdicts = 0;  // any but NEUTRAL and INCONCLUSIVE
   double found = 0;           // ADOPT, REAL_BELOW_GATE or REGRESSION, as the truth is
 };
+
+Verdict VerdictAt(const Effect& effect, double alpha) {
+  return Judge({.effect = effect, .processes = kSimulatedProcesses, .alpha = alpha}).verdict;
+}
 
 Rates RatesOf(const Disturbances& disturbances, double true_ratio, int trials = kTrials,
               double alpha = 0.05) {
@@ -47,27 +53,20 @@ Rates RatesOf(const Disturbances& disturbances, double true_ratio, int trials = 
   const double truth = std::log(true_ratio);
   Rates rates;
   for (int trial = 0; trial < trials; ++trial) {
-    const ClusterMedian median = runs.Next(true_ratio);
-    Evidence evidence;
-    evidence.log_ratio = &median;
-    evidence.alpha = alpha;
-    const Verdict verdict = Judge(evidence).verdict;
-    const Interval interval = median.Envelope(1 - alpha);
-    const Interval bootstrap = median.Bootstrap(1 - alpha);
+    const Effect effect = runs.Next(true_ratio).Alone();
+    const Verdict verdict = VerdictAt(effect, alpha);
+    const Interval interval = effect.At(1 - alpha);
     const bool faster = verdict == Verdict::kAdopt || verdict == Verdict::kRealBelowGate;
     rates.coverage += interval.low <= truth && truth <= interval.high;
-    rates.bootstrap_coverage += bootstrap.low <= truth && truth <= bootstrap.high;
     rates.excludes_one += interval.low > 0 || interval.high < 0;
     rates.false_verdicts += faster || verdict == Verdict::kRegression;
     rates.found += true_ratio > 1 ? faster : verdict == Verdict::kRegression;
   }
-  for (double* rate : {&rates.coverage, &rates.bootstrap_coverage, &rates.excludes_one,
-                       &rates.false_verdicts, &rates.found}) {
+  for (double* rate : {&rates.coverage, &rates.excludes_one, &rates.false_verdicts, &rates.found}) {
     *rate /= trials;
   }
-  std::printf("ratio %.3f: coverage %.4f (bootstrap alone %.4f), excludes 1 %.4f, found %.4f\n",
-              true_ratio, rates.coverage, rates.bootstrap_coverage, rates.excludes_one,
-              rates.found);
+  std::printf("ratio %.3f: coverage %.4f, excludes 1 %.4f, found %.4f\n", true_ratio,
+              rates.coverage, rates.excludes_one, rates.found);
   return rates;
 }
 
@@ -100,9 +99,60 @@ TEST_P(CoverageTest, The95PercentIntervalCoversTheTruthIn93To97PercentOfRuns) {
 INSTANTIATE_TEST_SUITE_P(Disturbances, CoverageTest, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-TEST(VerdictSimulationTest, TheBootstrapAloneWouldMissItsLevel) {
-  // Why the envelope exists; when this fails, the envelope has lost its reason.
-  EXPECT_LT(RatesOf(kAllTogether, 1.0).bootstrap_coverage, 0.90);
+// Why times have the envelope of two intervals (cluster_median.h).
+TEST(VerdictSimulationTest, TheEnvelopeCoversWhereTheBootstrapAloneMissesItsLevel) {
+  constexpr int kRuns = 1000;
+  SimulatedRuns runs(kAllTogether, 20240601);
+  double bootstrap = 0;
+  double envelope = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const ClusterMedian median(runs.NextLogRatios(1), {.resamples = 500, .seed = 1});
+    const Interval narrow = median.Bootstrap(0.95);
+    const Interval wide = median.Envelope(0.95);
+    bootstrap += (narrow.low <= 0 && narrow.high >= 0) / double{kRuns};
+    envelope += (wide.low <= 0 && wide.high >= 0) / double{kRuns};
+  }
+  EXPECT_LT(bootstrap, 0.90);
+  EXPECT_GE(envelope, 0.93);
+  EXPECT_LE(envelope, 0.97);
+}
+
+// Of 40 comparisons in a record, whose noise differs by a factor of ten.
+TEST(VerdictSimulationTest, ModeratedIntervalsCoverAsOftenAndAreNarrower) {
+  constexpr int kRecords = 100;
+  constexpr int kComparisons = 40;
+  SimulatedRuns quiet({.noise_sd = 0.001, .process_sd = 0.0005}, 3);
+  SimulatedRuns noisy({.noise_sd = 0.004, .process_sd = 0.005}, 4);
+  int alone = 0;
+  int moderated = 0;
+  double width_alone = 0;
+  double width_moderated = 0;
+  for (int record = 0; record < kRecords; ++record) {
+    std::vector<Effect> effects;
+    std::vector<VarianceEstimate> variances;
+    for (int i = 0; i < kComparisons; ++i) {
+      const ProcessMedians measured = (i % 4 == 0 ? noisy : quiet).Next(1.02);
+      effects.push_back(measured.Alone());
+      variances.push_back({measured.variance, measured.processes - 1.0});
+    }
+    const std::vector<VarianceEstimate> shared = Moderated(variances);
+    for (size_t i = 0; i < effects.size(); ++i) {
+      const Interval before = effects[i].At(0.95);
+      const Effect effect = {effects[i].log_ratio,
+                             std::sqrt(shared[i].variance / kSimulatedProcesses), shared[i].df};
+      const Interval after = effect.At(0.95);
+      alone += before.low <= std::log(1.02) && std::log(1.02) <= before.high;
+      moderated += after.low <= std::log(1.02) && std::log(1.02) <= after.high;
+      width_alone += std::log(before.high - before.low);
+      width_moderated += std::log(after.high - after.low);
+    }
+  }
+  constexpr double kAll = kRecords * kComparisons;
+  std::printf("covers %.4f alone, %.4f moderated; width %.3f of that alone\n", alone / kAll,
+              moderated / kAll, std::exp((width_moderated - width_alone) / kAll));
+  EXPECT_GE(moderated / kAll, 0.93);
+  EXPECT_LE(moderated / kAll, 0.97);
+  EXPECT_LT(width_moderated, width_alone);
 }
 
 // NEUTRAL takes nearly all of the runs that the level would let through, unless
@@ -123,25 +173,20 @@ TEST(VerdictSimulationTest, AFamilyOfIdenticalArmsGetsAnyVerdictAtNoMoreThanTheL
   // Of ten verdicts each; process effects as wide as NEUTRAL's band.
   constexpr int kFamilies = 1500;
   constexpr int kMembers = 10;
-  SimulatedRuns runs({.process_sd = 0.02, .resamples = 300}, 5);
+  SimulatedRuns runs({.process_sd = 0.02}, 5);
   int wrong = 0;
   for (int family = 0; family < kFamilies; ++family) {
-    std::vector<ClusterMedian> members;
+    std::vector<Effect> members;
     std::vector<double> p_values;
     for (int i = 0; i < kMembers; ++i) {
-      members.push_back(runs.Next(1.0));
-      p_values.push_back(members.back().PValue(0));
+      members.push_back(runs.Next(1.0).Alone());
+      p_values.push_back(members.back().DecisionPValue(0.01));
     }
-    const std::vector<HolmLevel> levels = Holm(p_values, 0.05);
-    bool any = false;
-    for (int i = 0; i < kMembers; ++i) {
-      Evidence evidence;
-      evidence.log_ratio = &members[static_cast<size_t>(i)];
-      evidence.alpha = levels[static_cast<size_t>(i)].alpha;
-      const Verdict verdict = Judge(evidence).verdict;
-      any = any || (verdict != Verdict::kNeutral && verdict != Verdict::kInconclusive);
-    }
-    wrong += any;
+    const double alpha = FalseCoverageLevel(p_values, 0.05);
+    wrong += std::any_of(members.begin(), members.end(), [&](const Effect& member) {
+      const Verdict verdict = VerdictAt(member, alpha);
+      return verdict != Verdict::kNeutral && verdict != Verdict::kInconclusive;
+    });
   }
   // Two standard errors of a rate of 5% over the families: 1.1 points.
   EXPECT_LT(wrong, kFamilies * (0.05 + 0.0113));
@@ -179,7 +224,7 @@ TEST(VerdictSimulationTest, WhatTheMinimumDetectableEffectPromisesIsFound) {
   const Disturbances disturbances = {.process_sd = 0.002};
   SimulatedRuns runs(disturbances, 11);
   std::vector<double> effects;
-  for (int i = 0; i < 500; ++i) effects.push_back(*MinimumDetectableRatio(runs.Next(1.0), 0.05));
+  for (int i = 0; i < 500; ++i) effects.push_back(std::exp(runs.Next(1.0).Alone().Least(0.05)));
   const double found = RatesOf(disturbances, Median(effects), 2000).excludes_one;
   EXPECT_GT(found, 0.70);
   EXPECT_LT(found, 0.92);
@@ -189,10 +234,7 @@ TEST(VerdictSimulationTest, ALargeEffectIsAdoptedInNearlyEveryRun) {
   SimulatedRuns runs(kAllTogether, 7);
   int adopted = 0;
   for (int trial = 0; trial < 300; ++trial) {
-    const ClusterMedian median = runs.Next(1.3);
-    Evidence evidence;
-    evidence.log_ratio = &median;
-    adopted += Judge(evidence).verdict == Verdict::kAdopt;
+    adopted += VerdictAt(runs.Next(1.3).Alone(), 0.05) == Verdict::kAdopt;
   }
   EXPECT_GT(adopted, 297);
 }

@@ -25,6 +25,21 @@ TEST(SummaryTest, WhatTheJudgeWroteIsReadAndWrittenWithTheSameBytes) {
   EXPECT_EQ(ablations::DumpFile(ablations::ToJson(*summary)), ablations::DumpFile(judged));
 }
 
+TEST(SummaryTest, ASummaryOfTheFirstSchemaIsReadAsOneOfTimes) {
+  ordered_json older = report::Synthetic();
+  older["schema_version"] = 1;
+  older["statistics"].erase("spreads");
+  for (const char* field :
+       {"estimand", "this_board_low", "this_board_high", "standard_error", "error_df"}) {
+    for (ordered_json& verdict : older["verdicts"]) verdict.erase(field);
+  }
+  for (ordered_json& control : older["controls"]) control.erase("estimand");
+  const absl::StatusOr<Summary> summary = ReadSummary(older);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->verdicts[0].estimand, kTime);
+  EXPECT_FALSE(summary->verdicts[0].standard_error.has_value());
+}
+
 TEST(SummaryTest, AnErrorNamesThePathOfADamagedFieldAndTheRemedy) {
   using Damage = std::function<void(ordered_json&)>;
   const ordered_json errors = {{"inputs", "normal"},   {"mean_err", {1, 2}},
@@ -72,7 +87,7 @@ TEST(SummaryTest, AnErrorNamesThePathOfADamagedFieldAndTheRemedy) {
        "statistics.confidence: expected a number between 0 and 1, found 95"},
       {[](ordered_json& j) { j["statistics"]["error_ratio"] = 1; },
        "statistics.error_ratio: expected a number above 1, found 1"},
-      {[](ordered_json& j) { j["schema_version"] = 2; }, "this record has schema 2"},
+      {[](ordered_json& j) { j["schema_version"] = 3; }, "this record has schema 3"},
       {with_errors("mean_err", 3), "verdicts[0].errors[0].mean_err: expected a list of two"},
       {with_errors("correct", {true}), "verdicts[0].errors[0].correct: expected a list of two"},
   };

@@ -132,8 +132,12 @@ def make_summary():
             here = shape == "mission_b"
             verdicts.append({
                 "toggle": toggle, "design": "ladder", "base": base, "candidate": candidate,
-                "shape": shape, "n_pairs": 72, "n_processes": 3, "ratio": rounded(ratio),
-                "ci_low": rounded(low), "ci_high": rounded(high), "adjusted_confidence": 0.99857,
+                "shape": shape, "n_pairs": 72, "n_processes": 3, "estimand": "time",
+                "ratio": rounded(ratio), "ci_low": rounded(low), "ci_high": rounded(high),
+                "this_board_low": rounded(ratio * (1 - half)),
+                "this_board_high": rounded(ratio * (1 + half)),
+                "standard_error": rounded(half / 4), "error_df": 2.0,
+                "adjusted_confidence": 0.95,
                 "gate": gate, "verdict": verdict, "reason": "",
                 "mde_ratio": rounded(1 + 2.2 * half) if verdict == "INCONCLUSIVE" else None,
                 "within_process_sd": rounded(half), "between_process_sd": rounded(half / 3),
@@ -149,8 +153,8 @@ def make_summary():
             low, high = ratio * (1 - 0.6 * half), ratio * (1 + 0.6 * half)
             timing = judge(low, high, 1.10)
             controls.append({
-                "kind": kind, "shape": shape, "candidate": name, "ratio": rounded(ratio),
-                "ci_low": rounded(low), "ci_high": rounded(high),
+                "kind": kind, "shape": shape, "candidate": name, "estimand": "time",
+                "ratio": rounded(ratio), "ci_low": rounded(low), "ci_high": rounded(high),
                 "holds_one": low <= 1 <= high, "timing_verdict": timing,
                 "verdict": "INVALID" if kind == "null" else timing, "false_verdict": False,
                 "mde_ratio": rounded(1 + 1.4 * half), "within_process_sd": rounded(half),
@@ -167,7 +171,7 @@ def make_summary():
                        "p10_us": 0.505, "p90_us": 0.521})
     return {
         "synthetic": "INVENTED FIGURES for the tests of reports and plots; no GPU was measured",
-        "schema_version": 1, "run_id": "synthetic-0001", "gpu": "h200", "design": "ladder",
+        "schema_version": 2, "run_id": "synthetic-0001", "gpu": "h200", "design": "ladder",
         "family": "ladder",
         "provenance": {
             "schema_version": 1, "run_id": "synthetic-0001", "created_utc": "2026-01-02T03:04:05Z",
@@ -191,8 +195,10 @@ def make_summary():
             "sm_mhz_p50": 1965.0, "temp_c_p50": 41.0, "power_w_p50": 310.5},
         "statistics": {"confidence": 0.95, "bootstrap_resamples": 20000, "bootstrap_seed": 20240601,
                        "neutral_delta": DELTA, "error_ratio": 1.25,
-                       "family_size": len(STEPS) * len(SHAPES), "correction": "Holm",
-                       "interval": "the wider of two invented methods"},
+                       "family_size": len(STEPS) * len(SHAPES), "correction": "an invented rate",
+                       "interval": "the wider of two invented methods",
+                       "spreads": [{"regime": "not_capped", "floor_sd": 0.001, "scale": 1.0,
+                                    "df": 2.0}]},
         "shapes": [{"name": name, "batch": b, "heads_q": h, "heads_kv": h, "seq_q": s, "seq_kv": s,
                     "head_dim": HEAD_DIM, "causal": False, **arithmetic(name)}
                    for name, (b, h, s) in SHAPES.items()],

@@ -58,6 +58,16 @@ TEST(PoolTest, OneRecordHasTheLedgersSpreadBetweenBoards) {
   EXPECT_NEAR(tiling.df, pooled.spreads[0].df, 1e-9);
 }
 
+TEST(PoolTest, OneRecordHasItsOwnVerdicts) {
+  const Summary record = Of("GPU-1", 1);
+  const summary::Pooled pooled = PoolOf({record});
+  ASSERT_EQ(pooled.comparisons.size(), record.verdicts.size());
+  for (size_t i = 0; i < record.verdicts.size(); ++i) {
+    EXPECT_EQ(pooled.comparisons[i].verdict, record.verdicts[i].verdict);
+    EXPECT_EQ(pooled.comparisons[i].adjusted_confidence, record.verdicts[i].adjusted_confidence);
+  }
+}
+
 TEST(PoolTest, BoardsThatAgreeNarrowTheIntervalForAnother) {
   const summary::PooledComparison one = TilingOnSmall(PoolOf({Of("GPU-1", 1)}));
   const summary::PooledComparison four =
