@@ -196,7 +196,7 @@ def draw(summary):
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.part}{summary.gpu} · {summary.judged()[1]}, so right of 1 is faster · "
-        f"{summary.with_dependents()}intervals adjusted for all verdicts together · "
+        f"{summary.with_dependents()}intervals of other boards of the kind · "
         f"{summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
             for toggle in toggles]

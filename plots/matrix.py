@@ -62,8 +62,8 @@ def draw(summary):
     heading = style.Heading(
         figure, _finding(summary, toggles),
         f"{summary.part}{summary.gpu} · {summary.judged()[1]}, so above 1 is faster · "
-        f"{summary.with_dependents()}colour and mark: the verdict, adjusted for all verdicts "
-        f"together · {summary.cache} L2 · {summary.date}")
+        f"{summary.with_dependents()}colour and mark: the verdict, on boards of the kind "
+        f"· {summary.cache} L2 · {summary.date}")
     rows = [style.wrap_evenly(figure, labels.get(toggle, toggle), style.ROW_PT, 2.7)
             for toggle in toggles]
     labels_in = max(style.width_in(figure, line, style.ROW_PT) for lines in rows for line in lines)

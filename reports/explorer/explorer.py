@@ -30,15 +30,17 @@ RATIO_UNIT = 1e-4
 
 
 def timings(record):
-    """{(problem, arm): {(process, block): microseconds}}"""
+    """{(problem, arm): {(process, block): (microseconds, SM clock or None)}}"""
     found = collections.defaultdict(dict)
     for sample in record.lines("samples.jsonl"):
-        found[sample["shape"], sample["arm"]][sample["process"], sample["block"]] = sample["us"]
+        found[sample["shape"], sample["arm"]][sample["process"], sample["block"]] = (
+            sample["us"], sample.get("sm_mhz"))
     return found
 
 
 def ratios(claim, times):
-    """A list per process: the ratio of each pair that the verdict is of, in RATIO_UNIT."""
+    """A list per process: the ratio of each pair that the verdict is of, in RATIO_UNIT. Of times,
+    or of cycles, as the verdict is."""
     base = times[claim["problem"], claim["base"]]
     candidate = times[claim["problem"], claim["candidate"]]
     # Pairs of processes behind the interim analysis that ended a run come last.
@@ -47,9 +49,14 @@ def ratios(claim, times):
         raise record_files.RecordError(
             f"{claim['record']} has {len(pairs)} pairs of {claim['candidate']} on "
             f"{claim['problem']}, and the verdict is of {claim['n_pairs']}")
+
+    def cost(us, sm_mhz):
+        return us * sm_mhz if claim["estimand"] == "cycles" else us
+
     of_process = collections.defaultdict(list)
     for pair in pairs:
-        of_process[pair[0]].append(round(base[pair] / candidate[pair] / RATIO_UNIT))
+        of_process[pair[0]].append(
+            round(cost(*base[pair]) / cost(*candidate[pair]) / RATIO_UNIT))
     return list(of_process.values())
 
 

@@ -164,7 +164,7 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
   }
   Append(&out, "- False verdicts, any but NEUTRAL and INCONCLUSIVE: **",
          RateText(aa.false_verdicts), "** judged alone, ", RateText(aa.false_verdicts_in_family),
-         " after Holm's correction in families of ", aa.family_size,
+         " at the false coverage rate of families of ", aa.family_size,
          "; families with one: ", RateText(aa.families_with_false_verdict), ".\n");
   Append(&out, "- The ", confidence, " interval holds 1 in ", RateText(aa.intervals_holding_truth),
          ": its coverage on this GPU.\n");
@@ -192,8 +192,9 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
       " verdicts part by chance: that is the rule's border. Where the level is too strict to show "
       "that a slow-down is below ",
       delta, ", REGRESSION remains, which is true as well. \"Strictest level\" is ",
-      "what Holm demands of the first of ", statistics.family_size,
-      " verdicts, as many as `warpledger run` gives by default. Rates come with 95% intervals "
+      "that of a family of ", statistics.family_size,
+      " verdicts of which none other decides. Trials are judged for this board, whose truth is "
+      "known; verdicts of a run are for boards of its kind. Rates come with 95% intervals "
       "(Clopper–Pearson).\n\n");
 
   if (const summary::PlantedIntervals& held = summary.planted_intervals; held.of > 0) {

@@ -148,7 +148,9 @@ std::string VerdictPart(const sdpa::ToggleRow& row, const std::vector<Judgement>
                         Count(static_cast<int64_t>(designs.size()), "design"), ": ",
                         CountVerdicts(verdicts), range.empty() ? "" : Cat("; ", range), ".\n\n");
   Table table(
-      "design | shape | without | with | ratio, adjusted interval: | gate: | verdict | remark");
+      "design | shape | without | with | ratio, boards of the kind: | this board: | gate: | "
+      "verdict | "
+      "remark");
   for (const auto& [record, verdict] : judged) {
     std::string remark = Remark(*verdict);
     if (verdict->verdict == "BROKEN") {
@@ -161,6 +163,9 @@ std::string VerdictPart(const sdpa::ToggleRow& row, const std::vector<Judgement>
     table.AddRow({DesignLink(record->summary, "../"), Code(verdict->shape), Code(verdict->base),
                   Code(verdict->candidate),
                   HasMeaning(*verdict) ? RatioWithInterval(verdict->ratio) : std::string(kNone),
+                  HasMeaning(*verdict)
+                      ? FormatRatioInterval(verdict->this_board_low, verdict->this_board_high)
+                      : std::string(kNone),
                   FormatLimit(verdict->gate), Cat("**", verdict->verdict, "**"),
                   remark.empty() ? std::string(kNone) : remark});
   }

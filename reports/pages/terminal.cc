@@ -2,6 +2,8 @@
 #include "reports/pages/terminal.h"
 
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +20,11 @@ std::string Fit(const std::string& text, size_t width) {
 }
 
 std::string Row(const std::string& toggle, const std::string& shape, const std::string& ratio,
-                const std::string& interval, const std::string& gate, const std::string& verdict) {
-  std::string row =
-      absl::StrFormat("%-*s  %-*s  %8s  %-20s  %5s  %s", kToggleColumn, Fit(toggle, kToggleColumn),
-                      kShapeColumn, Fit(shape, kShapeColumn), ratio, interval, gate, verdict);
+                const std::string& this_board, const std::string& another_board,
+                const std::string& gate, const std::string& verdict) {
+  std::string row = absl::StrFormat(
+      "%-*s  %-*s  %6s  %-14s  %-14s %4s  %s", kToggleColumn, Fit(toggle, kToggleColumn),
+      kShapeColumn, Fit(shape, kShapeColumn), ratio, this_board, another_board, gate, verdict);
   return row + "\n";
 }
 
@@ -29,9 +32,9 @@ std::string RatioText(const summary::Estimate& ratio) {
   return ratio.value ? absl::StrFormat("%.3f", *ratio.value) : "-";
 }
 
-std::string IntervalText(const summary::Estimate& ratio) {
-  if (!ratio.low || !ratio.high) return "-";
-  return absl::StrFormat("[%.3f, %.3f]", *ratio.low, *ratio.high);
+std::string IntervalText(const std::optional<double>& low, const std::optional<double>& high) {
+  if (!low || !high) return "-";
+  return absl::StrFormat("[%.3f, %.3f]", *low, *high);
 }
 
 std::string RateText(const summary::Rate& rate) {
@@ -41,18 +44,21 @@ std::string RateText(const summary::Rate& rate) {
 }  // namespace
 
 std::string VerdictTable(const summary::Summary& summary) {
-  std::string table = Row("toggle", "shape", "ratio", "interval", "gate", "verdict");
+  std::string table =
+      Row("toggle", "shape", "ratio", "this board", "another board", "gate", "verdict");
   std::map<std::pair<std::string, std::string>, int> times_judged;
   for (const summary::Verdict& v : summary.verdicts) ++times_judged[{v.toggle, v.shape}];
   for (const summary::Verdict& v : summary.verdicts) {
-    absl::StrAppend(&table, Row(v.toggle, v.shape, RatioText(v.ratio), IntervalText(v.ratio),
+    absl::StrAppend(&table, Row(v.toggle, v.shape, RatioText(v.ratio),
+                                IntervalText(v.this_board_low, v.this_board_high),
+                                IntervalText(v.ratio.low, v.ratio.high),
                                 absl::StrFormat("%.2f", v.gate), v.verdict));
     // A factorial judges a toggle in several places.
     if (times_judged[{v.toggle, v.shape}] > 1) absl::StrAppend(&table, "    on ", v.base, "\n");
   }
   for (const summary::Control& c : summary.controls) {
     absl::StrAppend(&table, Row(absl::StrCat("(control) ", c.kind), c.shape, RatioText(c.ratio),
-                                IntervalText(c.ratio), "-", c.verdict));
+                                IntervalText(c.ratio.low, c.ratio.high), "-", "-", c.verdict));
     if (c.timing_verdict != c.verdict) {
       absl::StrAppend(&table, "    by its times alone: ", c.timing_verdict, "\n");
     }

@@ -191,8 +191,11 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
 
 std::string Explanation(const Summary& summary) {
   std::string out = Cat(
-      "- A **ratio** is time(without the toggle) / time(with it), so above 1 is faster. Intervals "
-      "of verdicts are adjusted for the family of this page; those of attribution are at ",
+      "- A **ratio** is time(without the toggle) / time(with it), so above 1 is faster; at the "
+      "power "
+      "limit it is of SM cycles, that is of times at equal clocks. Intervals of verdicts are of "
+      "another board of the kind, at the level of their claim's family; those of attribution are "
+      "at ",
       FormatPercent(summary.statistics.confidence),
       ", each by itself: they describe and decide nothing.\n- ", kHowToReadChanges, "\n");
   if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
@@ -255,7 +258,12 @@ std::string DesignSummary(const Summary& summary, std::string_view picture_prefi
            "No toggle is judged here: the variants are there to stand beside their peers.\n\n",
            ControlSentence(summary), "\n");
   } else {
-    Append(&out, "What each toggle did at ", Code(main.name), ":\n\n",
+    const bool in_cycles =
+        std::any_of(summary.verdicts.begin(), summary.verdicts.end(), [&](const Verdict& verdict) {
+          return verdict.shape == main.name && verdict.estimand == summary::kCycles;
+        });
+    Append(&out, "What each toggle does on boards of this kind at ", Code(main.name), ", ",
+           in_cycles ? "in SM cycles, that is at equal clocks" : "in time", ":\n\n",
            VerdictSentences(summary, main), "\n", ControlSentence(summary), "\n");
   }
   Append(&out, "\n## How to read it\n\n", Explanation(summary));

@@ -213,11 +213,12 @@ std::string HowToReadSection(const Summary& summary) {
   return Cat(
       "## How to read it\n\n"
       "- A **ratio** is time(before) / time(after), so above 1 is faster; `p50` is the median time "
-      "of one kernel call.\n"
+      "of one kernel call. At the power limit a ratio is of SM cycles, that is of times at equal "
+      "clocks; its remark says so.\n"
       "- **Intervals** of times are at ",
       FormatPercent(summary.statistics.confidence),
-      "; those of verdicts are widened for the number of verdicts given at once. A step **passes "
-      "its gate** when the interval's lower end does.\n"
+      "; that of a verdict is of another board of the kind, at the level of its claim's family. A "
+      "step **passes its gate** when the interval's lower end does.\n"
       "- **Verdicts**: `ADOPT` lower end at or above the gate and correct; `REAL_BELOW_GATE` lower "
       "end above 1; `NEUTRAL` within ±",
       delta,

@@ -111,8 +111,8 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
     if (!claim->lesson.empty()) Append(&out, "**Lesson.** ", claim->lesson, ".\n\n");
   }
   Table table(
-      Cat("shape | against | ratio: | adjusted interval: | its confidence: | gate: | pairs: | "
-          "verdict | ",
+      Cat("shape | against | ratio: | boards of the kind: | this board: | confidence: | gate: | "
+          "pairs: | verdict | ",
           kResourceColumn, " | ", kInstructionColumn, " | remark"));
   for (const Shape* shape : ShapesMainFirst(summary)) {
     const Verdict* verdict = FindToggleVerdict(summary, toggle, shape->name);
@@ -120,6 +120,7 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
     const std::string remark = Remark(*verdict);
     table.AddRow({Code(shape->name), Code(verdict->base), FormatRatio(verdict->ratio.value),
                   FormatRatioInterval(verdict->ratio.low, verdict->ratio.high),
+                  FormatRatioInterval(verdict->this_board_low, verdict->this_board_high),
                   verdict->adjusted_confidence ? FormatPercent(*verdict->adjusted_confidence)
                                                : std::string(kNone),
                   FormatLimit(verdict->gate), FormatInteger(verdict->n_pairs),
@@ -286,7 +287,7 @@ std::string ControlSection(const Summary& summary) {
   Append(&out, "\n\n**", ControlSentence(summary), "**\n");
   if (summary.controls.empty()) return out;
   Table table(Cat("control | shape | ratio: | ", FormatPercent(summary.statistics.confidence),
-                  " interval: | holds 1 | what the samples say | verdict | false"));
+                  " interval, this board: | holds 1 | what the samples say | verdict | false"));
   for (const Control& control : summary.controls) {
     table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
                   FormatRatioInterval(control.ratio.low, control.ratio.high),
@@ -320,17 +321,25 @@ std::string StatisticsSection(const Summary& summary) {
       p.blocks_missing > 0 ? Cat("; ", p.blocks_planned - p.blocks_missing, " of ",
                                  Count(p.blocks_planned, "block"), " are there")
                            : "",
-      ". Intervals are ",
+      ". Intervals of times are ",
       s.interval.empty() ? "a cluster bootstrap over processes and blocks" : s.interval, ", from ",
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
-      FormatPercent(s.confidence), "; the bounds of the ", s.family_size,
-      " verdicts of the family ", Code(summary.family), " are adjusted by the method ",
-      Code(s.correction),
-      ", which bounds how often a ratio of exactly 1 is called different anywhere in the family; "
-      "how "
-      "often a ratio of exactly its gate is called `ADOPT` anywhere, it does not bound as tightly "
-      "(`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that two one-sided tests "
-      "put the effect within ±",
+      FormatPercent(s.confidence),
+      ".\n\nA verdict has two intervals. *This board*: what another run on this board would say. "
+      "*Boards of the kind*: what a record of another board would say; verdicts are given on it. ",
+      s.spreads.empty()
+          ? "How boards differ is not known of this subject, so that both are of this "
+            "board"
+          : "How boards differ comes from all records together",
+      " (`reports/decisions/0036-boards-of-a-kind.md`). Time is compared, but SM cycles where the "
+      "power limit acts, which is time at equal clocks (`reports/decisions/0006-power-capped.md`). "
+      "The ",
+      s.family_size,
+      " verdicts are in families, a claim on all shapes each. Their level is set by ", s.correction,
+      ": of the intervals of a family that decide, at most ", FormatPercent(1 - s.confidence),
+      " are expected to miss (`reports/decisions/0002-verdict-intervals.md`). `NEUTRAL` means that "
+      "two one-sided "
+      "tests put the effect within ±",
       FormatPercent(s.neutral_delta), ".");
   if (p.throttled_samples) {
     const int64_t readable = p.n_samples - p.unknown_throttle_samples;

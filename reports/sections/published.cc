@@ -69,7 +69,7 @@ std::string PublishedSection(const Summary& summary) {
   }
   Table table(
       "left out | theirs: without → whole, TFLOP/s: | ratio: | our toggle | ours: without → whole, "
-      "TFLOP/s: | ratio, adjusted interval: | verdict | remark");
+      "TFLOP/s: | ratio, boards of the kind: | verdict | remark");
   for (const PublishedArm& arm : theirs.arms) {
     std::vector<std::string> row = {
         std::string(arm.without),

@@ -143,7 +143,7 @@ std::vector<Missed> MissedPredictions(const Claims& claims, int64_t* judged) {
 }
 
 std::string MissedTable(const std::vector<Missed>& missed) {
-  Table table("claim | problem | predicted: | measured, adjusted interval: | missed by: | record");
+  Table table("claim | problem | predicted: | measured, boards of the kind: | missed by: | record");
   for (const Missed& miss : missed) {
     const Verdict& v = *miss.judgement->verdict;
     table.AddRow({Linked(*miss.claim, ""), Code(v.shape),
@@ -262,9 +262,11 @@ std::string QuestionsText(const std::vector<ReadRecord>& records) {
       "# What the records say on ", records[0].summary.provenance.gpu.name,
       "\n\nWritten from the registry and the newest record of each design by `warpledger "
       "techniques`; edit those or the renderer, never this page. A ratio is time(without) / "
-      "time(with): above 1 is faster. A technique is named where it was faster in at least one "
+      "time(with): above 1 is faster. At the power limit it is of SM cycles, that is of times at "
+      "equal clocks. A technique is named where it was faster in at least one "
       "cell and slower in none; the largest median comes first. Faster and slower mean that the "
-      "whole adjusted interval lies on that side of 1.\n\n## Questions and answers\n\n");
+      "whole interval, of boards of the kind, lies on that side of 1.\n\n## Questions and "
+      "answers\n\n");
   for (const Answer& answer : answers) {
     if (!answer.lines.empty()) out += Text(answer);
   }

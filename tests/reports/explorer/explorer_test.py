@@ -8,7 +8,7 @@ import explorer
 from fixture import ROOT, FolderTest
 
 CLAIM = {"record": "run", "problem": "small", "base": "off", "candidate": "on", "n_pairs": 4,
-         "ratio": 1.25, "reason": "less than </script>", "predicted_low": None}
+         "ratio": 1.25, "estimand": "time", "reason": "less than </script>", "predicted_low": None}
 LIMIT_MB = 5
 
 
@@ -30,7 +30,8 @@ class Explorer(FolderTest):
                  # No pair, and the pair of a process that the verdict leaves out.
                  ("off", 1, 2): 7.0, ("off", 2, 0): 7.0, ("on", 2, 0): 1.0}
         self.write("run/samples.jsonl", "".join(
-            json.dumps({"shape": "small", "arm": arm, "process": process, "block": block, "us": us}) + "\n"
+            json.dumps({"shape": "small", "arm": arm, "process": process, "block": block, "us": us,
+                        "sm_mhz": 1500.5 if arm == "on" else 3001}) + "\n"
             for (arm, process, block), us in times.items()))
         self.write("claims.json", json.dumps([CLAIM, CLAIM | {"ratio": None, "predicted_low": 1.1}]))
 
@@ -44,6 +45,12 @@ class Explorer(FolderTest):
         self.assertEqual(data_of((self.path / "explorer.html").read_text(encoding="utf-8")),
                          [CLAIM | {"samples": samples},
                           CLAIM | {"ratio": None, "predicted_low": 1.1, "samples": samples}])
+
+    def test_a_verdict_of_cycles_has_samples_of_cycles(self):
+        self.write("claims.json", json.dumps([CLAIM | {"estimand": "cycles"}]))
+        self.make()
+        self.assertEqual(data_of((self.path / "explorer.html").read_text(encoding="utf-8"))[0]["samples"],
+                         [[30000, 25000], [25000, 6667]])
 
     def test_a_claim_whose_samples_are_missing_is_an_error(self):
         self.write("claims.json", json.dumps([CLAIM | {"n_pairs": 6}]))

@@ -21,7 +21,7 @@ TEST(RenderReportTest, ADesignWithoutVerdictsSaysSoAndShowsNoPictureOfThem) {
   json["verdicts"] = ordered_json::array();
   const std::string page = Render(json);
   EXPECT_THAT(page, HasSubstr("No toggle is judged here"));
-  EXPECT_THAT(page, Not(HasSubstr("What each toggle did")));
+  EXPECT_THAT(page, Not(HasSubstr("What each toggle does")));
   EXPECT_THAT(page, Not(HasSubstr("_effects.svg")));
 }
 

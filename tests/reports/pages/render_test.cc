@@ -215,10 +215,10 @@ TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatt
               HasSubstr("by at most 1%. That is as large as effects that verdicts are given on."));
 }
 
-TEST(RenderReportTest, SaysWhatTheCorrectionDoesNotBound) {
-  EXPECT_THAT(Section(Render(Synthetic()), "## How the statistics were made"),
-              HasSubstr("how often a ratio of exactly its gate is called `ADOPT` anywhere, it does "
-                        "not bound as tightly"));
+TEST(RenderReportTest, SaysWhatTheLevelOfAFamilyBounds) {
+  EXPECT_THAT(
+      Section(Render(Synthetic()), "## How the statistics were made"),
+      HasSubstr("of the intervals of a family that decide, at most 5% are expected to miss"));
 }
 
 TEST(RenderReportTest, ListsTheWholeProvenance) {

@@ -75,7 +75,7 @@ TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {
   EXPECT_THAT(page, HasSubstr("10 verdicts in 2 designs"));
   EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
               HasSubstr("| `ladder:cp_async_stages` | `ladder:wmma_pv` | 2.41× [2.39, 2.43] | "
-                        "1.15× | **ADOPT** |"));
+                        "[2.40, 2.42] | 1.15× | **ADOPT** |"));
   EXPECT_THAT(Lines(page, "| [one_on](../one_on.md) | `long` |"), HasSubstr("**ADOPT**"));
 }
 
