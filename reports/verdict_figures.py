@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How often verdicts are right and how many decide, on any records: reports/decisions/0002.
+
+    reports/verdict_figures.py --program=build/bin/warpledger --record=reports/data/h200
+
+Prints Markdown tables: how many verdicts decide, by regime and size of the effect; how often the
+A/A and null controls are decided falsely; how many delays of 2% are found that are planted in the
+samples of the controls; and how often the interval for another board contains what a left-out
+board says (`warpledger pool --leave_one_out`). It knows nothing of the records but their files. An
+older program gives the figures of its own rules; what its summaries lack is left out.
+
+Errors: RecordError, and what the program says where it can't judge a record; exit code 1.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "reports"))
+import record_files  # noqa: E402 (the path comes first)
+
+SAYS_NOTHING = ("BROKEN", "INVALID", "NOT_APPLICABLE")
+UNDECIDED = "INCONCLUSIVE"
+CONTROL_ROLES = ("aa", "null")
+SIZES = ((0.03, "3% and more"), (0.02, "2 to 3%"), (0.01, "1 to 2%"), (0, "under 1%"))
+_US = re.compile(r'("us":)([0-9.eE+-]+)')
+_SUM = re.compile(r',"sum":"[0-9a-f]{8}"}$')
+
+
+def size_of(ratio):
+    effect = max(ratio, 1 / ratio) - 1
+    return next(name for least, name in SIZES if effect >= least)
+
+
+def is_capped(verdict):
+    """Whether the power limit held most samples of both arms."""
+    capped = verdict.get("power_capped") or {"base_pairs": 0, "candidate_pairs": 0}
+    return capped["base_pairs"] + capped["candidate_pairs"] > verdict["n_pairs"]
+
+
+def regime_of(verdict):
+    if not is_capped(verdict):
+        return "not capped"
+    return "capped" if verdict.get("estimand", "cycles") == "cycles" else "capped, without clocks"
+
+
+def regime_by_shape(summary):
+    """Of the verdicts on a shape the one that most have: a control has none of its own."""
+    found = collections.defaultdict(collections.Counter)
+    for verdict in summary["verdicts"]:
+        found[verdict["shape"]][regime_of(verdict)] += 1
+    return {shape: counts.most_common(1)[0][0] for shape, counts in found.items()}
+
+
+def planted_line(line, arms, factor):
+    """A line of samples.jsonl, in which a sample of these arms takes `factor` times as long."""
+    if json.loads(line)["arm"] not in arms:
+        return line
+    body, has_sum = _SUM.subn("", line)
+    if not has_sum:
+        body = line
+    body = _US.sub(lambda found: f"{found[1]}{float(found[2]) * factor!r}", body, count=1)
+    if not has_sum:
+        return body
+    return f'{body},"sum":"{hashlib.sha256(body.encode()).hexdigest()[:8]}"}}'
+
+
+def judge(program, record):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "summary.json"
+        done = subprocess.run([program, "judge", f"--record={record}", f"--out={out}"],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise record_files.RecordError(f"{record}: {done.stderr.strip()}")
+        return json.loads(out.read_text(encoding="utf-8"))
+
+
+def judge_planted(program, path, size):
+    """The summary of the record with its controls slowed; None where it has none."""
+    record = record_files.Record(path)
+    arms = {arm["name"] for arm in record.json("run.json")["arms"]
+            if arm["role"] in CONTROL_ROLES}
+    if not arms:
+        return None
+    with tempfile.TemporaryDirectory() as scratch, record.folder() as folder:
+        copy = pathlib.Path(scratch) / record.name
+        copy.mkdir()
+        for file in folder.iterdir():
+            if file.name != "samples.jsonl":
+                (copy / file.name).write_bytes(file.read_bytes())
+        lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+        factor = 1 + size / 100
+        (copy / "samples.jsonl").write_text(
+            "".join(planted_line(line, arms, factor) + "\n" for line in lines), encoding="utf-8")
+        return judge(program, copy)
+
+
+def percent(count, of):
+    return f"{100 * count / of:.1f}%" if of else "–"
+
+
+def table(header, rows):
+    cells = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in cells)
+
+
+def decided(summaries):
+    verdicts = [verdict for summary in summaries for verdict in summary["verdicts"]
+                if verdict["verdict"] not in SAYS_NOTHING and verdict["ratio"]]
+    rows = []
+    for regime in sorted({regime_of(verdict) for verdict in verdicts}):
+        of_regime = [verdict for verdict in verdicts if regime_of(verdict) == regime]
+        row = [regime, len(of_regime),
+               percent(sum(v["verdict"] == UNDECIDED for v in of_regime), len(of_regime))]
+        for _, name in SIZES:
+            of_size = [v for v in of_regime if size_of(v["ratio"]) == name]
+            told = sum(v["verdict"] != UNDECIDED for v in of_size)
+            row.append(f"{percent(told, len(of_size))} of {len(of_size)}")
+        rows.append(row)
+    return ("Verdicts that decide, by the size of the effect:\n\n" + table(
+        ["regime", "verdicts", UNDECIDED, *(name for _, name in SIZES)], rows))
+
+
+def controls(summaries):
+    counts = collections.defaultdict(collections.Counter)
+    families = collections.defaultdict(bool)
+    for number, summary in enumerate(summaries):
+        regimes = regime_by_shape(summary)
+        for control in summary["controls"]:
+            regime = regimes.get(control["shape"], "not capped")
+            counts[regime]["controls"] += 1
+            counts[regime]["false"] += control["false_verdict"]
+            counts[regime]["holds"] += control["holds_one"]
+            families[number, control["kind"]] |= control["false_verdict"]
+    rows = [[regime, of["controls"], of["false"], percent(of["holds"], of["controls"])]
+            for regime, of in sorted(counts.items())]
+    return ("Controls, whose true ratio is 1:\n\n"
+            + table(["regime", "controls", "false verdicts", "intervals that contain 1"], rows)
+            + f"\nFamilies of controls with a false verdict: {sum(families.values())} of "
+            f"{len(families)}.\n")
+
+
+def planted(summaries, size):
+    found = collections.defaultdict(collections.Counter)
+    for summary in summaries:
+        regimes = regime_by_shape(summary)
+        for control in summary["controls"]:
+            found[regimes.get(control["shape"], "not capped")][control["timing_verdict"]] += 1
+    rows = [[regime, sum(of.values()), percent(of["REGRESSION"], sum(of.values())),
+             sum(of[verdict] for verdict in ("ADOPT", "REAL_BELOW_GATE", "NEUTRAL"))]
+            for regime, of in sorted(found.items())]
+    return (f"Delays of {size:g}% planted in the controls:\n\n"
+            + table(["regime", "planted", "found", "called something else"], rows))
+
+
+def coverage(program, records):
+    done = subprocess.run([program, "pool", f"--record={','.join(map(str, records))}",
+                           "--leave_one_out", "--format=json"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise record_files.RecordError(done.stderr.strip())
+    rows = [[row["design"], row["regime"], row["boards"], row["trials"],
+             percent(row["covered"], row["trials"]), f"{row['half_width_percent_p50']:.2f}%"]
+            for row in json.loads(done.stdout)["rows"]]
+    return ("The interval for another board, with each board left out in turn:\n\n" + table(
+        ["design", "regime", "boards", "trials", "contains it", "median half-width"], rows))
+
+
+def paths_of(names):
+    """The runs that are named, or that lie in a folder that is named."""
+    paths = []
+    for name in map(pathlib.Path, names):
+        if name.is_dir() and not (name / "run.json").is_file():
+            inside = sorted(path for path in name.iterdir()
+                            if path.name.endswith(record_files.SUFFIX) or path.is_dir())
+        else:
+            inside = [name]
+        paths += [path for path in inside if "samples.jsonl" in record_files.Record(path)
+                  and "run.json" in record_files.Record(path)]
+    if not paths:
+        raise record_files.RecordError(f"{', '.join(names)}: there is no run")
+    return paths
+
+
+def figures(program, names, size):
+    paths = paths_of(names)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+        judged = list(workers.map(lambda path: judge(program, path), paths))
+        slowed = list(workers.map(lambda path: judge_planted(program, path, size), paths))
+    boards = {summary["provenance"]["gpu"]["uuid"] for summary in judged}
+    return "\n".join([f"{len(paths)} records of {len(boards)} boards.\n", decided(judged),
+                      controls(judged), planted(list(filter(None, slowed)), size),
+                      coverage(program, paths)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build" / "bin" / "warpledger")
+    parser.add_argument("--record", action="append", required=True, help="a run, or a folder of runs")
+    parser.add_argument("--planted", type=float, default=2.0, help="per cent")
+    options = parser.parse_args()
+    try:
+        print(figures(options.program.resolve(), options.record, options.planted), end="")
+    except (OSError, record_files.RecordError) as error:
+        print(f"verdict_figures.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
