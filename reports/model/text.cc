@@ -95,8 +95,6 @@ std::string PlainText(std::string_view text) {
       i += length - 1;
     } else if (c == '<') {
       plain += "&lt;";
-    } else if (c == '`') {
-      plain += '\'';
     } else if (c == '(' && plain.ends_with(']')) {
       plain += " (";
     } else {

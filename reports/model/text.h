@@ -64,7 +64,7 @@ std::string JoinWords(const std::vector<std::string>& words);
 std::string Count(int64_t n, std::string_view noun);
 
 // Text from a record made safe to show in prose and on a terminal: one line, without control
-// characters, HTML, links and what ends a code span. Twice is as once.
+// characters, HTML and links. Twice is as once.
 std::string PlainText(std::string_view text);
 
 // A GitHub Markdown table, whose cells stay cells whatever they hold. A title that ends in ':' is

@@ -53,7 +53,7 @@ class Repro(FolderTest):
     def setUp(self):
         super().setUp()
         self.root = self.path / "a tree"
-        for name in "repro", "reports/record_files.py", "cmake/setup.sh":
+        for name in "repro", "reports/record_files.py", "plots/json_text.py", "cmake/setup.sh":
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.program("bin/cmake", CMAKE)

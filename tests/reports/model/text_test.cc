@@ -72,7 +72,7 @@ TEST(PlainTextTest, ShowsTextAsTextInProseAndOnATerminal) {
   EXPECT_EQ(PlainText("<b>\x1b[2J\r\x7f\xc2\x9b"
                       "1m a\nb\tc"),
             "&lt;b>[2J1m a b c");
-  EXPECT_EQ(PlainText("[here](javascript:x) `code`"), "[here] (javascript:x) 'code'");
+  EXPECT_EQ(PlainText("[here](javascript:x) `code`"), "[here] (javascript:x) `code`");
   const std::string once = PlainText("<a> [b](c) `d` \xc2\xb5s ×");
   EXPECT_EQ(PlainText(once), once);
   EXPECT_THAT(once, testing::EndsWith("\xc2\xb5s ×"));
