@@ -38,11 +38,16 @@ def sha256(path):
 
 
 def take_the_scratch_folder_along():
-    """On SIGTERM the scratch folder of whoever calls this goes too; a second signal does not stop that."""
-    def stop(*_):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        sys.exit(143)
-    signal.signal(signal.SIGTERM, stop)
+    """On TERM and INT the scratch folder of whoever calls this goes too; a second signal, as when the
+    program that called this one ends of the first, does not stop that."""
+    both = (signal.SIGTERM, signal.SIGINT)
+
+    def stop(number, _):
+        for each in both:
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+    for each in both:
+        signal.signal(each, stop)
 
 
 def damaged_files(folder, manifest):
