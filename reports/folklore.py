@@ -122,11 +122,11 @@ def surprise(claim, link):
 
 
 def counted(claims):
-    """As "3 held, 2 depend on the problem"."""
+    """As "3 held at every problem, 2 at some only"."""
     counts = collections.Counter(claim.outcome for claim in claims)
-    words = {"held": "met their gate at every problem", "depends": "met it at some problems only",
-             "small": "are real and below it", "history": "gain nothing any more",
-             "no_code": "reach no code", "wrong": "give wrong results", "open": "are not decided"}
+    words = {"held": "held at every problem", "depends": "at some problems only",
+             "small": "with a gain below their gate", "history": "without any gain",
+             "no_code": "without any code", "wrong": "with wrong results", "open": "not decided"}
     return ", ".join(f"{counts[outcome]} {words[outcome]}" for outcome in OUTCOMES if counts[outcome])
 
 

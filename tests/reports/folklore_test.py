@@ -56,7 +56,7 @@ class FolkloreTest(unittest.TestCase):
             ("camping", [("NEUTRAL", 1), ("REGRESSION", 0.9)], (1.5, 2)),
             ("broken", [("BROKEN", None), ("ADOPT", 2)], (1.5, 2))))
         self.assertIn("3 claims that CUDA courses repeat, from 1 [studies]", text)
-        self.assertIn("1 met their gate at every problem, 1 gain nothing any more, 1 give wrong results", text)
+        self.assertIn("1 held at every problem, 1 without any gain, 1 with wrong results", text)
         self.assertIn("1 of 2 predictions", text)
         self.assertIn("| Padding | [sums](folklore/sums/ladder.md) | [A book](https://example.org/book) | "
                       "2.00× [1.98, 2.02] **ADOPT** at `p0`<br>1.50× [1.48, 1.52] **ADOPT** at `p1` | "
