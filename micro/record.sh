@@ -11,7 +11,7 @@ micro/record.sh OUTDIR [--filter REGEX] [--processes N] [--repetitions N]
 Runs the microbenchmarks in N processes (3), N repetitions of each case in every
 one (3), says how far it is, and writes into OUTDIR, which is made:
   cases.json             the program's list of cases
-  micro_raw.jsonl.gz     every sample
+  micro_raw.jsonl        every sample
   micro_process<N>.json  Google Benchmark's own output, as its tools read it
   micro.json             values, intervals and limits
   micro.md, micro/       a page for each question, with figures where PYTHON has
@@ -132,7 +132,6 @@ done
 
 cat "$out"/micro_process*.raw.jsonl >"$out/micro_raw.jsonl"
 "$python" "$here/record.py" collect --run "$out"
-gzip -n9f "$out/micro_raw.jsonl"
 ((plots)) && "$python" -c 'import matplotlib' 2>/dev/null || plots=0
 report=("$python" "$here/record.py" report --micro "$out/micro.json" --out "$out")
 ((plots)) || report+=(--noplots)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """micro/record.sh with a program in place of warpledger_micro: what it keeps, and that it resumes."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -76,8 +75,7 @@ class RecordShTest(FolderTest):
         self.assertEqual(self.ran(), ["0", "1", "2"])
         micro = json.loads((self.out / "micro.json").read_text())
         self.assertEqual(micro["micro"][0]["value"], 21)
-        with gzip.open(self.out / "micro_raw.jsonl.gz", "rt") as raw:
-            self.assertEqual(len(raw.readlines()), 9)
+        self.assertEqual(len((self.out / "micro_raw.jsonl").read_text().splitlines()), 9)
         self.assertTrue((self.out / "micro.md").exists())
         self.assertTrue((self.out / "micro" / "a.md").exists())
 

@@ -95,7 +95,11 @@ const std::vector<Kind>& Kinds() {
         "counters_long.csv"},
        &CheckRun},
       {kProfileFile, nullptr, {kProfilesFile}, &CheckProfiles},
-      {kMicroFile, nullptr, {"cases.json", "micro_raw.jsonl.gz"}, &CheckJson<kMicroFile>},
+      // Older ones have the samples compressed, which a pack does better.
+      {kMicroFile,
+       nullptr,
+       {"cases.json", "micro_raw.jsonl", "micro_raw.jsonl.gz"},
+       &CheckJson<kMicroFile>},
       {kSanitizersFile, nullptr, {}, &CheckJson<kSanitizersFile>},
       {kStepSamplesFile, nullptr, {}, &CheckJson<kStepSamplesFile>},
       {kDtypesFile, nullptr, {}, &CheckJson<kDtypesFile>},
