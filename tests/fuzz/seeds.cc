@@ -123,6 +123,7 @@ std::string KeptLines(std::string_view text, const Json& run) {
   std::map<std::string, std::vector<size_t>> blocks;
   for (const absl::string_view line : absl::StrSplit(Text(text), '\n', absl::SkipEmpty())) {
     Json json = MustParse({line.data(), line.size()});
+    json.erase("sum");  // of the line as it was; lines without one are those of older records
     // A call is described once for all processes.
     if (json.value("process", 0) >= kKept || !arms.contains(json["arm"]) ||
         !shapes.contains(json["shape"])) {
@@ -403,7 +404,8 @@ std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch)
   std::map<std::string, std::string> newest;  // by design
   for (const std::string& path : RecordsWith(data, ablations::kSamplesFile)) {
     const Json run = MustParse(Must(ablations::ReadRecordFile(path, ablations::kRunFile), path));
-    newest[run["design"].get<std::string>()] = path;
+    // A study's record is judged by the study, whose own seed is below.
+    if (!run.contains("definition")) newest[run["design"].get<std::string>()] = path;
   }
   std::vector<Seed> seeds;
   for (const auto& [design, path] : newest) seeds.push_back(RunSeed(design, path, scratch));

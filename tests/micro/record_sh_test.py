@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """micro/record.sh with a program in place of warpledger_micro: what it keeps, and that it resumes."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import textwrap
-import time
 
 from fixture import ROOT, FolderTest
 
@@ -109,14 +109,10 @@ class RecordShTest(FolderTest):
 
     def test_a_second_writer_of_the_folder_is_refused_by_name(self):
         self.out.mkdir()
-        with open(self.path / "held", "w", encoding="utf-8") as held:
-            holder = subprocess.Popen(["flock", self.out, "sh", "-c", "echo held; sleep 60"],
-                                      stdout=held)
-            self.addCleanup(holder.wait)
-            self.addCleanup(holder.kill)
-            while not (self.path / "held").read_text():
-                time.sleep(0.01)
-            self.ends(self.call(), 2, err=f"another call writes into {self.out}")
+        held = os.open(self.out, os.O_RDONLY)
+        self.addCleanup(os.close, held)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        self.ends(self.call(), 2, err=f"another call writes into {self.out}")
         self.assertEqual(self.ran(), [])
 
     def test_refuses_a_folder_of_another_build_of_the_program(self):

@@ -10,13 +10,15 @@ from stand_ins import script
 
 
 class GpuTestsTest(FolderTest):
-    def gpu_tests(self, failing_shard):
+    def gpu_tests(self, failing_shard, with_mutants=True):
         tests = self.path / "prefix" / "share" / "warpledger" / "gpu_tests"
         script(tests / "forward_gpu_test", f"""
 echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
 [[ $GTEST_SHARD_INDEX != {failing_shard} ]]
 """)
         script(tests / "other_gpu_test", "exit 0\n")
+        if with_mutants:
+            script(tests.parent / "check_mutant", "exit 0\n")
         script(self.path / "python", "exit 0\n")
         return self.call(ROOT / "tests" / "gpu_tests.sh", self.path / "prefix",
                          self.path / "python", GPU_TEST_SHARDS="3")
@@ -26,6 +28,10 @@ echo "shard $GTEST_SHARD_INDEX of $GTEST_TOTAL_SHARDS"
         for shard in range(3):
             self.assertIn(f"shard {shard} of 3", done.stdout)
         self.assertIn("9 passed, 0 failed", done.stdout)
+
+    def test_planted_bugs_that_were_not_compiled_are_left_out_with_a_word(self):
+        self.ends(self.gpu_tests("none", with_mutants=False),
+                  out=("mutation_gpu_test is left out", "8 passed, 0 failed"))
 
     def test_a_number_of_parts_that_is_none_is_refused(self):
         script(self.path / "prefix" / "share" / "warpledger" / "gpu_tests" / "a_gpu_test",

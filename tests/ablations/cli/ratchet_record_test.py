@@ -24,9 +24,10 @@ HOLDS, GREW = 0, 1
 
 
 def newest_record():
-    """The recorded run with the latest created_utc that has resources, or None."""
-    runs = [record for record in record_files.records(ROOT / "reports" / "data", "run.json")
-            if "resources.json" in record]
+    """The recorded run of this build's kernels with the latest created_utc, or None."""
+    runs = [records[-1]
+            for (_, question, _), records in record_files.runs(ROOT / "reports" / "data").items()
+            if not question.startswith(record_files.STUDY) and "resources.json" in records[-1]]
     return max(runs, key=lambda record: record.json("run.json")["created_utc"], default=None)
 
 
