@@ -100,8 +100,8 @@ class ExplorerInBrowser(unittest.TestCase):
             [...row.children].map((cell) => cell.innerText))""")
         self.assertGreater(len(processes), 1)
         blocks = sum(int(process[1]) for process in processes)
-        # A point per block, one for the ratio of the verdict; a tick per process.
-        self.assertEqual(self.browser.value(f"{opened}.querySelectorAll('svg circle').length"), blocks + 1)
+        # A point per block, the ratio on the interval of this board and of the kind; a tick per process.
+        self.assertEqual(self.browser.value(f"{opened}.querySelectorAll('svg circle').length"), blocks + 2)
         medians = [float(process[2].rstrip("×")) for process in processes]
         low, high = (float(bound.strip("[]×")) for bound in self.rows()[2][4].split("\n")[-1].split(", "))
         self.assertTrue(any(low <= median <= high for median in medians), (low, medians, high))
