@@ -4,8 +4,9 @@
 Reads a request (build.h's BuildRequest) as JSON on standard input and writes a reply (BuildReply) as
 one line of JSON to standard output. Each distinct set of definitions, flags and sources is compiled
 once, several at a time, into the study's cache: `builds/SIGNATURE/` has the library, and the signature
-is of the compiler, the command and the content of every file that it read. A build is there whole or
-not at all. Where there is no compiler, builds that were made elsewhere and came with the folder serve,
+is of the compiler, the command and the content of every file that it read, libraries that it is linked
+with among them. A build is there whole or not at all. Among the sources, objects and archives (.o, .a) are
+linked in as they are; a library that was built before (.so) stands alone, and is copied. Where there is no compiler, builds that were made elsewhere and came with the folder serve,
 unless the study has changed.
 
 A variant that does not build has its reason in the reply; what keeps all of them from being built is
@@ -32,6 +33,8 @@ import collect_codegen as codegen  # noqa: E402
 LIBRARY = "study.so"
 HEADERS = "<warpledger>/"  # files of the program's own, by name
 ENTRIES = ("warpledger_call", "warpledger_study_version")
+BUILT_BEFORE = re.compile(r"\.(o|a|so(\.\d+)*)$")
+IS_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
 
 class BuildError(Exception):
@@ -81,16 +84,9 @@ class Builder:
         self.folder = pathlib.Path(request["folder"])
         self.cache = pathlib.Path(request["cache"])
         self.on_gpu = request["device"] == "gpu"
+        self.architectures = request["architectures"]
         self.header_folder = pathlib.Path(request["include"]).resolve()
         self.includes = [f"-I{self.header_folder}", f"-I{self.folder}"]
-        self.flags = []
-        if self.on_gpu:
-            for arch in request["architectures"]:
-                number = arch.removeprefix("sm_")
-                self.flags.append(f"-gencode=arch=compute_{number},code=sm_{number}")
-            self.flags += ["-Xcompiler=-fPIC,-fno-gnu-unique", "-Xptxas=-v"]
-        else:
-            self.flags += ["-fPIC"]
         self.hashes = {}
         (self.cache / "builds").mkdir(parents=True, exist_ok=True)
         self.write(self.cache / ".gitignore", "*\n")
@@ -103,11 +99,21 @@ class Builder:
                 raise
             self.compiler, self.disassembler = None, None
             self.version, self.disassembler_name = json.loads(tools.read_text(encoding="utf-8"))
+            self.flags = self.own_flags()
             return
         self.version = version_of(self.compiler)
+        self.flags = self.own_flags()
         self.disassembler = codegen.Disassembler(codegen.find_nvdisasm()) if self.on_gpu else None
         self.disassembler_name = self.disassembler.name if self.on_gpu else "objdump"
         self.write(tools, json.dumps([self.version, self.disassembler_name]))
+
+    def own_flags(self):
+        """Those of every study. No symbol is shared between the variants that a process loads."""
+        if not self.on_gpu:
+            return ["-fPIC"] + ["-fno-gnu-unique"] * ("clang" not in self.version)
+        numbers = [arch.removeprefix("sm_") for arch in self.architectures]
+        return [*(f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers),
+                "-Xcompiler=-fPIC,-fno-gnu-unique", "-Xptxas=-v"]
 
     def file_of(self, path):
         """Where a file is that a build has read."""
@@ -160,7 +166,8 @@ class Builder:
         with tempfile.TemporaryDirectory(dir=self.cache) as scratch:
             part = pathlib.Path(scratch)
             files = self.compile(part, flags, variant["sources"])
-            facts = self.facts_of(part, len(variant["sources"]))
+            unique = self.check_entries(part / LIBRARY)
+            facts = self.facts_of(part, variant["sources"]) | {"unique": unique}
             hashes = {path: self.hash_of(path) for path in sorted(files)}
             facts["signature"] = sha256(json.dumps([key, hashes]).encode())
             kept = self.cache / "builds" / facts["signature"][:32]
@@ -181,10 +188,20 @@ class Builder:
 
     def compile(self, part, flags, sources):
         """Makes `part/study.so` and what it was made from; the files that were read."""
-        files, objects = set(), []
-        for i, source in enumerate(sources):
+        for source in sources:
             if not (self.folder / source).is_file():
                 raise BuildError(f"there is no source {source}")
+        if any(map(IS_LIBRARY.search, sources)):
+            if len(sources) > 1:
+                raise BuildError("a library that was built before (.so) stands alone among `sources`")
+            shutil.copyfile(self.folder / sources[0], part / LIBRARY)
+            return {self.named(sources[0])}
+        files, objects = set(), []
+        for i, source in enumerate(sources):
+            if BUILT_BEFORE.search(source):
+                objects.append(source)
+                files.add(self.named(source))
+                continue
             keep = part / f"keep{i}"
             keep.mkdir()
             objects.append(str(keep / "object.o"))
@@ -197,45 +214,96 @@ class Builder:
             if done.returncode != 0:
                 raise BuildError(f"{source} does not compile: {first_error(done.stderr)}")
             (keep / "log").write_text(done.stdout + done.stderr, encoding="utf-8")
-            text = depends.read_text(encoding="utf-8").replace("\\\n", " ")
-            read = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
-            files.update(self.named(path.replace("\\ ", " ")) for path in read)
+            files.update(self.listed(depends))
+        linking = [flag for flag in flags if flag.startswith(("-gencode", "-l", "-L"))]
+        to_linker = ["-Bsymbolic"]
+        depends = part / "linked.d"
+        if any(flag.startswith("-l") for flag in linking):
+            to_linker.append(f"--dependency-file={depends}")
         linked = run([*self.compiler, "-shared", "-o", str(part / LIBRARY), *objects,
-                      *(["-Xlinker", "-Bsymbolic"] if self.on_gpu else ["-Wl,-Bsymbolic"]),
-                      *[flag for flag in flags if flag.startswith(("-gencode", "-l", "-L"))]],
-                     self.folder)
+                      *(f"-Xlinker={each}" if self.on_gpu else f"-Wl,{each}" for each in to_linker),
+                      *linking], self.folder)
         if linked.returncode != 0:
             raise BuildError(f"it does not link: {first_error(linked.stderr)}")
-        listed = run(["nm", "-D", "--defined-only", str(part / LIBRARY)]).stdout
-        defined = {line.split()[-1] for line in listed.splitlines() if line.strip()}
+        if depends.is_file():
+            files.update(self.listed(depends, below=part))
+        return files
+
+    def listed(self, depends, below=None):
+        """The files that a compiler or a linker says it has read, without what lies below a folder and what
+        went away."""
+        text = depends.read_text(encoding="utf-8").replace("\\\n", " ").partition("\n\n")[0]
+        read = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
+        paths = [self.folder / path.replace("\\ ", " ") for path in read]
+        return {self.named(path) for path in paths
+                if path.is_file() and not (below and path.is_relative_to(below))}
+
+    def check_entries(self, library):
+        """Its symbols that all libraries of a process share."""
+        listed = run(["nm", "-D", "--defined-only", str(library)]).stdout
+        defined = {line.split()[-1]: line.split()[-2] for line in listed.splitlines() if line.strip()}
         for entry in ENTRIES:
             if entry not in defined:
                 why = ("include <warpledger/study.h>" if entry == ENTRIES[1] else
                        "define it as extern \"C\" int warpledger_call(const WarpledgerCall*)")
                 raise BuildError(f"its library has no function {entry}: {why}")
-        return files
+        return sorted(name for name, kind in defined.items() if kind == "u")
 
     def facts_of(self, part, sources):
         """Machine code and resources by architecture, and what the host's side is."""
         archs, host = {}, []
-        for i in range(sources):
+        for i, source in enumerate(sources):
             keep = part / f"keep{i}"
-            host.append(host_code(keep / "object.o"))
+            before = BUILT_BEFORE.search(source)
+            host.append(host_code(self.folder / source if before else keep / "object.o"))
             if not self.on_gpu:
                 add_host_kernel(archs, host[-1])
+                continue
+            if before:
+                self.add_kernels_built_before(archs, self.folder / source, keep)
                 continue
             by_arch = kernels_by_arch((keep / "log").read_text(encoding="utf-8"))
             if not by_arch:
                 continue  # a source without a kernel
             for arch, path, cubin in codegen.match_archs(keep, by_arch):
                 self.add_kernels(archs, arch, path, cubin, by_arch[arch])
+        host_sha256 = sha256("".join(map(str, host)).encode())
         if not archs:
-            raise BuildError("its sources define no kernel")
+            # Kernels of libraries alone: what calls them is all that is known of them.
+            for arch in self.architectures:
+                archs[arch] = empty_row() | {"code_sha256": [host_sha256], "registers": None}
         for row in archs.values():
             row["code_sha256"] = join_hashes(row["code_sha256"])
-            row["ptx_sha256"] = join_hashes(row["ptx_sha256"])
+            row["ptx_sha256"] = join_hashes(row["ptx_sha256"]) if row["ptx_sha256"] else ""
             row["opcodes"] = dict(sorted(row["opcodes"].items()))
-        return {"archs": archs, "host_sha256": sha256("".join(map(str, host)).encode())}
+        return {"archs": archs, "host_sha256": host_sha256}
+
+    def add_kernels_built_before(self, archs, file, scratch):
+        """Those of an object, an archive or a library, for the study's architectures."""
+        scratch.mkdir()
+        cuobjdump = shutil.which("cuobjdump") or str(pathlib.Path(self.compiler[0]).resolve().with_name("cuobjdump"))
+        run([cuobjdump, "--extract-elf", "all", str(file.resolve())], scratch)
+        found = set()
+        for path in sorted(scratch.glob("*.cubin")):
+            arch = re.search(r"(sm_\w+)\.cubin$", path.name)[1]
+            found.add(arch)
+            cubin = codegen.parse_cubin(path.read_bytes())
+            if arch not in self.architectures or not cubin.kernels:
+                continue
+            row = archs.setdefault(arch, empty_row())
+            row["code_sha256"].append(codegen.code_sha256(cubin))
+            opcodes = self.disassembler.opcodes(arch, [codegen.code_of(cubin)])[0]
+            row["opcodes"].update(opcodes)
+            usage = run([cuobjdump, "--dump-resource-usage", str(path)]).stdout
+            for kernel in re.findall(r"\bREG:(\d+) STACK:(\d+) SHARED:(\d+)", usage):
+                for field, value in zip(("registers", "stack_bytes", "static_smem_bytes"), kernel):
+                    row[field] = max(row[field], int(value))
+            # ptxas alone knows which of these are spills.
+            row["spill_store_bytes"] += local_bytes(opcodes, "STL")
+            row["spill_load_bytes"] += local_bytes(opcodes, "LDL")
+        if found and not found & set(self.architectures):
+            raise BuildError(f"{file.name} has machine code for {', '.join(sorted(found))}, and none of the "
+                             f"study's architectures, {', '.join(self.architectures)}")
 
     def add_kernels(self, archs, arch, path, cubin, kernels):
         row = archs.setdefault(arch, empty_row())
@@ -258,6 +326,13 @@ def empty_row():
     return {"registers": 0, "static_smem_bytes": 0, "stack_bytes": 0, "spill_store_bytes": 0,
             "spill_load_bytes": 0, "code_sha256": [], "ptx_sha256": [], "ptx": [],
             "opcodes": collections.Counter()}
+
+
+def local_bytes(opcodes, opcode):
+    """Bytes that instructions on local memory move: "STL.64" moves 8."""
+    widths = [re.search(r"\.(8|16|64|128)\b|$", each)[1] for each in opcodes
+              if each.partition(".")[0] == opcode]
+    return sum(int(width or 32) // 8 for width in widths)
 
 
 def join_hashes(hashes):
@@ -304,7 +379,8 @@ def unread(request, builder, builds):
 
     def words_of(path):
         if path not in texts:
-            text = builder.file_of(path).read_text(encoding="utf-8", errors="replace")
+            text = "" if BUILT_BEFORE.search(path) else builder.file_of(path).read_text(
+                encoding="utf-8", errors="replace")
             texts[path] = set(re.findall(r"\w+", text))
         return texts[path]
 
@@ -314,6 +390,17 @@ def unread(request, builder, builds):
         if facts and not any(name in words_of(path) for path in facts["read"]):
             names.append(name)
     return names
+
+
+def why_not_beside(facts, shared, name):
+    """Why a library can't be loaded into one process with those before it. `shared`: {symbol: (library,
+    its variant)}, so far."""
+    for symbol in facts.get("unique", []):
+        library, other = shared.setdefault(symbol, (facts["library"], name))
+        if library != facts["library"]:
+            return (f"a process has one {symbol} for it and for variant '{other}', so that one would run the "
+                    "other's: compile both with -fno-gnu-unique (nvcc: -Xcompiler=-fno-gnu-unique)")
+    return ""
 
 
 def answer(request):
@@ -331,8 +418,11 @@ def answer(request):
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = list(pool.map(attempt, distinct.values()))
-    builds, replies = {}, {}
+    builds, replies, shared = {}, {}, {}
     for variants, (facts, error) in zip(distinct.values(), results):
+        if facts:
+            error = why_not_beside(facts, shared, variants[0]["name"])
+            facts = None if error else facts
         for variant in variants:
             reply = {"name": variant["name"], "error": error}
             if facts:
@@ -348,9 +438,10 @@ def answer(request):
     for variant in request["variants"]:
         for arch, row in builds.get(variant["name"], {"archs": {}})["archs"].items():
             where = {"variant": variant["name"], "arch": arch}
-            resources.append(where | {field: row[field] for field in (
-                "registers", "static_smem_bytes", "stack_bytes", "spill_store_bytes",
-                "spill_load_bytes")})
+            if row["registers"] is not None:
+                resources.append(where | {field: row[field] for field in (
+                    "registers", "static_smem_bytes", "stack_bytes", "spill_store_bytes",
+                    "spill_load_bytes")})
             code.append(where | {field: row[field]
                                  for field in ("code_sha256", "ptx_sha256", "opcodes")})
     return {"compiler": builder.version,

@@ -24,9 +24,12 @@ class Build(FolderTest):
         self.write("kernel.cc", SOURCE)
         self.write("sizes.h", "#ifdef LARGE\n#define SIZE 100\n#else\n#define SIZE 1\n#endif\n")
 
-    def build(self, *variants, names=(), **environment):
-        variants = [{"name": name, "define": define, "flags": ["-O2"], "sources": ["kernel.cc"]}
+    def build(self, *variants, names=(), sources=("kernel.cc",), flags=(), **environment):
+        variants = [{"name": name, "define": define, "flags": ["-O2", *flags], "sources": list(sources)}
                     for name, *define in variants]
+        return self.ask(variants, names, **environment)
+
+    def ask(self, variants, names=(), **environment):
         request = {"folder": str(self.path), "cache": str(self.path / "cache"),
                    "include": str(FOLDER / "include"), "device": "cpu", "architectures": [],
                    "variants": variants, "names": names, "ptx": []}
@@ -104,3 +107,63 @@ class Build(FolderTest):
         self.assertIn("include <warpledger/study.h>", self.build(("a",))["variants"][0]["error"])
         (self.path / "kernel.cc").unlink()
         self.assertEqual(self.build(("a",))["variants"][0]["error"], "there is no source kernel.cc")
+
+    def compile(self, name, text, *flags):
+        """Somebody's own build, of text into a file of the folder."""
+        self.write("theirs.cc", text)
+        self.ends(self.call("c++", f"-I{FOLDER}/include", "-O2", "-fPIC", *flags, "theirs.cc", "-o", name))
+
+    def test_a_library_that_was_built_before_is_a_variant(self):
+        self.write("sizes.h", "#define SIZE 3\n")
+        self.compile("theirs.so", SOURCE, "-shared")
+        self.build(("base",))
+        base = self.hashes(self.build(("base",)))["base"]
+        reply = self.build(("a",), ("b", "LARGE"), sources=["theirs.so"], names=[["LARGE", "b"]])
+        variant = reply["variants"][0]
+        self.assertEqual(pathlib.Path(variant["library"]).read_bytes(), (self.path / "theirs.so").read_bytes())
+        self.assertEqual(reply["unread"], ["LARGE"])
+        self.assertEqual(self.hashes(reply)["a"], self.hashes(reply)["b"])
+        self.compile("theirs.so", SOURCE.replace("SIZE", "2 * SIZE"), "-shared")
+        again = self.build(("a",), sources=["theirs.so"])
+        self.assertNotEqual(self.hashes(again)["a"], self.hashes(reply)["a"])
+        self.assertNotEqual(again["variants"][0]["library"], variant["library"])
+        self.assertNotEqual(self.hashes(again)["a"], base)
+        self.assertIn("stands alone among `sources`",
+                      self.build(("a",), sources=["kernel.cc", "theirs.so"])["variants"][0]["error"])
+        self.compile("theirs.so", "int x;", "-shared")
+        self.assertIn("no function warpledger_call",
+                      self.build(("a",), sources=["theirs.so"])["variants"][0]["error"])
+
+    def test_objects_and_libraries_that_are_linked_in_count_as_read(self):
+        self.write("kernel.cc", SOURCE.replace("extern", "float theirs();\nextern").replace("= SIZE", "= theirs()"))
+        for sources, flags, make in (
+                (["kernel.cc", "theirs.o"], [], lambda: None),
+                (["kernel.cc"], ["-L.", "-ltheirs"],
+                 lambda: self.ends(self.call("ar", "rcs", "libtheirs.a", "theirs.o")))):
+            with self.subTest(sources):
+                libraries = []
+                for value in "1", "2", "1":
+                    self.compile("theirs.o", f"float theirs() {{ return {value}; }}", "-c")
+                    make()
+                    variant = self.build(("a",), sources=sources, flags=flags)["variants"][0]
+                    self.assertEqual(variant["error"], "")
+                    libraries.append(variant["library"])
+                self.assertNotEqual(libraries[0], libraries[1])
+                self.assertEqual(libraries[0], libraries[2])
+
+    def test_two_libraries_that_a_process_would_mix_up_are_refused(self):
+        shared = SOURCE.replace("extern", "inline float kept = SIZE;\nextern").replace("= SIZE;\n  ret", "= kept;\n  ret")
+        self.assertIn("= kept", shared)
+        self.compile("one.so", shared, "-shared")
+        self.compile("two.so", shared, "-shared", "-DLARGE")
+        self.write("request", "")
+        request = [{"name": name, "define": [], "flags": [], "sources": [f"{name}.so"]} for name in ("one", "two")]
+        reply = self.ask(request)
+        self.assertEqual(reply["variants"][0]["error"], "")
+        self.assertIn("a process has one kept for it and for variant 'one'", reply["variants"][1]["error"])
+        for name in "one", "two":
+            self.compile(f"{name}.so", shared, "-shared", "-fno-gnu-unique", *["-DLARGE"] * (name == "two"))
+        self.assertEqual([each["error"] for each in self.ask(request)["variants"]], ["", ""])
+        # What is compiled here never is.
+        self.write("kernel.cc", shared)
+        self.assertEqual([each["error"] for each in self.build(("a",), ("b", "LARGE"))["variants"]], ["", ""])
