@@ -49,7 +49,7 @@ std::vector<Command> AllCommands() {
           MicroCommand(),   CompareCommand(), PoolCommand(),       GateCommand(),
           RatchetCommand(), BundleCommand(),  PackCommand(),       UnpackCommand(),
           VerifyCommand(),  ProfileCommand(), DtypesCommand(),     StudyCommand(),
-          ExecCommand(),    WorkerCommand()};
+          ExecCommand(),    WorkerCommand(),  CallCommand()};
 }
 
 int PrintHelp(const std::vector<Command>& commands) {

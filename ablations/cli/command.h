@@ -138,6 +138,7 @@ Command PackCommand();
 Command UnpackCommand();
 Command VerifyCommand();
 Command ProfileCommand();
+Command CallCommand();
 Command DtypesCommand();
 Command StudyCommand();
 

@@ -12,6 +12,7 @@
 #include "ablations/cli/command.h"
 #include "ablations/record/record_files.h"
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
 
@@ -32,6 +33,9 @@ inline constexpr char kVariantsHelp[] = "variants, comma-separated, or all";
 inline constexpr char kShapesHelp[] =
     "shapes, comma-separated; 'ladder' for the design's own, 'all' for every one; or any sizes, as "
     "in b2_h8_s256_d64 and b1_h32x8_s1x8192_d128_causal_bf16 (Q's x K/V's)";
+inline constexpr char kProblemHelp[] =
+    "in place of --shapes: a problem by its parameters, as B=1,H=16,S=3000,D=128,causal (also "
+    "H=32x8, S=1x8192, bf16) of attention, rows=4096,cols=8192 of a study";
 inline constexpr char kPlotsHelp[] = "draw the figures too";
 inline constexpr char kBaselineHelp[] =
     "what to hold against: a record's directory; for ratchet also a resources.json";
@@ -42,6 +46,20 @@ inline constexpr char kDryRunHelp[] =
     "check, how many checks it is";
 
 inline constexpr double kMostReplayUs = 6e7;
+
+// Of a command that takes problems.
+struct ProblemFlags {
+  FlagSet* set;
+  Flag<std::string> shapes{set, "shapes", "ladder", kShapesHelp};
+  Flag<std::string> problem{set, "problem", "", kProblemHelp};
+
+  // As Subject::ParseProblems() takes them, where commas part problems.
+  absl::StatusOr<std::string> List() const {
+    if (!problem.given) return *shapes;
+    if (!shapes.given) return absl::StrReplaceAll(*problem, {{",", ":"}});
+    return absl::InvalidArgumentError("--problem takes the place of --shapes: name one of them");
+  }
+};
 
 // Of a command that takes samples.
 struct SamplingFlags {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/measure/cuda_machine.h"
 
+#include <cuda_profiler_api.h>
+
 #include <cstdio>
 #include <utility>
 
@@ -100,6 +102,11 @@ class CudaMachine final : public Machine {
 
   absl::Duration WarmUp() const override { return kWarmUp; }
   absl::Duration CappedWarmUp() const override { return kCappedWarmUp; }
+
+  absl::Status MarkForProfiler(bool begin) override {
+    RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "waiting for the GPU"));
+    return CudaStatus(begin ? cudaProfilerStart() : cudaProfilerStop(), "marking work");
+  }
 
   std::string FaultKind() override {
     switch (cudaDeviceSynchronize()) {

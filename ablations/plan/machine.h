@@ -78,6 +78,8 @@ class Machine {
   // the power limit lowers them.
   virtual absl::Duration WarmUp() const = 0;
   virtual absl::Duration CappedWarmUp() const = 0;
+  // Waits until all work is done. Work from now on is what a profiler looks at, or no more.
+  virtual absl::Status MarkForProfiler(bool /*begin*/) { return absl::OkStatus(); }
   // What broke when a call failed: the `kind` of a line of broken.jsonl.
   virtual std::string FaultKind() = 0;
 };

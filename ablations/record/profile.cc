@@ -182,21 +182,20 @@ std::vector<std::string> NcuCall(const std::string& ncu, const std::vector<std::
                                    "--csv",
                                    "--print-units",
                                    "base",
-                                   "--kernel-name",
-                                   "regex:^sdpa_",
-                                   "--launch-count",
-                                   "1",
+                                   "--profile-from-start",
+                                   "off",
                                    "--metrics",
                                    absl::StrJoin(metrics, ",")};
   call.insert(call.end(), program.begin(), program.end());
   return call;
 }
 
-absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
-  KernelProfile profile;
+absl::StatusOr<std::vector<KernelProfile>> ParseNcuCsv(std::string_view output) {
+  std::vector<KernelProfile> launches;
   std::vector<std::string> messages;
   std::array<size_t, std::size(kColumns)> places{};
   size_t columns = 0;  // 0: the header has not come yet
+  std::set<std::string> ids;
   std::string id;
   for (const absl::string_view text : absl::StrSplit(Text(output), '\n', absl::SkipEmpty())) {
     const std::string line(absl::StripSuffix(text, "\r"));
@@ -219,17 +218,19 @@ absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
                                                      " columns under a header of ", columns));
     }
     const auto field = [&](Column column) -> const std::string& { return fields[places[column]]; };
-    if (id.empty()) {
+    if (launches.empty() || field(kId) != id) {
       id = field(kId);
-      profile.kernel = field(kKernel);
-      profile.block = field(kBlock);
-      profile.grid = field(kGrid);
-      profile.compute_capability = field(kCc);
+      if (!ids.insert(id).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("ncu's CSV has launch ", id, " in two places"));
+      }
+      KernelProfile& begun = launches.emplace_back();
+      begun.kernel = field(kKernel);
+      begun.block = field(kBlock);
+      begun.grid = field(kGrid);
+      begun.compute_capability = field(kCc);
     }
-    if (field(kId) != id) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "ncu profiled more than one launch: ", profile.kernel, " and ", field(kKernel)));
-    }
+    KernelProfile& profile = launches.back();
     if (field(kMetric) == kGpuName) {
       profile.gpu = field(kValue);
       continue;
@@ -242,14 +243,24 @@ absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output) {
       return absl::InvalidArgumentError(absl::StrCat("ncu gave ", field(kMetric), " twice"));
     }
   }
-  if (id.empty()) {
+  if (launches.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("ncu gave no counters: ", LastWords(messages)));
   }
-  if (profile.metrics.empty()) {
+  for (const KernelProfile& profile : launches) {
+    if (!profile.metrics.empty()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("ncu profiled ", profile.kernel, " but gave no counter a value"));
   }
-  return profile;
+  return launches;
+}
+
+const KernelProfile& Longest(const std::vector<KernelProfile>& launches) {
+  const auto time = [](const KernelProfile& launch) {
+    const auto found = launch.metrics.find("gpu__time_duration.sum");
+    return found == launch.metrics.end() ? 0 : found->second.value;
+  };
+  return *std::max_element(launches.begin(), launches.end(),
+                           [&](const auto& a, const auto& b) { return time(a) < time(b); });
 }
 
 bool HasProfiles(const std::string& path) { return HasRecordFile(path, kProfileFile); }

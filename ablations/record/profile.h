@@ -9,15 +9,15 @@
 // of samples of the very same machine code.
 //
 // Contract: ParseNcuCsv takes everything that ncu printed, its messages included,
-// and gives back one launch or one reason. A counter that the GPU lacks or that
+// and returns its launches or one reason. A counter that the GPU lacks or that
 // ncu calls "n/a" is absent, never 0. Reading never repairs. Deterministic.
 //
 // Errors: InvalidArgument for output that holds no profile, with what ncu said;
 // DataLoss for a damaged record ("profiles.jsonl:3: …"); FailedPrecondition for a
 // newer schema; NotFound for no record.
 //
-//   absl::StatusOr<KernelProfile> profile = ParseNcuCsv(output);
-//   double cycles = profile->metrics.at("sm__cycles_elapsed.max").value;
+//   absl::StatusOr<std::vector<KernelProfile>> launches = ParseNcuCsv(output);
+//   double cycles = Longest(*launches).metrics.at("sm__cycles_elapsed.max").value;
 
 #pragma once
 
@@ -46,7 +46,8 @@ std::vector<std::string> ProfileMetrics();
 std::vector<std::string> KnownMetrics(const std::vector<std::string>& wanted,
                                       std::string_view query_output);
 
-// The call that profiles one launch of `program`'s arguments.
+// The call that profiles `program`'s arguments: its kernels between cudaProfilerStart() and
+// cudaProfilerStop().
 std::vector<std::string> NcuCall(const std::string& ncu, const std::vector<std::string>& metrics,
                                  const std::vector<std::string>& program);
 
@@ -74,7 +75,10 @@ struct KernelProfile {
   friend bool operator==(const KernelProfile&, const KernelProfile&) = default;
 };
 
-absl::StatusOr<KernelProfile> ParseNcuCsv(std::string_view output);
+// At least one, in the order of launches.
+absl::StatusOr<std::vector<KernelProfile>> ParseNcuCsv(std::string_view output);
+// By gpu__time_duration; the first of several, or where ncu gives no times.
+const KernelProfile& Longest(const std::vector<KernelProfile>& launches);
 
 // A line of profiles.jsonl.
 struct Profile {
@@ -83,12 +87,14 @@ struct Profile {
   std::string shape;
   std::string code_sha256;  // of the kernel on this GPU's architecture; empty: unknown
   std::string reason;       // why there is no profile; empty: there is
+  int kernels = 0;          // of the call, where these are counters of its longest; 0: of its only
   KernelProfile launch;
 
   void Visit(auto& f) {
     FIELDS(variant, config, shape);
     f("code_sha256", code_sha256, "that of codegen.json; empty: the build had none");
     f("reason", reason, "why there is no profile; empty: there is");
+    f("kernels", kernels, kOnlyWhereSet, "of the call, where the counters are of its longest");
     launch.Visit(f);
   }
   friend bool operator==(const Profile&, const Profile&) = default;
@@ -98,6 +104,8 @@ struct ProfileInfo {
   int schema_version = kProfileSchemaVersion;
   std::string run_id;
   std::string created_utc;
+  std::string subject;  // empty: kFirstSubject
+  SubjectDefinition definition;
   std::vector<std::string> argv;
   std::string ncu;  // its version
   uint64_t seed = 0;
@@ -108,7 +116,10 @@ struct ProfileInfo {
 
   void Visit(auto& f) {
     f("schema_version", schema_version, SchemaUpTo{kProfileSchemaVersion});
-    FIELDS(run_id, created_utc, argv);
+    FIELDS(run_id, created_utc);
+    f("subject", subject, kOnlyWhereSet, "as in run.json");
+    f("definition", definition, kOnlyWhereSet, "as in run.json");
+    FIELDS(argv);
     f("ncu", ncu, "its version");
     f("seed", seed);
     f("shapes", shapes, "as in run.json");

@@ -102,9 +102,11 @@ absl::StatusOr<summary::Summary> SummaryOfRun(const std::string& record) {
 
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
-  // No other subject is profiled.
+  ASSIGN_OR_RETURN(const ablations::ProfileRecord profiles, ablations::LoadProfiles(record));
+  const std::string& name = profiles.info.subject;
   ASSIGN_OR_RETURN(const ablations::Subject* subject,
-                   ablations::FindSubject(ablations::kFirstSubject));
+                   ablations::FindSubject(name.empty() ? ablations::kFirstSubject : name,
+                                          profiles.info.definition));
   ASSIGN_OR_RETURN(const summary::ProfileSummary summary,
                    ablations::SummarizeProfiles(record, *subject, &SummaryOfRun));
   return Rendered{ablations::ToJson(summary), report::kProfileReportFile,

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// `warpledger profile`: hardware counters of chosen variants of SDPA, by Nsight Compute, which
-// starts `warpledger exec`.
+// `warpledger profile`: hardware counters of chosen variants of SDPA or of a study, by Nsight
+// Compute, which starts `warpledger call`.
 
 #include "ablations/record/profile.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/base/npy.h"
 #include "ablations/base/paths.h"
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/built_code.h"
 #include "ablations/subjects/sdpa/plan.h"
-#include "ablations/subjects/sdpa/subject.h"
-#include "ablations/subjects/sdpa/tensor_npy.h"
+#include "ablations/subjects/study/study_subject.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,21 +30,20 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/dtype/dtype_name.h"
-#include "kernels/sdpa/problem/inputs.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using ablations::NamedVariant;
 using ablations::Profile;
+using ablations::ShapeInfo;
 
 struct ProfileFlags : FlagSet {
   Flag<std::string> out{this, "out", "", kOutHelp};
+  Flag<std::string> study{this, "study", "", kStudyHelp};
   Flag<std::string> variants{this, "variants", "all", kVariantsHelp};
-  Flag<std::string> shapes{this, "shapes", "ladder", kShapesHelp};
+  ProblemFlags problems{this};
   Flag<std::string> ncu{this, "ncu", "",
                         "Nsight Compute's program; default: ncu on PATH, else the CUDA toolkit's"};
   Flag<uint64_t> seed{this, "seed", 1, kSeedHelp};
@@ -104,75 +104,100 @@ absl::StatusOr<Ncu> FindNcu(const std::vector<std::string>& candidates,
   return ncu;
 }
 
-// Q, K and V of a shape as files that `exec` takes; they go away with it.
-class InputFiles {
- public:
-  static absl::StatusOr<InputFiles> Create(const sdpa::NamedShape& shape, uint64_t seed) {
-    if (shape.problem.embed_dim > 0) {
-      return absl::UnimplementedError(absl::StrCat(
-          std::string(shape.name), " begins with x; only calls on Q, K and V can be profiled"));
+// What is profiled: variants of a subject on its problems.
+struct Profiled {
+  const ablations::Subject* subject = nullptr;
+  const ablations::StudySubject* study = nullptr;                  // the subject, where it is one
+  std::vector<std::pair<std::string, std::string>> variants = {};  // name, configuration
+  std::vector<ShapeInfo> shapes = {};
+  ablations::BuiltCode code = {};  // of attention
+
+  // A build without its facts still has counters.
+  std::string CodeOf(const std::string& config, const ShapeInfo& shape,
+                     const std::string& compute_capability) const {
+    ablations::GpuInfo gpu;
+    gpu.compute_capability = compute_capability;
+    for (const std::string& name : subject->CodeNames(config, shape)) {
+      if (study == nullptr) {
+        if (std::string hash = code.HashOf(name, compute_capability); !hash.empty()) return hash;
+      } else if (const auto* found = ablations::CodeFor(ablations::ArchOf(gpu),
+                                                        study->build()->codegen.instances, name)) {
+        return found->code_sha256;
+      }
     }
-    ASSIGN_OR_RETURN(ablations::ScratchFolder folder, ablations::ScratchFolder::Make());
-    InputFiles files(std::move(folder));
-    const sdpa::Problem& p = shape.problem;
-    const sdpa::Inputs inputs = sdpa::MakeInputs(p, sdpa::InputKind::kNormal, seed);
-    const std::vector<int64_t> q = {p.batch, p.heads_q, p.seq_q, p.head_dim};
-    const std::vector<int64_t> kv = {p.batch, p.heads_kv, p.seq_kv, p.head_dim};
-    RETURN_IF_ERROR(files.Write("q", q, inputs.q, p.dtype));
-    RETURN_IF_ERROR(files.Write("k", kv, inputs.k, p.dtype));
-    RETURN_IF_ERROR(files.Write("v", kv, inputs.v, p.dtype));
-    files.arguments_.push_back(absl::StrCat("--dtype=", std::string(sdpa::DtypeName(p.dtype))));
-    if (p.causal) files.arguments_.emplace_back("--causal");
-    return files;
+    return "";
   }
-  std::vector<std::string> ExecCall(const std::string& config) const {
-    std::vector<std::string> call = {ablations::ExecutablePath(), "exec",
-                                     absl::StrCat("--variant=", config),
-                                     absl::StrCat("--out=", folder_.path(), "/o.npy")};
-    call.insert(call.end(), arguments_.begin(), arguments_.end());
-    return call;
-  }
-
- private:
-  explicit InputFiles(ablations::ScratchFolder folder) : folder_(std::move(folder)) {}
-  absl::Status Write(const char* name, const std::vector<int64_t>& shape,
-                     const std::vector<sdpa::Bits16>& values, sdpa::Dtype dtype) {
-    const std::string path = absl::StrCat(folder_.path(), "/", name, ".npy");
-    arguments_.push_back(absl::StrCat("--", name, "=", path));
-    return ablations::WriteNpy(path, ablations::NpyFromTensor(shape, values, dtype));
-  }
-
-  ablations::ScratchFolder folder_;
-  std::vector<std::string> arguments_;
 };
 
-Profile ProfileOne(const Ncu& ncu, const NamedVariant& variant, const sdpa::NamedShape& shape,
-                   const InputFiles& inputs, const ablations::BuiltCode& code,
+absl::StatusOr<Profiled> ProfiledSdpa(const ProfileFlags& flags, const std::string& shapes) {
+  Profiled profiled;
+  ASSIGN_OR_RETURN(profiled.subject, ablations::FindSubject(ablations::kFirstSubject));
+  ASSIGN_OR_RETURN(const auto variants, ablations::ParseVariants(*flags.variants));
+  for (const ablations::NamedVariant& variant : variants) {
+    profiled.variants.emplace_back(variant.name, sdpa::ConfigName(variant.config));
+  }
+  ASSIGN_OR_RETURN(profiled.shapes, profiled.subject->ParseProblems(shapes));
+  profiled.code = ablations::BuiltCode::Load().value_or(ablations::BuiltCode());
+  return profiled;
+}
+
+// The variants of the study's own design, or some of them.
+absl::StatusOr<Profiled> ProfiledStudy(const ProfileFlags& flags, const std::string& shapes) {
+  Profiled profiled;
+  ASSIGN_OR_RETURN(profiled.subject, ablations::SubjectIn("study", *flags.study, ""));
+  profiled.study = static_cast<const ablations::StudySubject*>(profiled.subject);
+  ASSIGN_OR_RETURN(const std::vector<std::string> known, profiled.study->VariantsOf(""));
+  std::vector<std::string> names = known;
+  if (*flags.variants != "all") {
+    ASSIGN_OR_RETURN(names, NamesIn(flags.variants));
+  }
+  for (const std::string& name : names) {
+    const absl::StatusOr<std::string> config = profiled.subject->FindVariant(name);
+    if (!config.ok() || !absl::c_linear_search(known, *config)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown variant '", name, "': it is one of ", absl::StrJoin(known, ", ")));
+    }
+    profiled.variants.emplace_back(name, *config);
+  }
+  ASSIGN_OR_RETURN(profiled.shapes, profiled.subject->ParseProblems(shapes));
+  return profiled;
+}
+
+Profile ProfileOne(const Ncu& ncu, const Profiled& profiled, const std::string& variant,
+                   const std::string& config, const ShapeInfo& shape, const std::string& out,
                    absl::Duration silence_limit) {
   Profile profile;
-  profile.variant = variant.name;
-  profile.config = sdpa::ConfigName(variant.config);
+  profile.variant = variant;
+  profile.config = config;
   profile.shape = shape.name;
-  const Output said = Call(
-      ablations::NcuCall(ncu.program, ncu.metrics, inputs.ExecCall(profile.config)), silence_limit);
-  absl::StatusOr<ablations::KernelProfile> launch = ablations::ParseNcuCsv(said.text);
+  const Output said =
+      Call(ablations::NcuCall(
+               ncu.program, ncu.metrics,
+               {ablations::ExecutablePath(), "call", absl::StrCat("--record=", out),
+                absl::StrCat("--variant=", config), absl::StrCat("--shape=", shape.name)}),
+           silence_limit);
+  const auto launches = ablations::ParseNcuCsv(said.text);
   if (!said.status.ok()) {
-    profile.reason = absl::StrCat(std::string(said.status.message()), launch.ok() ? "" : "; ",
-                                  launch.ok() ? "" : std::string(launch.status().message()));
-  } else if (!launch.ok()) {
-    profile.reason = std::string(launch.status().message());
+    profile.reason = absl::StrCat(std::string(said.status.message()), launches.ok() ? "" : "; ",
+                                  launches.ok() ? "" : std::string(launches.status().message()));
+  } else if (!launches.ok()) {
+    profile.reason = std::string(launches.status().message());
   } else {
-    profile.launch = *std::move(launch);
-    const std::string instance = sdpa::InstanceName(
-        sdpa::Specialise(variant.config, shape.problem.head_dim, shape.problem.causal,
-                         shape.problem.dtype, shape.problem.embed_dim > 0));
-    profile.code_sha256 = code.HashOf(instance, profile.launch.compute_capability);
+    // Of attention it is the kernel whose code the line names; another may join its parts.
+    const auto ours = absl::c_find_if(*launches, [&](const ablations::KernelProfile& launch) {
+      return profiled.study == nullptr && launch.kernel.starts_with("sdpa_");
+    });
+    profile.launch = ours != launches->end() ? *ours : ablations::Longest(*launches);
+    if (ours == launches->end() && launches->size() > 1) {
+      profile.kernels = static_cast<int>(launches->size());
+    }
+    profile.code_sha256 = profiled.CodeOf(config, shape, profile.launch.compute_capability);
   }
   return profile;
 }
 
 ablations::ProfileInfo DescribeProfiles(const std::string& dir, const Ncu& ncu, uint64_t seed,
-                                        const std::vector<sdpa::NamedShape>& shapes) {
+                                        const Profiled& profiled) {
   ablations::ProfileInfo info;
   info.run_id = fs::path(dir).lexically_normal().filename().string();
   if (info.run_id.empty()) info.run_id = "profile";
@@ -180,21 +205,58 @@ ablations::ProfileInfo DescribeProfiles(const std::string& dir, const Ncu& ncu, 
   info.argv = CommandLine();
   info.ncu = ncu.version;
   info.seed = seed;
-  for (const sdpa::NamedShape& shape : shapes) {
-    info.shapes.push_back(ablations::ShapeInfoOf(shape));
-  }
+  info.shapes = profiled.shapes;
   info.metrics = ncu.metrics;
-  info.registry_sha256 = kRegistrySha256;
-  info.kernel_source_sha256 = kKernelSourceSha256;
+  if (profiled.study == nullptr) {
+    info.registry_sha256 = kRegistrySha256;
+    info.kernel_source_sha256 = kKernelSourceSha256;
+  } else {
+    info.subject = profiled.subject->name();
+    info.definition.json = profiled.subject->Definition();
+  }
   return info;
+}
+
+// What a claim of a study says of a counter, held against the profiles of its two sides.
+void PrintCounters(const Profiled& profiled, const std::vector<Profile>& profiles) {
+  const ablations::Study& study = profiled.study->definition().study;
+  const auto value_of = [&](const std::string& config, const std::string& shape,
+                            const std::string& metric) -> std::optional<double> {
+    for (const Profile& profile : profiles) {
+      const auto found = profile.launch.metrics.find(metric);
+      if (profile.config == config && profile.shape == shape && profile.reason.empty() &&
+          found != profile.launch.metrics.end()) {
+        return found->second.value;
+      }
+    }
+    return std::nullopt;
+  };
+  for (const ablations::StudyClaim& claim : study.claim) {
+    const bool rises = claim.lower_counter.empty();
+    const std::string& metric = rises ? claim.counter : claim.lower_counter;
+    if (metric.empty()) continue;
+    for (const ShapeInfo& shape : profiled.shapes) {
+      const auto before = value_of(ablations::BaseOf(study, claim), shape.name, metric);
+      const auto after = value_of(ablations::VariantOf(study, claim), shape.name, metric);
+      if (!before || !after) {
+        absl::PrintF("Counter of '%s' on %s: %s is not known\n", claim.id, shape.name, metric);
+        continue;
+      }
+      absl::PrintF("Counter of '%s' on %s: %s %g -> %g, %s\n", claim.id, shape.name, metric,
+                   *before, *after,
+                   (rises ? *after > *before : *after < *before) ? "as claimed" : "NOT AS CLAIMED");
+    }
+  }
 }
 
 // A record goes on only with what it was started with.
 absl::Status CheckSame(const ablations::ProfileInfo& old, const ablations::ProfileInfo& now) {
-  const char* what = old.kernel_source_sha256 != now.kernel_source_sha256 ? "other kernels"
-                     : old.shapes != now.shapes                           ? "other shapes"
-                     : old.metrics != now.metrics                         ? "other counters"
-                     : old.seed != now.seed                               ? "another seed"
+  const char* what = old.kernel_source_sha256 != now.kernel_source_sha256 ||
+                             old.subject != now.subject || old.definition != now.definition
+                         ? "other kernels"
+                     : old.shapes != now.shapes   ? "other shapes"
+                     : old.metrics != now.metrics ? "other counters"
+                     : old.seed != now.seed       ? "another seed"
                      : !old.ncu.empty() && !now.ncu.empty() && old.ncu != now.ncu
                          ? "another version of Nsight Compute"
                          : nullptr;
@@ -221,8 +283,9 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   const std::string& out = *flags.out;
   RETURN_IF_ERROR(ablations::RefusePacked(out));
-  ASSIGN_OR_RETURN(const auto variants, ablations::ParseVariants(*flags.variants));
-  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shapes));
+  ASSIGN_OR_RETURN(const std::string shapes, flags.problems.List());
+  ASSIGN_OR_RETURN(const Profiled profiled,
+                   flags.study.given ? ProfiledStudy(flags, shapes) : ProfiledSdpa(flags, shapes));
   if (*flags.silence_limit_s < 1) {
     return absl::InvalidArgumentError("--silence_limit_s must be positive");
   }
@@ -231,7 +294,7 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
       flags.ncu.given ? std::vector{*flags.ncu} : std::vector<std::string>{"ncu", kToolkitNcu};
   ASSIGN_OR_RETURN(const Ncu ncu, FindNcu(candidates, silence_limit));
 
-  const ablations::ProfileInfo info = DescribeProfiles(out, ncu, *flags.seed, shapes);
+  const ablations::ProfileInfo info = DescribeProfiles(out, ncu, *flags.seed, profiled);
   std::vector<Profile> known;
   if (ablations::HasProfiles(out)) {
     ASSIGN_OR_RETURN(ablations::ProfileRecord record, ablations::LoadProfiles(out));
@@ -243,23 +306,21 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
                                                    ablations::DumpFile(ablations::ToJson(info))));
   }
 
-  // A build without its facts still has counters.
-  const ablations::BuiltCode code = ablations::BuiltCode::Load().value_or(ablations::BuiltCode());
-  ablations::Progress progress("profiles", static_cast<int64_t>(variants.size() * shapes.size()));
+  ablations::Progress progress(
+      "profiles", static_cast<int64_t>(profiled.variants.size() * profiled.shapes.size()));
   std::vector<std::string> failed;
-  for (const sdpa::NamedShape& shape : shapes) {
-    ASSIGN_OR_RETURN(const InputFiles inputs, InputFiles::Create(shape, info.seed));
-    for (const NamedVariant& variant : variants) {
-      const std::string where = absl::StrCat(variant.name, " on ", std::string(shape.name));
-      bool done = false;
-      for (const Profile& profile : known) {
-        done = done || (profile.variant == variant.name && profile.shape == shape.name &&
-                        profile.reason.empty());
-      }
+  for (const ShapeInfo& shape : profiled.shapes) {
+    for (const auto& [variant, config] : profiled.variants) {
+      const std::string where = absl::StrCat(variant, " on ", shape.name);
+      const bool done = absl::c_any_of(known, [&, name = variant](const Profile& profile) {
+        return profile.variant == name && profile.shape == shape.name && profile.reason.empty();
+      });
       if (!done) {
-        const Profile profile = ProfileOne(ncu, variant, shape, inputs, code, silence_limit);
+        const Profile profile =
+            ProfileOne(ncu, profiled, variant, config, shape, out, silence_limit);
         RETURN_IF_ERROR(CheckSameGpu(info.run_id, known, profile));
         RETURN_IF_ERROR(ablations::AppendProfile(out, profile));
+        known.push_back(profile);
         if (!profile.reason.empty()) {
           failed.push_back(where);
           progress.Note(absl::StrCat("NO PROFILE: ", where, ": ", profile.reason));
@@ -268,8 +329,10 @@ absl::StatusOr<int> ProfileVariants(const ProfileFlags& flags) {
       progress.Step(where);
     }
   }
+  if (profiled.study != nullptr) PrintCounters(profiled, known);
   absl::PrintF("Record: %s, %d profiles, %d failed\nNext: warpledger report --record=%s\n", out,
-               variants.size() * shapes.size() - failed.size(), failed.size(), out);
+               profiled.variants.size() * profiled.shapes.size() - failed.size(), failed.size(),
+               out);
   return failed.empty() ? kExitOk : kExitFinding;
 }
 
@@ -279,11 +342,13 @@ Command ProfileCommand() {
   return Runs(
       &ProfileVariants,
       {.name = "profile",
-       .arguments = "--out=DIR [--variants=..] [--shapes=..] [--ncu=PATH]",
+       .arguments =
+           "--out=DIR [--study=DIR] [--variants=..] [--shapes=..|--problem=..] [--ncu=PATH]",
        .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
        .details =
-           "One launch of each variant on each shape, in a process of its own. The same call on "
-           "the same directory\nprofiles what is missing. A profiler changes times: those of the "
+           "One call of each variant on each shape, in a process of its own; of a study's "
+           "several kernels the longest.\nThe same call on the same directory profiles what is missing. A profiler "
+           "changes times: those of the "
            "report come from records of samples.\nExit code 1: some variants could not be "
            "profiled; they are named and the rest is there."});
 }

@@ -28,13 +28,13 @@ constexpr char kFailed[] = "tests/ablations/record/testdata/ncu_application_fail
 std::string NcuOutput(const char* path) { return ReadFile(path).value(); }
 
 std::string ErrorOf(std::string_view output) {
-  const absl::StatusOr<KernelProfile> profile = ParseNcuCsv(output);
-  EXPECT_FALSE(profile.ok());
-  return std::string(profile.status().message());
+  const auto launches = ParseNcuCsv(output);
+  EXPECT_FALSE(launches.ok());
+  return std::string(launches.status().message());
 }
 
 TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
-  const KernelProfile profile = ParseNcuCsv(NcuOutput(kPingPong)).value();
+  const KernelProfile profile = ParseNcuCsv(NcuOutput(kPingPong)).value().front();
   EXPECT_THAT(profile.kernel, HasSubstr("ping_pong"));
   EXPECT_EQ(profile.grid, "(24, 1, 1)");
   EXPECT_EQ(profile.block, "(512, 1, 1)");
@@ -48,8 +48,8 @@ TEST(ParseNcuCsv, ReadsALaunchThatNcuPrintedAmongItsMessages) {
 
 TEST(ParseNcuCsv, ReadsWindowsLineEnds) {
   const std::string text = absl::StrReplaceAll(NcuOutput(kPingPong), {{"\n", "\r\n"}});
-  const KernelProfile profile = ParseNcuCsv(text).value();
-  EXPECT_EQ(profile, *ParseNcuCsv(NcuOutput(kPingPong)));
+  const KernelProfile profile = ParseNcuCsv(text).value().front();
+  EXPECT_EQ(profile, ParseNcuCsv(NcuOutput(kPingPong))->front());
 }
 
 TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
@@ -62,17 +62,31 @@ TEST(ParseNcuCsv, SaysWhatNcuSaidWhenThereIsNoProfile) {
 TEST(ParseNcuCsv, LeavesOutWhatNcuCouldNotRead) {
   const std::string text = absl::StrReplaceAll(
       NcuOutput(kPingPong), {{"\"%\",\"37.58\"", "\"%\",\"n/a\""}, {"\"796,996\"", "\"nan\""}});
-  const KernelProfile profile = ParseNcuCsv(text).value();
+  const KernelProfile profile = ParseNcuCsv(text).value().front();
   EXPECT_EQ(profile.metrics.size(), 8u);
   EXPECT_FALSE(profile.metrics.contains("smsp__inst_executed.sum"));
 }
 
-TEST(ParseNcuCsv, RefusesTwoLaunchesTornLinesAndRepeatedCounters) {
+TEST(ParseNcuCsv, ReadsEachLaunchOfACall) {
+  const std::string text = absl::StrCat(
+      NcuOutput(kPingPong),
+      "\n\"1\",\"1\",\"a\",\"h\",\"second(int)\",\"1\",\"7\",\"(32, 1, 1)\",\"(1, 1, 1)\","
+      "\"0\",\"9.0\",\"Command line profiler "
+      "metrics\",\"gpu__time_duration.sum\",\"ns\",\"99,000\"");
+  const auto launches = ParseNcuCsv(text);
+  ASSERT_TRUE(launches.ok()) << launches.status();
+  ASSERT_EQ(launches->size(), 2u);
+  EXPECT_EQ(launches->back().metrics.at("gpu__time_duration.sum").value, 99000);
+  EXPECT_EQ(&Longest(*launches), &launches->back());
+  EXPECT_EQ(Longest({launches->front()}), launches->front());
+}
+
+TEST(ParseNcuCsv, RefusesMixedLaunchesTornLinesAndRepeatedCounters) {
   const std::string good = NcuOutput(kPingPong);
   const std::string line = good.substr(good.rfind("\n\"0\",") + 1);
   EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n", line)), HasSubstr("twice"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n\"1\"", line.substr(3))),
-              HasSubstr("more than one launch"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(good, "\n\"1\"", line.substr(3), "\n", line)),
+              HasSubstr("launch 0 in two places"));
   EXPECT_THAT(ErrorOf(good.substr(0, good.size() - 40)), HasSubstr("not closed"));
   EXPECT_THAT(ErrorOf(absl::StrReplaceAll(good, {{"\"Metric Value\"", "\"Value\""}})),
               HasSubstr("no column \"Metric Value\""));
@@ -91,7 +105,7 @@ TEST(ProfileMetrics, AskOnlyForWhatTheGpuHas) {
 }
 
 TEST(NcuCall, LeavesClocksAndCachesAlone) {
-  const std::vector<std::string> call = NcuCall("ncu", {"a", "b"}, {"program", "exec"});
+  const std::vector<std::string> call = NcuCall("ncu", {"a", "b"}, {"program", "call"});
   const auto value_of = [&](const char* flag) {
     const auto found = std::find(call.begin(), call.end(), flag);
     return found == call.end() ? "" : *std::next(found);
@@ -99,7 +113,8 @@ TEST(NcuCall, LeavesClocksAndCachesAlone) {
   EXPECT_EQ(value_of("--clock-control"), "none");
   EXPECT_EQ(value_of("--cache-control"), "none");
   EXPECT_EQ(value_of("--metrics"), "a,b");
-  EXPECT_EQ(call.back(), "exec");
+  EXPECT_EQ(value_of("--profile-from-start"), "off");
+  EXPECT_EQ(call.back(), "call");
 }
 
 class ProfileRecordTest : public ::testing::Test {
