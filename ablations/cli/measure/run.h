@@ -23,10 +23,7 @@ struct RunFlags : FlagSet {
       "every combination of the toggles A and "
       "B, with C and D always on; fractional:A,B,C,D[@E]: a fraction of that; sweep:A[@B]: its "
       "levels"};
-  Flag<std::string> shapes{this, "shapes", "ladder", kShapesHelp};
-  Flag<std::string> problem{
-      this, "problem", "",
-      "with --study, in place of --shapes: a problem by its parameters, as rows=4096,cols=8192"};
+  ProblemFlags problems{this};
   Flag<std::string> out{this, "out", "", kOutHelp};
   SamplingFlags sampling{this};
   Flag<std::string> peers{

@@ -14,7 +14,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/status_macros.h"
 #include "warpledger_build_info.h"
@@ -67,17 +66,8 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
                                         : ablations::FindSubject(*flags.subject));
   options.design = design.empty() ? request.subject->DefaultDesign() : design;
   ASSIGN_OR_RETURN(request.design, request.subject->FindDesign(options.design));
-  if (flags.problem.given && (!flags.study.given || flags.shapes.given)) {
-    return absl::InvalidArgumentError(
-        "--problem is for --study, and in place of --shapes; shapes of attention have names such "
-        "as "
-        "b2_h8_s256_d64");
-  }
-  // The commas part problems elsewhere.
-  ASSIGN_OR_RETURN(
-      options.shapes,
-      request.subject->ParseProblems(
-          flags.problem.given ? absl::StrReplaceAll(*flags.problem, {{",", ":"}}) : *flags.shapes));
+  ASSIGN_OR_RETURN(const std::string problems, flags.problems.List());
+  ASSIGN_OR_RETURN(options.shapes, request.subject->ParseProblems(problems));
   options.out_dir = *flags.out;
   options.processes = *flags.sampling.processes;
   options.blocks = *flags.sampling.blocks;

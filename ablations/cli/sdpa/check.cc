@@ -147,8 +147,9 @@ struct Plan {
 
 // Whether variants and shapes were asked for by name: who asks for a group wants what there is.
 bool PairsAreNamed(const CheckFlags& flags) {
-  const std::string& shapes = *flags.shapes;
-  return *flags.variants != "all" && shapes != "all" && shapes != "ladder" && shapes != "fa3";
+  const std::string& shapes = *flags.problems.shapes;
+  const bool is_group = shapes == "all" || shapes == "ladder" || shapes == "fa3";
+  return *flags.variants != "all" && (flags.problems.problem.given || !is_group);
 }
 
 // `lines`: a shape with its variants each.
@@ -235,7 +236,8 @@ absl::Status CheckShape(const Plan& plan, const sdpa::NamedInputKind& kind, uint
 
 absl::StatusOr<int> Check(const CheckFlags& flags) {
   ASSIGN_OR_RETURN(const auto variants, ablations::ParseVariants(*flags.variants));
-  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(*flags.shapes));
+  ASSIGN_OR_RETURN(const std::string problems, flags.problems.List());
+  ASSIGN_OR_RETURN(const auto shapes, ablations::ParseShapes(problems));
   ASSIGN_OR_RETURN(const auto kinds, ablations::ParseInputKinds(*flags.inputs));
   if (*flags.seeds < 1) return absl::InvalidArgumentError("--seeds must be at least 1");
   ASSIGN_OR_RETURN(const Shard shard, ParseShard(*flags.shard));

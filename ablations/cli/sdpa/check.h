@@ -14,7 +14,7 @@ namespace warpledger::cli {
 
 struct CheckFlags : FlagSet {
   Flag<std::string> variants{this, "variants", "all", kVariantsHelp};
-  Flag<std::string> shapes{this, "shapes", "ladder", kShapesHelp};
+  ProblemFlags problems{this};
   Flag<std::string> inputs{
       this, "inputs", "all",
       "input distributions, comma-separated: normal, outliers, large_logits, constant; or all"};

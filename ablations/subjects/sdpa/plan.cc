@@ -2,6 +2,7 @@
 #include "ablations/subjects/sdpa/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -22,6 +23,38 @@
 
 namespace warpledger::ablations {
 namespace {
+
+// The name of a problem by its parameters: "B=1:H=16:S=3000:D=128:causal" is
+// b1_h16_s3000_d128_causal.
+absl::StatusOr<std::string> NameFromParameters(const std::string& text) {
+  const auto wrong = [&](const std::string& why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("problem '", text, "': ", why,
+                     "; it is B=1,H=16,S=3000,D=128 with H=32x8 where K/V have 8 heads, S=1x8192 "
+                     "where they have 8192 keys, and causal or bf16 behind"));
+  };
+  std::map<std::string, std::string> sizes = {{"B", "1"}, {"H", ""}, {"S", ""}, {"D", ""}};
+  bool causal = false;
+  std::string dtype;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ':'))) {
+    const std::pair<std::string, std::string> assigned =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const auto size = sizes.find(assigned.first);
+    if (size != sizes.end() && !assigned.second.empty()) {
+      size->second = assigned.second;
+    } else if (part == "causal") {
+      causal = true;
+    } else if (part == "bf16") {
+      dtype = "_bf16";
+    } else if (part != "fp16") {
+      return wrong(absl::StrCat("'", part, "' is none of its parameters"));
+    }
+  }
+  const std::string name = absl::StrCat("b", sizes["B"], "_h", sizes["H"], "_s", sizes["S"], "_d",
+                                        sizes["D"], causal ? "_causal" : "", dtype);
+  if (sdpa::ProblemFromName(name)) return name;
+  return wrong(absl::StrCat("a size is missing, or is none from 1 to ", sdpa::kMostOfOneSize));
+}
 
 absl::StatusOr<sdpa::Config> ParseConfig(std::string_view name) {
   sdpa::Config config;
@@ -197,6 +230,14 @@ absl::StatusOr<std::vector<NamedVariant>> ParseVariants(std::string_view list) {
 }
 
 absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list) {
+  if (list.find('=') != list.npos) {
+    std::vector<std::string> names = SplitNames(list);
+    for (std::string& name : names) {
+      if (!absl::StrContains(name, '=')) continue;
+      ASSIGN_OR_RETURN(name, NameFromParameters(name));
+    }
+    return ParseShapes(absl::StrJoin(names, ","));
+  }
   if (list == "ladder" || list == "fa3") {
     std::vector<sdpa::NamedShape> shapes;
     for (const sdpa::NamedShape& shape : sdpa::kShapes) {

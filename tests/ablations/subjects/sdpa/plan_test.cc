@@ -167,6 +167,13 @@ TEST(ParseShapes, TakesNamesThatSayTheSizes) {
             (sdpa::Problem{1, 32, 8, 1, 8192, 128, true, sdpa::Dtype::kBf16}));
 }
 
+TEST(ParseShapes, TakesAProblemByItsParameters) {
+  EXPECT_THAT(Names(ParseShapes("B=1:H=16:S=3000:D=128:causal,long")),
+              ElementsAre("b1_h16_s3000_d128_causal", "long"));
+  EXPECT_THAT(Names(ParseShapes("H=32x8:S=1x8192:D=128:bf16")),
+              ElementsAre("b1_h32x8_s1x8192_d128_bf16"));
+}
+
 TEST(ParseInputKinds, TakesAllOrAList) {
   EXPECT_THAT(Names(ParseInputKinds("all")),
               ElementsAre("normal", "outliers", "large_logits", "constant"));
@@ -241,7 +248,10 @@ TEST(ParseShapes, SaysWhatIsWrongAndWhatIsNear) {
         {"unknown shape 'misson_b'", "did you mean 'mission_b'", "`warpledger list shapes`"}},
        {"", {"no shape named"}},
        {"b1_h8x3_s64_d64", {"query heads (8) must be a multiple of key/value heads (3)"}},
-       {"b1_h8_s64_d64_bf61", {"unknown shape 'b1_h8_s64_d64_bf61'"}}});
+       {"b1_h8_s64_d64_bf61", {"unknown shape 'b1_h8_s64_d64_bf61'"}},
+       {"B=1:H=16:D=128", {"a size is missing", "it is B=1,H=16,S=3000,D=128"}},
+       {"B=1:H=16:S=8:D=64:rows=4", {"'rows=4' is none of its parameters"}},
+       {"H=8x3:S=64:D=64", {"must be a multiple of key/value heads (3)"}}});
 }
 
 // `warpledger list` shows them under "inputs".
