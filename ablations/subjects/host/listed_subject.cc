@@ -2,7 +2,6 @@
 #include "ablations/subjects/host/listed_subject.h"
 
 #include "ablations/base/json_fields.h"
-#include "ablations/base/nearest.h"
 #include "ablations/plan/job.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +14,17 @@ namespace {
 constexpr char kLadder[] = "ladder";
 constexpr char kOneOn[] = "one_on";
 constexpr char kLeaveOneOut[] = "leave_one_out";
+constexpr char kPairs[] = "pairs";
 constexpr char kFactorial[] = "factorial";
+constexpr char kFactorialOf[] = "factorial:";
+constexpr size_t kMostOfFactorial = 6;  // 64 cells
+
+// A list of the program's own would show attention's names.
+absl::Status UnknownTo(const char* kind, std::string_view name,
+                       const std::vector<std::string>& known) {
+  return absl::InvalidArgumentError(absl::StrCat("unknown ", kind, " '", std::string(name),
+                                                 "': it is one of ", absl::StrJoin(known, ", ")));
+}
 
 std::vector<std::string> NamesOf(const std::vector<ShapeInfo>& problems) {
   std::vector<std::string> names;
@@ -127,19 +136,49 @@ PlannedDesign ListedSubject::LeaveOneOut() const {
   return design;
 }
 
-PlannedDesign ListedSubject::TwoByTwo() const {
-  PlannedDesign design = Begun(kFactorial, "every combination of two techniques",
-                               {.name = "cell:none", .config = list_.baseline, .role = kRoleBase});
-  const Claim& first = list_.techniques[0];
-  const Claim& second = list_.techniques[1];
-  const auto add = [&](size_t base, const Claim& claim) {
-    PlannedArm arm = With(design.arms[base], kRoleStep, "", claim);
+std::vector<const Claim*> ListedSubject::Techniques() const {
+  std::vector<const Claim*> steps;
+  for (const Claim& technique : list_.techniques) {
+    if (!technique.control) steps.push_back(&technique);
+  }
+  return steps;
+}
+
+PlannedDesign ListedSubject::Pairs() const {
+  PlannedDesign design = Steps(kPairs, "each technique alone, and on top of each other one",
+                               /*cumulative=*/false);
+  std::vector<PlannedArm> arms;
+  for (const PlannedArm& below : design.arms) {
+    for (const Claim* claim : Techniques()) {
+      // A pair is there once, and not where one is on top of the other anyway.
+      if (below.role != kRoleStep || claim <= FindClaim(below.toggle)) continue;
+      if (IsOn(below.config, *claim) || Needs(claim->id, below.toggle)) continue;
+      const auto on = list_.on.find(claim->id);
+      if (on != list_.on.end() && !IsOn(below.config, *FindClaim(on->second))) continue;
+      arms.push_back(With(below, kRoleStep,
+                          absl::StrCat(kPairs, ":", below.toggle, "+", std::string(claim->id)),
+                          *claim));
+    }
+  }
+  const auto controls = absl::c_find_if(
+      design.arms, [](const PlannedArm& arm) { return arm.role == std::string_view(kRoleAa); });
+  design.arms.insert(controls, arms.begin(), arms.end());
+  return design;
+}
+
+PlannedDesign ListedSubject::Combinations(std::string name,
+                                          const std::vector<const Claim*>& of) const {
+  PlannedDesign design =
+      Begun(std::move(name), absl::StrCat("every combination of ", of.size(), " techniques"),
+            {.name = "cell:none", .config = list_.baseline, .role = kRoleBase});
+  // Cell i has the techniques of its bits; the highest is on top of a cell before it.
+  for (size_t cell = 1; cell < size_t{1} << of.size(); ++cell) {
+    size_t highest = of.size() - 1;
+    while ((cell >> highest) == 0) --highest;
+    PlannedArm arm = With(design.arms[cell - (size_t{1} << highest)], kRoleStep, "", *of[highest]);
     arm.name = absl::StrCat("cell:", arm.config);
     design.arms.push_back(std::move(arm));
-  };
-  add(0, first);
-  add(0, second);
-  add(1, second);
+  }
   AddControls(PlannedArm(design.arms.back()), &design);
   return design;
 }
@@ -148,24 +187,50 @@ std::vector<PlannedDesign> ListedSubject::Designs() const {
   std::vector<PlannedDesign> designs = {
       Steps(kLadder, "each technique on top of all before it", /*cumulative=*/true),
       Steps(kOneOn, "each technique alone", /*cumulative=*/false), LeaveOneOut()};
-  const bool has_two = list_.techniques.size() >= 2 && !list_.techniques[1].control;
-  if (has_two) designs.push_back(TwoByTwo());
+  std::vector<const Claim*> first = Techniques();
+  if (first.size() < 2) return designs;
+  designs.push_back(Pairs());
+  first.resize(2);
+  designs.push_back(Combinations(kFactorial, first));
   return designs;
 }
 
 absl::StatusOr<PlannedDesign> ListedSubject::FindDesign(std::string_view name) const {
+  if (name.starts_with(kFactorialOf)) {
+    std::vector<const Claim*> of;
+    const std::string list(name.substr(std::string_view(kFactorialOf).size()));
+    for (const std::string& id : std::vector<std::string>(absl::StrSplit(list, ','))) {
+      const Claim* claim = FindClaim(id);
+      if (claim == nullptr || claim->control) {
+        std::vector<std::string> known;
+        for (const Claim* each : Techniques()) known.emplace_back(each->id);
+        return UnknownTo("technique", id, known);
+      }
+      if (absl::c_linear_search(of, claim)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("design '", std::string(name), "' names ", id, " twice"));
+      }
+      of.push_back(claim);
+    }
+    absl::c_sort(of);  // as the list has them
+    if (of.size() < 2 || of.size() > kMostOfFactorial) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a factorial is of 2 to ", kMostOfFactorial, " techniques"));
+    }
+    return Combinations(std::string(name), of);
+  }
   std::vector<std::string> known;
   for (PlannedDesign& design : Designs()) {
     if (design.name == name) return std::move(design);
     known.push_back(design.name);
   }
-  return UnknownName("design", name, known);
+  return UnknownTo("design", name, known);
 }
 
 DesignKind ListedSubject::KindOf(std::string_view design) const {
-  return design == kLadder      ? DesignKind::kCumulative
-         : design == kFactorial ? DesignKind::kFactorial
-                                : DesignKind::kOther;
+  return design == kLadder                                          ? DesignKind::kCumulative
+         : design == kFactorial || design.starts_with(kFactorialOf) ? DesignKind::kFactorial
+                                                                    : DesignKind::kOther;
 }
 
 std::optional<std::vector<InfeasibleCell>> ListedSubject::Infeasible(
@@ -180,7 +245,7 @@ absl::StatusOr<std::vector<ShapeInfo>> ListedSubject::ParseProblems(std::string_
   for (const std::string& name : names) {
     const auto found =
         absl::c_find_if(list_.problems, [&](const ShapeInfo& p) { return p.name == name; });
-    if (found == list_.problems.end()) return UnknownName("shape", name, NamesOf(list_.problems));
+    if (found == list_.problems.end()) return UnknownTo("problem", name, NamesOf(list_.problems));
     problems.push_back(*found);
   }
   return problems;
@@ -205,7 +270,7 @@ absl::StatusOr<std::string> ListedSubject::FindVariant(std::string_view name) co
     }
   }
   if (IsVariant(name)) return std::string(name);
-  return UnknownName("variant", name, known);
+  return UnknownTo("variant", name, known);
 }
 
 std::string ListedSubject::LabelOf(std::string_view config) const {

@@ -3,9 +3,10 @@
 //
 // Its designs follow from the list of techniques: `ladder`, each on top of all before it; `one_on`,
 // each alone, or on top of the one that the list names; `leave_one_out`, each left out of all, with
-// those on top of it; and `factorial`, every combination of the first two. All have the control
-// `control:aa`, and `control:null_toggle` where a technique is a control. A configuration is
-// printed as the ids of its techniques, joined by '+'.
+// those on top of it; `pairs`, each alone and on top of each one before it; and `factorial`, every
+// combination of the first two, or of those that its name says: `factorial:A,B,C`. All have the
+// control `control:aa`, and `control:null_toggle` where a technique is a control. A configuration
+// is printed as the ids of its techniques, joined by '+'.
 //
 //   const ListedSubject subject({.name = "sums",
 //                                .baseline = "one_accumulator",
@@ -76,7 +77,9 @@ class ListedSubject : public Subject {
   PlannedDesign Steps(const char* name, const char* label, bool cumulative) const;
   PlannedDesign LeaveOneOut() const;
   bool Needs(std::string_view id, std::string_view other) const;
-  PlannedDesign TwoByTwo() const;
+  PlannedDesign Pairs() const;
+  PlannedDesign Combinations(std::string name, const std::vector<const Claim*>& of) const;
+  std::vector<const Claim*> Techniques() const;  // without controls
   void AddControls(const PlannedArm& of, PlannedDesign* design) const;
 
   const SubjectList list_;
