@@ -67,14 +67,19 @@ std::map<InstanceKey, std::string> CodeHashes(const BuildFacts& facts) {
   return hashes;
 }
 
+// A study's compiler says its own name.
+std::string CompilerOf(const BuildFacts& facts) {
+  return absl::StrCat(absl::ascii_isdigit(facts.nvcc[0]) ? "nvcc " : "", facts.nvcc);
+}
+
 std::string ToolchainNote(const BuildFacts& baseline, const BuildFacts& build) {
   if (baseline.nvcc.empty() || build.nvcc.empty()) {
     return "which compiler made one of the two is unknown, and other compilers give other "
            "resources";
   }
   if (baseline.nvcc != build.nvcc) {
-    return absl::StrCat("the baseline was compiled by nvcc ", baseline.nvcc, ", this build by ",
-                        build.nvcc);
+    return absl::StrCat("the baseline was compiled by ", CompilerOf(baseline), ", this build by ",
+                        CompilerOf(build));
   }
   if (baseline.cuda_flags != build.cuda_flags) {
     return absl::StrCat("the baseline was compiled with '", baseline.cuda_flags,
@@ -115,6 +120,17 @@ absl::StatusOr<BuildFacts> FactsOfRecord(const std::string& dir) {
   facts.codegen = std::move(record->codegen);
   facts.nvcc = record->run.toolchain.nvcc;
   facts.cuda_flags = record->run.toolchain.cuda_flags;
+  // A study's kernels are compiled by what its definition names.
+  const nlohmann::ordered_json& definition = record->run.definition.json;
+  if (const auto study = definition.find("study"); study != definition.end()) {
+    facts.nvcc = TextOf(definition, "compiler");
+    std::vector<std::string> flags;
+    if (const auto list = study->find("flags"); list != study->end()) {
+      for (const Json& flag : *list)
+        flags.push_back(flag.is_string() ? flag.get<std::string>() : "");
+    }
+    facts.cuda_flags = absl::StrJoin(flags, " ");
+  }
   if (record->launch) {
     for (const InstanceLaunch& launch : *record->launch) {
       facts.dynamic_smem_bytes[launch.variant] = launch.dynamic_smem_bytes;
