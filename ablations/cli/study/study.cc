@@ -96,6 +96,9 @@ absl::Status CheckReference(const StudyFile& file) {
     }
     absl::PrintF("\nPlanted errors that this would let through: %s\n",
                  data->let_through.empty() ? "none" : absl::StrJoin(data->let_through, ", "));
+    if (data->let_through.empty()) continue;
+    absl::PrintF("Warning: %s: check: a result that is so wrong would pass\n",
+                 file.toml.PlaceOf("check"));
   }
   if (!file.study.check.variant.empty()) {
     absl::PrintF("\nReference: variant '%s', known when it runs\n", file.study.check.variant);
@@ -146,7 +149,8 @@ Command StudyCommand() {
            "that explains them.\ncheck builds each distinct set of definitions once and shows "
            "registers, shared memory, spills and evidence, which\ntechniques reach no code, which "
            "are "
-           "one kernel, and which definitions no source reads. Then `run --study=DIR`.\nExit "
+           "one kernel, and which definitions no source reads. Then `run --study=DIR`; with "
+           "`--design=since:GITREF` that\nholds each variant against itself at a commit.\nExit "
            "codes: 1 "
            "a finding, 2 the study is wrong. A study's sources and reference.py are code, and run "
            "as you.",

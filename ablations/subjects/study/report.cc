@@ -25,11 +25,16 @@ std::vector<std::pair<std::string, std::string>> Alone(const Study& study) {
   return variants;
 }
 
-std::string Row(const std::string& name, const InstanceResources& resources,
+// `resources`: null where all of its kernels are a library's.
+std::string Row(const std::string& name, const InstanceResources* resources,
                 const InstanceCodegen& code) {
-  return absl::StrFormat("%-24s %-7s %9d %8d %7d %12d  %s", name, code.arch, resources.registers,
-                         resources.static_smem_bytes,
-                         resources.spill_store_bytes + resources.spill_load_bytes,
+  if (resources == nullptr) {
+    return absl::StrFormat("%-24s %-7s %9s %8s %7s %12s  %s", name, code.arch, "-", "-", "-", "-",
+                           "none of its own: told apart by what calls it");
+  }
+  return absl::StrFormat("%-24s %-7s %9d %8d %7d %12d  %s", name, code.arch, resources->registers,
+                         resources->static_smem_bytes,
+                         resources->spill_store_bytes + resources->spill_load_bytes,
                          analysis::CountAll(code.opcodes), code.code_sha256.substr(0, kShownHash));
 }
 
@@ -83,8 +88,9 @@ class Reporter {
         const auto resources = absl::c_find_if(build_.resources.instances, [&](const auto& each) {
           return each.variant == variant && each.arch == code.arch;
         });
-        if (code.variant != variant || resources == build_.resources.instances.end()) continue;
-        report_.table.push_back(Row(name, *resources, code));
+        if (code.variant != variant) continue;
+        const bool is_known = resources != build_.resources.instances.end();
+        report_.table.push_back(Row(name, is_known ? &*resources : nullptr, code));
       }
     }
   }
@@ -120,6 +126,11 @@ class Reporter {
     const auto count = [&](const std::string& of) {
       return of_ptx ? build_.Find(of)->ptx.at(pattern) : Sass(build_, of, pattern);
     };
+    if (!of_ptx && build_.codegen.disassembler.empty()) {
+      report_.evidence.push_back(absl::StrFormat("%-24s %s /%s/: not known, there is no nvdisasm",
+                                                 claim.id, field, pattern));
+      return;
+    }
     const int64_t before = count(BaseOf(file_.study, claim));
     const int64_t after = count(VariantOf(file_.study, claim));
     const bool shown = fewer ? after < before : after > before;

@@ -10,9 +10,11 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/nearest.h"
+#include "ablations/record/profile.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "kernels/common/status_macros.h"
 
@@ -151,6 +153,17 @@ std::string StudyClaim::WhyInvalid() const {
   if (!sass.empty() && !fewer_sass.empty()) {
     return "fewer_sass: a claim has `sass` or `fewer_sass`, not both";
   }
+  if (!counter.empty() && !lower_counter.empty()) {
+    return "lower_counter: a claim has `counter` or `lower_counter`, not both";
+  }
+  for (const auto& [field, metric] :
+       {std::pair{"counter", &counter}, std::pair{"lower_counter", &lower_counter}}) {
+    const std::vector<std::string> known = ProfileMetrics();
+    if (metric->empty() || absl::c_linear_search(known, *metric)) continue;
+    return absl::StrCat(field, ": `profile` does not read '", *metric,
+                        "'; the nearest that it reads are ",
+                        absl::StrJoin(NearestNames(*metric, known, 3), ", "));
+  }
   for (const auto& [field, text] : {std::pair{"sass", &sass}, std::pair{"fewer_sass", &fewer_sass},
                                     std::pair{"ptx", &ptx}, std::pair{"launched", &launched}}) {
     if (!IsRegex(*text)) return absl::StrCat(field, ": '", *text, "' is no regular expression");
@@ -164,6 +177,15 @@ std::string Study::WhyInvalid() const {
                           WhyNotUnique("problem", "name", problem, &StudyProblem::name),
                           WhyNotUnique("claim", "id", claim, &StudyClaim::id)}) {
     if (!why.empty()) return why;
+  }
+  for (size_t i = 0; i < output.size(); ++i) {
+    if (!absl::c_any_of(input, [&](const auto& each) { return each.name == output[i].name; })) {
+      continue;
+    }
+    return Of(
+        "output", i,
+        absl::StrCat("name: '", output[i].name,
+                     "' is an input, which a call only reads: an output has memory of its own"));
   }
   if (output.empty()) return "output: a study has at least one";
   if (problem.empty()) return "problem: a study has at least one";

@@ -138,6 +138,8 @@ struct StudyClaim {
   std::string fewer_sass;
   std::string ptx;       // regex over a line of PTX, likewise
   std::string launched;  // regex over what a call launches: the claim is about the launch alone
+  std::string counter;   // by Nsight Compute's name: it rises, as `profile` shows
+  std::string lower_counter;  // or falls
   std::string prior;
   std::string lesson;
 
@@ -160,6 +162,8 @@ struct StudyClaim {
     f("fewer_sass", fewer_sass, kOnlyWhereSet);
     f("ptx", ptx, kOnlyWhereSet);
     f("launched", launched, kOnlyWhereSet);
+    f("counter", counter, kOnlyWhereSet);
+    f("lower_counter", lower_counter, kOnlyWhereSet);
     f("prior", prior, kOnlyWhereSet);
     f("lesson", lesson, kOnlyWhereSet);
   }

@@ -7,6 +7,7 @@
 #include "ablations/base/files.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/plan/job.h"
+#include "ablations/subjects/study/data.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -125,6 +126,20 @@ absl::StatusOr<std::string> FolderAt(const std::string& folder, const std::strin
   return absl::StrCat(tree, "/", inside);
 }
 
+// The reference on the problem that moves least: what is wrong with it is told before a run writes
+// anything.
+absl::Status CheckReference(const StudyFile& file) {
+  const Study& study = file.study;
+  if (study.check.reference.empty()) return absl::OkStatus();
+  const auto bytes = [&](const StudyProblem& problem) {
+    return Evaluate(study.work.bytes.text, problem.parameters).value_or(0);
+  };
+  const auto least = absl::c_min_element(
+      study.problem, [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
+  const auto data = MakeData(study, file.folder, least->parameters, {1}, /*probe=*/false);
+  return data.ok() ? absl::OkStatus() : file.toml.Located(data.status());
+}
+
 }  // namespace
 
 StudySubject::StudySubject(std::shared_ptr<const StudyDefinition> definition)
@@ -151,6 +166,7 @@ absl::StatusOr<std::unique_ptr<const StudySubject>> StudySubject::Build(const St
   ASSIGN_OR_RETURN(std::vector<std::string> variants, Of(definition)->VariantsOf(design));
   std::erase_if(variants, [](const auto& each) { return each.starts_with(kSinceVariant); });
   ASSIGN_OR_RETURN(StudyBuild build, BuildStudy(file, variants));
+  RETURN_IF_ERROR(CheckReference(file));
   if (!definition.since.empty()) {
     // The study's questions are today's, the sources those of the commit.
     StudyFile then = file;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "ablations/base/files.h"
@@ -13,6 +15,7 @@
 #include "ablations/subjects/study/rig/buffers.h"
 #include "ablations/subjects/study/rig/library.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
@@ -30,10 +33,60 @@ struct Right {
 
 class StudyBench;
 
+// "study.toml:38: ", where it states the claim, or the sources; empty where the file is no longer
+// what is measured.
+std::string PlaceIn(const StudyDefinition& definition, const std::string& path) {
+  const absl::StatusOr<StudyFile> file = StudyFile::Load(definition.folder);
+  if (!file.ok() || file->study != definition.study) return "";
+  const std::string place = file->toml.PlaceOf(path);
+  return absl::StrCat(place.substr(place.rfind('/') + 1), ": ");
+}
+
+std::string PathOf(const Study& study, const std::string& toggle) {
+  for (size_t i = 0; i < study.claim.size(); ++i) {
+    if (study.claim[i].id == toggle) return absl::StrCat("claim[", i, "]");
+  }
+  return "sources";
+}
+
+// Planted errors that limits would let through, as study_data.py plants them.
+std::vector<std::string> LetThrough(const SizedTensor& tensor, const std::vector<double>& right,
+                                    std::pair<double, double> limits) {
+  const size_t cols = tensor.shape.size() > 1 ? static_cast<size_t>(tensor.shape.back()) : 1;
+  const size_t middle = right.size() / cols / 2;
+  const double mean =
+      std::accumulate(right.begin(), right.end(), 0.0) / static_cast<double>(right.size());
+  const auto planted = [&](size_t i, std::string_view what) {
+    const size_t row = i / cols;
+    if (what == "the mean everywhere") return mean;
+    if (what == "two swapped rows") {
+      if (middle == 0 || (row != middle && row != middle - 1)) return right[i];
+      return right[row == middle ? i - cols : i + cols];
+    }
+    return row != middle ? right[i] : what == "a dropped row" ? 0 : 1.05 * right[i];
+  };
+  std::vector<std::string> found;
+  for (const char* what :
+       {"a dropped row", "a row scaled by 1.05", "two swapped rows", "the mean everywhere"}) {
+    double most = 0;
+    double sum = 0;
+    for (size_t i = 0; i < right.size(); ++i) {
+      const double error = std::abs(planted(i, what) - right[i]);
+      most = std::max(most, error);
+      sum += error;
+    }
+    const bool is_seen =
+        most > limits.first || sum / static_cast<double>(right.size()) > limits.second;
+    if (most > 0 && !is_seen) found.push_back(absl::StrCat(what, " of ", tensor.name));
+  }
+  return found;
+}
+
 class StudyVariant final : public BenchVariant {
  public:
-  StudyVariant(std::string variant, StudyBench& bench)
-      : variant_(std::move(variant)), bench_(bench) {}
+  // `toggle`: the claim that its checks belong to; empty: to none.
+  StudyVariant(std::string variant, std::string toggle, StudyBench& bench)
+      : variant_(std::move(variant)), toggle_(std::move(toggle)), bench_(bench) {}
 
   absl::Status Prepare() override;
   absl::StatusOr<Check> CheckCall() override;
@@ -46,7 +99,10 @@ class StudyVariant final : public BenchVariant {
   absl::StatusOr<StudyOutput> Run(int set, unsigned char poison) const;
 
  private:
+  Check Placed(Check check) const;
+
   const std::string variant_;
+  const std::string toggle_;
   StudyBench& bench_;
   mutable std::shared_ptr<const StudyLibrary> library_;  // loaded by the first call
   bool spoils_inputs_ = false;
@@ -59,8 +115,14 @@ class StudyBench final : public Bench {
 
   absl::Status Fill(const BenchInputs& wanted) {
     const StudyDefinition& definition = subject_.definition();
-    ASSIGN_OR_RETURN(StudyData data, MakeData(definition.study, definition.folder,
-                                              layout_.parameters, wanted.seeds, /*probe=*/false));
+    absl::StatusOr<StudyData> made = MakeData(definition.study, definition.folder,
+                                              layout_.parameters, wanted.seeds, /*probe=*/false);
+    if (!made.ok()) {
+      return absl::Status(made.status().code(),
+                          absl::StrCat(PlaceIn(definition, "check.reference"),
+                                       std::string(made.status().message())));
+    }
+    StudyData& data = *made;
     const size_t count = std::max(data.inputs.size(), static_cast<size_t>(wanted.rotation));
     for (size_t i = 0; i < count; ++i) {
       ASSIGN_OR_RETURN(auto set,
@@ -74,8 +136,8 @@ class StudyBench final : public Bench {
   // Runs the variant that is the reference, where one is.
   absl::Status FindRight() {
     if (right_) return absl::OkStatus();
-    const StudyCheck& check = subject_.definition().study.check;
-    ASSIGN_OR_RETURN(const StudyOutput out, StudyVariant(check.variant, *this).Run(0, kPoison));
+    const StudyCheck& check = definition().study.check;
+    ASSIGN_OR_RETURN(const StudyOutput out, StudyVariant(check.variant, "", *this).Run(0, kPoison));
     Right right;
     for (size_t i = 0; i < layout_.outputs.size(); ++i) {
       const SizedTensor& tensor = layout_.outputs[i];
@@ -92,6 +154,10 @@ class StudyBench final : public Bench {
       }
       const double limit = check.atol + check.rtol * largest;
       right.limits.emplace_back(limit, limit);
+      const std::vector<std::string> found = LetThrough(tensor, values, right.limits.back());
+      if (found.empty()) continue;
+      std::fprintf(stderr, "warpledger: %scheck: `atol` and `rtol` would let through: %s\n",
+                   PlaceIn(definition(), "check").c_str(), absl::StrJoin(found, ", ").c_str());
     }
     right_ = std::move(right);
     return absl::OkStatus();
@@ -102,7 +168,7 @@ class StudyBench final : public Bench {
   absl::StatusOr<std::unique_ptr<BenchVariant>> Bind(const PlannedArm& arm,
                                                      std::string_view fault) override {
     if (!fault.empty()) return absl::InvalidArgumentError("no fault can be planted in a study");
-    return std::make_unique<StudyVariant>(arm.config, *this);
+    return std::make_unique<StudyVariant>(arm.config, arm.toggle, *this);
   }
 
   // Other arms are timed on the inputs as they were made.
@@ -123,6 +189,7 @@ class StudyBench final : public Bench {
   }
 
   StudyBuffers& set(int index) const { return *sets_[static_cast<size_t>(index)]; }
+  const StudyDefinition& definition() const { return subject_.definition(); }
   const Memory& memory() const { return memory_; }
   const StudyLayout& layout() const { return layout_; }
   const Right& right() const { return *right_; }
@@ -169,6 +236,13 @@ void HoldAgainst(const Right& right, const StudyLayout& layout, const StudyOutpu
   }
 }
 
+Check StudyVariant::Placed(Check check) const {
+  if (check.reason.empty()) return check;
+  const StudyDefinition& definition = bench_.definition();
+  check.reason = absl::StrCat(PlaceIn(definition, PathOf(definition.study, toggle_)), check.reason);
+  return check;
+}
+
 absl::Status StudyVariant::Prepare() { return bench_.FindRight(); }
 
 absl::Status StudyVariant::Call(int set, Stream stream) const {
@@ -206,7 +280,7 @@ absl::StatusOr<Check> StudyVariant::CheckCall() {
     check.reason = "two calls on the same inputs differ, or an element was not written";
   }
   check.correct = check.reason.empty();
-  return check;
+  return Placed(std::move(check));
 }
 
 absl::StatusOr<Check> StudyVariant::CheckReplay(absl::FunctionRef<absl::Status()> replay) {
@@ -228,7 +302,7 @@ absl::StatusOr<Check> StudyVariant::CheckReplay(absl::FunctionRef<absl::Status()
     check.reason = "the replay wrote outside its output";
   }
   check.correct = check.reason.empty();
-  return check;
+  return Placed(std::move(check));
 }
 
 StudyGpu& TheGpu() {
@@ -281,7 +355,8 @@ absl::StatusOr<Device> OpenStudyDevice(const Subject& subject) {
     if (CodeFor(ArchOf(gpu), build->codegen.instances, kStudyBase) == nullptr) {
       return absl::FailedPreconditionError(
           absl::StrCat(study.definition().folder, "/", kStudyFile,
-                       ": architectures: none of them runs on this GPU, which is ", ArchOf(gpu)));
+                       ": architectures: none of them runs on this GPU; write [\"", ArchOf(gpu),
+                       "\"]"));
     }
   }
   return Device{std::move(machine), std::make_shared<StudyRig>(study, TheGpu().memory())};

@@ -18,6 +18,28 @@ FINDING = 1
 VERDICTS = {"eight_sums": "ADOPT", "use_swizzle": "INVALID", "eight_times": "REGRESSION",
             "skip_last": "BROKEN", "outside": "BROKEN", "unwritten": "BROKEN", "in_place": "BROKEN",
             "traps": "BROKEN", "hangs": "BROKEN", "fails": "BROKEN"}
+# Reaches the machine code and costs nothing. How sure a run is of that depends on the machine's load;
+# study_gpu_test.py asks for NEUTRAL.
+NO_DIFFERENCE = "minus_zero"
+# Calls the child that ncu would profile, and answers as ncu does.
+FAKE_NCU = """#!/usr/bin/env python3
+import subprocess, sys
+if "--version" in sys.argv:
+    print("Version 9999.9 (fake)")
+    sys.exit()
+if "--query-metrics" in sys.argv:
+    print("smsp__inst_executed  Counter  inst\\ngpu__time_duration  Counter  ns")
+    sys.exit()
+begin = sys.argv.index("--metrics")
+done = subprocess.run(sys.argv[begin + 2:])
+if done.returncode:
+    sys.exit(done.returncode)
+variant = next(each for each in sys.argv if each.startswith("--variant=")).partition("=")[2]
+print('"ID","Kernel Name","Block Size","Grid Size","CC","Metric Name","Metric Unit","Metric Value"')
+for id, kernel, value in (0, "first", 10), (1, "longer", 500 if variant == "eight_sums" else 900):
+    for metric in sys.argv[begin + 1].split(","):
+        print(f'"{id}","{kernel}","(1, 1, 1)","(1, 1, 1)","1.0","{metric}","","{value}"')
+"""
 
 
 def has_nvcc():
@@ -40,11 +62,18 @@ class Study(CliTest):
 
     def test_check_tells_a_flag_that_reaches_no_code(self):
         said = self.said("study", "check", "flags", code=FINDING)
-        self.assertRegex(said, r"Study flags: 10 claims, 12 variants, 11 distinct libraries, by c\+\+")
+        self.assertRegex(said, r"Study flags: 11 claims, 13 variants, 12 distinct libraries, by c\+\+")
         findings = said.partition("Findings\n")[2].splitlines()
         self.assertEqual(len(findings), 1, findings)
         self.assertIn("study.toml:38: 'use_swizzle' reaches no code", findings[0])
         self.assertIn("Planted errors that this would let through: none", said)
+        self.assertNotIn("Warning", said)
+
+    def test_check_warns_of_a_tolerance_that_lets_planted_errors_through(self):
+        self.change('reference = "reference.py"', 'reference = "reference.py"\nrtol = 0.06')
+        said = self.said("study", "check", "flags", code=FINDING)
+        self.assertIn("would let through: a row scaled by 1.05 of y", said)
+        self.assertRegex(said, r"Warning: \S+study.toml:28: check: a result that is so wrong would pass")
 
     def test_check_names_a_definition_that_no_source_reads(self):
         self.change('["USE_SWIZZLE"]', '["USE_SWIZLE"]')
@@ -54,17 +83,48 @@ class Study(CliTest):
                       self.said("run", "--study=flags", "--out=x", code=USAGE))
         self.assertFalse((self.path / "x").exists())
 
-    def test_check_says_which_line_is_wrong(self):
-        for before, after, why in (
-                ('dtype = "fp32"', 'dtype = "float"', "study.toml:12: input[0].dtype: expected one of"),
-                ('reference = "reference.py"', 'reference = "other.py"',
-                 "study.toml:29: check.reference: there is no file other.py")):
-            with self.subTest(after):
-                self.change(before, after)
-                self.assertIn(why, self.said("study", "check", "flags", code=USAGE))
-                self.change(after, before)
-        self.change(".sum(axis=1)", ".sum(axis=1) * float('nan')", "reference.py")
-        self.assertIn("gives NaN or infinity in y", self.said("study", "check", "flags", code=USAGE))
+    def test_what_is_wrong_is_one_line_with_its_place_and_nothing_is_written(self):
+        for file, before, after, why in (
+                ("study.toml", 'dtype = "fp32"', 'dtype = "float"', "study.toml:12: input[0].dtype: expected one of"),
+                ("study.toml", 'name = "y"', 'name = "x"', "study.toml:16: output[0].name: 'x' is an input, which"),
+                ("study.toml", '["USE_SWIZZLE"]', '["EIGHT_SUMS"]',
+                 "study.toml:41: claim[1].define: it is the same arm as claim 'eight_sums'"),
+                ("study.toml", '"2 * rows * cols"', '"2 * * rows"', "study.toml:25: work.flops: '2 * * rows' is no exp"),
+                ("study.toml", '"2 * rows * cols"', '"2 * row"', "study.toml:25: work.flops: '2 * row' names 'row', but"),
+                ("study.toml", '["USE_SWIZZLE"]', '["USE_SWIZLE"]',
+                 "study.toml:41: claim[1].define[0]: no source reads USE_SWIZLE"),
+                ("study.toml", 'define = ["USE_SWIZZLE"]', 'define = ["USE_SWIZZLE"]\ncounter = "smsp__inst_executed"',
+                 "study.toml:42: claim[1].counter: `profile` does not read 'smsp__inst_executed'; the nearest"),
+                ("study.toml", 'sources = ["row_norms.cc"]', 'sources = ["rows.cc"]',
+                 "study.toml:6: sources: variant 'base': there is no source rows.cc"),
+                ("study.toml", 'reference = "reference.py"', 'reference = "other.py"',
+                 "study.toml:29: check.reference: there is no file other.py"),
+                ("reference.py", ".sum(axis=1)", ".sum(axis=1) * float('nan')",
+                 "study.toml:29: check.reference: reference() gives NaN or infinity in y"),
+                ("reference.py", "def naive", "def naiv", "study.toml:28: check: it has neither `atol` nor `rtol`"),
+                ("row_norms.cc", "int warpledger_call", "int warpledger_cal",
+                 "study.toml:6: sources: variant 'base': its library has no function warpledger_call: define it"),
+                ("row_norms.cc", "#ifdef FAILS", "#ifdef FAILS\nnonsense",
+                 "study.toml:84: claim[10]: variant 'fails': row_norms.cc does not compile: row_norms.cc:")):
+            with self.subTest(why):
+                original = (self.path / "flags" / file).read_text(encoding="utf-8")
+                self.change(before, after, file)
+                shutil.rmtree(self.path / "flags/.warpledger", ignore_errors=True)
+                before_run = self.names()
+                done = self.run_program("run", "--study=flags", "--out=record")
+                self.assertEqual(done.returncode, USAGE, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, r"\Awarpledger: [^\n]+\n\Z")
+                self.assertIn(why, done.stderr)
+                self.assertEqual(self.names(), before_run)
+                # `check` says it too, as a finding where the other variants are built.
+                said = self.run_program("study", "check", "flags")
+                self.assertIn(said.returncode, (FINDING, USAGE))
+                self.assertIn(why, said.stdout + said.stderr)
+                self.write(f"flags/{file}", original)
+
+    def names(self):
+        """What lies here, but for the study's cache."""
+        return [name for name in sorted(self.files()) if ".warpledger" not in name]
 
     def test_check_runs_the_reference_on_every_problem(self):
         self.change("[work]", '[[problem]]\nname = "wide"\nparameters = { rows = 2, cols = 65536 }\n\n[work]')
@@ -79,7 +139,10 @@ class Study(CliTest):
         shutil.rmtree(self.path / "flags")  # a record is judged without its study
         self.said("judge", "--record=record")
         summary = json.loads((self.path / "record/summary.json").read_text(encoding="utf-8"))
-        self.assertEqual({each["toggle"]: each["verdict"] for each in summary["verdicts"]}, VERDICTS)
+        verdicts = {each["toggle"]: each for each in summary["verdicts"]}
+        same = verdicts.pop(NO_DIFFERENCE)
+        self.assertEqual({name: each["verdict"] for name, each in verdicts.items()}, VERDICTS)
+        self.assertNotIn(same["verdict"], ("INVALID", "BROKEN", "ADOPT"), same)
         # One that writes into its inputs spoils no other's.
         checks = map(json.loads, (self.path / "record/correctness.jsonl").read_text().splitlines())
         self.assertEqual({check["arm"].removeprefix("one_on:") for check in checks
@@ -89,6 +152,8 @@ class Study(CliTest):
                                ("unwritten", "NaN in output 'y'"), ("skip_last", "output 'y' is wrong"),
                                ("fails", "warpledger_call() returned 7"), ("use_swizzle", "machine code")):
             self.assertIn(reason, reasons[toggle])
+        # What a check found names the claim's line.
+        self.assertIn("study.toml:59: it wrote outside its output", reasons["outside"])
         self.said("report", "--record=record", "--out=pages", "--noplots")
         page = next((self.path / "pages").glob("*.md")).read_text(encoding="utf-8")
         self.assertIn("Eight chains of additions", page)
@@ -104,22 +169,101 @@ class Study(CliTest):
         run = json.loads((self.path / "record/run.json").read_text(encoding="utf-8"))
         self.assertEqual(run["shapes"], [{"name": "rows=4:cols=64", "cols": 64, "rows": 4, "flops": 512.0,
                                           "min_bytes": 1040.0}])
-        self.said("run", "--problem=rows=4", "--out=x", code=USAGE)
+        self.assertIn("it is B=1,H=16", self.said("run", "--problem=rows=4", "--out=x", code=USAGE))
+        self.assertIn("name one of them", self.said("run", "--study=flags", "--problem=rows=4", "--shapes=small",
+                                                    "--out=x", code=USAGE))
 
     def test_a_run_of_changed_sources_does_not_go_on_with_a_record(self):
         run = ("run", "--study=flags", "--out=record", "--processes=1", "--blocks=1", "--arm_limit_s=2")
         self.said(*run)
-        self.change("sum = 0", "sum = 0.5f - 0.5f + 0 * cols", "row_norms.cc")
+        self.change("sum = START", "sum = 0.5f - 0.5f + 0 * cols", "row_norms.cc")
         self.assertIn("definition was", self.said(*run, code=USAGE))
 
-    def test_each_variant_is_held_against_itself_at_a_commit(self):
+    def keep_claims(self, *kept):
+        """The study with these claims alone."""
         toml = self.path / "flags/study.toml"
-        claims = toml.read_text(encoding="utf-8").split("[[claim]]")
-        toml.write_text("[[claim]]".join(claims[:3]).replace('"-O2"', '"-O2", "-DPASSES=1"'), encoding="utf-8")
+        head, *claims = toml.read_text(encoding="utf-8").split("[[claim]]")
+        claims = [claim for claim in claims if any(f'id = "{id}"' in claim for id in kept)]
+        toml.write_text("[[claim]]".join([head.replace('"-O2"', '"-O2", "-DPASSES=1"'), *claims]), encoding="utf-8")
+
+    def test_every_command_that_reads_records_takes_a_study_s(self):
+        self.keep_claims("eight_sums", "minus_zero")
+        for name in "old", "new":
+            self.said("run", "--study=flags", f"--out={name}", "--processes=3", "--blocks=4")
+        self.said("judge", "--record=old")
+        self.assertIn("eight_sums", self.said("pool", "--record=old,new"))
+        done = self.run_program("gate", "--record=new", "--baseline=old")
+        self.assertIn(done.returncode, (0, 1, 2), done.stderr)  # as the load of this machine has it
+        self.said("compare", "--a=old", "--b=new", "--out=compare.md")
+        self.said("pack", "new")
+        self.said("judge", "--record=new.tar.zst", "--out=summary.json")
+        self.said("report", "--record=new.tar.zst", "--out=pages", "--noplots")
+        self.said("bundle", "--record=old", "--out=bundle.tar.gz", f"--python={sys.executable}")
+        self.ends(self.call("tar", "-xf", "bundle.tar.gz"))
+        shutil.rmtree(self.path / "flags")
+        self.ends(self.call(sys.executable, "bundle/replay.py"), out="come out the same, byte for byte")
+
+    def test_designs_pair_and_combine_claims(self):
+        self.keep_claims("eight_sums", "use_swizzle", "minus_zero")
+        self.said("run", "--study=flags", "--out=pairs", "--design=pairs", "--processes=1", "--blocks=1")
+        arms = json.loads((self.path / "pairs/run.json").read_text(encoding="utf-8"))["arms"]
+        self.assertEqual([arm["config"] for arm in arms if arm["role"] in ("base", "step")],
+                         ["base", "eight_sums", "use_swizzle", "minus_zero", "eight_sums+use_swizzle",
+                          "eight_sums+minus_zero", "use_swizzle+minus_zero"])
+        self.said("run", "--study=flags", "--out=cells", "--design=factorial:minus_zero,eight_sums",
+                  "--processes=2", "--blocks=2")
+        self.said("judge", "--record=cells")
+        summary = json.loads((self.path / "cells/summary.json").read_text(encoding="utf-8"))
+        self.assertEqual({row["toggle"] for row in summary["attribution"]}, {"eight_sums", "minus_zero"})
+        for design, why in (("factorial:eight_sums", "a factorial is of 2 to 6 techniques"),
+                            ("factorial:eight_sums,none", "unknown technique 'none': it is one of eight_sums,"),
+                            ("ladders", "unknown design 'ladders': it is one of ladder, one_on")):
+            self.assertIn(why, self.said("run", "--study=flags", "--out=x", f"--design={design}", code=USAGE))
+
+    def test_a_library_that_was_built_before_gets_its_verdict(self):
+        self.keep_claims("eight_sums")
+        self.ends(self.call("c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-DPASSES=1", "-DEIGHT_SUMS",
+                            f"-I{ROOT}/ablations/subjects/study/include", "flags/row_norms.cc", "-o", "flags/theirs.so"))
+        self.change('define = ["EIGHT_SUMS"]', 'sources = ["theirs.so"]')
+        self.said("study", "check", "flags")
+        self.said("run", "--study=flags", "--out=record", "--processes=3", "--blocks=4")
+        self.said("judge", "--record=record")
+        verdict, = json.loads((self.path / "record/summary.json").read_text(encoding="utf-8"))["verdicts"]
+        self.assertEqual(verdict["verdict"], "ADOPT", verdict)
+
+    def test_a_variant_as_the_reference_warns_of_a_wide_tolerance_too(self):
+        self.keep_claims("eight_sums")
+        self.change('reference = "reference.py"', 'variant = "base"\nrtol = 1e-5')
+        run = ("run", "--study=flags", "--processes=1", "--blocks=1")
+        self.assertNotIn("would let through", self.said(*run, "--out=narrow"))
+        self.change("rtol = 1e-5", "rtol = 0.06")
+        self.assertIn("warpledger: study.toml:28: check: `atol` and `rtol` would let through: a row scaled by 1.05 "
+                      "of y", self.said(*run, "--out=wide"))
+
+    def test_counters_are_of_the_longest_kernel_and_held_against_claims(self):
+        self.keep_claims("eight_sums", "minus_zero")
+        self.change('define = ["EIGHT_SUMS"]', 'define = ["EIGHT_SUMS"]\nlower_counter = "smsp__inst_executed.sum"')
+        self.change('define = ["START=-0.0f"]', 'define = ["START=-0.0f"]\ncounter = "smsp__inst_executed.sum"')
+        self.write("ncu", FAKE_NCU, mode=0o755)
+        profile = ("profile", "--study=flags", "--out=profiles", f"--ncu={self.path}/ncu")
+        said = self.said(*profile)
+        self.assertIn("Counter of 'eight_sums' on small: smsp__inst_executed.sum 900 -> 500, as claimed", said)
+        self.assertIn("Counter of 'minus_zero' on small: smsp__inst_executed.sum 900 -> 900, NOT AS CLAIMED", said)
+        lines = [json.loads(line) for line in (self.path / "profiles/profiles.jsonl").read_text().splitlines()]
+        self.assertEqual([line["variant"] for line in lines], ["base", "eight_sums", "minus_zero", "null_toggle"])
+        self.assertEqual({(line["kernel"], line["kernels"]) for line in lines}, {("longer", 2)})
+        self.assertTrue(all(line["code_sha256"] for line in lines))
+        self.said("report", "--record=profiles", "--out=pages", "--noplots")
+        self.assertIn("unknown variant 'x': it is one of base", self.said(*profile, "--variants=x", code=USAGE))
+        self.change("sum = START", "sum = 2 * START", "row_norms.cc")
+        self.assertIn("was made with other kernels", self.said(*profile, code=USAGE))
+
+    def test_each_variant_is_held_against_itself_at_a_commit(self):
+        self.keep_claims("eight_sums", "use_swizzle")
         git = ("git", "-c", "user.name=n", "-c", "user.email=e")
         for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Before"]):
             self.ends(self.call(*git, *command))
-        self.change("  float sum = 0;\n", """  float sum = 0;
+        self.change("  float sum = START;\n", """  float sum = START;
   for (int k = 0; k < 31; ++k) {
     for (long long c = 0; c < cols; ++c) sum += x[c] * x[c];
     asm volatile("" : "+m"(sum));
@@ -159,3 +303,20 @@ class New(CliTest):
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertRegex(said.stdout, r"vector_loads +sass /LDG\\.E\\.128/: 0 -> \d")
         self.assertIn("Next: warpledger run --study=mine", said.stdout)
+
+    @unittest.skipUnless(has_nvcc(), "no nvcc")
+    def test_resources_are_held_against_a_baseline(self):
+        self.said("study", "new", "mine")
+        ratchet = ("ratchet", "--study=mine", "--baseline=resources.json", "--format=json")
+        rows = [{"variant": name, "arch": "sm_90", "registers": 1, "static_smem_bytes": 0, "stack_bytes": 0,
+                 "spill_store_bytes": 0, "spill_load_bytes": 0}
+                for name in ("base", "vector_loads+grid_stride")]
+        self.write("resources.json", json.dumps({"schema_version": 1, "instances": rows}))
+        found = json.loads(self.run_program(*ratchet, WARPLEDGER_PYTHON=sys.executable).stdout)
+        self.assertEqual((found["exit"], found["compared"], found["build"]), (1, 2, "study mine"))
+        for row, grew in zip(rows, found["grew"]):
+            self.assertEqual((grew["config"], grew["resource"], grew["before"]), (row["variant"], "registers", 1))
+            row["registers"] = grew["now"]
+        self.write("resources.json", json.dumps({"schema_version": 1, "instances": rows}))
+        done = self.run_program(*ratchet, WARPLEDGER_PYTHON=sys.executable)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

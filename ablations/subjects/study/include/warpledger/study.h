@@ -11,6 +11,7 @@
 //   bytes and lie between guard bands.
 // - warpledger_prepare() is called before the first call on a problem, untimed, outside of any
 //   capture. What it makes it keeps itself.
+// - What a call launches is read from the graph; nothing counts its kernels by hand.
 // - On the CPU (device = "cpu") pointers are the host's, stream is null, and a call computes at
 //   once.
 //

@@ -6,6 +6,9 @@
 #ifndef EXTRA_ROWS
 #define EXTRA_ROWS 0
 #endif
+#ifndef START
+#define START 0.0f
+#endif
 
 // Looks like a layout, and is the identity either way.
 #ifdef USE_SWIZZLE
@@ -24,7 +27,7 @@ float Norm(const float* x, long long cols) {
   }
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 #else
-  float sum = 0;
+  float sum = START;
   for (long long c = 0; c < cols; ++c) sum += x[COLUMN(c)] * x[COLUMN(c)];
   return sum;
 #endif

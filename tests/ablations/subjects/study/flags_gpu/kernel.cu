@@ -10,6 +10,9 @@
 #ifndef PASSES
 #define PASSES 1
 #endif
+#ifndef SHIFT
+#define SHIFT 0.25f
+#endif
 #ifndef EXTRA_COLS
 #define EXTRA_COLS 0
 #endif
@@ -49,7 +52,7 @@ __global__ void Softmax(const float* x, float* y, int cols) {
   for (int pass = 0; pass < PASSES; ++pass) {
     float largest = -INFINITY;
     for (int c = threadIdx.x; c < cols; c += THREADS) largest = fmaxf(largest, row[COLUMN(c)]);
-    largest = Reduce(largest, shared, [](float a, float b) { return fmaxf(a, b); });
+    largest = Reduce(largest, shared, [](float a, float b) { return fmaxf(a, b); }) + SHIFT;
     float sum = 0;
     for (int c = threadIdx.x; c < cols; c += THREADS) sum += expf(row[COLUMN(c)] - largest);
     sum = Reduce(sum, shared, [](float a, float b) { return a + b; });
@@ -84,7 +87,16 @@ extern "C" int warpledger_call(const WarpledgerCall* call) {
 #ifdef FAILS
   return cudaErrorInvalidValue;
 #endif
-  Softmax<<<rows, THREADS, 0, static_cast<cudaStream_t>(call->stream)>>>(
+  cudaStream_t stream = static_cast<cudaStream_t>(call->stream);
+#ifdef OWN_STREAM  // which a capture of the call's stream does not see
+  static cudaStream_t own = [] {
+    cudaStream_t made = nullptr;
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    return made;
+  }();
+  stream = own;
+#endif
+  Softmax<<<rows, THREADS, 0, stream>>>(
       static_cast<const float*>(call->inputs[0]), static_cast<float*>(call->outputs[0]), cols);
   return cudaGetLastError();
 }
