@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of NumPy, PyTorch and CuPy as one.
+"""Arrays of NumPy, PyTorch, CuPy and JAX as one.
+
+JAX's can't be written to, and its float64 is off unless a program asks for it: its references get NumPy's.
 
 Inputs and outputs are an array, or a tuple, list or dict of them, to any depth; what is no array in them
 stays as it is.
@@ -9,16 +11,20 @@ import numpy as np
 
 
 def library(value):
-    """"numpy", "torch" or "cupy"; None where `value` is no array."""
+    """"numpy", "torch", "cupy" or "jax"; None where `value` is no array."""
     name = type(value).__module__.partition(".")[0]
     if name == "torch" and type(value).__name__ not in ("Tensor", "Parameter"):
         return None
+    if name == "jaxlib" and hasattr(value, "devices"):
+        return "jax"
     if name in ("torch", "cupy", "numpy") and hasattr(value, "dtype") and hasattr(value, "shape"):
         return name
     return None
 
 
 def on_gpu(array):
+    if library(array) == "jax":
+        return next(iter(array.devices())).platform == "gpu"
     return library(array) == "cupy" or (library(array) == "torch" and array.is_cuda)
 
 
@@ -42,10 +48,13 @@ def leaves(value):
 def is_float(array):
     if library(array) == "torch":
         return array.is_floating_point()
-    return array.dtype.kind == "f"
+    # bfloat16 is no number of NumPy's.
+    return array.dtype.kind == "f" or "float" in array.dtype.name
 
 
 def to_float64(array):
+    if library(array) == "jax":
+        return np.asarray(array, dtype=np.float64)
     return array.double() if library(array) == "torch" else array.astype(np.float64)
 
 
@@ -76,7 +85,9 @@ def assign(array, values):
 
 
 def poison(array):
-    """NaN, or in integers a number that is unlikely to be right."""
+    """NaN, or in integers a number that is unlikely to be right. An array of JAX's is no old one's memory."""
+    if library(array) == "jax":
+        return
     wrong = float("nan") if is_float(array) else 85
     if library(array) == "torch":
         array.fill_(wrong)
@@ -90,6 +101,8 @@ def bytes_of(array):
         begin, size = array.data_ptr(), array.element_size()
         steps = sum((n - 1) * step for n, step in zip(array.shape, array.stride()) if n)
         return begin, begin + size * (1 + steps)
+    if library(array) == "jax":
+        return array.unsafe_buffer_pointer(), array.unsafe_buffer_pointer() + array.nbytes
     if library(array) == "cupy":
         return array.data.ptr, array.data.ptr + array.nbytes
     return np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else np.byte_bounds(array)

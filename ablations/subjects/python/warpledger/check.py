@@ -20,8 +20,11 @@ class Reference:
     def __init__(self, comparison, inputs):
         self.atol, self.rtol = comparison.atol, comparison.rtol
         given = arrays.copied(inputs)
-        self.right = [arrays.to_float64(array) for array in
-                      arrays.leaves(comparison.call(comparison.reference, arrays.widened(given)))]
+        right = arrays.leaves(comparison.call(comparison.reference, arrays.widened(given)))
+        if any(arrays.library(array) == "jax" and array.dtype.name == "float32" for array in right):
+            raise ValueError("the reference computes in float32, because JAX has float64 off unless a program "
+                             "asks for it (jax_enable_x64): write it in NumPy, whose arrays it gets")
+        self.right = [arrays.to_float64(array) for array in right]
         self.naive = None
         for array in self.right:
             if not math.isfinite(float(abs(array).max())):

@@ -92,7 +92,7 @@ def compare(callables, inputs, problems, reference, *, gate=1.05, naive=None, at
 
     callables   {name: function of the inputs}; it puts its work on the current stream and returns arrays
     inputs      function of `seed` and a problem's parameters: an array, or a tuple, list or dict of arrays;
-                on which device they lie says what is measured (PyTorch or CuPy on a GPU; else the CPU)
+                on which device they lie says what is measured (PyTorch, CuPy or JAX on a GPU; else the CPU)
     problems    [{"rows": 4096, "cols": 1024}, …], or {name: parameters}
     reference   function of the inputs with their floats as float64: what is right
     gate        the ratio of times from which a callable is adopted
@@ -108,6 +108,8 @@ def compare(callables, inputs, problems, reference, *, gate=1.05, naive=None, at
     Each process of the run is this program, started again; compare() works there and does not return. So it
     must be reached by each process alike, in a file (not in a notebook).
     """
+    if "jax" in sys.modules:  # else each process takes three quarters of the GPU's memory
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     again = tuple(again or this_program())
     records = _records.setdefault(again, [])
     problems = problems if isinstance(problems, dict) else {name_of(each): each for each in problems}
@@ -168,8 +170,8 @@ def definition_of(comparison, again, gate, launches, flops, min_bytes):
     for name, parameters in comparison.problems.items():
         first, other = (comparison.inputs(seed=seed, **parameters) for seed in (0, 1))
         if all(arrays.same(a, b) for a, b in zip(arrays.leaves(first), arrays.leaves(other))):
-            raise ValueError(f"problem {name}: the inputs have no array of NumPy, PyTorch or CuPy that differs "
-                             "from seed to seed")
+            raise ValueError(f"problem {name}: the inputs have no array of NumPy, PyTorch, CuPy or JAX that "
+                             "differs from seed to seed")
         elements = sum(math.prod(array.shape) for array in arrays.leaves(first))
         touched = sum(map(arrays.nbytes, arrays.leaves(first)))
         kept = {key: value if isinstance(value, (bool, int)) else str(value)

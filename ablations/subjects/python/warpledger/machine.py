@@ -16,6 +16,8 @@ from . import arrays, driver, program
 
 def machine_of(inputs):
     """The one that has the inputs."""
+    if jax := [array for array in arrays.leaves(inputs) if arrays.library(array) == "jax"]:
+        return Jax(jax[0])
     gpu = [array for array in arrays.leaves(inputs) if arrays.on_gpu(array)]
     if not gpu:
         return Cpu()
@@ -33,6 +35,7 @@ def versions():
 
 class Cpu:
     on_gpu = False
+    called = "by call"
     capture_refused = "a Python function on the CPU"
 
     def describe(self):
@@ -64,6 +67,7 @@ class Cpu:
 class Gpu:
     """What both libraries share."""
     on_gpu = True
+    called = "by stream"
     capture_refused = ""
 
     def __init__(self):
@@ -196,6 +200,34 @@ class CuPy(Gpu):
         return (lambda: (pool, graph.launch(self._stream))), outputs, getattr(graph, "graph", None)
 
 
+class Jax(Cpu):
+    """On a GPU or on the CPU: calls, and the wait until all of them are done, by the host's clock."""
+    capture_refused = "JAX launches on streams of its own"
+
+    def __init__(self, array):
+        import jax
+        self.jax = jax
+        self.on_gpu = arrays.on_gpu(array)
+        self.device = next(iter(array.devices()))
+
+    def describe(self):
+        if not self.on_gpu:
+            return super().describe()
+        return driver.Driver().describe(self.device.local_hardware_id or 0, "")
+
+    def open(self):
+        peers = program.module("ablations/subjects/sdpa/peers.py")
+        self.read_sensors = peers.Sensors(self.describe()["uuid"]).read
+
+    def free(self):
+        gc.collect()
+
+    def time(self, work):
+        begin = time.perf_counter()
+        self.jax.block_until_ready(work())
+        return time.perf_counter() - begin
+
+
 class Timed:
     """Calls of one arm in a row, each set of inputs equally often. `call(set)` is one call."""
 
@@ -204,7 +236,7 @@ class Timed:
         self._call, self._sets = call, sets
         self.why_not_captured = machine.capture_refused
         self.outputs = [None] * sets
-        self.lines = ["by stream" if machine.on_gpu else "by call", self.why_not_captured]
+        self.lines = [machine.called, self.why_not_captured]
         self.run = self._call_each
         if not capture or self.why_not_captured:
             return
@@ -221,10 +253,11 @@ class Timed:
     def release(self, why):
         """Calls one by one from now on."""
         self.run, self.outputs, self.why_not_captured = self._call_each, [None] * self._sets, why
-        self.lines = ["by stream", f"not captured: {why}"[:300]]
+        self.lines = [self.machine.called, f"not captured: {why}"[:300]]
 
     def _call_each(self):
         self.outputs = self._calls()
+        return self.outputs
 
     def _calls(self):
         """The last output of each set."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compare() on a GPU: PyTorch, torch.compile, Triton and CuPy, beside callables that are broken.
+"""compare() on a GPU: PyTorch, torch.compile, Triton, CuPy, JAX and Numba, beside callables that are broken.
 
 Where the interpreter lacks one of them, or there is no GPU, its cases skip. With another interpreter than
 the build's:
@@ -78,6 +78,50 @@ result = wl.compare({"separate": separate, "fused": fused}, make_inputs, [{"n": 
 print(result)
 """
 
+JAX = """
+import jax, jax.numpy as jnp
+import numpy as np
+import warpledger as wl
+
+def separate(x):
+    e = jnp.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+def reference(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+def make_inputs(seed, rows, cols):
+    return jax.random.normal(jax.random.key(seed), (rows, cols), dtype=jnp.float32)
+
+result = wl.compare({"separate": separate, "jitted": jax.jit(separate)}, make_inputs, [{"rows": 1024, "cols": 1024}],
+                    reference, rtol=1e-5, record="record", processes=3, blocks=6)
+print(result)
+"""
+
+NUMBA = """
+import torch
+from numba import cuda
+import warpledger as wl
+
+@cuda.jit
+def double(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = 2 * x[i]
+
+def numba(x):
+    y = torch.empty_like(x)
+    stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+    double[(x.numel() + 255) // 256, 256, stream](cuda.as_cuda_array(x), cuda.as_cuda_array(y))
+    return y
+
+result = wl.compare({"twice": lambda x: (x + x) * 1.0, "numba": numba},
+                    lambda seed, n: torch.randn(n, device="cuda", generator=torch.Generator("cuda").manual_seed(seed)),
+                    [{"n": 1 << 24}], lambda x: 2 * x, rtol=1e-6, record="record", processes=3, blocks=6)
+print(result)
+"""
+
 
 def lacking(*packages):
     if subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False).returncode:
@@ -130,3 +174,13 @@ class OnAGpu(PythonTest):
         self.assertIn("ADOPT", said)
         for line in self.record()[1]["calls"]:
             self.assertEqual(line["lines"][0], "by graph", line)
+
+    def test_jax(self):
+        said = self.measured(JAX, "jax")
+        self.assertIn("ADOPT", said)
+        for line in self.record()[1]["calls"]:
+            self.assertEqual(line["lines"], ["by call", "JAX launches on streams of its own"])
+
+    def test_numba(self):
+        said = self.measured(NUMBA, "torch", "numba")
+        self.assertNotIn("BROKEN", said)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare() from one end to the other, on the CPU."""
 
+import importlib.util
 import signal
 import subprocess
 import sys
 import time
+import unittest
 
 from python_fixture import HEAD, PythonTest
 
@@ -97,6 +99,30 @@ wl.compare({"summed": summed, "sooner": sooner}, make_inputs, PROBLEMS, lambda x
         done = self.call(sys.executable, "program.py", **self.environment({}))
         self.assertEqual(done.returncode, 1)
         self.assertIn("definition", done.stderr)
+
+    @unittest.skipUnless(importlib.util.find_spec("jax"), "no JAX")
+    def test_calls_of_jax_are_waited_for(self):
+        script = """
+import jax, jax.numpy as jnp
+inputs = lambda seed, rows, cols: jnp.asarray(make_inputs(seed, rows, cols))
+def base(x):
+    spend(0.004)
+    return jnp.sum(x, axis=1)
+def candidate(x):
+    spend(0.001)
+    return jnp.sum(x, axis=1)
+def wrong(x):
+    return jnp.sum(x[:, 1:], axis=1)
+result = wl.compare({"base": base, "candidate": candidate, "wrong": wrong}, inputs, PROBLEMS, REFERENCE, rtol=1e-5,
+                    record="record", **SHORT)
+print([each.verdict for each in result.verdicts])
+"""
+        self.assertIn("['ADOPT', 'BROKEN']", self.python(script.replace("REFERENCE", "lambda x: x.sum(axis=1)")).stdout)
+        self.assertEqual(self.record()[1]["calls"][0]["lines"], ["by call", "JAX launches on streams of its own"])
+        self.write("program.py", HEAD + script.replace("REFERENCE", "lambda x: jnp.sum(x, axis=1)")
+                   .replace('"record"', '"other"'))
+        done = self.call(sys.executable, "program.py", **self.environment({}))
+        self.assertIn("the reference computes in float32", done.stderr)
 
     def test_mistakes_are_told_before_anything_is_measured(self):
         for call, told in (
