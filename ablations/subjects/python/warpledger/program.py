@@ -39,5 +39,6 @@ def module(relative):
 
 
 def main():
-    """The command `warpledger` of an installed package."""
+    """The command `warpledger` of an installed package, whose Python is this one."""
+    os.environ.setdefault("WARPLEDGER_PYTHON", sys.executable)
     os.execv(path(), [path(), *sys.argv[1:]])
