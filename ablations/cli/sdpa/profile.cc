@@ -345,12 +345,12 @@ Command ProfileCommand() {
        .arguments =
            "--out=DIR [--study=DIR] [--variants=..] [--shapes=..|--problem=..] [--ncu=PATH]",
        .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
-       .details =
-           "One call of each variant on each shape, in a process of its own; of a study's "
-           "several kernels the longest.\nThe same call on the same directory profiles what is missing. A profiler "
-           "changes times: those of the "
-           "report come from records of samples.\nExit code 1: some variants could not be "
-           "profiled; they are named and the rest is there."});
+       .details = "One call of each variant on each shape, in a process of its own; of a study's "
+                  "several kernels the longest.\nThe same call on the same directory profiles what "
+                  "is missing. A profiler "
+                  "changes times: those of the "
+                  "report come from records of samples.\nExit code 1: some variants could not be "
+                  "profiled; they are named and the rest is there."});
 }
 
 }  // namespace warpledger::cli

@@ -419,13 +419,11 @@ def answer(request):
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = list(pool.map(attempt, distinct.values()))
     builds, replies, shared = {}, {}, {}
-    for variants, (facts, error) in zip(distinct.values(), results):
-        if facts:
-            error = why_not_beside(facts, shared, variants[0]["name"])
-            facts = None if error else facts
+    for variants, (facts, why_not) in zip(distinct.values(), results):
+        error = why_not or why_not_beside(facts, shared, variants[0]["name"])
         for variant in variants:
             reply = {"name": variant["name"], "error": error}
-            if facts:
+            if not error:
                 builds[variant["name"]] = facts
                 reply |= {"library": str(builder.cache / facts["library"]), "library_sha256": facts["library_sha256"],
                           "host_sha256": facts["host_sha256"], "ptx": {}}

@@ -240,6 +240,8 @@ def referred(request, raw):
 
 
 def main():
+    # What the user's own code prints is no part of the reply.
+    lines, sys.stdout = sys.stdout, sys.stderr
     request = json.load(sys.stdin)
     folder = pathlib.Path(request["folder"])
     reply = {"limits": [], "let_through": []}
@@ -260,7 +262,7 @@ def main():
                 reply["let_through"] = let_through(request, arrays, limits)
     except DataError as error:
         reply = {"error": str(error)}
-    print(json.dumps(reply))
+    print(json.dumps(reply), file=lines)
 
 
 if __name__ == "__main__":

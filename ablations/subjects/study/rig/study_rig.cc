@@ -118,9 +118,8 @@ class StudyBench final : public Bench {
     absl::StatusOr<StudyData> made = MakeData(definition.study, definition.folder,
                                               layout_.parameters, wanted.seeds, /*probe=*/false);
     if (!made.ok()) {
-      return absl::Status(made.status().code(),
-                          absl::StrCat(PlaceIn(definition, "check.reference"),
-                                       std::string(made.status().message())));
+      return absl::Status(made.status().code(), absl::StrCat(PlaceIn(definition, "check.reference"),
+                                                             std::string(made.status().message())));
     }
     StudyData& data = *made;
     const size_t count = std::max(data.inputs.size(), static_cast<size_t>(wanted.rotation));
@@ -353,10 +352,9 @@ absl::StatusOr<Device> OpenStudyDevice(const Subject& subject) {
   if (const StudyBuild* build = study.build(); build != nullptr) {
     ASSIGN_OR_RETURN(const GpuInfo gpu, machine->Describe());
     if (CodeFor(ArchOf(gpu), build->codegen.instances, kStudyBase) == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(study.definition().folder, "/", kStudyFile,
-                       ": architectures: none of them runs on this GPU; write [\"", ArchOf(gpu),
-                       "\"]"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          study.definition().folder, "/", kStudyFile,
+          ": architectures: none of them runs on this GPU; write [\"", ArchOf(gpu), "\"]"));
     }
   }
   return Device{std::move(machine), std::make_shared<StudyRig>(study, TheGpu().memory())};

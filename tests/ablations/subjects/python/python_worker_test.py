@@ -106,7 +106,7 @@ class TheProof(unittest.TestCase):
     """A graph that does not follow its inputs is found; a stand-in for a GPU captures."""
 
     class Machine(machine.Cpu):
-        on_gpu, capture_refused = True, ""
+        on_gpu, called, capture_refused = True, "by stream", ""
 
         def __init__(self, follows):
             self.follows = follows

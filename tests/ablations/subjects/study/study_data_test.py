@@ -78,6 +78,9 @@ class Data(FolderTest):
         self.assertAlmostEqual(mean, 0.1875, places=5)
         self.assertIn("no function naive()", self.ask(check={"reference": "reference.py"})["error"])
 
+    def test_what_a_reference_prints_is_no_part_of_the_reply(self):
+        self.assertEqual(self.ask("print('so much', end='')" + REFERENCE)["limits"], [[0.25, 0.25]])
+
     def test_what_is_wrong_with_a_reference_is_one_line(self):
         for reference, why in (
                 ("def reference(x): return x / 0 * 0", "gives NaN or infinity in y"),

@@ -96,7 +96,7 @@ extern "C" int warpledger_call(const WarpledgerCall* call) {
   }();
   stream = own;
 #endif
-  Softmax<<<rows, THREADS, 0, stream>>>(
-      static_cast<const float*>(call->inputs[0]), static_cast<float*>(call->outputs[0]), cols);
+  Softmax<<<rows, THREADS, 0, stream>>>(static_cast<const float*>(call->inputs[0]),
+                                        static_cast<float*>(call->outputs[0]), cols);
   return cudaGetLastError();
 }
