@@ -24,7 +24,6 @@ import argparse
 import collections
 import json
 import math
-import os
 import pathlib
 import re
 import statistics
@@ -35,7 +34,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import pages  # noqa: E402
-from plots import json_text, micro_curves, micro_data  # noqa: E402
+from plots import json_text, micro_curves, micro_data, whole_file  # noqa: E402
 
 SCHEMA_VERSION = 1
 # Student's t, two-sided 95%, by degrees of freedom (any table of the distribution).
@@ -257,12 +256,8 @@ def rows_on_lines(value):
 
 
 def write(path, text):
-    """Replaces `path` in one step, so that a kill leaves the old file or the new."""
-    path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    whole_file.replace(path, text)
 
 
 def figure_names(micro):

@@ -15,7 +15,6 @@ is written.
 
 import argparse
 import io
-import os
 import pathlib
 import re
 import signal
@@ -32,6 +31,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from plots import calibration, dtypes, effects, interactions, json_text, ladder  # noqa: E402
 from plots import matrix, parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
+from plots import whole_file  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
 from plots.summary import Summary, SummaryError, load_json  # noqa: E402
 
@@ -120,12 +120,7 @@ def write(pictures, out):
     out.mkdir(parents=True, exist_ok=True)
     for name, content in pictures.items():
         path = out / f"{plain_name(name)}.svg"
-        temporary = out / f".{path.name}.{os.getpid()}"
-        try:
-            temporary.write_text(content, encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        whole_file.replace(path, content)
         print(path)
 
 

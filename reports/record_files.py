@@ -159,13 +159,6 @@ class Record:
             yield folder
 
 
-def replace(path, text):
-    """Writes a file in one step, so that a kill leaves the old one or the new."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
 def plain(path):
     """The path of a record's folder, whether or not it is packed."""
     path = pathlib.Path(path)

@@ -29,21 +29,19 @@ import multiprocessing
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "reports"))
-sys.path.insert(0, str(ROOT / "reports" / "explorer"))
+sys.path[:0] = [str(ROOT / folder) for folder in ("reports/explorer", "reports", ".",
+                                                  "ablations/cli/archive")]
+import bundle_replay  # noqa: E402 (the path comes first)
 import explorer  # noqa: E402 (the path comes first)
 import folklore  # noqa: E402 (the path comes first)
 import record_files  # noqa: E402 (the path comes first)
 import summaries  # noqa: E402
-from plots import render  # noqa: E402
+from plots import render, whole_file  # noqa: E402
 
 DATA = ROOT / "reports" / "data"
 _SCRATCH = pathlib.Path("reports/.regenerate")
@@ -246,7 +244,7 @@ def _regenerate(program, out, kept, say, workers, opened):
     for gpu, claims in sorted(studied.items()):
         page = pathlib.Path("reports") / gpu / folklore.PAGE
         claims.sort(key=lambda claim: claim.study)
-        (out / page).write_text(folklore.page(gpu_names[gpu], claims), encoding="utf-8")
+        whole_file.replace(out / page, folklore.page(gpu_names[gpu], claims))
         made.add(page)
     warm = {(gpu, design): [record.path for record in records]
             for (gpu, design, cache), records in all_runs.items()
@@ -289,7 +287,7 @@ def _regenerate(program, out, kept, say, workers, opened):
     if claims_of:
         say("explorer.html")
         target = pathlib.Path("reports/explorer.html")
-        record_files.replace(out / target, explorer.page(
+        whole_file.replace(out / target, explorer.page(
             [claim for gpu in sorted(claims_of) for claim in claims_of[gpu]],
             [records[-1] for (_, design, cache), records in all_runs.items()
              if cache == "warm" and not design.startswith(record_files.STUDY)]))
@@ -346,7 +344,7 @@ def main():
                         help="the warpledger to run (default: build/bin/warpledger)")
     options = parser.parse_args()
     try:
-        with tempfile.TemporaryDirectory() as kept:
+        with bundle_replay.scratch_folder() as kept:
             made = regenerate(options.program.resolve(), ROOT, kept,
                               lambda line: print(line, flush=True))
             summaries.write(options.program.resolve(), DATA, kept)
@@ -365,5 +363,5 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the scratch folders go too
+    bundle_replay.stop_once()
     sys.exit(main())

@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "cmake"), str(ROOT / "reports")]
 
 import record_files  # noqa: E402 (the path comes first)
-from plots import json_text  # noqa: E402
+from plots import json_text, whole_file  # noqa: E402
 from machine_code_file import instances_of_tree  # noqa: E402
 
 COMPUTE_CAPABILITY = "9.0"  # of the GPUs whose products are asynchronous
@@ -183,7 +183,7 @@ def take(options):
         "  " + json.dumps({key: value for key, value in kernel.items() if key != "loop"})[:-1]
         + ', "loop": [\n' + ",\n".join("   " + json.dumps(row) for row in kernel["loop"]) + "]}"
         for kernel in kernels) + "]")
-    (options.out / RECORD).write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+    whole_file.replace(options.out / RECORD, "{\n" + ",\n".join(rows) + "\n}\n")
     return 0
 
 
@@ -306,7 +306,7 @@ def report(options):
     except json_text.DAMAGE as error:
         raise Refused(2, f"{options.record} can't be read: {json_text.said(error)}") from error
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / PAGE).write_text(page, encoding="utf-8")
+    whole_file.replace(options.out / PAGE, page)
     return 0
 
 

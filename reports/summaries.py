@@ -16,6 +16,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import record_files  # noqa: E402 (the path comes first)
+from plots import whole_file  # noqa: E402
 
 TABLE = "summaries.sha256"
 
@@ -50,4 +51,4 @@ def read(data):
 
 def write(program, data, kept):
     lines = [f"{digest}  {name}\n" for name, digest in hashes(program, data, kept).items()]
-    record_files.replace(data / TABLE, "".join(lines))
+    whole_file.replace(data / TABLE, "".join(lines))

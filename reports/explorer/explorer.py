@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "reports"))
 import record_files  # noqa: E402 (the path comes first)
-from plots import json_text  # noqa: E402
+from plots import json_text, whole_file  # noqa: E402
 
 TEMPLATE = pathlib.Path(__file__).with_name("explorer.html")
 PLACE = "/* data */"
@@ -103,7 +103,7 @@ def main():
         claims = [claim for file in options.claims
                   for claim in json_text.loads(file.read_bytes())]
         records = [record_files.open_record(path) for path in options.record]
-        options.out.write_text(page(claims, records), encoding="utf-8")
+        whole_file.replace(options.out, page(claims, records))
     except (OSError, record_files.RecordError) as error:
         print(f"explorer.py: {error}", file=sys.stderr)
         return 1

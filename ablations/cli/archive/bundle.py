@@ -28,12 +28,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+# The tree's root, as in an install tree, comes second.
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[n]) for n in (0, 3)]
 sys.dont_write_bytecode = True
 
 import bundle_replay  # noqa: E402
+from plots import whole_file  # noqa: E402
 
 SCHEMA_VERSION = 1
 LEFT_OVER = re.compile(r"\.tmp\.\d+\.\d+$")  # by a program that was killed while it wrote
@@ -84,12 +85,7 @@ def write_tarball(folder, name, out):
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0,
                        compresslevel=6) as file:
         file.write(raw.getvalue())
-    partial = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(packed.getvalue())
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    whole_file.replace(out, packed.getvalue())
 
 
 def build(arguments):
@@ -103,8 +99,8 @@ def build(arguments):
     commands = [{"run": name_of(record), "calls": bundle_replay.calls_of(name_of(record))[kind]}
                 for record, kind in zip(records, arguments.kind.split(","), strict=True)]
     commands = [command for command in commands if command["calls"]]
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(scratch) / name
+    with bundle_replay.scratch_folder() as scratch:
+        folder = scratch / name
         copy_records(records, folder / "data")
         (folder / "bin").mkdir()
         shutil.copy(arguments.program, folder / "bin" / "warpledger")
@@ -145,7 +141,7 @@ def build(arguments):
 
 
 def main(argv=None):
-    bundle_replay.take_the_scratch_folder_along()
+    bundle_replay.stop_once()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger to pack"), ("plots", "its plots"),
                           ("record", "records, comma-separated"),

@@ -15,10 +15,14 @@ this script as well: `warpledger verify` of another copy of the program trusts n
 """
 
 import argparse
+import atexit
+import contextlib
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +31,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 MANIFEST = "manifest.json"
 PICTURE = ".svg"
+STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def sha256(path):
@@ -37,17 +42,31 @@ def sha256(path):
     return digest.hexdigest()
 
 
-def take_the_scratch_folder_along():
-    """On TERM and INT the scratch folder of whoever calls this goes too; a second signal, as when the
-    program that called this one ends of the first, does not stop that."""
-    both = (signal.SIGTERM, signal.SIGINT)
-
+def stop_once():
+    """TERM and INT end this program with all that it tidies up; a second signal, as when the program
+    that called this one ends of the first, does not stop that."""
     def stop(number, _):
-        for each in both:
+        for each in STOPS:
             signal.signal(each, signal.SIG_IGN)
         sys.exit(128 + number)
-    for each in both:
+    for each in STOPS:
         signal.signal(each, stop)
+
+
+@contextlib.contextmanager
+def scratch_folder():
+    """A folder that goes behind this, whenever TERM or INT comes (stop_once): in the middle of its
+    removal, too."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    folder = tempfile.mkdtemp()
+    again = functools.partial(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(again)  # where a signal stops the removal below
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        yield pathlib.Path(folder)
+    finally:
+        shutil.rmtree(folder)
+    atexit.unregister(again)
 
 
 def damaged_files(folder, manifest):
@@ -163,7 +182,7 @@ def check(folder, manifest_sha256="", keep="", program=None, plots=None):
         print("\n".join(complaints))
         return 1
     with_plots = bool(drawn_with) and matplotlib_version() == drawn_with
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch_folder() as scratch:
         out = pathlib.Path(keep or scratch).resolve()
         complaints = replay(folder, manifest, out, with_plots, program, plots)
     if complaints:
@@ -183,6 +202,7 @@ def main(argv=None):
     parser.add_argument("--manifest_sha256", default="", help="what `warpledger bundle` printed")
     parser.add_argument("--keep", default="", help="folder for what is computed; default: none")
     arguments = parser.parse_args(argv)
+    stop_once()
     return check(HERE, arguments.manifest_sha256, arguments.keep)
 
 

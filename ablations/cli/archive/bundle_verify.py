@@ -16,7 +16,6 @@ import pathlib
 import shutil
 import sys
 import tarfile
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
@@ -68,7 +67,7 @@ def verify(bundle, scratch, arguments):
 
 
 def main(argv=None):
-    bundle_replay.take_the_scratch_folder_along()
+    bundle_replay.stop_once()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for flag, meaning in (("program", "the warpledger that judges"), ("plots", "its plots"),
                           ("bundle", "a tarball, or the folder that came out of it")):
@@ -77,8 +76,7 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     bundle = pathlib.Path(arguments.bundle).resolve()
     try:
-        with tempfile.TemporaryDirectory() as name:
-            scratch = pathlib.Path(name)
+        with bundle_replay.scratch_folder() as scratch:
             folder = bundle if bundle.is_dir() else unpacked(bundle, scratch / "bundle")
             return verify(folder, scratch, arguments)
     except ValueError as error:

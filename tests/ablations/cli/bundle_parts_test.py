@@ -4,6 +4,7 @@
 import importlib
 import os
 import shutil
+import signal
 import sys
 
 from fixture import ROOT, FolderTest
@@ -11,6 +12,26 @@ from fixture import ROOT, FolderTest
 sys.path.insert(0, str(ROOT / "ablations/cli/archive"))
 bundle = importlib.import_module("bundle")
 bundle_replay = importlib.import_module("bundle_replay")
+
+
+# Gets two signals, while it is at work or in the middle of tidying up.
+STOPPED = """\
+import os, signal, sys
+import bundle_replay
+
+def stopped(*arguments, unlink=os.unlink, **keywords):
+    for number in signal.SIGINT, signal.SIGTERM:
+        os.kill(os.getpid(), number)
+    return unlink(*arguments, **keywords)
+
+bundle_replay.stop_once()
+with bundle_replay.scratch_folder() as folder:
+    for name in "abc":
+        (folder / name).touch()
+    os.unlink = stopped
+    if sys.argv[1] == "inside":
+        os.unlink(folder / "a")
+"""
 
 
 class BundlePartsTest(FolderTest):
@@ -41,6 +62,17 @@ class BundlePartsTest(FolderTest):
         with self.assertRaises(OSError):
             bundle.write_tarball(self.path / "folder", "name", self.path / "out.tar.gz")
         self.assertEqual({path.name for path in self.path.iterdir()}, {"folder", "out.tar.gz"})
+
+    def test_its_scratch_folder_goes_whenever_signals_come(self):
+        # The caller ends of the first, and its end sends the second.
+        for where in "inside", "while the folder is removed":
+            with self.subTest(where):
+                (self.path / "tmp").mkdir(exist_ok=True)
+                done = self.call(sys.executable, "-B", self.write("bundles.py", STOPPED), where,
+                                 PYTHONPATH=str(ROOT / "ablations/cli/archive"),
+                                 TMPDIR=str(self.path / "tmp"))
+                self.ends(done, 128 + signal.SIGINT)
+                self.assertEqual(list((self.path / "tmp").iterdir()), [])
 
     def test_a_linked_folder_is_unknown(self):
         self.write("bundle/file", "x")
