@@ -2,14 +2,17 @@
 #include "ablations/base/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -137,6 +140,24 @@ absl::Status CreateDirectories(const std::string& dir) {
   return absl::OkStatus();
 }
 
+std::vector<std::filesystem::path> Leftovers(const std::string& path) {
+  const std::string prefix = std::filesystem::path(path).filename().string() + ".tmp.";
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::vector<std::filesystem::path> left;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(parent.empty() ? "." : parent, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!absl::StartsWith(name, prefix)) continue;
+    // PID, PID.N, or PID.tmp.PID.N; nobody else's file is called so.
+    const std::string rest = name.substr(prefix.size());
+    if (rest.find_first_not_of(".0123456789tmp") != std::string::npos) continue;
+    const auto pid = static_cast<pid_t>(std::strtol(rest.c_str(), nullptr, 10));
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) left.push_back(entry.path());
+  }
+  return left;
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   // Without waiting for the other end of a pipe, which ReadAll refuses.
   const FileDescriptor fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -158,6 +179,12 @@ absl::Status WriteFileAtomically(const std::string& named,
     return absl::InvalidArgumentError(absl::StrCat(path, ": this is a folder; name a file"));
   }
   if (exists && !S_ISREG(before.st_mode)) return WriteInto(path, parts);
+  std::error_code error;
+  for (const std::filesystem::path& left : Leftovers(path)) {
+    if (std::filesystem::is_regular_file(std::filesystem::symlink_status(left, error))) {
+      std::filesystem::remove(left, error);
+    }
+  }
   static std::atomic<int> counter = 0;
   const std::string temporary =
       absl::StrCat(path, ".tmp.", static_cast<int64_t>(getpid()), ".", counter.fetch_add(1));

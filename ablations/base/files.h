@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,12 +28,16 @@ inline constexpr int64_t kLargestFile = int64_t{1} << 32;
 // Writes `path` through a temporary file of the same directory, fsync and
 // rename: readers see the old bytes or the new ones, never half of them. A link stays,
 // and what it points to is written; a file keeps its mode and owner. What is no regular
-// file, say /dev/null or a pipe, is written to as it is.
+// file, say /dev/null or a pipe, is written to as it is. What a killed writer of the same file left
+// goes.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
 // The parts one after another.
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::initializer_list<std::string_view> parts);
 absl::StatusOr<std::string> ReadFile(const std::string& path);
+// Files and folders "<path>.tmp.<pid>…" of processes that run no more, which were killed before they
+// renamed or removed them. A process of another PID namespace counts as such.
+std::vector<std::filesystem::path> Leftovers(const std::string& path);
 // mkdir -p.
 absl::Status CreateDirectories(const std::string& dir);
 

@@ -2,7 +2,6 @@
 #include "ablations/cli/archive/close_record.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <set>
@@ -159,19 +157,10 @@ absl::StatusOr<RecordPack> ReadPack(const std::string& path, size_t* bytes) {
 
 bool Same(const RecordPack& a, const RecordPack& b) { return a.run == b.run && a.files == b.files; }
 
-// What processes that were killed left beside `path`: files and folders "<path>.tmp.<pid>…".
+// What was killed left beside the record at `path`.
 void RemoveLeftovers(const std::string& path) {
-  const std::string prefix = fs::path(path).filename().string() + ".tmp.";
-  const fs::path parent = fs::path(path).parent_path();
-  std::vector<fs::path> left;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent.empty() ? "." : parent, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!absl::StartsWith(name, prefix)) continue;
-    const auto pid = static_cast<pid_t>(std::strtol(name.c_str() + prefix.size(), nullptr, 10));
-    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) left.push_back(entry.path());
-  }
-  for (const fs::path& each : left) fs::remove_all(each, error);
+  for (const fs::path& left : Leftovers(path)) fs::remove_all(left, error);
 }
 
 // Writes the pack under another name, reads it back, and renames it.
@@ -233,6 +222,8 @@ absl::Status CheckNamed(absl::Span<const std::string> records, const std::string
 
 absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions& options) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(dir));
+  // Also of a pack: its folder may have been on its way out.
+  RemoveLeftovers(WithoutPackSuffix(files.path()));
   if (files.packed()) {
     return absl::InvalidArgumentError(absl::StrCat(files.path(), " is a pack already"));
   }
@@ -248,7 +239,6 @@ absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions&
     RETURN_IF_ERROR(lock.Take(files.PathOf(kind->appended)));
   }
   RemoveLeftovers(out);
-  RemoveLeftovers(WithoutPackSuffix(files.path()));
   ASSIGN_OR_RETURN(const int64_t missing, kind->check(files));
   if (missing > 0 && !options.unfinished) {
     return absl::FailedPreconditionError(

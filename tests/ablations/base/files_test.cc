@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
 namespace warpledger::ablations {
@@ -67,6 +69,30 @@ TEST_F(Files, ADeviceOrAPipeIsWrittenToAndStays) {
   EXPECT_STREQ(bytes, "text");
   close(reader);
   EXPECT_TRUE(fs::is_fifo(In("pipe")));
+}
+
+TEST_F(Files, AWriteRemovesWhatAKilledWriterOfTheSameFileLeft) {
+  const pid_t killed = fork();
+  if (killed == 0) _exit(0);
+  ASSERT_EQ(waitpid(killed, nullptr, 0), killed);
+  const std::string ours = absl::StrCat("page.md.tmp.", getpid(), ".7");
+  const std::vector<std::string> kept = {ours, absl::StrCat("other.md.tmp.", killed, ".0"),
+                                         absl::StrCat("page.md.tmp.", killed, ".old"),
+                                         "page.md.tmp.backup", absl::StrCat("page.md.", killed)};
+  std::vector<std::string> names = kept;
+  names.push_back(absl::StrCat("page.md.tmp.", killed, ".0"));
+  for (const std::string& name : names) ASSERT_TRUE(WriteFileAtomically(In(name), "half").ok());
+  // A folder may hold what a record was: it is for whoever made it.
+  const std::string folder = absl::StrCat("page.md.tmp.", killed);
+  fs::create_directory(In(folder));
+  ASSERT_TRUE(WriteFileAtomically(In("page.md"), "whole").ok());
+  std::vector<std::string> expected = kept;
+  expected.insert(expected.end(), {"page.md", folder});
+  std::vector<std::string> there;
+  for (const auto& entry : fs::directory_iterator(dir_)) {
+    there.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(there, ::testing::UnorderedElementsAreArray(expected));
 }
 
 TEST_F(Files, AFolderIsNoFile) {

@@ -98,6 +98,18 @@ class Pack(PackTest):
         self.assertEqual(self.pack.read_bytes(), before)
         self.assertFalse(self.record.exists())
 
+    def test_the_same_call_removes_what_a_killed_one_left(self):
+        killed = subprocess.Popen(["true"])
+        killed.wait()
+        self.said("pack", "record", "--keep")
+        for packed in False, True:
+            with self.subTest("the folder was on its way out" if packed else "before that"):
+                self.write(f"record.tmp.{killed.pid}/samples.jsonl", "")
+                self.write("record.tmp.old/samples.jsonl", "")  # whoever's that is
+                self.said("pack", "record", code=USAGE if packed else OK)
+                self.assertEqual({path.name for path in self.path.iterdir()},
+                                 {"record.tar.zst", "record.tmp.old"})
+
     def test_another_pack_in_its_place_is_left_alone(self):
         self.said("pack", "record", "--keep")
         (self.record / "correctness.jsonl").write_text(
