@@ -107,6 +107,18 @@ Json ChangesJson(const std::vector<ResourceChange>& changes) {
   return json;
 }
 
+// Of an instance that stands twice either could be compared.
+absl::Status EachOnce(const std::vector<InstanceResources>& instances, const std::string& path) {
+  std::set<InstanceKey> seen;
+  for (const InstanceResources& instance : instances) {
+    const InstanceKey key = {instance.variant, instance.arch};
+    if (!seen.insert(key).second) {
+      return absl::DataLossError(absl::StrCat(path, ": ", Name(key), " stands twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<BuildFacts> FactsOfRecord(const std::string& dir) {
   absl::StatusOr<Record> record = LoadRecord(dir);
   if (!record.ok()) return record.status();
@@ -114,6 +126,7 @@ absl::StatusOr<BuildFacts> FactsOfRecord(const std::string& dir) {
     return absl::NotFoundError(absl::StrCat(dir, ": this record has no ", kResourcesFile,
                                             ", so there is nothing to hold a build against"));
   }
+  RETURN_IF_ERROR(EachOnce(*record->resources, absl::StrCat(dir, "/", kResourcesFile)));
   BuildFacts facts;
   facts.name = record->run.run_id;
   facts.resources = *std::move(record->resources);
@@ -153,6 +166,7 @@ absl::StatusOr<BuildFacts> LoadBaselineFacts(const std::string& path) {
         absl::StrCat(path, ": ", std::string(resources.status().message()),
                      ". --baseline is a record's folder or a file like its ", kResourcesFile));
   }
+  RETURN_IF_ERROR(EachOnce(resources->instances, path));
   BuildFacts facts;
   facts.name = path;
   facts.resources = std::move(resources->instances);

@@ -187,6 +187,15 @@ TEST(RatchetTest, TheBaselineIsARecordOrAResourcesFile) {
   EXPECT_EQ(alone.nvcc, "");
   EXPECT_EQ(alone.dynamic_smem_bytes.size(), 0u);
 
+  std::vector<InstanceResources> twice = *example.resources;
+  twice.push_back(twice.front());
+  ++twice.back().registers;
+  ASSERT_TRUE(WriteFileAtomically(file, DumpFile(ToJson(ResourcesFile{twice}))).ok());
+  for (const std::string& path : {dir.path(), file}) {
+    EXPECT_THAT(std::string(LoadBaselineFacts(path).status().message()),
+                HasSubstr("resources.json: minimal_scalar on sm_90 stands twice"));
+  }
+
   ASSERT_TRUE(WriteFileAtomically(file, "{}").ok());
   EXPECT_FALSE(LoadBaselineFacts(file).ok());
   EXPECT_TRUE(absl::IsNotFound(LoadBaselineFacts(dir.path() + "/none").status()));
