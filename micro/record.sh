@@ -90,7 +90,7 @@ if [[ -e $out/settings.txt ]]; then
     fail 2 "$out was started with $started, not with $settings; name a new folder"
   [[ $started == "$settings" ]] ||
     fail 2 "$out was started by another build of $program; name a new folder"
-  [[ $(<"$out/cases.json") == "$cases" ]] ||
+  [[ ! -e $out/cases.json || $(<"$out/cases.json") == "$cases" ]] ||
     fail 2 "$out was started by a program with other cases; name a new folder"
 elif [[ -e $out/micro.json || -e $out/cases.json ]]; then
   fail 2 "$out holds a run already; name a new folder"
@@ -123,8 +123,12 @@ for ((process = 0; process < processes; ++process)); do
   fi
   ((status == 0)) || failed=1
   [[ -s $name.raw.part ]] || fail 1 "process $process wrote no sample; $name.log may say why"
-  echo "$cases" >"$out/cases.json"
-  echo "$settings" >"$out/settings.txt"
+  # In this order, and whole: a kill in between must not take the folder for another run's.
+  for file in settings.txt cases.json; do
+    [[ $file == cases.json ]] && text=$cases || text=$settings
+    echo "$text" >"$out/$file.part"
+    mv "$out/$file.part" "$out/$file"
+  done
   # The JSON last: it stands for the whole process.
   mv "$name.raw.part" "$name.raw.jsonl"
   mv "$name.json.part" "$name.json"

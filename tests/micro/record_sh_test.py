@@ -107,6 +107,11 @@ class RecordShTest(FolderTest):
         self.ends(self.call("--processes", "2"))
         self.ends(self.call("--processes", "1"), 2, err="name a new folder")
 
+    def test_a_kill_while_the_folder_is_bound_to_its_run_binds_it_to_no_other(self):
+        self.call(FAKE_STOP="1")
+        (self.out / "cases.json").unlink()  # which is written behind the settings
+        self.ends(self.call(), err="process 1 of 3: done before")
+
     def test_a_second_writer_of_the_folder_is_refused_by_name(self):
         self.out.mkdir()
         held = os.open(self.out, os.O_RDONLY)
