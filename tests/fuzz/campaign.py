@@ -6,10 +6,11 @@
                 [--processes=16] [--seed=1] [--log=FILE.md] [--readers]
     campaign.py --pack=FILE.tar.gz --fuzzer=… [--data=…]
 
-Each process has a seed of its own, from --seed on, and runs to the end of the time or to its first
-finding, which the log names with the call that repeats it. --readers gives one of the processes to
+Each process has a seed of its own, from --seed on. A finding ends it; the log names it with the call
+that repeats it, and another process with the next seed goes on to the end of the time. --prefix
+comes before the fuzzer's call, such as "setarch -R". --readers gives one of the processes to
 the readers in Python (readers_test.py, in a checkout). --log writes the counts as a table, for a
-decision. --pack writes what another machine needs: the fuzzer, its libraries but for libc's, the
+decision. --pack writes what another machine needs: the fuzzer, stripped, its libraries but for libc's, the
 records, the study's template and this script; there: tar xzf FILE.tar.gz && cd campaign &&
 python3 campaign.py --minutes=15.
 
@@ -18,14 +19,17 @@ Exit code: 0 no finding, 1 findings, 2 wrong use.
 
 import argparse
 import collections
+import concurrent.futures
 import datetime
 import os
 import pathlib
 import platform
 import re
+import resource
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,6 +37,8 @@ ROOT = HERE.parents[1]
 FROM_LIBC = re.compile(r"/(ld-linux|libc\.|libm\.|libpthread|libdl|librt|linux-vdso)")
 SURVIVED = re.compile(r"^seed (\d+): (\d+) executions over (\d+) seeds survived in (\d+) s$", re.M)
 OUTCOME = re.compile(r"^  (.+?) +(\d+)$", re.M)
+LEAST_SECONDS = 20  # for which another process is started behind a finding
+MOST_SECONDS_MORE = 240  # for seeds, and a last execution under the sanitizers
 TEMPLATE = "ablations/subjects/study/template"
 
 
@@ -41,39 +47,60 @@ def pack(options):
     said = subprocess.run(["ldd", options.fuzzer], capture_output=True, text=True, check=True).stdout
     libraries = [pathlib.Path(path) for path in re.findall(r"=> (/\S+)", said)
                  if not FROM_LIBC.search(path)]
-    with tarfile.open(options.pack, "w:gz") as tar:
-        tar.add(options.fuzzer, "campaign/record_fuzz")
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(options.pack, "w:gz") as tar:
+        stripped = pathlib.Path(folder) / "record_fuzz"
+        subprocess.run(["strip", "-o", stripped, options.fuzzer], check=True)
+        tar.add(stripped, "campaign/record_fuzz")
         tar.add(__file__, "campaign/campaign.py")
         for library in libraries:
             tar.add(library.resolve(), f"campaign/lib/{library.name}")
-        for folder in ("reports/data", TEMPLATE):
-            tar.add(options.data if folder == "reports/data" else ROOT / folder,
-                    f"campaign/{folder}")
+        for part in ("reports/data", TEMPLATE):
+            tar.add(options.data if part == "reports/data" else ROOT / part,
+                    f"campaign/{part}")
     print(f"{options.pack}: the fuzzer, {len(libraries)} libraries, the records")
     return 0
 
 
-def processes(options):
-    """{name: running process}"""
-    seconds = round(60 * options.minutes)
-    environment = os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, (
-        str(HERE / "lib"), os.environ.get("LD_LIBRARY_PATH"))))}
-    started = {}
-    for i in range(options.processes - options.readers):
-        started[f"seed {options.seed + i}"] = subprocess.Popen(
-            [options.fuzzer, f"--data={options.data}", f"--seconds={seconds}",
-             f"--seed={options.seed + i}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", env=environment)
+def commands(options):
+    """{name: (what makes its command line from the seconds left and the attempt, folder, environment)}"""
+    libraries = os.pathsep.join(filter(None, (str(HERE / "lib"), os.environ.get("LD_LIBRARY_PATH"))))
+
+    def fuzzer(i):
+        # Behind a finding the next attempt draws other damage.
+        return lambda seconds, attempt: [
+            *options.prefix.split(), options.fuzzer.resolve(), f"--data={options.data}",
+            f"--seconds={seconds}", f"--seed={options.seed + i + attempt * options.processes}"]
+
+    made = {f"process {i}": (fuzzer(i), None, {"LD_LIBRARY_PATH": libraries})
+            for i in range(options.processes - options.readers)}
     if options.readers:
         folders = ("", "cmake", "micro", "reports", "reports/explorer", "tests", "tests/fuzz")
         # A reader's damage takes some hundredths of a second; each of the 15 gets its share.
-        started["readers"] = subprocess.Popen(
-            ["timeout", str(seconds + 600), sys.executable, "-B", "-m", "unittest",
-             "tests/fuzz/readers_test.py"], cwd=ROOT, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace",
-            env=os.environ | {"MPLBACKEND": "Agg", "WARPLEDGER_FUZZ_EXAMPLES": str(max(30, seconds)),
-                              "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in folders)})
-    return started
+        made["readers"] = (
+            lambda seconds, _: [sys.executable, "-B", "-m", "unittest", "tests/fuzz/readers_test.py"], ROOT,
+            {"MPLBACKEND": "Agg", "WARPLEDGER_FUZZ_EXAMPLES": str(max(30, round(60 * options.minutes))),
+             "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in folders)})
+    return made
+
+
+def campaign(name, make, folder, environment, minutes):
+    """[(name, exit code, what it said)] of one process after the other, until the time is over."""
+    end = time.monotonic() + 60 * minutes
+    ended = []
+    while not ended or end - time.monotonic() > LEAST_SECONDS:
+        command = make(max(1, round(end - time.monotonic())), len(ended))
+        try:
+            done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, errors="replace", env=os.environ | environment,
+                                  timeout=60 * minutes + MOST_SECONDS_MORE, check=False)
+            code, said = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as error:
+            code, said = "none: it did not end", (error.stdout or b"").decode(errors="replace")
+        ended.append((f"{name}: {' '.join(map(str, command[-3:]))}", code, said))
+        print(f"{ended[-1][0]}: exit code {code}, {said.strip().splitlines()[:1]}", flush=True)
+        if code == 0:
+            break
+    return ended
 
 
 def main():
@@ -87,6 +114,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--prefix", default="")
     parser.add_argument("--log", type=pathlib.Path)
     parser.add_argument("--readers", action="store_true")
     parser.add_argument("--pack", type=pathlib.Path)
@@ -97,21 +125,25 @@ def main():
     if options.pack:
         return pack(options)
     begin = time.monotonic()
-    executions, findings, outcomes = 0, [], collections.Counter()
-    for name, process in processes(options).items():
-        said = process.communicate()[0]
-        if survived := SURVIVED.search(said):
-            executions += int(survived[2])
-            outcomes.update({what: int(count) for what, count in OUTCOME.findall(said)})
-        if process.returncode != 0:
-            findings.append((name, process.returncode, said[-4000:]))
-        print(f"{name}: exit code {process.returncode}, {said.strip().splitlines()[:1]}", flush=True)
-    hours = options.processes * options.minutes / 60
+    executions, fuzzed, findings, outcomes = 0, 0, [], collections.Counter()
+    made = commands(options)
+    with concurrent.futures.ThreadPoolExecutor(len(made)) as pool:
+        running = [pool.submit(campaign, name, *what, options.minutes) for name, what in made.items()]
+        for name, code, said in (ended for each in running for ended in each.result()):
+            if survived := SURVIVED.search(said):
+                executions += int(survived[2])
+                fuzzed += int(survived[4])
+                outcomes.update({what: int(count) for what, count in OUTCOME.findall(said)})
+            if code != 0:
+                findings.append((name, code, said[-4000:]))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     lines = [f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, {platform.machine()}, "
              f"{options.processes} processes of {options.minutes:g} minutes from seed {options.seed} on: "
-             f"{hours:.1f} hours of processor time in {time.monotonic() - begin:.0f} s, "
-             f"{executions} executions, {len(findings)} findings.", "", "| what | how often |",
-             "| :--- | ---: |", *(f"| {what} | {count} |" for what, count in sorted(outcomes.items()))]
+             f"{fuzzed / 3600:.2f} hours of damage, {(used.ru_utime + used.ru_stime) / 3600:.2f} of "
+             f"processor time, in {time.monotonic() - begin:.0f} s, {executions} executions, "
+             f"{len(findings)} findings.", "",
+             "| what | how often |", "| :--- | ---: |",
+             *(f"| {what} | {count} |" for what, count in sorted(outcomes.items()))]
     for name, code, said in findings:
         lines += ["", f"Finding of {name} (exit code {code}):", "", "```", said.strip(), "```"]
     text = "\n".join(lines) + "\n"

@@ -219,8 +219,26 @@ Seed Placed(SeedKind kind, const std::string& name, const std::string& scratch, 
   return seed;
 }
 
-Seed RunSeed(const std::string& design, const std::string& path, const std::string& scratch) {
-  Seed seed = Placed(SeedKind::kRun, design, scratch, CutDown(ReadRecord(path)));
+// Of no committed record: one whose last step is broken, and which looks after each process.
+Files StoppedAndBroken(Files files) {
+  Json run = MustParse(files.at(ablations::kRunFile));
+  const ablations::StoppingRule rule = {
+      .half_width = 0.01, .confidence = 0.95, .looks = {1, kKept}, .alpha_shares = {0.5, 0.5}};
+  run["stopping"] = ablations::ToJson(rule);
+  ablations::BrokenArm broken = {.shape = run["shapes"][0]["name"],
+                                 .kind = "trap",
+                                 .doing = "timing block 1",
+                                 .reason = "unspecified launch failure"};
+  for (const Json& arm : run["arms"]) {
+    if (arm["role"] == ablations::kRoleStep) broken.arm = arm["name"];
+  }
+  files[ablations::kRunFile] = ablations::DumpFile(run);
+  files[ablations::kBrokenFile] = ablations::DumpLine(ablations::ToJson(broken)) + "\n";
+  return files;
+}
+
+Seed RunSeed(const std::string& design, Files files, const std::string& scratch) {
+  Seed seed = Placed(SeedKind::kRun, design, scratch, std::move(files));
   seed.judged = Must(
       ablations::LoadJudged(
           seed.dir, [](const ablations::RunInfo&) { return &ablations::SdpaSubject(); }, kQuick),
@@ -408,7 +426,11 @@ std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch)
     if (!run.contains("definition")) newest[run["design"].get<std::string>()] = path;
   }
   std::vector<Seed> seeds;
-  for (const auto& [design, path] : newest) seeds.push_back(RunSeed(design, path, scratch));
+  for (const auto& [design, path] : newest) {
+    seeds.push_back(RunSeed(design, CutDown(ReadRecord(path)), scratch));
+  }
+  seeds.push_back(
+      RunSeed("stopped", StoppedAndBroken(CutDown(ReadRecord(newest.at("ladder")))), scratch));
   seeds.push_back(CalibrationSeed(data, scratch));
   seeds.push_back(ProfileSeed(data, scratch));
   seeds.push_back(MicroSeed(data, scratch));

@@ -16,6 +16,7 @@
 #include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/compare/compare.h"
 #include "ablations/judge/compare/gate.h"
+#include "ablations/judge/compare/pool.h"
 #include "ablations/judge/compare/ratchet.h"
 #include "ablations/judge/profile_summary.h"
 #include "ablations/measure/peers_merge.h"
@@ -34,6 +35,7 @@
 #include "kernels/common/text.h"
 #include "reports/compared/comparison.h"
 #include "reports/compared/gate.h"
+#include "reports/compared/pooled.h"
 #include "reports/pages/dtypes.h"
 #include "reports/pages/profile.h"
 #include "reports/pages/standings.h"
@@ -152,6 +154,15 @@ void ResumeRecord(const Seed& seed, const Files& damaged) {
   }
 }
 
+// Beside the undamaged one, as of another board.
+void UsePool(summary::Summary summary, const summary::Summary& whole) {
+  summary.run_id += " of another";
+  const absl::StatusOr<summary::Pooled> pooled = ablations::Pool({summary, whole}, {});
+  if (!Count("pool", pooled)) return;
+  Made("pool", report::PooledText(*pooled), &WhyNoTerminalText);
+  Made("pool's JSON", ablations::DumpFile(ablations::ToJson(*pooled)), &WhyNoJson);
+}
+
 void UseRun(const Seed& seed, const Files& damaged) {
   if (const auto summary = damaged.find(ablations::kSummaryFile); summary != damaged.end()) {
     const absl::StatusOr<Json> json = ablations::ParseJson(summary->second);
@@ -172,6 +183,7 @@ void UseRun(const Seed& seed, const Files& damaged) {
     if (Count("summarize", summary)) {
       Made("summary.json", ablations::DumpFile(ablations::ToJson(*summary)), &WhyNoJson);
       UseSummary(report::ViewOf(*summary, ablations::SdpaSubject()));
+      UsePool(*summary, seed.judged.summary);
       const JudgedRecord judged = {*record, *summary};
       const summary::Comparison comparison = ablations::Compare(seed.judged, judged, kQuick);
       Made("comparison", report::ComparisonText(comparison), &WhyNoTerminalText);
