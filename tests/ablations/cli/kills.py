@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills the program again and again, and holds it to what a kill may cost.
 
-    kills.py PROGRAM [--count=1000] [--seed=1] [--jobs=1]
+    kills.py PROGRAM [--count=1000] [--seed=1] [--jobs=1] [--minutes=M]
 
 Each round starts run (with the stand-in subject), judge, report, report with pictures, bundle, pack
 or reports/regenerate.py, and sends KILL, TERM or INT after a time up to its usual length: to the
@@ -13,9 +13,9 @@ Then
 - nothing is left over behind that call: no file of the record's folder, of the output's, of the
   temporary folder but those of the killed program, no process.
 
-Prints how often each call was killed by each signal, and every broken promise. Jobs run side by
-side, each with rounds of its own: use as many as there are cores. Exit code: 0 kept, 1 broken, 2
-wrong use.
+Prints how often each call was killed by each signal, and every broken promise. Rounds go on until
+--count calls were killed, or no new one begins after M minutes. Jobs run side by side, each with
+rounds of its own: use as many as there are cores. Exit code: 0 kept, 1 broken, 2 wrong use.
 """
 
 import argparse
@@ -45,7 +45,7 @@ CALLS = {"run": RUN, "judge": ("judge", "--record=record"),
 DRAWS = ("draw", "regenerate")
 # What only differs from call to call: the time and folder of a run.
 OWN_TIMES = re.compile(rb'"(created_utc|run_id|argv)": ?(\[[^]]*\]|"[^"]*")')
-OF_A_KILLED_WRITER = re.compile(r"\.tmp\.\d+\.\d+$|^\.bundle\.tar\.gz\.\d+$|^\.\w+\.svg\.\d+$|\.part$")
+OF_A_KILLED_WRITER = re.compile(r"\.tmp\.\d+\.\d+$")  # until the next one writes the same file
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -81,7 +81,7 @@ class Rounds:
 
     def tree(self, place):
         """The part of the repository that makes pages, with the finished record as its only one."""
-        for folder in ("plots", "reports/explorer"):
+        for folder in ("plots", "reports/explorer", "ablations/cli/archive"):
             shutil.copytree(ROOT / folder, place / folder,
                             ignore=shutil.ignore_patterns("__pycache__"))
         for script in (ROOT / "reports").glob("*.py"):
@@ -208,8 +208,7 @@ class Rounds:
 
     def whole_and_alone(self, name, place, of):
         """Behind the same call again."""
-        now = {file: found for file, found in self.state(place).items()
-               if not OF_A_KILLED_WRITER.search(pathlib.PurePath(file).name)}
+        now = self.state(place)
         expected = self.expected[name]
         if set(now) != set(expected):
             self.complain(f"files differ: {sorted(set(now) ^ set(expected))}", of)
@@ -239,14 +238,17 @@ class Rounds:
 def run(options_and_job):
     """One job's rounds: (kills by call and signal, calls that were over before, broken promises)."""
     options, job = options_and_job
+    deadline = time.monotonic() + 60 * options.minutes
+    share = (options.count + job) // options.jobs  # the jobs' shares are --count in all
     # A shell lets what it runs in the background ignore INT, and that is inherited.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         rounds = Rounds(options.program, pathlib.Path(name), options.seed + job)
         names = list(rounds.calls())
-        for number in range(job, options.count, options.jobs):
-            at = number // options.jobs
-            rounds.round(names[at // len(SIGNALS) % len(names)], at)
+        number = 0
+        while sum(rounds.killed.values()) < share and time.monotonic() < deadline:
+            rounds.round(names[(number // len(SIGNALS) + job) % len(names)], number)
+            number += 1
         return rounds.killed, rounds.ended, rounds.broken
 
 
@@ -256,6 +258,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     options = parser.parse_args()
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
         done = list(pool.map(run, [(options, job) for job in range(options.jobs)]))
@@ -264,7 +267,7 @@ def main():
     broken = [line for rounds in done for line in rounds[2]]
     for (call, sent), count in sorted(killed.items()):
         print(f"{call:10} {sent:8} {count}")
-    print(f"{options.count} rounds, {sum(killed.values())} kills, {ended} calls were over before; "
+    print(f"{sum(killed.values())} kills, {ended} calls were over before; "
           f"broken promises: {len(broken)}")
     print("\n".join(broken))
     return 1 if broken else 0
