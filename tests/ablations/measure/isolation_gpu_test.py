@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that traps, spins or writes out of bounds ends as BROKEN and the run goes on.
+"""A kernel that traps, spins or writes out of bounds ends as BROKEN, the run goes on, and no other
+arm's times change; a worker that is killed in the middle of its replays costs what it had in flight.
 
 The faults are planted (`warpledger run --plant`); the controller, the workers and
 the GPU are the true ones.
@@ -8,7 +9,10 @@ the GPU are the true ones.
 """
 
 import json
+import os
 import pathlib
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +34,7 @@ KINDS = {"trap": "trap", "spin": "no_answer", "write_unmapped": "illegal_address
 SHAPES = ("small", "medium")
 PROCESSES, BLOCKS = 2, 3
 ARM_LIMIT_S = 3
+MOST_CHANGE = 0.1  # of an arm's median between two runs; the arms are microseconds long
 
 
 def run(*arguments):
@@ -45,10 +50,13 @@ class IsolationTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.record = pathlib.Path(cls.folder.name) / "record"
+        plan = [f"--design={DESIGN}", f"--shapes={','.join(SHAPES)}",
+                f"--processes={PROCESSES}", f"--blocks={BLOCKS}", "--peers=off",
+                f"--arm_limit_s={ARM_LIMIT_S}"]
+        cls.sound = pathlib.Path(cls.folder.name) / "sound"
+        cls.sound_command = ["run", f"--out={cls.sound}", *plan]
         cls.command = [
-            "run", f"--out={cls.record}", f"--design={DESIGN}", f"--shapes={','.join(SHAPES)}",
-            f"--processes={PROCESSES}", f"--blocks={BLOCKS}", "--peers=off",
-            f"--arm_limit_s={ARM_LIMIT_S}",
+            "run", f"--out={cls.record}", *plan,
             # On the first shape alone: the second shows that the arms are sound there.
             "--plant=" + ",".join(f"{fault}@{arm}@{SHAPES[0]}" for fault, arm in ARMS.items())]
         begin = time.monotonic()
@@ -114,6 +122,43 @@ class IsolationTest(unittest.TestCase):
         declared = self.summary["provenance"]["planted"]
         self.assertEqual({(p["fault"], p["arm"]) for p in declared}, set(ARMS.items()))
         self.assertTrue(self.summary["run_id"].startswith("planted-"))
+
+    def test_a_worker_killed_in_its_replays_costs_what_it_had_in_flight_and_faults_nobodys_times(self):
+        before = self.killed_in_its_replays()
+        print(f"killed the worker behind {len(before)} samples", flush=True)
+        again = run(*self.sound_command)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertFalse((self.sound / "broken.jsonl").exists())
+        samples = lines(self.sound / "samples.jsonl")
+        self.assertEqual(samples[:len(before)], before)
+        medians = self.medians(samples)
+        for place, median in self.medians(self.samples).items():
+            with self.subTest(place):
+                self.assertLess(abs(median / medians[place] - 1), MOST_CHANGE)
+
+    @staticmethod
+    def medians(samples):
+        times = {}
+        for sample in samples:
+            times.setdefault((sample["arm"], sample["shape"]), []).append(sample["us"])
+        return {place: statistics.median(found) for place, found in times.items()}
+
+    def killed_in_its_replays(self):
+        """The whole blocks that a run without faults left whose worker got KILL behind the first."""
+        process = subprocess.Popen([PROGRAM, *self.sound_command], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        samples = self.sound / "samples.jsonl"
+        while process.poll() is None and not (samples.exists() and samples.stat().st_size):
+            time.sleep(0.01)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        said = process.communicate(timeout=60)[1]
+        self.assertNotEqual(process.returncode, 0, said)
+        self.assertIn("signal 9", said)
+        found = lines(samples)
+        self.assertGreater(len(found), 0)
+        return found[:len(found) // found[0]["of"] * found[0]["of"]]
 
     def test_the_same_call_again_adds_nothing(self):
         before = {p.name: p.read_bytes() for p in self.record.glob("*.jsonl")}

@@ -24,11 +24,13 @@ PROGRAM = ""
 VERDICTS = {"eight_warps": {"ADOPT"}, "use_swizzle": {"INVALID"},
             "never_true": {"NEUTRAL", "INCONCLUSIVE"}, "other_shift": {"NEUTRAL"}, "twice": {"REGRESSION"},
             **dict.fromkeys(("skip_sum", "outside", "unwritten", "in_place", "own_stream", "traps", "hangs",
-                             "unmapped", "fails"), {"BROKEN"})}
+                             "unmapped", "fails", "exhausts"), {"BROKEN"})}
 REASONS = {"skip_sum": "output 'y' is wrong", "outside": "wrote outside its output",
            "unwritten": "NaN in output 'y'", "in_place": "wrote into its inputs",
-           "own_stream": "what a replay leaves of input set 0 differs", "fails": "warpledger_call() returned 1"}
-KINDS = {"traps": "trap", "hangs": "no_answer", "unmapped": "illegal_address", "fails": "error"}
+           "own_stream": "what a replay leaves of input set 0 differs", "fails": "warpledger_call() returned 1",
+           "exhausts": "warpledger_call() returned 2"}
+KINDS = {"traps": "trap", "hangs": "no_answer", "unmapped": "illegal_address", "fails": "error",
+         "exhausts": "error"}
 
 
 def find_nvcc():

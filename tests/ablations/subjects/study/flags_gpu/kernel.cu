@@ -87,6 +87,13 @@ extern "C" int warpledger_call(const WarpledgerCall* call) {
 #ifdef FAILS
   return cudaErrorInvalidValue;
 #endif
+#ifdef EXHAUSTS
+  for (size_t bytes = size_t{1} << 30; bytes >= 1 << 20;) {
+    void* kept = nullptr;
+    if (cudaMalloc(&kept, bytes) != cudaSuccess) bytes /= 2;
+  }
+  return cudaErrorMemoryAllocation;
+#endif
   cudaStream_t stream = static_cast<cudaStream_t>(call->stream);
 #ifdef OWN_STREAM  // which a capture of the call's stream does not see
   static cudaStream_t own = [] {
