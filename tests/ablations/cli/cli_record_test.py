@@ -119,6 +119,10 @@ class Judge(RecordTest):
                 self.assertIn(f"{kind}: {kind}, which holds no samples of a design's arms",
                               done.stderr)
                 self.assertEqual(done.returncode, 3 if call[0] == "gate" else USAGE)
+            for command in ("standings", "techniques") if kind != "a calibration" else ():
+                error = self.refused(USAGE, command, f"--record={kind}", "--out=pages")
+                self.assertIn("Name a record of `warpledger run`", error)
+                self.assertNotIn("judge", error)
 
     def test_of_a_file_wants_a_folder(self):
         self.assertIn("name a folder", self.refused(USAGE, "judge", "--record=record/run.json"))

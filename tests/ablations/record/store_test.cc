@@ -397,6 +397,8 @@ TEST_F(StoreTest, DamageBeforeTheTailIsAnErrorWithFileAndLine) {
       {with(4, absl::StrReplaceAll(lines[4], {{"{", "{\"us\":1,"}})),
        "samples.jsonl:5: not JSON of ours: 'us' stands twice"},
       {with(4, lines[3]), "samples.jsonl:5: "},
+      {with(4, absl::StrReplaceAll(lines[4], {{"\"process\":0", "\"process\":3"}})),
+       "process 3, shape 'small', block 0, but run.json plans 3 processes of 8 blocks"},
       {with(4, other_shape), "samples.jsonl:5: shape 'huge' is not in run.json"},
       {with(17, "garbage"), "samples.jsonl:18: not JSON"},
   };
