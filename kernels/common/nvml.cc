@@ -52,6 +52,7 @@ struct Api {
   int (*power_limit)(Handle, unsigned* milliwatts) = nullptr;
   int (*event_reasons)(Handle, unsigned long long* mask) = nullptr;
   int (*ecc)(Handle, int* current, int* pending) = nullptr;
+  int (*energy)(Handle, unsigned long long* millijoules) = nullptr;  // null: none (before Volta)
 };
 
 absl::StatusOr<Api> LoadApi(const NvmlLookup& lookup) {
@@ -83,6 +84,7 @@ absl::StatusOr<Api> LoadApi(const NvmlLookup& lookup) {
   load(api.event_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
   load(api.ecc, {"nvmlDeviceGetEccMode"});
+  api.energy = reinterpret_cast<decltype(api.energy)>(lookup("nvmlDeviceGetTotalEnergyConsumption"));
   if (!missing.empty()) {
     return absl::UnavailableError(absl::StrCat(
         kLibrary, " has no function ", missing,
@@ -215,6 +217,15 @@ absl::StatusOr<NvmlSample> NvmlDevice::Sample() const {
   status.Update(Keep(api, "clock event reasons", code, mask, &sample.throttle_reasons));
   if (!status.ok()) return status;
   return sample;
+}
+
+std::optional<double> NvmlDevice::EnergyJ() const {
+  unsigned long long millijoules = 0;
+  if (session_ == nullptr || session_->api().energy == nullptr ||
+      session_->api().energy(handle_, &millijoules) != kSuccess) {
+    return std::nullopt;
+  }
+  return 1e-3 * static_cast<double>(millijoules);
 }
 
 absl::StatusOr<NvmlFacts> NvmlDevice::Facts() const {

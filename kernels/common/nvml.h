@@ -106,6 +106,8 @@ class NvmlDevice {
 
   absl::StatusOr<NvmlSample> Sample() const;
   absl::StatusOr<NvmlFacts> Facts() const;
+  // Joules since the driver was loaded. It counts in steps: on an H200 every 100 ms.
+  std::optional<double> EnergyJ() const;
 
  private:
   class Session;

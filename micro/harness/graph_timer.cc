@@ -20,6 +20,31 @@ void Report(cudaError_t error, const char* doing) {
   }
 }
 
+// Of a stream's progress; destroyed with this.
+class Events {
+ public:
+  explicit Events(size_t count) : events_(count, nullptr) {}
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+  ~Events() {
+    for (const cudaEvent_t event : events_) {
+      if (event != nullptr) Report(cudaEventDestroy(event), "destroying an event");
+    }
+  }
+  absl::Status Create() {
+    for (cudaEvent_t& event : events_) {
+      RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                           "creating an event");
+    }
+    return absl::OkStatus();
+  }
+  size_t size() const { return events_.size(); }
+  cudaEvent_t operator[](size_t i) const { return events_[i]; }
+
+ private:
+  std::vector<cudaEvent_t> events_;
+};
+
 }  // namespace
 
 TimedGraph::TimedGraph(TimedGraph&& other) noexcept
@@ -119,12 +144,55 @@ absl::StatusOr<double> GraphTimer::ReplayUs(const TimedGraph& graph) {
   return static_cast<double>(ms) * 1000.0 / graph.launches();
 }
 
-absl::StatusOr<ReplaySample> GraphTimer::Replay(const TimedGraph& graph) {
-  if (!clock_) {
-    absl::StatusOr<ClockProbe> clock = ClockProbe::Create();
-    if (!clock.ok()) return clock.status();
-    clock_ = *std::move(clock);
+absl::Status GraphTimer::MakeClock() {
+  if (clock_) return absl::OkStatus();
+  absl::StatusOr<ClockProbe> clock = ClockProbe::Create();
+  if (!clock.ok()) return clock.status();
+  clock_ = *std::move(clock);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StaySample> GraphTimer::StayOn(const TimedGraph& graph,
+                                              const std::function<Stay()>& next) {
+  RETURN_IF_ERROR(MakeClock());
+  const absl::StatusOr<double> us = ReplayUs(graph);
+  if (!us.ok()) return us.status();
+  constexpr size_t kMostQueued = 64;
+  const double replays = 1000 * kQueuedMs / (*us * graph.launches());
+  Events queued(std::clamp(static_cast<size_t>(std::ceil(replays)), size_t{2}, kMostQueued));
+  RETURN_IF_ERROR(queued.Create());
+  int64_t launches = 0;
+  bool in_window = false;
+  for (size_t at = 0;; at = (at + 1) % queued.size()) {
+    // One that was never recorded is past.
+    RETURN_IF_CUDA_ERROR(cudaEventSynchronize(queued[at]), "waiting for a replay");
+    const Stay what = next();
+    if (what == Stay::kBeginWindow) {
+      RETURN_IF_ERROR(clock_->Begin(stream_));
+      RETURN_IF_CUDA_ERROR(cudaEventRecord(start_, stream_), "recording an event");
+      in_window = true;
+    }
+    // A window holds a replay at least.
+    if (what == Stay::kEndWindow && launches > 0) break;
+    RETURN_IF_ERROR(Submit(graph));
+    RETURN_IF_CUDA_ERROR(cudaEventRecord(queued[at], stream_), "recording an event");
+    launches += in_window ? graph.launches() : 0;
   }
+  RETURN_IF_CUDA_ERROR(cudaEventRecord(stop_, stream_), "recording an event");
+  RETURN_IF_ERROR(clock_->End(stream_));
+  RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_), "waiting for replays");
+  float ms = 0;
+  RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, start_, stop_), "reading the events");
+  StaySample sample;
+  sample.us = 1000.0 * static_cast<double>(ms) / static_cast<double>(launches);
+  sample.sm_mhz = clock_->Mhz();
+  sample.launches = static_cast<int>(launches);
+  sample.window_s = 1e-3 * static_cast<double>(ms);
+  return sample;
+}
+
+absl::StatusOr<ReplaySample> GraphTimer::Replay(const TimedGraph& graph) {
+  RETURN_IF_ERROR(MakeClock());
   RETURN_IF_ERROR(clock_->Begin(stream_));
   const absl::StatusOr<double> us = ReplayUs(graph);
   if (!us.ok()) return us.status();

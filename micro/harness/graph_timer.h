@@ -11,6 +11,9 @@
 // Where the SM clock is wanted too, it is stamped before the untimed replay and after the
 // second event, so that nothing stands between the replays.
 //
+// A stay is many replays without a pause, so that a kernel runs at the clock that its own power
+// allows; a part of them is the window that is timed, with the clock over all of it.
+//
 // By stream, the same launches are submitted one by one in place of both replays: the
 // host's time for them counts where the GPU waits for it.
 //
@@ -76,6 +79,10 @@ class GraphTimer {
   absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
   // The same, with the clock that it ran at.
   absl::StatusOr<ReplaySample> Replay(const TimedGraph& graph);
+  // Replays until `next`, which is asked once a replay, has begun and ended the window. The GPU
+  // has kQueuedMs of replays before it whenever that is asked.
+  static constexpr double kQueuedMs = 20;
+  absl::StatusOr<StaySample> StayOn(const TimedGraph& graph, const std::function<Stay()>& next);
   // Captures as many launches as the plan asks for, after a few to warm up and
   // to estimate the kernel's time; these are kept where no more are asked for.
   absl::StatusOr<TimedGraph> CaptureForPlan(const ReplayPlan& plan, const LaunchFunction& launch,
@@ -86,6 +93,7 @@ class GraphTimer {
 
  private:
   GraphTimer() = default;
+  absl::Status MakeClock();
   absl::Status Submit(const TimedGraph& graph);
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr;

@@ -25,6 +25,14 @@ struct ReplaySample {
   double sm_mhz = 0;  // over both replays; 0: not read
 };
 
+// What many replays without a pause do next.
+enum class Stay { kGoOn, kBeginWindow, kEndWindow };
+
+struct StaySample : ReplaySample {
+  int launches = 0;     // in the window
+  double window_s = 0;  // that they took
+};
+
 // Launches for a kernel that takes about `kernel_us`, within the plan's limits.
 int PlanLaunches(const ReplayPlan& plan, double kernel_us);
 

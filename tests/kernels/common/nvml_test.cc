@@ -26,6 +26,7 @@ struct FakeNvml {
   int power_result = 0;
   int temperature_result = 0;
   int ecc_result = 0;
+  int energy_result = 0;
   unsigned long long reasons = 0;
   std::string opened_by;
 } fake;
@@ -91,6 +92,11 @@ int Ecc(void*, int* current, int* pending) {
   return fake.ecc_result;
 }
 
+int Energy(void*, unsigned long long* millijoules) {
+  *millijoules = 4'711'250;
+  return fake.energy_result;
+}
+
 std::map<std::string, void*> Symbols() {
   return {{"nvmlInit_v2", reinterpret_cast<void*>(&Init)},
           {"nvmlShutdown", reinterpret_cast<void*>(&Shutdown)},
@@ -106,7 +112,8 @@ std::map<std::string, void*> Symbols() {
           {"nvmlDeviceGetPowerUsage", reinterpret_cast<void*>(&Power)},
           {"nvmlDeviceGetEnforcedPowerLimit", reinterpret_cast<void*>(&PowerLimit)},
           {"nvmlDeviceGetCurrentClocksEventReasons", reinterpret_cast<void*>(&Reasons)},
-          {"nvmlDeviceGetEccMode", reinterpret_cast<void*>(&Ecc)}};
+          {"nvmlDeviceGetEccMode", reinterpret_cast<void*>(&Ecc)},
+          {"nvmlDeviceGetTotalEnergyConsumption", reinterpret_cast<void*>(&Energy)}};
 }
 
 NvmlLookup LookupIn(std::map<std::string, void*> symbols) {
@@ -158,6 +165,15 @@ TEST_F(NvmlTest, LeavesAGapForASensorThatIsNotThere) {
   EXPECT_EQ(sample.temperature_c, std::nullopt);
   EXPECT_EQ(sample.sm_clock_mhz, 1755);
   EXPECT_EQ(gpu->Facts()->ecc, std::nullopt);
+}
+
+TEST_F(NvmlTest, ReadsTheEnergyCounterWhereThereIsOne) {
+  EXPECT_EQ(Open()->EnergyJ(), 4711.25);
+  fake.energy_result = 3;
+  EXPECT_EQ(Open()->EnergyJ(), std::nullopt);
+  std::map<std::string, void*> older = Symbols();
+  older.erase("nvmlDeviceGetTotalEnergyConsumption");
+  EXPECT_EQ(NvmlDevice::OpenWith(kUuid, LookupIn(older))->EnergyJ(), std::nullopt);
 }
 
 TEST_F(NvmlTest, ReportsASensorThatFails) {
