@@ -17,6 +17,7 @@
 #include "ablations/measure/peers_merge.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/stopping.h"
+#include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -42,10 +43,11 @@ class Controller {
     ASSIGN_OR_RETURN(peers_, LoadPeerFindings(plan_.out_dir, plan_.known_peers));
     if (plan_.write_build_facts) RETURN_IF_ERROR(plan_.write_build_facts(plan_.out_dir));
 
-    const int64_t groups = WantsPeers() ? 2 : 1;
+    const int64_t arms = static_cast<int64_t>(run().arms.size());
+    const int64_t groups = run().alone ? arms : WantsPeers() ? 2 : 1;
     const int64_t total = groups * run().processes * static_cast<int64_t>(run().shapes.size()) *
                           run().blocks_per_process;
-    Progress progress("blocks", total, static_cast<int64_t>(writer_->CompletedBlocks().size()));
+    Progress progress(run().alone ? "visits" : "blocks", total, static_cast<int64_t>(writer_->CompletedBlocks().size()));
     progress_ = &progress;
     if (writer_->dropped().Any()) {
       progress.Note(absl::StrCat("cut off an unfinished block of ", writer_->dropped().sample_lines,
@@ -57,8 +59,11 @@ class Controller {
     }
     for (int process = 0; process < run().processes; ++process) {
       RETURN_IF_ERROR(Look(process));
+      // Alone, peers and arms are compared: they change places as arms do.
+      const bool peers_first = run().alone && process % 2 == 1;
+      if (WantsPeers() && peers_first) RETURN_IF_ERROR(RunPeers(process));
       RETURN_IF_ERROR(RunOurs(process));
-      if (WantsPeers()) RETURN_IF_ERROR(RunPeers(process));
+      if (WantsPeers() && !peers_first) RETURN_IF_ERROR(RunPeers(process));
     }
     return absl::OkStatus();
   }
@@ -78,11 +83,20 @@ class Controller {
     return writer_->CompletedBlocks().contains(
         {.process = process, .shape = shape, .block = block, .peers = peers});
   }
+  bool Visited(int process, const std::string& shape, int block, const std::string& arm) const {
+    return writer_->CompletedBlocks().contains({.process = process,
+                                                .shape = shape,
+                                                .block = block,
+                                                .peers = absl::StartsWith(arm, kPeerPrefix),
+                                                .arm = arm});
+  }
 
   absl::Status Append(std::vector<Sample> samples) {
     const std::string where = absl::StrCat(
         "process ", samples[0].process + 1, " of ", run().processes, ", ", samples[0].shape,
-        absl::StartsWith(samples[0].arm, kPeerPrefix) ? ", peers" : "");
+        samples[0].IsVisit()                            ? ", " + samples[0].arm
+        : absl::StartsWith(samples[0].arm, kPeerPrefix) ? ", peers"
+                                                        : "");
     RETURN_IF_ERROR(writer_->AppendBlock(std::move(samples)));
     progress_->Step(where);
     return absl::OkStatus();
@@ -121,10 +135,12 @@ class Controller {
     job.replay_us = plan_.replay_us;
     job.max_launches = plan_.max_launches;
     job.cache = run().cache;
+    job.alone = run().alone;
     job.planted = run().planted;
     for (const BrokenArm& broken : writer_->Broken()) {
       job.excluded.emplace(broken.arm, broken.shape);
     }
+    if (job.alone) return AddVisits(std::move(job));
     for (const ShapeInfo& shape : run().shapes) {
       if (stopped_.contains(shape.name)) continue;
       job.shapes.push_back(shape.name);
@@ -134,6 +150,32 @@ class Controller {
     }
     const size_t planned = job.shapes.size() * static_cast<size_t>(job.blocks);
     if (job.done.size() == planned) return std::nullopt;
+    return job;
+  }
+
+  // The same of a run of visits: the shapes that lack some, and what these have.
+  std::optional<WorkerJob> AddVisits(WorkerJob job) const {
+    for (const ShapeInfo& shape : run().shapes) {
+      bool missing = false;
+      std::set<std::pair<std::pair<std::string, std::string>, int>> visited;
+      for (const Arm& arm : run().arms) {
+        if (arm.role == kRolePeer || job.excluded.contains({arm.name, shape.name}) ||
+            absent_.contains({arm.name, shape.name})) {
+          continue;
+        }
+        for (int block = 0; block < job.blocks; ++block) {
+          if (Visited(job.process, shape.name, block, arm.name)) {
+            visited.insert({{arm.name, shape.name}, block});
+          } else {
+            missing = true;
+          }
+        }
+      }
+      if (!missing) continue;
+      job.shapes.push_back(shape.name);
+      job.visited.merge(visited);
+    }
+    if (job.shapes.empty()) return std::nullopt;
     return job;
   }
 
@@ -201,6 +243,13 @@ class Controller {
     ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
     if (json.contains("running")) return TakeRunning(json["running"]);
     if (json.contains("fault")) return TakeFault(json["fault"]);
+    if (json.contains("absent")) {
+      std::pair<std::string, std::string> absent;
+      RETURN_IF_ERROR(ReadText(json["absent"], "arm", &absent.first));
+      RETURN_IF_ERROR(ReadText(json["absent"], "shape", &absent.second));
+      absent_.insert(std::move(absent));
+      return absl::OkStatus();
+    }
     if (json.contains("check")) {
       ASSIGN_OR_RETURN(Check check, FromJson<Check>(json["check"]));
       if (!check.correct) {
@@ -276,11 +325,24 @@ class Controller {
     for (const ShapeInfo& shape : run().shapes) {
       if (stopped_.contains(shape.name)) continue;
       bool missing = false;
+      nlohmann::ordered_json visited = nlohmann::ordered_json::array();
       for (int block = 0; block < run().blocks_per_process; ++block) {
-        missing = missing || !Done(process, shape.name, block, true);
+        if (!run().alone) {
+          missing = missing || !Done(process, shape.name, block, true);
+          continue;
+        }
+        for (const Arm& arm : run().arms) {
+          if (arm.role != kRolePeer) continue;
+          if (Visited(process, shape.name, block, arm.name)) {
+            visited.push_back({arm.name.substr(std::strlen(kPeerPrefix)), block});
+          } else {
+            missing = true;
+          }
+        }
       }
       if (!missing) continue;
       nlohmann::ordered_json json = ablations::ToJson(shape);
+      if (run().alone) json["visited"] = std::move(visited);
       ASSIGN_OR_RETURN(const int rotation,
                        RotationSets(shape.min_bytes(), run().cache, run().gpu.l2_bytes));
       json["rotation"] = rotation;
@@ -296,16 +358,17 @@ class Controller {
     for (const Arm& arm : run().arms) {
       if (arm.role == kRolePeer) backends.push_back(arm.name.substr(std::strlen(kPeerPrefix)));
     }
-    const nlohmann::ordered_json request = {
+    nlohmann::ordered_json request = {
         {"shapes", shapes},           {"process", process},
         {"seed", run().seed},         {"blocks", run().blocks_per_process},
         {"input_sets", kInputSets},   {"target_replay_us", static_cast<int64_t>(plan_.replay_us)},
         {"min_launches", kInputSets}, {"max_launches", plan_.max_launches},
         {"cache", run().cache},       {"peers", backends}};
+    if (run().alone) request["alone"] = ablations::ToJson(*run().alone);
     std::vector<Sample> block;
     const auto flush = [&]() -> absl::Status {
       if (block.empty()) return absl::OkStatus();
-      const bool done = Done(process, block[0].shape, block[0].block, true);
+      const bool done = writer_->CompletedBlocks().contains(KeyOf(block[0]));
       std::vector<Sample> samples = std::move(block);
       block.clear();
       return done ? absl::OkStatus() : Append(std::move(samples));
@@ -319,8 +382,9 @@ class Controller {
                                                       block[0].block != sample.block)) {
                                  RETURN_IF_ERROR(flush());
                                }
+                               const bool visit = sample.IsVisit();
                                block.push_back(std::move(sample));
-                               return absl::OkStatus();
+                               return visit ? flush() : absl::OkStatus();
                              }));
     return flush();
   }
@@ -345,6 +409,8 @@ class Controller {
   Progress* progress_ = nullptr;
   PeerFindings peers_;
   std::set<std::string> stopped_;  // shapes that need no further process
+  // (arm, shape) of which a worker has said that there is no variant.
+  std::set<std::pair<std::string, std::string>> absent_;
   std::optional<Running> running_;
   std::optional<BrokenArm> fault_;
 };

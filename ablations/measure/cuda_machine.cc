@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "ablations/measure/energy_window.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/common/nvml.h"
@@ -84,6 +86,25 @@ class CudaMachine final : public Machine {
     if (place.block >= 0) return timer_.Replay(graph);
     ASSIGN_OR_RETURN(const double us, timer_.ReplayUs(graph));
     return harness::ReplaySample{.us = us};
+  }
+
+  absl::StatusOr<Visit> StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                               const SamplePlace& /*place*/) override {
+    Visit visit;
+    EnergyWindow window(plan, [this] { return nvml_ ? nvml_->EnergyJ() : std::nullopt; });
+    ASSIGN_OR_RETURN(const harness::StaySample sample,
+                     timer_.StayOn(static_cast<const Graph&>(calls).graph(), [&] {
+                       const harness::Stay next = window.Next(absl::Now());
+                       if (next == harness::Stay::kEndWindow) visit.sensors = ReadSensors();
+                       return next;
+                     }));
+    visit.us = sample.us;
+    visit.sm_mhz = sample.sm_mhz;
+    visit.launches = sample.launches;
+    visit.window_s = sample.window_s;
+    visit.energy_j = window.joules();
+    visit.energy_s = window.seconds();
+    return visit;
   }
 
   absl::Status CallNothing(Stream stream) override {

@@ -18,7 +18,9 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
   RunInfo run;
   run.subject = subject.name() == kFirstSubject ? "" : std::string(subject.name());
   run.definition.json = subject.Definition();
-  DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", options.design), &run);
+  DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", options.alone ? "alone-" : "",
+                           options.design),
+              &run);
   run.gpu = std::move(gpu);
   run.design = options.design;
   run.family = options.design;
@@ -29,11 +31,12 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
   run.cache = options.cache;
   run.replay_us = options.replay_us;
   run.max_launches = options.max_launches;
+  run.alone = options.alone;
   run.stopping = options.stopping;
   run.planted = options.planted;
   run.shapes = options.shapes;
   for (const PlannedArm& arm : design.arms) run.arms.push_back(arm.Recorded());
-  for (const std::string& floor : design.floors) {
+  for (const std::string& floor : options.alone ? std::vector<std::string>() : design.floors) {
     run.arms.push_back({floor, "", kRoleFloor, "", ""});
   }
   if (design.peers) {
@@ -56,10 +59,16 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
     RETURN_IF_ERROR(CheckRotation(shape, options.cache, gpu.l2_bytes));
   }
   ControlledRun controlled;
+  const int sm_count = gpu.sm_count;
   controlled.run = DescribeRun(options, subject, design, std::move(gpu));
+  for (const ShapeInfo& shape : options.shapes) {
+    if (!options.alone) break;
+    std::string chosen = rig.ChosenFor(shape, sm_count);
+    if (!chosen.empty()) controlled.run.chosen.emplace(shape.name, std::move(chosen));
+  }
   controlled.out_dir = options.out_dir;
   controlled.worker = options.worker;
-  controlled.known_peers = subject.Peers();
+  controlled.known_peers = options.peers;
   if (!options.peers.empty() && design.peers) {
     const absl::StatusOr<std::string> program = FindProgramFile(subject.PeersProgram());
     if (program.ok()) {

@@ -32,6 +32,7 @@ struct RunOptions {
   int silence_limit_s = 300;       // a process that says nothing for longer is stopped
   int arm_limit_s = 60;            // an arm that gives no answer for longer is broken
   std::string cache = kCacheWarm;
+  std::optional<AlonePlan> alone;  // empty: arms take turns
   std::optional<StoppingRule> stopping;
   std::vector<PlantedFault> planted;
   std::vector<std::string> argv;    // as called, for run.json

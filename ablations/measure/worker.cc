@@ -122,6 +122,26 @@ class Worker {
     return job_.done.contains({shape, block});
   }
 
+  // To a tenth, which is more than the counters' own resolution.
+  static double Tenths(double mhz) { return std::round(10 * mhz) / 10; }
+
+  // Its time is left to the caller.
+  Sample SampleOf(const TimedArm& arm, const ShapeInfo& shape, int block,
+                  const Sensors& sensors) const {
+    Sample sample;
+    sample.process = job_.process;
+    sample.shape = shape.name;
+    sample.block = block;
+    sample.of = 1;
+    sample.arm = arm.plan.name;
+    sample.launches = arm.calls->launches();
+    sample.cache = job_.cache;
+    sample.temp_c = sensors.temp_c;
+    sample.power_w = sensors.power_w;
+    sample.throttle = sensors.throttle;
+    return sample;
+  }
+
   absl::StatusOr<TimedArms> BindArms(const ShapeInfo& shape, Bench& bench) const {
     TimedArms arms;
     for (const PlannedArm& arm : design_.arms) {
@@ -131,12 +151,16 @@ class Worker {
         ASSIGN_OR_RETURN(std::unique_ptr<BenchVariant> bound,
                          bench.Bind(arm, PlantedIn(arm.name, shape.name)));
         // Not every design has a variant for every problem; its verdicts say so.
-        if (bound == nullptr) continue;
+        if (bound == nullptr) {
+          if (job_.alone) Print({{"absent", {{"arm", arm.name}, {"shape", shape.name}}}});
+          continue;
+        }
         variant = std::move(bound);
       }
       arms.push_back({arm, std::move(variant), nullptr});
     }
-    for (const std::string& floor : design_.floors) {
+    // Alone, what an empty kernel takes says nothing of an arm.
+    for (const std::string& floor : job_.alone ? std::vector<std::string>() : design_.floors) {
       arms.push_back({{.name = floor, .role = kRoleFloor}, nullptr, nullptr});
     }
     return arms;
@@ -173,6 +197,7 @@ class Worker {
       arm.calls = std::move(calls);
       if (arm.variant != nullptr) PrintCall(arm, shape);
     }
+    if (job_.alone) return VisitArms(shape, inputs, arms, bench);
     RETURN_IF_ERROR(WarmUp(shape, arms, bench));
     for (int block = 0; block < job_.blocks; ++block) {
       if (Done(shape.name, block)) continue;
@@ -184,6 +209,45 @@ class Worker {
         RETURN_IF_ERROR(CheckTimedCalls(shape, inputs, arms, bench));
       }
       Print({{"block", std::move(samples)}});
+    }
+    Idle();
+    return absl::OkStatus();
+  }
+
+  // Each arm alone, for as long as the plan says, round by round. Rounds are numbered through all
+  // processes, and each second one is the mirror of the one before it.
+  absl::Status VisitArms(const ShapeInfo& shape, const BenchInputs& inputs, const TimedArms& arms,
+                         Bench& bench) {
+    std::vector<std::string> names;
+    for (const TimedArm& arm : arms) names.push_back(arm.plan.name);
+    const uint64_t seed = MixSeed(job_.seed, HashName(shape.name));
+    std::vector<std::pair<int, const TimedArm*>> left;
+    for (int block = 0; block < job_.blocks; ++block) {
+      for (const int i : BlockOrder(seed, job_.process * job_.blocks + block, names)) {
+        const TimedArm& arm = arms[static_cast<size_t>(i)];
+        if (!job_.visited.contains({{arm.plan.name, shape.name}, block})) {
+          left.emplace_back(block, &arm);
+        }
+      }
+    }
+    for (const auto& [block, arm] : left) {
+      ASSIGN_OR_RETURN(const Visit visit, Take(*arm, shape, "timing it", bench, [&] {
+                         return machine_.StayOn(*arm->calls, *job_.alone,
+                                                PlaceOf(*arm, shape, block));
+                       }));
+      RETURN_IF_ERROR(bench.AfterVariant(arm->variant.get()));
+      Sample sample = SampleOf(*arm, shape, block, visit.sensors);
+      sample.launches = visit.launches;
+      sample.us = visit.us;
+      if (visit.sm_mhz > 0) sample.sm_mhz = Tenths(visit.sm_mhz);
+      sample.window_s = visit.window_s;
+      sample.energy_j = visit.energy_j;
+      sample.energy_s = visit.energy_s;
+      // As before the last block of arms in turn.
+      if (arm == left.back().second && block == left.back().first) {
+        RETURN_IF_ERROR(CheckTimedCalls(shape, inputs, arms, bench));
+      }
+      Print({{"block", {ablations::ToJson(sample)}}});
     }
     Idle();
     return absl::OkStatus();
@@ -305,22 +369,11 @@ class Worker {
                          return machine_.Replay(*arm.calls, PlaceOf(arm, shape, block));
                        }));
       RETURN_IF_ERROR(bench.AfterVariant(arm.variant.get()));
-      Sample sample;
-      sample.process = job_.process;
-      sample.shape = shape.name;
-      sample.block = block;
+      Sample sample = SampleOf(arm, shape, block, machine_.ReadSensors());
       sample.order = static_cast<int>(place);
       sample.of = static_cast<int>(order.size());
-      sample.arm = arm.plan.name;
-      sample.launches = arm.calls->launches();
       sample.us = replay.us;
-      // To a tenth, which is more than the counters' own resolution.
-      if (replay.sm_mhz > 0) sample.sm_mhz = std::round(10 * replay.sm_mhz) / 10;
-      sample.cache = job_.cache;
-      const Sensors sensors = machine_.ReadSensors();
-      sample.temp_c = sensors.temp_c;
-      sample.power_w = sensors.power_w;
-      sample.throttle = sensors.throttle;
+      if (replay.sm_mhz > 0) sample.sm_mhz = Tenths(replay.sm_mhz);
       samples.push_back(ablations::ToJson(sample));
     }
     return samples;

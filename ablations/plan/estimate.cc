@@ -15,6 +15,8 @@ namespace {
 constexpr double kStartSeconds = 1;
 // The untimed replays before the first block of a shape (worker.cc), below the power limit.
 constexpr double kWarmUpSeconds = 0.3;
+// Until the energy counter steps, at either end of a visit.
+constexpr double kStepSeconds = 0.15;
 // ComputeReference() does about so many of the shape's operations per second
 // and core: 0.7e9 on a server's core at the shape `long`, and 1.7 times as many since its rows
 // share a cache (4.1 CPU seconds before, 2.5 after on another core).
@@ -40,8 +42,11 @@ std::set<BlockKey> CompletedOurs(const Record& record) {
   std::set<BlockKey> done;
   for (const Sample& sample : record.samples) {
     if (sample.arm.rfind(kPeerPrefix, 0) == 0) continue;
-    done.insert(
-        {.process = sample.process, .shape = sample.shape, .block = sample.block, .peers = false});
+    done.insert({.process = sample.process,
+                 .shape = sample.shape,
+                 .block = sample.block,
+                 .peers = false,
+                 .arm = sample.IsVisit() ? sample.arm : ""});
   }
   return done;
 }
@@ -65,20 +70,23 @@ KnownTimes TimesIn(const Record& record) {
 RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
                         const KnownTimes& known) {
   RunEstimate estimate;
-  estimate.arms =
-      static_cast<int>(plan.design.arms.size()) + static_cast<int>(plan.design.floors.size());
+  const std::vector<std::string> floors =
+      plan.alone ? std::vector<std::string>() : plan.design.floors;
+  estimate.arms = static_cast<int>(plan.design.arms.size() + floors.size());
   std::set<std::string> configs;
   for (const PlannedArm& arm : plan.design.arms) configs.insert(arm.config);
   estimate.kernels = static_cast<int>(configs.size());
   std::map<std::string, double> block_us;  // replays of all arms on a shape
   for (const ShapeInfo& shape : plan.shapes) {
     std::vector<std::string> names;
-    for (const std::string& floor : plan.design.floors) names.push_back(ConfigOfFloor(floor));
+    for (const std::string& floor : floors) names.push_back(ConfigOfFloor(floor));
     for (const PlannedArm& arm : plan.design.arms) names.push_back(arm.config);
     for (const std::string& name : names) {
       const auto us = known.find({name, shape.name});
       const bool found = us != known.end() && us->second > 0;
-      block_us[shape.name] += found ? ReplayUs(plan, us->second) : plan.replay_us;
+      if (!plan.alone) {
+        block_us[shape.name] += found ? ReplayUs(plan, us->second) : plan.replay_us;
+      }
       ++estimate.times;
       estimate.times_known += found ? 1 : 0;
     }
@@ -90,18 +98,21 @@ RunEstimate EstimateRun(const RunPlan& plan, const std::set<BlockKey>& done,
   for (int process = 0; process < plan.processes; ++process) {
     for (const ShapeInfo& shape : plan.shapes) {
       const auto found = done_of.find({process, shape.name});
-      const int left = plan.blocks - (found == done_of.end() ? 0 : found->second);
-      estimate.blocks += plan.blocks;
-      estimate.blocks_done += plan.blocks - left;
-      estimate.samples_left += static_cast<int64_t>(left) * estimate.arms;
+      const int planned = plan.blocks * (plan.alone ? estimate.arms : 1);
+      const int left = std::max(0, planned - (found == done_of.end() ? 0 : found->second));
+      estimate.blocks += planned;
+      estimate.blocks_done += planned - left;
+      estimate.samples_left += static_cast<int64_t>(left) * (plan.alone ? 1 : estimate.arms);
       if (left == 0) continue;
       const double reference = std::min(shape.flops(), kMaxReferenceFlops) /
                                (kReferenceFlopsPerCore * std::max(1, plan.cpu_cores));
       estimate.seconds_left +=
-          kStartSeconds + kWarmUpSeconds + reference + 2e-6 * left * block_us[shape.name];
+          kStartSeconds + reference +
+          (plan.alone ? left * (plan.alone->settle_s + plan.alone->window_s + kStepSeconds)
+                      : kWarmUpSeconds + 2e-6 * left * block_us[shape.name]);
     }
   }
-  estimate.samples = estimate.blocks * estimate.arms;
+  estimate.samples = estimate.blocks * (plan.alone ? 1 : estimate.arms);
   return estimate;
 }
 

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ struct RunPlan {
   int blocks = 0;  // per process and shape
   double replay_us = 0;
   int max_launches = 256;
+  std::optional<AlonePlan> alone = std::nullopt;  // a sample is a visit, and takes as long
   int cpu_cores = 1;
 };
 
@@ -40,9 +42,9 @@ struct RunPlan {
 using KnownTimes = std::map<std::pair<std::string, std::string>, double>;
 
 struct RunEstimate {
-  int arms = 0;     // of the design, and the floor
+  int arms = 0;     // of the design, and the floor where they take turns
   int kernels = 0;  // distinct configurations
-  int64_t blocks = 0;
+  int64_t blocks = 0;  // where each arm is alone, visits
   int64_t blocks_done = 0;
   int64_t samples = 0;
   int64_t samples_left = 0;

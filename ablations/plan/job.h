@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ struct WorkerJob {
   int max_launches = 0;
   std::string cache;                                       // kCacheWarm or kCacheCold
   std::set<std::pair<std::string, int>> done;              // (shape, block) that the record has
+  std::optional<AlonePlan> alone;                          // else arms take turns
+  // Of a run of visits: ((arm, shape), block) that the record has.
+  std::set<std::pair<std::pair<std::string, std::string>, int>> visited;
   std::set<std::pair<std::string, std::string>> excluded;  // (arm, shape) not to be run
   std::vector<PlantedFault> planted;
 
@@ -68,7 +72,10 @@ struct WorkerJob {
     f("process", process, AtLeast{0});
     f("seed", seed);
     f("blocks", blocks, Within{1, kMostBlocks});
-    FIELDS(replay_us, max_launches, cache, done, excluded, planted);
+    FIELDS(replay_us, max_launches, cache, done);
+    f("alone", alone, kOnlyWhereSet);
+    f("visited", visited, kOnlyWhereSet);
+    FIELDS(excluded, planted);
   }
   friend bool operator==(const WorkerJob&, const WorkerJob&) = default;
 };

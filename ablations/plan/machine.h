@@ -57,6 +57,18 @@ struct Sensors {
   std::optional<uint64_t> throttle;  // NVML clock event reasons
 };
 
+// One arm on its own: its replays without a pause, and what was read of the machine beside them.
+struct Visit {
+  double us = 0;         // per call
+  double sm_mhz = 0;     // mean over the window; 0: not read
+  int launches = 0;      // in the window
+  double window_s = 0;   // that these took
+  // Between two steps of the energy counter; nullopt: there is none.
+  std::optional<double> energy_j;
+  std::optional<double> energy_s;
+  Sensors sensors;  // at the window's end, while the machine is at work
+};
+
 class Machine {
  public:
   virtual ~Machine() = default;
@@ -71,6 +83,9 @@ class Machine {
   // Replays once and waits.
   virtual absl::StatusOr<harness::ReplaySample> Replay(const TimedCalls& calls,
                                                        const SamplePlace& place) = 0;
+  // Replays for `plan.settle_s`, and then for a window of `plan.window_s` at least.
+  virtual absl::StatusOr<Visit> StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                                       const SamplePlace& place) = 0;
   virtual absl::Status CallNothing(Stream stream) = 0;  // an empty kernel: the floor
   virtual absl::Status CallDelay(int64_t cycles, Stream stream) = 0;
   virtual Sensors ReadSensors() = 0;

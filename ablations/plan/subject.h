@@ -156,6 +156,8 @@ class Subject {
 
   // --- Peers: other implementations, which a program of their own times
   virtual std::vector<std::string> Peers() const { return {}; }
+  // Those that a run times unless it is told which: the others need what few machines have.
+  virtual std::vector<std::string> PeersUnasked() const { return Peers(); }
   virtual std::string PeersProgram() const { return ""; }  // for FindProgramFile()
 
   // --- This build

@@ -188,6 +188,21 @@ struct StoppingRule {
   friend bool operator==(const StoppingRule&, const StoppingRule&) = default;
 };
 
+// Of a run that times each arm alone (decisions/0045): how long its clock is given to stand, and
+// how long it is timed then, at least.
+struct AlonePlan {
+  double settle_s = 0.5;
+  double window_s = 1;
+
+  void Visit(auto& f) {
+    constexpr Must kSeconds{"seconds, a minute at most",
+                            [](double value) { return value >= 0 && value <= 60; }};
+    f("settle_s", settle_s, kSeconds);
+    f("window_s", window_s, kSeconds);
+  }
+  friend bool operator==(const AlonePlan&, const AlonePlan&) = default;
+};
+
 struct RunInfo {
   int schema_version = kSchemaVersion;
   std::string run_id;
@@ -203,7 +218,9 @@ struct RunInfo {
   std::string cache;                     // kCacheWarm or kCacheCold
   std::optional<double> replay_us;       // wanted length of a replay; empty in older records
   std::optional<int> max_launches;       // most launches in a replay; likewise
-  std::optional<StoppingRule> stopping;  // absent: every process runs
+  std::optional<AlonePlan> alone;        // absent: arms take turns within a block
+  std::map<std::string, std::string> chosen;  // by shape, of such a run
+  std::optional<StoppingRule> stopping;       // absent: every process runs
   std::vector<PlantedFault> planted;     // of tests of the harness; empty in measurements
   std::vector<ShapeInfo> shapes;
   std::vector<Arm> arms;
@@ -235,6 +252,9 @@ struct RunInfo {
     f("replay_us", replay_us, kOnlyWhereSet, "wanted length of a replay; older records lack it");
     f("max_launches", max_launches, kOnlyWhereSet,
       "the most launches in a replay; older records lack it");
+    f("alone", alone, kOnlyWhereSet, "only with --alone: a sample is a visit; decisions/0045");
+    f("chosen", chosen, kOnlyWhereSet,
+      "with it: by shape, the configuration that the library takes (kernels/sdpa/library)");
     f("stopping", stopping, kOnlyWhereSet, "only with --stop; decisions/0012");
     f("planted", planted, kOnlyWhereSet, "faults that a test of the harness planted");
     f("shapes", shapes);
@@ -264,6 +284,20 @@ struct Sample {
   std::optional<double> power_w;
   std::optional<uint64_t> throttle;  // NVML clock event reasons
   std::string cache;
+  // Of a visit, in a run that times each arm alone. The rest is of its window.
+  std::optional<double> window_s;
+  std::optional<double> energy_j;
+  std::optional<double> energy_s;
+
+  bool IsVisit() const { return window_s.has_value(); }
+  // By the energy counter; nullopt where there is none.
+  std::optional<double> Watts() const {
+    return energy_j && energy_s ? std::optional(*energy_j / *energy_s) : std::nullopt;
+  }
+  std::optional<double> JoulesPerCall() const {
+    const std::optional<double> watts = Watts();
+    return watts ? std::optional(*watts * us * 1e-6) : std::nullopt;
+  }
 
   void Visit(auto& f) {
     f("seq", seq, "counts without gaps");
@@ -280,17 +314,22 @@ struct Sample {
     FIELDS(temp_c, power_w);
     f("throttle", throttle, "NVML's bit mask of clock event reasons");
     f("cache", cache, "that of run.json");
+    f("window_s", window_s, kOnlyWhereSet, Above{0}, "of a visit: how long its calls were timed");
+    f("energy_j", energy_j, kOnlyWhereSet, Above{0},
+      "between two steps of NVML's total-energy counter");
+    f("energy_s", energy_s, kOnlyWhereSet, Above{0}, "between these steps");
   }
   friend bool operator==(const Sample&, const Sample&) = default;
 };
 
 // Samples that were taken together. Peers run in a process of their own, so
-// they have blocks of their own under the same numbers.
+// they have blocks of their own under the same numbers. A visit is on its own.
 struct BlockKey {
   int process = 0;
   std::string shape;
   int block = 0;
   bool peers = false;
+  std::string arm = "";  // of a visit
 
   friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };

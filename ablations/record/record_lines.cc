@@ -73,12 +73,15 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& f
 bool IsPeer(const std::string& arm) { return absl::StartsWith(arm, kPeerPrefix); }
 
 BlockKey KeyOf(const Sample& sample) {
-  return {sample.process, sample.shape, sample.block, IsPeer(sample.arm)};
+  return {sample.process, sample.shape, sample.block, IsPeer(sample.arm),
+          sample.IsVisit() ? sample.arm : ""};
 }
 
 std::string NameOf(const BlockKey& key) {
   return absl::StrCat("process ", key.process, ", shape '", key.shape, "', block ", key.block,
-                      key.peers ? " of the peers" : "");
+                      !key.arm.empty() ? absl::StrCat(" of '", key.arm, "'")
+                      : key.peers      ? " of the peers"
+                                       : "");
 }
 
 std::string WhyNotNext(const std::vector<Sample>& block, const Sample& sample) {
@@ -117,6 +120,11 @@ std::string WhyUnknown(const Names& names, const Sample& sample) {
     return absl::StrCat("cache mode '", sample.cache, "', but ", kRunFile, " says '", names.cache,
                         "'");
   }
+  if (sample.IsVisit() != names.alone || (names.alone && sample.of != 1)) {
+    return absl::StrCat(NameOf(KeyOf(sample)), " is ", sample.IsVisit() ? "a" : "no",
+                        " visit of one arm, but ", kRunFile, " plans ",
+                        names.alone ? "each arm alone" : "arms in turn");
+  }
   if (sample.process >= names.processes || sample.block >= names.blocks) {
     return absl::StrCat(NameOf(KeyOf(sample)), ", but ", kRunFile, " plans ", names.processes,
                         " processes of ", names.blocks, " blocks");
@@ -127,6 +135,7 @@ std::string WhyUnknown(const Names& names, const Sample& sample) {
 absl::StatusOr<Names> NamesOf(const RunInfo& run) {
   Names names;
   names.cache = run.cache;
+  names.alone = run.alone.has_value();
   names.processes = run.processes;
   names.blocks = run.blocks_per_process;
   for (const ShapeInfo& shape : run.shapes) {

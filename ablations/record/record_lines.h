@@ -30,7 +30,8 @@ struct Names {
   std::set<std::string> shapes;
   std::string cache;
   int processes = 0;
-  int blocks = 0;  // of each process
+  int blocks = 0;      // of each process
+  bool alone = false;  // a sample is a visit
 };
 absl::StatusOr<Names> NamesOf(const RunInfo& run);
 

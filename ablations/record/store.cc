@@ -75,8 +75,8 @@ std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
   nlohmann::ordered_json before = ToJson(on_disk);
   nlohmann::ordered_json after = ToJson(now);
   for (const char* field :
-       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "stopping",
-        "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
+       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "alone",
+        "stopping", "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
     std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
     if (!why.empty()) return why;
   }

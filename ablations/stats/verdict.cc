@@ -106,19 +106,22 @@ std::string WhyLaunchInvalid(const LaunchEvidence& launch) {
   return "";
 }
 
-std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
+std::string WhyThrottled(absl::Span<const Pair> pairs) {
   size_t throttled = 0;
+  for (const Pair& pair : pairs) throttled += pair.base.throttled || pair.candidate.throttled;
+  if (2 * throttled <= pairs.size()) return "";
+  return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
+}
+
+std::string WhyConditionsInvalid(absl::Span<const Pair> pairs) {
+  if (std::string why = WhyThrottled(pairs); !why.empty()) return why;
   std::map<int, std::vector<double>> by_process;
   std::set<int> capped;  // processes that met the power limit
   for (const Pair& pair : pairs) {
-    if (pair.base.throttled || pair.candidate.throttled) ++throttled;
     if (pair.base.power_capped || pair.candidate.power_capped) capped.insert(pair.base.process);
     if (pair.base.sm_mhz > 0 && pair.candidate.sm_mhz > 0) {
       by_process[pair.base.process].push_back((pair.base.sm_mhz + pair.candidate.sm_mhz) / 2);
     }
-  }
-  if (2 * throttled > pairs.size()) {
-    return absl::StrFormat("throttled in %d of %d pairs", throttled, pairs.size());
   }
   const PowerCap cap = FindPowerCap(pairs);
   if (!cap.ClocksAgree() && static_cast<double>(std::abs(cap.base - cap.candidate)) >

@@ -85,6 +85,8 @@ struct LaunchEvidence {
 // they can: each of the candidate's calls has more lines that match than any of the
 // base's, or, where they vanish, has none while all of the base's have some.
 std::string WhyLaunchInvalid(const LaunchEvidence& launch);
+// By anything but the power limit, in more than half of the pairs.
+std::string WhyThrottled(absl::Span<const Pair> pairs);
 // `pairs` are ordered by process, then block, as PairUp gives them.
 std::string WhyConditionsInvalid(absl::Span<const Pair> pairs);
 

@@ -122,6 +122,7 @@ absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier
                                    .blocks = options.blocks,
                                    .replay_us = options.replay_us,
                                    .max_launches = options.max_launches,
+                                   .alone = options.alone,
                                    .cpu_cores = UsableCores()};
   ASSIGN_OR_RETURN(const Known known, LoadKnown(options, earlier));
   const int64_t l2_bytes = known.l2_bytes > 0 ? known.l2_bytes : kSupposedL2Bytes;
@@ -134,8 +135,8 @@ absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier
 
   absl::PrintF("Design %s: %s\n", plan.design.name, plan.design.label);
   PrintCells(request);
-  absl::PrintF("Arms: %d, of %d distinct kernels; the empty kernel is one of the arms\n",
-               estimate.arms, estimate.kernels);
+  absl::PrintF("Arms: %d, of %d distinct kernels%s\n", estimate.arms, estimate.kernels,
+               options.alone ? ", each alone" : "; the empty kernel is one of the arms");
   PrintAliases(request);
   std::vector<std::string> names;
   for (const ablations::ShapeInfo& shape : plan.shapes) names.push_back(shape.name);
@@ -144,8 +145,8 @@ absl::StatusOr<int> DryRun(const RunRequest& request, const std::string& earlier
                plan.processes, plan.shapes.size(), plan.blocks, estimate.arms);
   PrintConditions(options, l2_bytes);
   if (!options.out_dir.empty()) {
-    absl::PrintF("Record %s: %d of %d blocks are there\n", options.out_dir, estimate.blocks_done,
-                 estimate.blocks);
+    absl::PrintF("Record %s: %d of %d %s are there\n", options.out_dir, estimate.blocks_done,
+                 estimate.blocks, options.alone ? "visits" : "blocks");
   }
   absl::PrintF("Left: %d samples, about %s%s with %d CPU cores\n", estimate.samples_left,
                Duration(estimate.seconds_left),

@@ -29,7 +29,7 @@ struct RunFlags : FlagSet {
   Flag<std::string> peers{
       this, "peers", "auto",
       "auto: time PyTorch's SDPA backends too where PyTorch is found; or which of "
-      "flash,cudnn,efficient,math; off: none"};
+      "flash,cudnn,efficient,math,fa3, of which auto leaves the last out; off: none"};
   PythonFlag python{this};
   Flag<bool> dry_run{this, "dry_run", false, kDryRunHelp};
   Flag<std::string> record{this, "record", "", kRecordHelp};
@@ -40,6 +40,15 @@ struct RunFlags : FlagSet {
       this, "cache", "warm",
       "warm: inputs stay in the L2 from launch to launch; cold: launches rotate over so many "
       "input sets that the L2 has forgotten them"};
+  Flag<bool> alone{
+      this, "alone", false,
+      "each arm and each peer by itself, without a pause, in rounds that change direction: what it "
+      "takes in time and joules at the clock that its own power allows (reports/decisions/0045); "
+      "--blocks is the rounds of a process, 1 unless it is named, --processes 4"};
+  Flag<double> settle_s{this, "settle_s", 0.5,
+                        "with --alone: for so long a visit runs before it is timed"};
+  Flag<double> window_s{this, "window_s", 1,
+                        "with --alone: for so long it is timed, at least"};
   Flag<std::string> stop{
       this, "stop", "off",
       "off, or ci:1%: end on a shape at one of a few planned looks once every interval there is "

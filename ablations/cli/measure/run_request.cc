@@ -49,6 +49,35 @@ absl::StatusOr<std::vector<ablations::PlantedFault>> ParsePlants(
   return plants;
 }
 
+// Reads --alone and what goes with it; processes and blocks have its defaults then.
+absl::Status ReadAlone(const RunFlags& flags, const ablations::Subject& subject,
+                       ablations::RunOptions* options) {
+  if (!*flags.alone) {
+    if (!flags.settle_s.given && !flags.window_s.given) return absl::OkStatus();
+    return absl::InvalidArgumentError("--settle_s and --window_s are for --alone");
+  }
+  if (!subject.Worker().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--alone: the worker of subject '", std::string(subject.name()), "' times in turn only"));
+  }
+  if (flags.stop.given) {
+    return absl::InvalidArgumentError("--stop is for arms in turn; leave it or --alone out");
+  }
+  if (!flags.sampling.processes.given) options->processes = 4;
+  if (!flags.sampling.blocks.given) options->blocks = 1;
+  if (options->processes * int64_t{options->blocks} % 2 != 0) {
+    return absl::InvalidArgumentError(
+        "--alone: --processes times --blocks must be even, as each second round is the mirror of "
+        "the one before it");
+  }
+  options->alone = {.settle_s = *flags.settle_s, .window_s = *flags.window_s};
+  const auto is_time = [](double s) { return s >= 0 && s <= 60; };
+  if (!is_time(*flags.settle_s) || !is_time(*flags.window_s)) {
+    return absl::InvalidArgumentError("--settle_s and --window_s are seconds, 60 at most");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
@@ -71,6 +100,7 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   options.out_dir = *flags.out;
   options.processes = *flags.sampling.processes;
   options.blocks = *flags.sampling.blocks;
+  RETURN_IF_ERROR(ReadAlone(flags, *request.subject, &options));
   options.seed = *flags.sampling.seed;
   options.replay_us = *flags.sampling.replay_us;
   options.max_launches = *flags.sampling.max_launches;
@@ -106,7 +136,7 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   const std::string& peers = *flags.peers;
   const std::vector<std::string> all = request.subject->Peers();
   if (peers == "auto") {
-    options.peers = all;
+    options.peers = request.subject->PeersUnasked();
   } else if (peers != "off") {
     options.peers = absl::StrSplit(peers, ',');
   }

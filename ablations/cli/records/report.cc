@@ -133,7 +133,7 @@ absl::StatusOr<Rendered> RenderRun(const std::string& record,
         "a calibration"};
   }
   ASSIGN_OR_RETURN(report::Summary view, ViewOf(std::get<summary::Summary>(std::move(summary))));
-  return Rendered{std::move(json), report::ReportFileName(view.design, view.provenance.cache),
+  return Rendered{std::move(json), report::ReportFileName(view),
                   report::RenderReport(view, options), nullptr, std::move(view)};
 }
 

@@ -72,6 +72,25 @@ absl::StatusOr<harness::ReplaySample> HostMachine::Replay(const TimedCalls& call
                                .sm_mhz = 0};
 }
 
+absl::StatusOr<Visit> HostMachine::StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                                          const SamplePlace& place) {
+  const auto nanos = [](double seconds) { return static_cast<int64_t>(1e9 * seconds); };
+  const int64_t settled = SteadyNanos() + nanos(plan.settle_s);
+  while (SteadyNanos() < settled) RETURN_IF_ERROR(Replay(calls, place).status());
+  Visit visit;
+  const int64_t begin = SteadyNanos();
+  int64_t now = begin;
+  while (visit.launches == 0 || now < begin + nanos(plan.window_s)) {
+    RETURN_IF_ERROR(Replay(calls, place).status());
+    visit.launches += calls.launches();
+    now = SteadyNanos();
+  }
+  visit.window_s = 1e-9 * static_cast<double>(now - begin);
+  visit.us = 1e6 * visit.window_s / visit.launches;
+  visit.sensors = ReadSensors();
+  return visit;
+}
+
 absl::Status HostMachine::CallNothing(Stream /*stream*/) { return absl::OkStatus(); }
 
 absl::Status HostMachine::CallDelay(int64_t cycles, Stream /*stream*/) {

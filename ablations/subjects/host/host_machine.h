@@ -25,6 +25,8 @@ class HostMachine : public Machine {
                                                              const PutCall& call) override;
   absl::StatusOr<harness::ReplaySample> Replay(const TimedCalls& calls,
                                                const SamplePlace& place) override;
+  absl::StatusOr<Visit> StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                               const SamplePlace& place) override;
   absl::Status CallNothing(Stream stream) override;
   absl::Status CallDelay(int64_t cycles, Stream stream) override;  // a cycle is a nanosecond
   Sensors ReadSensors() override { return {}; }                    // none is read

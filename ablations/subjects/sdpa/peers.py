@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times PyTorch's SDPA backends on our shapes, by the protocol of our own worker.
+"""Times PyTorch's SDPA backends, and FlashAttention-3, on our shapes, by our own worker's protocol.
 
 Contract: runs as one process between ours and changes no GPU setting. It reads
 a request (JSON, from --shapes-json) and prints one JSON object per line:
@@ -29,6 +29,14 @@ cold. `cache` only labels the samples.
 Of a shape each backend is timed for all of its blocks before the next one is; the
 samples are printed when all are, so a kill loses those of the shape in flight.
 
+With "alone": {"settle_s":0.5,"window_s":1} each sample is a visit, as in our own worker
+(reports/decisions/0045): a backend's replays without a pause, with the SM clock by the SMs'
+counters and the joules of NVML's energy counter; it is printed when it is over. A shape's
+"visited", [["cudnn",0],...], are those that the record has.
+
+FlashAttention-3 ("fa3") is the library that the environment's WARPLEDGER_FA3 names: the file
+vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so of the wheel vllm 0.33.0.
+
 A backend is checked before it is timed, on the outputs of the very graph that is
 timed, by the rule that our kernels must pass. One that refuses a shape, or fails
 the check, is reported and not timed.
@@ -46,6 +54,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import random
 import re
 import sys
@@ -60,6 +69,9 @@ BACKENDS = {
     "efficient": ("EFFICIENT_ATTENTION", "memory efficient"),
     "math": ("MATH", "math"),
 }
+FA3 = "fa3"
+PEERS = [*BACKENDS, FA3]
+FA3_LIBRARY = "WARPLEDGER_FA3"  # of the environment
 
 DEFAULTS = {
     "process": 0,
@@ -70,6 +82,7 @@ DEFAULTS = {
     "min_launches": 4,
     "max_launches": 256,
     "cache": "warm",
+    "alone": None,
     "peers": list(BACKENDS),
 }
 
@@ -121,8 +134,13 @@ def parse_request(text, overrides=None):
     if not isinstance(request["peers"], list) or not request["peers"]:
         raise RequestError("peers must be a list of at least one backend")
     for peer in request["peers"]:
-        if peer not in BACKENDS:
-            raise RequestError(f"unknown peer {peer!r}; known are {', '.join(BACKENDS)}")
+        if peer not in PEERS:
+            raise RequestError(f"unknown peer {peer!r}; known are {', '.join(PEERS)}")
+    if request["alone"] is not None and not (
+            isinstance(request["alone"], dict) and all(
+                isinstance(request["alone"].get(key), (int, float)) and request["alone"][key] >= 0
+                for key in ("settle_s", "window_s"))):
+        raise RequestError(f"alone is {request['alone']!r}, it must have settle_s and window_s")
     if request["min_launches"] > request["max_launches"]:
         raise RequestError("min_launches is larger than max_launches")
     shapes = request.get("shapes")
@@ -138,6 +156,8 @@ def parse_request(text, overrides=None):
         if not _is_int(shape.setdefault("rotation", request["input_sets"]), request["input_sets"]):
             raise RequestError(f"shape {shape['name']}: rotation is {shape['rotation']!r}, "
                                "an integer of at least input_sets is needed")
+        if not isinstance(shape.setdefault("visited", []), list):
+            raise RequestError(f"shape {shape['name']}: visited is no list")
         if shape.setdefault("dtype", "fp16") not in DTYPES:
             raise RequestError(f"shape {shape['name']}: dtype is {shape['dtype']!r}, it must be "
                                f"{' or '.join(DTYPES)}")
@@ -220,7 +240,7 @@ def judge(shape_name, errors, dtype="fp16"):
 
 def refusal_reason(backend, messages, error):
     """One line on why a backend refused, from PyTorch's warnings and its error."""
-    words = BACKENDS[backend][1]
+    words = BACKENDS[backend][1] if backend in BACKENDS else backend
     told, other, ours = [], [], False
     for message in messages:
         # PyTorch appends the place in its own sources, which tells our readers nothing.
@@ -300,7 +320,10 @@ def run(request, bench, emit):
                     arms[name] = arm
                 reason = "" if arm.check["correct"] else "incorrect, so not timed"
                 emit(peer_line(name, version, shape["name"], True, reason, [arm.check]))
-            time_blocks(request, shape["name"], arms, bench.read_sensors, emit)
+            if request["alone"] is not None:
+                visit_arms(request, shape, arms, emit)
+            else:
+                time_blocks(request, shape["name"], arms, bench.read_sensors, emit)
 
 
 def is_warm(spent_s, read_sensors):
@@ -331,6 +354,67 @@ def time_blocks(request, shape_name, arms, read_sensors, emit):
     for lines in blocks:
         for line in lines:
             emit(line)
+
+
+def visit_arms(request, shape, arms, emit):
+    """Each arm alone, round by round; rounds are numbered through all processes, and each second
+    one is the mirror of the one before it."""
+    for block in range(request["blocks"]):
+        turn = request["process"] * request["blocks"] + block
+        for name in peer_order(request["seed"], turn, shape["name"], arms):
+            if [name, block] in shape["visited"]:
+                continue
+            visit = arms[name].stay(request["alone"])
+            us, launches = visit.pop("us"), visit.pop("launches")
+            emit(sample_line(request["process"], shape["name"], block, 0, name, launches, us,
+                             visit, request["cache"]) | {"of": 1})
+
+
+class EnergyWindow:
+    """When the window of a stay begins and ends: at steps of an energy counter.
+
+    ablations/measure/energy_window.h has the contract; this is the same for peers.
+    """
+
+    PATIENCE_S = 0.5
+
+    def __init__(self, plan, read):
+        self._plan, self._read = plan, read
+        self._arrived = self._begin = self._last = self._first_step = self._last_step = None
+        self._counts = True
+
+    def next(self, now):
+        """"begin" or "end" where the window does, else None."""
+        if self._arrived is None:
+            self._arrived = now
+        if now - self._arrived < self._plan["settle_s"]:
+            return None
+        stepped = False
+        if self._counts:
+            joules = self._read()
+            if joules is None:
+                self._counts = False
+            elif self._last is None or joules != self._last[1]:
+                stepped = self._last is not None
+                self._last = now, joules
+            elif now - self._last[0] > self.PATIENCE_S:
+                self._counts = False
+        if self._counts and not stepped:
+            return None
+        if self._begin is None:
+            self._begin, self._first_step = now, self._last
+            return "begin"
+        if now - self._begin < self._plan["window_s"]:
+            return None
+        self._last_step = self._last
+        return "end"
+
+    def energy(self):
+        """What a sample says of it; nothing where there was no counter."""
+        if not self._counts or None in (self._first_step, self._last_step):
+            return {}
+        return {"energy_j": self._last_step[1] - self._first_step[1],
+                "energy_s": self._last_step[0] - self._first_step[0]}
 
 
 # --- The GPU -----------------------------------------------------------------
@@ -370,6 +454,11 @@ class Sensors:
             "throttle": throttle,
         }
 
+    def joules(self):
+        """Since the driver was loaded, in steps."""
+        millijoules = self._get("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong)
+        return None if millijoules is None else millijoules / 1000
+
     def _get(self, function, value_type, *arguments):
         value = value_type()
         try:
@@ -378,6 +467,74 @@ class Sensors:
         except AttributeError:
             return None
         return value.value if code == 0 else None
+
+
+class ClockProbe:
+    """The mean SM clock between two places of a stream, by the SMs' own counters.
+
+    micro/harness/clock_probe.h does the same for our arms: stamps of each SM's cycle counter and of
+    the global timer; the median over the SMs counts. Without CUDA's driver there is no clock.
+    """
+
+    PTX = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry stamp(.param .u64 stamps) {
+  .reg .u32 %r<3>;
+  .reg .u64 %d<6>;
+  ld.param.u64 %d1, [stamps];
+  cvta.to.global.u64 %d1, %d1;
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %d2, %r1, 24;
+  add.u64 %d1, %d1, %d2;
+  mov.u32 %r2, %smid;
+  cvt.u64.u32 %d3, %r2;
+  mov.u64 %d4, %clock64;
+  mov.u64 %d5, %globaltimer;
+  st.global.u64 [%d1], %d3;
+  st.global.u64 [%d1+8], %d4;
+  st.global.u64 [%d1+16], %d5;
+  ret;
+}
+"""
+
+    def __init__(self, torch):
+        self._torch = torch
+        self._function = None
+        try:
+            self._cuda = ctypes.CDLL("libcuda.so.1")
+            self._sms = torch.cuda.get_device_properties(0).multi_processor_count
+            self._stamps = torch.zeros((2, self._sms, 3), dtype=torch.int64, device="cuda")
+            module, function = ctypes.c_void_p(), ctypes.c_void_p()
+            if (self._cuda.cuModuleLoadData(ctypes.byref(module), self.PTX) == 0 and
+                    self._cuda.cuModuleGetFunction(ctypes.byref(function), module, b"stamp") == 0):
+                self._function = function
+        except (OSError, AttributeError):
+            pass
+
+    def stamp(self, which):
+        """On the current stream; `which` is 0 at the beginning and 1 at the end."""
+        if self._function is None:
+            return
+        place = ctypes.c_uint64(self._stamps[which].data_ptr())
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(place))
+        stream = ctypes.c_void_p(self._torch.cuda.current_stream().cuda_stream)
+        if self._cuda.cuLaunchKernel(self._function, self._sms, 1, 1, 1, 1, 1, 0, stream, arguments,
+                                     None) != 0:
+            self._function = None
+
+    def mhz(self):
+        """Once the stream is done."""
+        return None if self._function is None else mhz_between(*self._stamps.tolist())
+
+
+def mhz_between(begin, end):
+    """The median of the SMs that stamped both, of stamps (sm, cycles, ns); None: there is none."""
+    began = {sm: (cycles, ns) for sm, cycles, ns in begin}
+    mhz = sorted(1000 * (cycles - began[sm][0]) / (ns - began[sm][1])
+                 for sm, cycles, ns in end if sm in began and ns > began[sm][1])
+    return round(mhz[len(mhz) // 2], 1) if mhz else None
 
 
 class TorchBench:
@@ -394,9 +551,28 @@ class TorchBench:
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         uuid = str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
-        self.read_sensors = Sensors(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}").read
+        self.sensors = Sensors(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
+        self.read_sensors = self.sensors.read
+        self.clock = ClockProbe(torch) if request["alone"] is not None else None
+        self._fa3 = None
+
+    def fa3(self):
+        """FlashAttention-3's operator. Raises Refused."""
+        path = os.environ.get(FA3_LIBRARY, "")
+        if self._fa3 is None:
+            if not path:
+                raise Refused(f"{FA3_LIBRARY} names no library: the file _vllm_fa3_C.abi3.so of the "
+                              "wheel vllm 0.33.0")
+            try:
+                self.torch.ops.load_library(path)
+                self._fa3 = self.torch.ops._vllm_fa3_C.fwd
+            except (OSError, RuntimeError, AttributeError) as error:
+                raise Refused(f"{FA3_LIBRARY}: {' '.join(str(error).split())[:150]}") from error
+        return self._fa3
 
     def version(self, name):
+        if name == FA3:
+            return f"torch {self.torch.__version__}, FlashAttention-3 of vllm 0.33.0"
         return version_text(self.torch.__version__, self.torch.backends.cudnn.version(), name)
 
     def shape(self, shape):
@@ -425,15 +601,19 @@ class ShapeInputs:
 
     def prepare(self, name):
         """The backend captured into a graph, and checked. Raises Refused."""
-        backend = getattr(self.bench.backends, BACKENDS[name][0], None)
-        if backend is None:
-            raise Refused(f"torch {self.torch.__version__} has no backend {BACKENDS[name][0]}")
+        backend = None
+        if name == FA3:
+            self.bench.fa3()
+        else:
+            backend = getattr(self.bench.backends, BACKENDS[name][0], None)
+            if backend is None:
+                raise Refused(f"torch {self.torch.__version__} has no backend {BACKENDS[name][0]}")
         with warnings.catch_warnings(record=True) as caught, self.torch.no_grad():
             warnings.simplefilter("always")
             try:
                 if not self.sets:
                     self._make_sets()
-                return Arm(self, backend)
+                return Fa3Arm(self) if name == FA3 else Arm(self, backend)
             # NotImplementedError and CUDA's own errors are RuntimeErrors too.
             except RuntimeError as error:
                 reason = refusal_reason(name, [w.message for w in caught], error)
@@ -519,13 +699,53 @@ class Arm:
         end.synchronize()
         return start.elapsed_time(end) * 1000.0 / self.launches
 
+    # Of replays before the host whenever it looks, so that the GPU never waits for it.
+    QUEUED_S = 0.02
+    MOST_QUEUED = 64
+
+    def stay(self, plan):
+        """Replays without a pause; what a sample says of the window that is timed."""
+        torch, bench = self.torch, self._inputs.bench
+        window = EnergyWindow(plan, bench.sensors.joules)
+        replay_s = 1e-6 * self.time() * self.launches
+        queued = [None] * min(max(2, math.ceil(self.QUEUED_S / max(replay_s, 1e-6))),
+                              self.MOST_QUEUED)
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        replays, begun, sensors = 0, False, {}
+        for turn in itertools.count():
+            place = turn % len(queued)
+            if queued[place] is not None:
+                queued[place].synchronize()
+            what = window.next(time.monotonic())
+            if what == "begin":
+                bench.clock.stamp(0)
+                start.record()
+                begun = True
+            if what == "end" and replays > 0:
+                sensors = bench.read_sensors()
+                break
+            self._graph.replay()
+            replays += begun
+            queued[place] = torch.cuda.Event(enable_timing=False)
+            queued[place].record()
+        end.record()
+        bench.clock.stamp(1)
+        torch.cuda.synchronize()
+        ms, launches = start.elapsed_time(end), replays * self.launches
+        return {"us": 1000.0 * ms / launches, "launches": launches, **sensors,
+                "sm_mhz": bench.clock.mhz(), "window_s": ms / 1000.0, **window.energy()}
+
+    def _attend(self, tensors):
+        with self._inputs.bench.sdpa_kernel([self._backend]):
+            return self._inputs.call(tensors)
+
     def _calls(self, launches):
         """The last output of each input set, after `launches` calls."""
         sets = self._inputs.sets
         outputs = [None] * len(sets)
-        with self._inputs.bench.sdpa_kernel([self._backend]):
-            for i in range(launches):
-                outputs[i % len(sets)] = self._inputs.call(sets[i % len(sets)])
+        for i in range(launches):
+            outputs[i % len(sets)] = self._attend(sets[i % len(sets)])
         return outputs
 
     def _warm_up(self):
@@ -544,6 +764,10 @@ class Arm:
             self._outputs = self._calls(self.launches)
         self._graph = graph
 
+    def _as_heads(self, output):
+        """As the reference lies: (batch, heads, rows, head_dim)."""
+        return output
+
     def _check(self):
         for output in self._outputs:
             output.fill_(math.nan)
@@ -552,9 +776,41 @@ class Arm:
         errors = []
         references = itertools.cycle(self._inputs.references)  # further sets are copies
         for output, (reference, naive) in zip(self._outputs, references):
-            error = (output.double() - reference).abs()
+            error = (self._as_heads(output).double() - reference).abs()
             errors.append({"max_err": error.max().item(), "mean_err": error.mean().item(), **naive})
         return judge(self._inputs.shape["name"], errors, self._inputs.shape["dtype"])
+
+
+class Fa3Arm(Arm):
+    """FlashAttention-3: tensors of all rows, (batch x rows, heads, head_dim), made beforehand."""
+
+    def __init__(self, inputs):
+        torch, s = inputs.torch, inputs.shape
+        self._rows = [tuple(t.transpose(1, 2).reshape(-1, t.shape[1], t.shape[3]).contiguous()
+                            for t in tensors) for tensors in inputs.sets]
+        self._of = {id(tensors): rows for tensors, rows in zip(inputs.sets, self._rows)}
+
+        def ends(rows):
+            return torch.arange(0, (s["batch"] + 1) * rows, rows, dtype=torch.int32, device="cuda")
+        self._ends_q, self._ends_kv = ends(s["seq_q"]), ends(s["seq_kv"])
+        super().__init__(inputs, None)
+
+    def _attend(self, tensors):
+        q, k, v = self._of[id(tensors)]
+        s = self._inputs.shape
+        out, *_ = self._inputs.bench.fa3()(
+            q, k, v, None, None, None, None,  # k_new, v_new, q_v, out
+            self._ends_q, self._ends_kv, None, None, None,  # cu_seqlens_k_new, seqused_q and _k
+            s["seq_q"], s["seq_kv"], None, None, None,  # page_table, kv_batch_idx, leftpad_k
+            None, None, None, None, None, None,  # rotary cos, sin, lengths; scales of q, k, v
+            s["head_dim"] ** -0.5, s["causal"], -1, -1, 0.0,  # windows, softcap
+            True, None, 0, None, 0,  # interleaved, scheduler's metadata, splits, pack_gqa, margin
+            None, 1, 0, None)  # sinks, context parallelism
+        return out
+
+    def _as_heads(self, output):
+        s = self._inputs.shape
+        return output.reshape(s["batch"], s["seq_q"], s["heads_q"], -1).transpose(1, 2)
 
 
 def open_bench(request):
@@ -581,7 +837,7 @@ def main(argv=None, stdin=None, make_bench=open_bench):
     parser.add_argument("--list", action="store_true", help="print the backends, and no more")
     args = parser.parse_args(argv)
     if args.list:
-        print("\n".join(BACKENDS))
+        print("\n".join(PEERS))
         return 0
     try:
         if args.shapes_json == "-":

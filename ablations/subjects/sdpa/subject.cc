@@ -200,6 +200,10 @@ class Sdpa final : public Subject {
 
   // `peers.py --list` answers the same.
   std::vector<std::string> Peers() const override {
+    return {"flash", "cudnn", "efficient", "math", "fa3"};
+  }
+  // FlashAttention-3's library is no part of PyTorch.
+  std::vector<std::string> PeersUnasked() const override {
     return {"flash", "cudnn", "efficient", "math"};
   }
   std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers.py"; }

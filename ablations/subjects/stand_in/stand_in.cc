@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/stand_in/stand_in.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -9,6 +10,7 @@
 #include "ablations/plan/known_subjects.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/common/nvml.h"
 #include "kernels/common/random.h"
 #include "kernels/common/status_macros.h"
 
@@ -23,6 +25,22 @@ const std::map<std::string_view, double> kTrueRatios = {{"four_accumulators", 1.
                                                         {"backwards", 0.95},
                                                         {kBreaks, 1.2},
                                                         {"null_toggle", 1}};
+
+// What they truly draw at the nominal clock: with / without.
+const std::map<std::string_view, double> kTruePowers = {{"four_accumulators", 1.5},
+                                                        {"prefetch", 0.8},
+                                                        {"backwards", 1},
+                                                        {kBreaks, 1},
+                                                        {"null_toggle", 1}};
+constexpr double kBaselineW = 100;
+
+double WattsAtNominalClock(std::string_view config) {
+  double watts = kBaselineW;
+  for (const Claim* technique : StandInSubject().On(config)) {
+    watts *= kTruePowers.at(technique->id);
+  }
+  return watts;
+}
 
 // N(0, 1), of the stream that `seed` and `what` name.
 double Normal(uint64_t seed, const std::string& what) {
@@ -81,6 +99,14 @@ double TrueUs(std::string_view config, const ShapeInfo& problem) {
   return us;
 }
 
+double TrueWattsAlone(std::string_view config) {
+  return std::min(kStandInLimitW, WattsAtNominalClock(config));
+}
+
+double TrueUsAlone(std::string_view config, const ShapeInfo& problem) {
+  return TrueUs(config, problem) * std::max(1.0, WattsAtNominalClock(config) / kStandInLimitW);
+}
+
 std::vector<double> StandInRig::Compute(const std::vector<const Claim*>& on,
                                         absl::Span<const float> in) const {
   if (absl::c_any_of(on, [](const auto* each) { return each->id == kBreaks; })) {
@@ -97,6 +123,8 @@ std::vector<double> StandInRig::Reference(absl::Span<const float> in) const {
 
 void StandInRig::AfterCall(std::string_view config, const ShapeInfo& problem) const {
   spent_us_ += TrueUs(config, problem);
+  spent_us_alone_ += TrueUsAlone(config, problem);
+  spent_j_alone_ += 1e-6 * TrueUsAlone(config, problem) * TrueWattsAlone(config);
 }
 
 absl::Status StandInRig::AfterCheck(const PlannedArm& arm, const ShapeInfo& problem, Check* check) {
@@ -130,6 +158,28 @@ absl::StatusOr<harness::ReplaySample> StandInRig::Replay(const TimedCalls& calls
       kNoise * Normal(place.seed, absl::StrCat(process, " ", place.arm, " ", place.block));
   return harness::ReplaySample{.us = spent_us_ / calls.launches() * std::exp(noise),
                                .sm_mhz = 1000};
+}
+
+absl::StatusOr<Visit> StandInRig::StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                                         const SamplePlace& place) {
+  spent_us_alone_ = spent_j_alone_ = 0;
+  ASSIGN_OR_RETURN(const harness::ReplaySample replay, Replay(calls, place));
+  const double noise = replay.us * calls.launches() / spent_us_;
+  const double watts = spent_j_alone_ / spent_us_alone_ * 1e6;
+  const double left = std::max(0.0, 1 - plan.settle_s / kStandInMemoryS);
+  const double neighbour = neighbour_w_ > 0 ? std::pow(neighbour_w_ / watts, 0.5 * left) : 1;
+  neighbour_w_ = watts;
+  Visit visit;
+  visit.launches = calls.launches();
+  visit.us = spent_us_alone_ / calls.launches() * noise * neighbour;
+  visit.window_s = plan.window_s;
+  visit.sm_mhz = replay.sm_mhz * spent_us_ / spent_us_alone_ / neighbour;
+  visit.energy_s = plan.window_s;
+  visit.energy_j = watts * plan.window_s;
+  visit.sensors = ReadSensors();
+  visit.sensors.power_w = watts;
+  if (watts >= kStandInLimitW) visit.sensors.throttle = kPowerCap;
+  return visit;
 }
 
 absl::Status StandInRig::CallNothing(Stream /*stream*/) {

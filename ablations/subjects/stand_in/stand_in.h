@@ -24,8 +24,15 @@ namespace warpledger::ablations {
 
 const ListedSubject& StandInSubject();
 
-// Microseconds of a call of a variant on a problem, before noise.
+// Microseconds of a call of a variant on a problem, before noise: at the nominal clock.
 double TrueUs(std::string_view config, const ShapeInfo& problem);
+// What the variant draws alone, and at what time. The machine lowers its clock until a variant
+// draws kStandInLimitW at most, so that a technique is worth something else there.
+inline constexpr double kStandInLimitW = 120;
+double TrueWattsAlone(std::string_view config);
+double TrueUsAlone(std::string_view config, const ShapeInfo& problem);
+// For so long a visit still runs at the clock that the one before it has left.
+inline constexpr double kStandInMemoryS = 0.25;
 
 // What a test may let happen at a step of an arm; the step fails where it returns an error.
 struct StandInStep {
@@ -53,13 +60,19 @@ class StandInRig final : public HostRig {
                                                       const Capturing& capturing) override;
   absl::StatusOr<harness::ReplaySample> Replay(const TimedCalls& calls,
                                                const SamplePlace& place) override;
+  absl::StatusOr<Visit> StayOn(const TimedCalls& calls, const AlonePlan& plan,
+                               const SamplePlace& place) override;
   absl::Status CallNothing(Stream stream) override;
   absl::Status CallDelay(int64_t cycles, Stream stream) override;
   Sensors ReadSensors() override { return {.temp_c = 40, .power_w = 100, .throttle = 0}; }
 
  private:
   StandInHook hook_;
-  mutable double spent_us_ = 0;  // by the calls since the replay began
+  // By the calls since the replay began: at the nominal clock, alone, and joules alone.
+  mutable double spent_us_ = 0;
+  mutable double spent_us_alone_ = 0;
+  mutable double spent_j_alone_ = 0;
+  double neighbour_w_ = 0;  // of the visit before; 0: there was none
 };
 
 }  // namespace warpledger::ablations

@@ -386,5 +386,85 @@ TEST(Controller, RemovesWhatAKilledWriterOfAWholeFileLeftBehind) {
   EXPECT_FALSE(std::filesystem::exists(left));
 }
 
+// --- Each arm alone -----------------------------------------------------------------
+
+ControlledRun AlonePlanOf(const std::string& dir, std::vector<std::string> worker_flags = {}) {
+  ControlledRun plan = ExamplePlan(dir, std::move(worker_flags));
+  plan.run.alone = AlonePlan{};
+  plan.run.processes = 4;
+  plan.run.blocks_per_process = 1;
+  std::erase_if(plan.run.arms, [](const Arm& arm) { return arm.role == kRoleFloor; });
+  return plan;
+}
+
+std::string SamplesIn(const std::string& dir) {
+  return ReadFile(absl::StrCat(dir, "/", kSamplesFile)).value();
+}
+
+// The arms of a shape as a process visited them.
+std::vector<std::string> VisitsOf(const Record& record, int process, const std::string& shape) {
+  std::vector<std::string> arms;
+  for (const Sample& sample : record.samples) {
+    if (sample.process == process && sample.shape == shape) arms.push_back(sample.arm);
+  }
+  return arms;
+}
+
+TEST(ControllerAlone, VisitsEachArmOnceARoundAndBackInTheNext) {
+  const TemporaryDirectory dir;
+  ASSERT_EQ(RunControlled(AlonePlanOf(dir.path())), absl::OkStatus());
+  const Record record = Load(dir.path());
+  for (const char* shape : {"sum_1k", "sum_64k"}) {
+    for (const int process : {0, 2}) {
+      std::vector<std::string> there = VisitsOf(record, process, shape);
+      EXPECT_THAT(there, SizeIs(record.run.arms.size()));
+      std::reverse(there.begin(), there.end());
+      EXPECT_EQ(VisitsOf(record, process + 1, shape), there);
+    }
+  }
+  for (const Sample& sample : record.samples) {
+    EXPECT_TRUE(sample.IsVisit());
+    EXPECT_GT(sample.Watts().value_or(0), 0);
+  }
+}
+
+TEST(ControllerAlone, AKillCostsAtMostOneVisitAndTheSameCallResumes) {
+  const TemporaryDirectory whole;
+  ASSERT_EQ(RunControlled(AlonePlanOf(whole.path())), absl::OkStatus());
+  const std::string all = SamplesIn(whole.path());
+  const TemporaryDirectory dir;
+  // In the last visit of the first process on its second shape.
+  const std::string last = VisitsOf(Load(whole.path()), 0, "sum_64k").back();
+  EXPECT_FALSE(RunControlled(AlonePlanOf(dir.path(), {Fault("kill", last, "sum_64k", 0)})).ok());
+  const std::string killed = SamplesIn(dir.path());
+  EXPECT_EQ(std::count(killed.begin(), killed.end(), '\n'),
+            2 * static_cast<int>(Load(whole.path()).run.arms.size()) - 1);
+  EXPECT_TRUE(all.starts_with(killed));
+  ASSERT_EQ(RunControlled(AlonePlanOf(dir.path())), absl::OkStatus());
+  EXPECT_EQ(SamplesIn(dir.path()), all);
+}
+
+TEST(ControllerAlone, GoesOnWithoutAnArmThatBreaks) {
+  const TemporaryDirectory dir;
+  ASSERT_EQ(RunControlled(AlonePlanOf(dir.path(), {Fault("trap", kStep, "sum_64k", 0)})),
+            absl::OkStatus());
+  const Record record = Load(dir.path());
+  ASSERT_THAT(record.broken, SizeIs(1));
+  EXPECT_EQ(record.broken[0].doing, "timing it");
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_64k"), 0);
+  EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 4);
+  EXPECT_EQ(BlocksOf(record, kAa, "sum_64k"), 4);
+}
+
+TEST(ControllerAlone, ARecordOfArmsInTurnIsNotGoneOnWith) {
+  const TemporaryDirectory dir;
+  ControlledRun turns = ExamplePlan(dir.path());
+  turns.run.processes = 4;
+  turns.run.blocks_per_process = 1;
+  ASSERT_EQ(RunControlled(turns), absl::OkStatus());
+  EXPECT_THAT(RunControlled(AlonePlanOf(dir.path())),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("alone")));
+}
+
 }  // namespace
 }  // namespace warpledger::ablations

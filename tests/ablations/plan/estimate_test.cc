@@ -81,6 +81,19 @@ TEST(EstimateRunTest, WhatTheRecordHoldsIsNotMeasuredAgain) {
   EXPECT_LT(rest.seconds_left, all.seconds_left);
 }
 
+TEST(EstimateRunTest, ArmsAloneTakeTheirVisits) {
+  RunPlan plan = SmallPlan();
+  plan.alone = AlonePlan{.settle_s = 1, .window_s = 2};
+  plan.processes = 2;
+  plan.blocks = 1;
+  const RunEstimate all = EstimateRun(plan, {});
+  EXPECT_EQ(all.samples, 2 * 2 * static_cast<int64_t>(plan.design.arms.size()));
+  EXPECT_GT(all.seconds_left, 3 * all.samples);
+  EXPECT_LT(all.seconds_left, 3.5 * all.samples + 60);
+  std::set<BlockKey> done = {{.process = 0, .shape = "small", .arm = plan.design.arms[0].name}};
+  EXPECT_EQ(EstimateRun(plan, done).samples_left, all.samples - 1);
+}
+
 TEST(EstimateRunTest, AFinishedRunTakesNoTime) {
   RunPlan plan = SmallPlan();
   plan.processes = 1;

@@ -21,6 +21,7 @@
 #include "kernels/common/status_macros.h"
 #include "kernels/common/text.h"
 #include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/library/choice.h"
 #include "kernels/sdpa/problem/inputs.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/shared/tensor_maps.h"
@@ -210,6 +211,15 @@ class SdpaRig final : public Rig {
     ASSIGN_OR_RETURN(SdpaRunner runner, SdpaRunner::Create(problem, inputs, wanted.rotation));
     return std::make_unique<SdpaBench>(problem, std::move(inputs), std::move(runner),
                                        wanted.sample_seed, l2_aside_);
+  }
+
+  // The library's.
+  std::string ChosenFor(const ShapeInfo& shape, int sm_count) const override {
+    const absl::StatusOr<sdpa::Problem> problem = ProblemOf(shape);
+    if (!problem.ok() || problem->embed_dim > 0) return "";
+    const sdpa::Choice choice = sdpa::ChooseKernel(
+        *problem, sdpa::ContiguousLayouts(*problem, problem->head_dim), sm_count);
+    return choice.kernel == nullptr ? "" : sdpa::ConfigName(choice.kernel->config);
   }
 
   absl::Status WriteEvidence(const PlannedDesign& design, const std::vector<ShapeInfo>& shapes,

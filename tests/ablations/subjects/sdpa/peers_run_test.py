@@ -189,6 +189,29 @@ class Event:
         return (end.at_us - self.at_us) / 1000.0
 
 
+class Counter:
+    """NVML's energy counter and a clock beside it, which moves with each reading."""
+
+    def __init__(self, watts, step_s=0.1):
+        self.watts, self.step_s, self.now_s = watts, step_s, 0.0
+
+    def monotonic(self):
+        self.now_s += 0.01
+        return self.now_s
+
+    def joules(self):
+        return self.watts * self.step_s * (self.now_s // self.step_s)
+
+
+def visits_on(torch, wanted, counter):
+    """As run_on(), where an energy counter and a clock of the SMs can be read."""
+    probe = mock.Mock(**{"mhz.return_value": 1500.5})
+    with (mock.patch.object(peers.time, "monotonic", counter.monotonic),
+          mock.patch.object(peers.Sensors, "joules", lambda self: counter.joules()),
+          mock.patch.object(peers, "ClockProbe", lambda torch: probe)):
+        return run_on(torch, wanted)
+
+
 def run_on(torch, wanted, warm_up_s=0.0):
     """The lines of a run on a fake PyTorch: (peer objects, samples)."""
     attention = types.SimpleNamespace(
@@ -294,3 +317,65 @@ class RunTest(unittest.TestCase):
             return found[0]["checks"][0]
         self.assertEqual(errors(0), errors(0))
         self.assertNotEqual(errors(0), errors(1))
+
+
+ALONE = {"settle_s": 0.5, "window_s": 1}
+
+
+class AloneTest(unittest.TestCase):
+    def test_each_backend_is_visited_once_a_round_and_rounds_are_mirrors(self):
+        def arms(process):
+            _, samples = run_on(FakeTorch(), request(
+                peers=["flash", "math", "cudnn"], blocks=2, process=process,
+                alone={"settle_s": 0, "window_s": 0}))
+            self.assertEqual([s["block"] for s in samples], [0, 0, 0, 1, 1, 1])
+            self.assertEqual({s["of"] for s in samples}, {1})
+            return [s["arm"] for s in samples]
+        there_and_back = arms(0)
+        self.assertEqual(there_and_back, there_and_back[::-1])
+        self.assertEqual(len(set(there_and_back)), 3)
+
+    def test_a_visit_holds_time_clock_and_joules_of_its_window(self):
+        _, samples = visits_on(FakeTorch(us_per_call=10.0),
+                               request(peers=["math"], blocks=1, alone=ALONE), Counter(watts=650))
+        sample, = samples
+        self.assertAlmostEqual(sample["us"], 10.0)
+        self.assertEqual(sample["sm_mhz"], 1500.5)
+        self.assertEqual(sample["launches"] % 4, 0)
+        self.assertAlmostEqual(sample["window_s"], 1e-5 * sample["launches"])
+        self.assertGreaterEqual(sample["energy_s"], 1)
+        self.assertLess(sample["energy_s"], 1.2)
+        # Within one reading of the clock at either end.
+        self.assertAlmostEqual(sample["energy_j"] / sample["energy_s"], 650, delta=0.02 * 650)
+
+    def test_without_a_counter_there_are_no_joules(self):
+        _, samples = run_on(FakeTorch(), request(peers=["math"], blocks=1, alone={
+            "settle_s": 0.01, "window_s": 0.01}))
+        self.assertNotIn("energy_j", samples[0])
+        self.assertIsNone(samples[0]["sm_mhz"])
+
+    def test_visits_that_the_record_has_are_left_out(self):
+        shape = {**SHAPE, "visited": [["math", 0], ["flash", 1]]}
+        _, samples = run_on(FakeTorch(), request(
+            shapes=[shape], peers=["flash", "math"], blocks=2,
+            alone={"settle_s": 0, "window_s": 0}))
+        self.assertEqual(sorted((s["arm"], s["block"]) for s in samples),
+                         [("peer:flash", 0), ("peer:math", 1)])
+
+    def test_fa3_without_its_library_says_what_to_name(self):
+        with mock.patch.dict("os.environ"):
+            peers.os.environ.pop(peers.FA3_LIBRARY, None)
+            found, samples = run_on(FakeTorch(), request(peers=["fa3"]))
+        self.assertFalse(found[0]["available"])
+        self.assertIn("WARPLEDGER_FA3 names no library", found[0]["reason"])
+        self.assertEqual(samples, [])
+
+    def test_the_clock_is_the_median_of_the_sms_that_stamped_both(self):
+        begin = [(0, 1000, 0), (1, 500, 0), (2, 0, 0), (3, 0, 0)]
+        end = [(1, 2000, 1000), (0, 2510, 1000), (2, 1490, 1000), (9, 1, 1)]
+        self.assertEqual(peers.mhz_between(begin, end), 1500)
+        self.assertIsNone(peers.mhz_between(begin, [(9, 1, 1)]))
+
+    def test_a_plan_that_is_none_is_refused(self):
+        with self.assertRaisesRegex(peers.RequestError, "settle_s and window_s"):
+            request(alone={"settle_s": -1, "window_s": 1})

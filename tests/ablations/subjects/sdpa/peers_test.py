@@ -317,7 +317,7 @@ class MainTest(unittest.TestCase):
     def test_the_backends_are_listed_one_per_line(self):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertEqual(peers.main(["--list"], io.StringIO("")), 0)
-        self.assertEqual(out.getvalue().split("\n"), [*peers.BACKENDS, ""])
+        self.assertEqual(out.getvalue().split("\n"), [*peers.PEERS, ""])
 
     def test_a_bad_request_exits_with_2_and_says_why(self):
         with contextlib.redirect_stderr(io.StringIO()) as errors:
