@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "ablations/base/rounded.h"
 #include "ablations/stats/variance_split.h"
@@ -14,6 +16,18 @@ namespace warpledger::ablations {
 using analysis::Effect;
 using analysis::Pair;
 using analysis::VarianceEstimate;
+
+namespace {
+
+void SetLogRatios(std::vector<std::vector<double>> log_ratios, MeasuredEffect* measured) {
+  measured->log_ratios = std::move(log_ratios);
+  const analysis::ProcessMedians medians = analysis::MediansOf(measured->log_ratios);
+  measured->log_ratio = medians.median;
+  measured->processes = medians.processes;
+  measured->variance = {medians.variance, medians.processes - 1.0};
+}
+
+}  // namespace
 
 const Regime& RegimeOf(bool capped, bool in_cycles) {
   if (!capped) return kNotCapped;
@@ -49,17 +63,24 @@ MeasuredEffect MeasuredOf(absl::Span<const Pair> pairs, bool clocks_of_samples) 
       });
   MeasuredEffect measured;
   measured.regime = &RegimeOf(cap.base + cap.candidate > cap.pairs, in_cycles);
-  measured.log_ratios = measured.regime == &kCapped ? analysis::LogCycleRatiosByProcess(pairs)
-                                                    : analysis::LogRatiosByProcess(pairs);
-  const analysis::ProcessMedians medians = analysis::MediansOf(measured.log_ratios);
-  measured.log_ratio = medians.median;
-  measured.processes = medians.processes;
-  measured.variance = {medians.variance, medians.processes - 1.0};
+  SetLogRatios(measured.regime == &kCapped ? analysis::LogCycleRatiosByProcess(pairs)
+                                           : analysis::LogRatiosByProcess(pairs),
+               &measured);
+  return measured;
+}
+
+MeasuredEffect MeasuredAlone(absl::Span<const Pair> pairs, const Regime& regime) {
+  MeasuredEffect measured;
+  measured.regime = &regime;
+  measured.boards_known = false;
+  SetLogRatios(analysis::LogRatiosByProcess(pairs), &measured);
   return measured;
 }
 
 void ShareVariances(absl::Span<MeasuredEffect* const> of_record) {
-  for (const Regime* regime : kRegimes) {
+  std::set<const Regime*> regimes;
+  for (const MeasuredEffect* measured : of_record) regimes.insert(measured->regime);
+  for (const Regime* regime : regimes) {
     std::vector<MeasuredEffect*> members;
     std::vector<VarianceEstimate> variances;
     for (MeasuredEffect* measured : of_record) {

@@ -5,6 +5,9 @@
 // - Base and candidate are compared in time, but in SM cycles where the power limit acts and each
 //   sample has a clock of its own: the arms of a block share the power, so that their clocks are
 //   not their own (decisions/0006).
+// - Arms that were timed alone are compared in what each took at its own power: time, and joules
+//   (decisions/0045). The ledger has too few boards of such records: their verdicts are of this
+//   board.
 // - The effect is the median log-ratio of all pairs. Its error is that of the processes' medians,
 //   moderated over the comparisons of the record in the same regime (stats/effects/moderation.h).
 // - On this board: Student's t with that error, and with what the place of a graph in its process
@@ -46,6 +49,9 @@ inline constexpr Regime kCapped = {
 // Of records before 2026-11-21T17:00Z, whose samples have no clock of their own.
 inline constexpr Regime kCappedTime = {
     summary::kCappedTime, summary::kTime, {.floor = 0.00053, .scale = 0.207, .df = 2.17}, 0};
+// Of arms that were timed alone. How boards differ there, the ledger does not know yet.
+inline constexpr Regime kAlone = {"alone", summary::kOwnPower, {}, 0};
+inline constexpr Regime kAloneJoules = {"alone_joules", summary::kJoules, {}, 0};
 inline constexpr const Regime* kRegimes[] = {&kNotCapped, &kCapped, &kCappedTime};
 
 // Where most samples of both arms ran under the power limit.
@@ -72,6 +78,8 @@ struct MeasuredEffect {
 
 // At least one pair. `clocks_of_samples`: each sample's clock is its own.
 MeasuredEffect MeasuredOf(absl::Span<const analysis::Pair> pairs, bool clocks_of_samples);
+// Of arms that were timed alone; `pairs` hold what the regime compares in place of a time.
+MeasuredEffect MeasuredAlone(absl::Span<const analysis::Pair> pairs, const Regime& regime);
 
 // Moderates the variances of those of two processes and more, regime by regime.
 void ShareVariances(absl::Span<MeasuredEffect* const> of_record);

@@ -124,6 +124,10 @@ absl::Status RecordIndex::AddSamples() {
     }
     const Timing& timing = timings_[{sample.arm, sample.shape}].emplace_back(TimingOf(sample));
     if (!peer && timing.sm_mhz != std::round(timing.sm_mhz)) clocks_of_samples_ = true;
+    if (const std::optional<double> joules = sample.JoulesPerCall()) {
+      joules_[{sample.arm, sample.shape}].push_back(timing);
+      joules_[{sample.arm, sample.shape}].back().us = *joules;
+    }
   }
   return absl::OkStatus();
 }
@@ -161,6 +165,40 @@ const std::vector<Timing>& RecordIndex::Timings(const std::string& arm,
   static const std::vector<Timing> kNone;
   const auto it = timings_.find(ArmShape(arm, shape));
   return it == timings_.end() ? kNone : it->second;
+}
+
+const std::vector<Timing>& RecordIndex::Joules(const std::string& arm,
+                                               const std::string& shape) const {
+  static const std::vector<Timing> kNone;
+  const auto it = joules_.find(ArmShape(arm, shape));
+  return it == joules_.end() ? kNone : it->second;
+}
+
+std::vector<Pair> RecordIndex::JoulePairs(const std::string& base, const std::string& candidate,
+                                          const std::string& shape) const {
+  return analysis::PairUp(Joules(base, shape), Joules(candidate, shape));
+}
+
+std::optional<summary::Alone> RecordIndex::AloneOf(const std::string& arm,
+                                                   const std::string& shape) const {
+  if (!IsAlone() || Timings(arm, shape).empty()) return std::nullopt;
+  summary::Alone alone;
+  std::vector<double> sm_mhz;
+  std::vector<double> watts;
+  for (const Sample& sample : record_->samples) {
+    if (sample.arm != arm || sample.shape != shape) continue;
+    if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
+    if (sample.Watts()) watts.push_back(*sample.Watts());
+  }
+  alone.sm_mhz = MedianOf(std::move(sm_mhz));
+  alone.watts = MedianOf(std::move(watts));
+  const std::vector<Timing>& joules = Joules(arm, shape);
+  if (joules.empty()) return alone;
+  const ClusterMedian log_joules(analysis::LogTimesByProcess(joules),
+                                 Bootstrap("joules", arm, shape));
+  const Interval interval = log_joules.Envelope(options_.confidence);
+  alone.joules = summary::RatioOfLogs(log_joules.estimate(), interval.low, interval.high);
+  return alone;
 }
 
 CheckFacts RecordIndex::Checks(const std::string& arm, const std::string& shape) const {

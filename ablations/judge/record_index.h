@@ -78,10 +78,20 @@ class RecordIndex {
   const std::vector<analysis::Timing>& Timings(const std::string& arm,
                                                const std::string& shape) const;
   CheckFacts Checks(const std::string& arm, const std::string& shape) const;
+  // Of visits: joules per call in place of the time. Empty where the counter was not read.
+  const std::vector<analysis::Timing>& Joules(const std::string& arm,
+                                              const std::string& shape) const;
+  std::vector<analysis::Pair> JoulePairs(const std::string& base, const std::string& candidate,
+                                         const std::string& shape) const;
   // Of the processes up to the look that was reached: behind it nobody has planned to look.
   std::vector<analysis::Pair> Pairs(const std::string& base, const std::string& candidate,
                                     const std::string& shape) const;
   summary::Times TimesOf(const std::string& arm, const std::string& shape) const;
+
+  // Each arm was timed alone.
+  bool IsAlone() const { return run().alone.has_value(); }
+  // Medians of the visits of an arm or a peer; nullopt where there are none.
+  std::optional<summary::Alone> AloneOf(const std::string& arm, const std::string& shape) const;
 
   // The samples' clocks are of the SMs' counters, each sample's own. NVML's are whole MHz, and near
   // samples share them.
@@ -132,6 +142,7 @@ class RecordIndex {
   const Arm* first_ = nullptr;
   std::map<std::string, const Arm*> arms_;
   std::map<ArmShape, std::vector<analysis::Timing>> timings_;
+  std::map<ArmShape, std::vector<analysis::Timing>> joules_;
   std::map<ArmShape, CheckFacts> checks_;
   std::map<std::string, StoppingState> looks_;
   bool clocks_of_samples_ = false;

@@ -95,6 +95,7 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
     out.statistics.spreads.push_back(SpreadOf(regime->name, regime->spread));
   }
   out.problems = run.shapes;
+  const std::vector<PeerRatio> ratios = PeerRatiosOf(index);
   for (const Arm& arm : run.arms) {
     for (const ShapeInfo& shape : run.shapes) {
       if (arm.role == kRoleFloor && !index.Timings(arm.name, shape.name).empty()) {
@@ -104,7 +105,7 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
         floor.name = arm.name;
         floor.shape = shape.name;
       }
-      if (IsMeasuredHere(arm)) out.cells.push_back(CellOf(index, arm, shape));
+      if (IsMeasuredHere(arm)) out.cells.push_back(CellOf(index, arm, shape, ratios));
     }
   }
   out.peers = PeersOf(index);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ablations/base/rounded.h"
+#include "ablations/judge/measured.h"
 #include "ablations/judge/summarize_parts.h"
+#include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
@@ -43,9 +46,66 @@ std::optional<summary::Estimate> SpeedupOverFirst(const RecordIndex& index, cons
   return summary::RatioOfLogs(log_ratio.estimate(), interval.low, interval.high);
 }
 
+// Both sides alone, and both right.
+std::vector<summary::OverPeer> OverPeersOf(const RecordIndex& index, const Arm& arm,
+                                           const ShapeInfo& shape,
+                                           const std::vector<PeerRatio>& ratios) {
+  std::vector<summary::OverPeer> over;
+  for (const PeerRatio& ratio : ratios) {
+    if (ratio.arm != arm.name || ratio.shape != shape.name) continue;
+    const auto estimate = [&](const MeasuredEffect& measured) {
+      summary::Estimate out = {.value = SixDigits(std::exp(measured.log_ratio)),
+                               .low = std::nullopt,
+                               .high = std::nullopt};
+      if (measured.processes >= analysis::kMinProcesses) {
+        const Interval interval = measured.OnThisBoard().RatioAt(index.options().confidence);
+        out.low = SixDigits(interval.low);
+        out.high = SixDigits(interval.high);
+      }
+      return out;
+    };
+    summary::OverPeer& one = over.emplace_back();
+    one.peer = ratio.peer;
+    one.time = estimate(ratio.time);
+    if (ratio.joules) one.joules = estimate(*ratio.joules);
+  }
+  return over;
+}
+
 }  // namespace
 
-summary::Cell CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
+std::vector<PeerRatio> PeerRatiosOf(const RecordIndex& index) {
+  std::vector<PeerRatio> ratios;
+  if (!index.IsAlone()) return ratios;
+  for (const auto& [key, timings] : index.timings()) {
+    const auto& [peer, shape] = key;
+    if (peer.rfind(kPeerPrefix, 0) != 0) continue;
+    for (const Arm& arm : index.run().arms) {
+      if (!IsMeasuredHere(arm) || !index.Checks(arm.name, shape).correct().value_or(false)) {
+        continue;
+      }
+      const std::vector<Pair> pairs = index.Pairs(peer, arm.name, shape);
+      if (pairs.empty()) continue;
+      PeerRatio& ratio = ratios.emplace_back();
+      ratio.peer = peer;
+      ratio.arm = arm.name;
+      ratio.shape = shape;
+      ratio.time = MeasuredAlone(pairs, kAlone);
+      const std::vector<Pair> joules = index.JoulePairs(peer, arm.name, shape);
+      if (!joules.empty()) ratio.joules = MeasuredAlone(joules, kAloneJoules);
+    }
+  }
+  std::vector<MeasuredEffect*> measured;
+  for (PeerRatio& ratio : ratios) {
+    measured.push_back(&ratio.time);
+    if (ratio.joules) measured.push_back(&*ratio.joules);
+  }
+  ShareVariances(measured);
+  return ratios;
+}
+
+summary::Cell CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
+                     const std::vector<PeerRatio>& ratios) {
   const CheckFacts checks = index.Checks(arm.name, shape.name);
   summary::Cell cell;
   static_cast<summary::Times&>(cell) = index.TimesOf(arm.name, shape.name);
@@ -76,6 +136,8 @@ summary::Cell CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& 
   }
   cell.sm_mhz_p50 = MedianOf(std::move(sm_mhz));
   cell.reason = checks.WhyBroken();
+  cell.alone = index.AloneOf(arm.name, shape.name);
+  cell.over_peers = OverPeersOf(index, arm, shape, ratios);
   return cell;
 }
 

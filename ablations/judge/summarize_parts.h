@@ -7,12 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/summary/summary.h"
 
 namespace warpledger::ablations {
 
-summary::Cell CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape);
+// An arm over a peer, both timed alone, in time and in joules: peer / arm.
+struct PeerRatio {
+  std::string peer;
+  std::string arm;
+  std::string shape;
+  MeasuredEffect time;
+  std::optional<MeasuredEffect> joules;
+};
+// Of all that were right; their variances are moderated together. None where arms took turns.
+std::vector<PeerRatio> PeerRatiosOf(const RecordIndex& index);
+
+summary::Cell CellOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
+                     const std::vector<PeerRatio>& ratios);
 summary::Resources ResourcesOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape);
 summary::CodeChange CodeChangeOf(const RecordIndex& index, const Arm& base, const Arm& candidate,
                                  const ShapeInfo& shape, const Claim& claim);

@@ -29,6 +29,18 @@ bool PlansPeers(const RecordIndex& index, const ShapeInfo& shape) {
   return false;
 }
 
+// How many visits a round has; 1 where arms take turns within a block. Which arms there are on a
+// shape, and which did not break, shows in what they left.
+int64_t PlannedVisits(const RecordIndex& index, const ShapeInfo& shape, bool peers) {
+  if (!index.IsAlone()) return 1;
+  int64_t visits = 0;
+  for (const auto& [key, timings] : index.timings()) {
+    const bool is_peer = key.first.rfind(kPeerPrefix, 0) == 0;
+    visits += key.second == shape.name && is_peer == peers ? 1 : 0;
+  }
+  return std::max<int64_t>(visits, 1);
+}
+
 // What run.json plans against what is there: an interrupted run shows here.
 void AddCompleteness(const RecordIndex& index, summary::Provenance* provenance) {
   std::set<int> processes;
@@ -38,7 +50,8 @@ void AddCompleteness(const RecordIndex& index, summary::Provenance* provenance) 
     const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
     if (peer) with_peers.insert(sample.shape);
     if (!peer) processes.insert(sample.process);
-    found.insert({sample.process, sample.shape, sample.block, peer});
+    found.insert({sample.process, sample.shape, sample.block, peer,
+                  sample.IsVisit() ? sample.arm : ""});
   }
   int64_t planned[2] = {0, 0};  // ours, the peers'
   int64_t missing[2] = {0, 0};
@@ -53,8 +66,9 @@ void AddCompleteness(const RecordIndex& index, summary::Provenance* provenance) 
         return key.shape == shape.name && key.peers == peers && key.process < processes &&
                key.block < blocks;
       });
-      planned[peers] += int64_t{processes} * blocks;
-      missing[peers] += int64_t{processes} * blocks - there;
+      const int64_t all = int64_t{processes} * blocks * PlannedVisits(index, shape, peers);
+      planned[peers] += all;
+      missing[peers] += all - there;
     }
   }
   provenance->processes_found = std::ssize(processes);
@@ -105,6 +119,7 @@ std::vector<summary::Peer> PeersOf(const RecordIndex& index) {
         if (check.shape == shape.name) peer.correct = check.correct && peer.correct.value_or(true);
       }
       peer.reason = peer.available && info.available ? "" : info.reason;
+      peer.alone = index.AloneOf(info.name, shape.name);
       if (!peer.available && peer.reason.empty()) peer.reason = "not timed on this shape";
     }
   }
@@ -118,12 +133,16 @@ summary::Provenance ProvenanceOf(const RecordIndex& index) {
   std::vector<double> sm_mhz;
   std::vector<double> temp_c;
   std::vector<double> power_w;
+  std::vector<double> energy_over_power;
   int throttled = 0;
   int unknown_throttle = 0;
   for (const Sample& sample : index.record().samples) {
     if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
     if (sample.temp_c) temp_c.push_back(*sample.temp_c);
     if (sample.power_w) power_w.push_back(*sample.power_w);
+    if (sample.Watts() && sample.power_w.value_or(0) > 0) {
+      energy_over_power.push_back(*sample.Watts() / *sample.power_w);
+    }
     if (!sample.throttle) ++unknown_throttle;
     if (sample.throttle && IsThrottled(*sample.throttle)) ++throttled;
   }
@@ -133,6 +152,7 @@ summary::Provenance ProvenanceOf(const RecordIndex& index) {
   provenance.sm_mhz_p50 = MedianOf(std::move(sm_mhz));
   provenance.temp_c_p50 = MedianOf(std::move(temp_c));
   provenance.power_w_p50 = MedianOf(std::move(power_w));
+  provenance.energy_over_power = MedianOf(std::move(energy_over_power));
   return provenance;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,12 @@ struct Comparison {
   std::string broken = "";
   std::string invalid = "";
   double alpha = 0;  // of the family, and of the look
+  // The same comparison in joules, of arms that were timed alone.
+  bool in_joules = false;
 
   bool IsSound() const { return not_applicable.empty() && broken.empty() && invalid.empty(); }
   const char* Estimand() const { return measured ? measured->regime->estimand : summary::kTime; }
+  bool IsAlone() const { return measured && (measured->regime == &kAlone || in_joules); }
 };
 
 summary::Estimate RatioOf(const std::optional<double>& ratio,
@@ -107,7 +111,9 @@ std::string ReasonOf(const analysis::Judgement& judgement, const Comparison& com
     add(absl::StrFormat("in SM cycles, at equal clocks (in time %.3fx)",
                         TimeRatio(compared.pairs)));
   }
-  if (cap.Any()) {
+  if (compared.IsAlone()) {
+    add(absl::StrCat("each arm alone, ", cap.ClocksText()));
+  } else if (cap.Any()) {
     add(cap.Text());
   } else if (cap.ClocksDiffer()) {
     add(cap.ClocksText());
@@ -188,6 +194,16 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
   return verdict;
 }
 
+summary::EnergyVerdict EnergyVerdictOf(const RecordIndex& index, const Comparison& compared) {
+  const analysis::Judgement judgement = Judge(EvidenceOf(index, compared));
+  summary::EnergyVerdict verdict;
+  verdict.ratio = RatioOf(judgement.ratio, judgement.interval);
+  if (compared.not_applicable.empty()) verdict.adjusted_confidence = SixDigits(1 - compared.alpha);
+  verdict.verdict = VerdictName(judgement.verdict);
+  verdict.reason = judgement.reason;
+  return verdict;
+}
+
 summary::Control ControlOf(const RecordIndex& index, const Comparison& compared) {
   const Arm& arm = *compared.arm;
   const MeasuredEffect& measured = *compared.measured;
@@ -215,15 +231,20 @@ summary::Control ControlOf(const RecordIndex& index, const Comparison& compared)
   return control;
 }
 
-Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape) {
+Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
+                        bool in_joules = false) {
   // A `without` arm lacks the toggle, and the arm it names has it.
   const bool adds = arm.role != kRoleWithout;
   Comparison compared = {.arm = &arm,
                          .base = adds ? arm.base : arm.name,
                          .candidate = adds ? arm.name : arm.base,
                          .shape = &shape};
-  compared.pairs = index.Pairs(compared.base, compared.candidate, shape.name);
-  if (!compared.pairs.empty()) {
+  compared.in_joules = in_joules;
+  compared.pairs = in_joules ? index.JoulePairs(compared.base, compared.candidate, shape.name)
+                             : index.Pairs(compared.base, compared.candidate, shape.name);
+  if (!compared.pairs.empty() && index.IsAlone()) {
+    compared.measured = MeasuredAlone(compared.pairs, in_joules ? kAloneJoules : kAlone);
+  } else if (!compared.pairs.empty()) {
     compared.measured = MeasuredOf(compared.pairs, index.ClocksOfSamples());
     compared.measured->boards_known = index.run().SubjectName() == kFirstSubject;
   }
@@ -235,19 +256,23 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   compared.broken = index.WhyBroken({compared.base, compared.candidate}, shape);
   compared.invalid = index.WhyToggleInvalid(index.ArmNamed(compared.base),
                                             index.ArmNamed(compared.candidate), shape, arm.toggle);
-  if (compared.invalid.empty()) compared.invalid = analysis::WhyConditionsInvalid(compared.pairs);
+  // What the power limit does to an arm alone belongs to the arm.
+  if (compared.invalid.empty()) {
+    compared.invalid = index.IsAlone() ? analysis::WhyThrottled(compared.pairs)
+                                       : analysis::WhyConditionsInvalid(compared.pairs);
+  }
   return compared;
 }
 
-// A claim on all shapes is a family, and so is a control. Members are all to which the claim
+// A claim on all shapes is a family for each of its two questions, and so is a control. Members are all to which the claim
 // applies, whether or not their samples turn out to be usable: what is counted must not depend on
 // the outcome.
 int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons) {
-  std::map<std::pair<std::string, std::string>, std::vector<Comparison*>> families;
+  std::map<std::tuple<std::string, std::string, bool>, std::vector<Comparison*>> families;
   for (Comparison& compared : *comparisons) {
     if (!compared.not_applicable.empty()) continue;
     const Arm& arm = *compared.arm;
-    families[{IsControl(arm) ? arm.role : "", arm.toggle}].push_back(&compared);
+    families[{IsControl(arm) ? arm.role : "", arm.toggle, compared.in_joules}].push_back(&compared);
   }
   int64_t verdicts = 0;
   for (const auto& [claim, members] : families) {
@@ -278,6 +303,9 @@ void AddVerdicts(const RecordIndex& index, summary::Summary* out) {
     for (const ShapeInfo& shape : index.run().shapes) {
       comparisons.push_back(ComparisonOf(index, arm, shape));
       if (IsControl(arm) && !comparisons.back().measured) comparisons.pop_back();
+      if (!index.IsAlone()) continue;
+      comparisons.push_back(ComparisonOf(index, arm, shape, /*in_joules=*/true));
+      if (!comparisons.back().measured) comparisons.pop_back();
     }
   }
   std::vector<MeasuredEffect*> measured;
@@ -288,7 +316,11 @@ void AddVerdicts(const RecordIndex& index, summary::Summary* out) {
   out->statistics.family_size = SetLevels(index, &comparisons);
   for (const Comparison& compared : comparisons) {
     if (!IsControl(*compared.arm)) {
-      out->verdicts.push_back(VerdictOf(index, compared));
+      if (compared.in_joules) {
+        out->verdicts.back().energy = EnergyVerdictOf(index, compared);  // behind that of its time
+      } else {
+        out->verdicts.push_back(VerdictOf(index, compared));
+      }
       continue;
     }
     const summary::Control& control = out->controls.emplace_back(ControlOf(index, compared));

@@ -77,10 +77,13 @@ inline constexpr char kCapped[] = "capped";
 inline constexpr char kCappedTime[] = "capped_time";
 inline constexpr auto kIsRegime = OneOf(kNotCapped, kCapped, kCappedTime);
 
-// What is compared: time, or SM cycles, which is time at equal clocks.
+// What is compared: time, or SM cycles, which is time at equal clocks; of arms that are timed
+// alone, time at the clock that each one's own power allows, or joules.
 inline constexpr char kTime[] = "time";
 inline constexpr char kCycles[] = "cycles";
-inline constexpr auto kIsEstimand = OneOf(kTime, kCycles);
+inline constexpr char kOwnPower[] = "own_power";
+inline constexpr char kJoules[] = "joules";
+inline constexpr auto kIsEstimand = OneOf(kTime, kCycles, kOwnPower, kJoules);
 
 // How boards differ in a regime (stats/random_effects.h).
 struct BoardSpread {

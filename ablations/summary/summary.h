@@ -42,6 +42,55 @@ struct Times {
   }
 };
 
+// Of a contender that was timed alone: medians of its visits.
+struct Alone {
+  std::optional<double> sm_mhz;
+  std::optional<double> watts;
+  Estimate joules;  // per call
+
+  friend bool operator==(const Alone&, const Alone&) = default;
+
+  void Visit(auto& f) {
+    f("sm_mhz", sm_mhz, "the SM clock by the SMs' counters, of ours and of peers");
+    f("watts", watts, "by the energy counter; null where there is none, as the next three");
+    joules.VisitAs(f, "joules", "joules_low", "joules_high");
+  }
+};
+
+// A variant and a peer, each alone in the same record: peer / variant, above 1 ours is better. On
+// this board, whose other records may say something else.
+struct OverPeer {
+  std::string peer;
+  Estimate time;
+  std::optional<Estimate> joules;
+
+  friend bool operator==(const OverPeer&, const OverPeer&) = default;
+
+  void Visit(auto& f) {
+    f("peer", peer);
+    time.Visit(f);
+    f("joules", joules, kOnlyWhereSet);
+  }
+};
+
+// The other verdict on a claim whose arms were timed alone: of joules per call. Level, family and
+// intervals are as those of the time.
+struct EnergyVerdict {
+  Estimate ratio;
+  std::optional<double> adjusted_confidence;
+  std::string verdict;
+  std::string reason;
+
+  friend bool operator==(const EnergyVerdict&, const EnergyVerdict&) = default;
+
+  void Visit(auto& f) {
+    ratio.Visit(f);
+    FIELDS(adjusted_confidence);
+    f("verdict", verdict, kIsVerdict);
+    FIELDS(reason);
+  }
+};
+
 // What a kernel takes; empty where the record doesn't say.
 struct Resources {
   std::optional<int64_t> registers;
@@ -72,6 +121,8 @@ struct Cell : Times, Resources {
   std::optional<std::string> code_sha256;
   std::optional<double> sm_mhz_p50;
   std::string reason;
+  std::optional<Alone> alone;
+  std::vector<OverPeer> over_peers;
 
   void Visit(auto& f) {
     f("variant", variant, "the arm's name");
@@ -87,6 +138,8 @@ struct Cell : Times, Resources {
     Resources::Visit(f);
     f("code_sha256", code_sha256, "of its machine code; null where the record doesn't know");
     FIELDS(sm_mhz_p50, reason);
+    f("alone", alone, kOnlyWhereSet, "where each arm was timed alone; decisions/0045");
+    f("over_peers", over_peers, kOnlyWhereSet, "likewise");
   }
 };
 
@@ -97,10 +150,12 @@ struct Peer : Times {
   bool available = false;
   std::optional<bool> correct;
   std::string reason;
+  std::optional<Alone> alone;
 
   void Visit(auto& f) {
     FIELDS(name, version, shape, available, correct, reason);
     Times::Visit(f);
+    f("alone", alone, kOnlyWhereSet, "as of a cell");
   }
 };
 
@@ -206,6 +261,7 @@ struct Verdict {
   std::optional<bool> prediction_held;
   std::optional<CodeChange> change;
   std::optional<PowerCapped> power_capped;
+  std::optional<EnergyVerdict> energy;
   std::vector<ErrorChange> errors;
 
   void Visit(auto& f) {
@@ -233,6 +289,7 @@ struct Verdict {
     f("change", change, kOnlyWhereSet, "each figure [base's, candidate's]");
     f("power_capped", power_capped, kOnlyWhereSet,
       "only where an arm ran under the board's power limit; decisions/0006");
+    f("energy", energy, kOnlyWhereSet, "of joules per call, where each arm was timed alone");
     f("errors", errors, kOnlyWhereSet,
       "only where they differ, see below; each figure [base's, candidate's]");
   }
@@ -353,6 +410,7 @@ struct Provenance : ablations::RunInfo, Conditions {
   int64_t n_samples = 0;
   std::optional<int64_t> throttled_samples;
   int64_t unknown_throttle_samples = 0;
+  std::optional<double> energy_over_power;
   std::optional<MicroSource> micro;
 
   void Visit(auto& f) {
@@ -367,6 +425,8 @@ struct Provenance : ablations::RunInfo, Conditions {
     f("throttled_samples", throttled_samples, kCount, "null: no sample has a mask");
     f("unknown_throttle_samples", unknown_throttle_samples, kCount);
     Conditions::Visit(f);
+    f("energy_over_power", energy_over_power, kOnlyWhereSet,
+      "watts by the energy counter over NVML's reading of the power at a visit's end: the median");
     f("micro", micro, kOnlyWhereSet, "whose values `micro` quotes");
   }
 };

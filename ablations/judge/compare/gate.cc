@@ -19,6 +19,9 @@ using summary::GateOutcome;
 const double kReferenceDelta = SummarizeOptions{}.neutral_delta;
 
 std::string WhyRefused(const RunInfo& baseline, const RunInfo& record, bool allow_other_gpu) {
+  if (baseline.alone.has_value() != record.alone.has_value()) {
+    return "one of the two timed each arm alone, the other arms in turn; measure both the same way";
+  }
   if (baseline.cache != record.cache) {
     return absl::StrCat("the baseline was measured with cache mode '", baseline.cache,
                         "', the record with '", record.cache, "'; measure both the same way");

@@ -79,6 +79,8 @@ std::string WhyLeftOut(const Verdict& verdict, const std::string& base_code,
                              analysis::Verdict::kNotApplicable}) {
     if (verdict.verdict == analysis::VerdictName(unsound)) return verdict.verdict;
   }
+  // How these differ between boards, no ledger has shown yet.
+  if (verdict.estimand == summary::kOwnPower) return "each arm alone";
   if (base_code.empty() || candidate_code.empty()) return "no hash of the machine code";
   if (!verdict.ratio.value || !verdict.standard_error || !verdict.error_df) {
     return "fewer than two processes";
