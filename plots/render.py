@@ -46,7 +46,7 @@ def figures(summary):
             out[f"profile_stalls_{shape}"] = lambda shape=shape: stalls.draw(summary, shape)
         return out
     # So that they stand beside those of the record with a warm L2; the reports link them so.
-    suffix = "_cold" if summary.cache == "cold" else ""
+    suffix = ("_cold" if summary.cache == "cold" else "") + ("_alone" if summary.alone else "")
     return {name + suffix: draw for name, draw in design_figures(summary).items()}
 
 
@@ -55,6 +55,8 @@ def design_figures(summary):
     out = {}
     if throughput.panels(summary):
         out[f"{summary.design}_throughput"] = lambda: throughput.draw(summary)
+    if summary.alone:
+        return out  # its page is made of tables
     if summary.attribution:
         # Where a cell is wrong there are no shares, and the report says so.
         for shape in summary.shape_names():

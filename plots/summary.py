@@ -135,6 +135,7 @@ class Summary:
         self.gpu = _field(gpu, "provenance.gpu", "name", str)
         self.date = _field(provenance, "provenance", "created_utc", str)[:10]
         self.cache = _field(provenance, "provenance", "cache", str)
+        self.alone = "alone" in provenance  # each arm was timed by itself
         self._is_attention = provenance.get("subject", "sdpa") == "sdpa"
         statistics = _field(data, "", "statistics", dict)
         self.part = ""  # a subtitle's word on the shapes, where they are some of the record's

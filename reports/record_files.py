@@ -188,10 +188,14 @@ def records(data, file, kind=""):
 STUDY = "study:"
 
 
+ALONE = " alone"
+
+
 def question_of(run):
-    """Its design; of a study "study:NAME:DESIGN"."""
+    """Its design; of a study "study:NAME:DESIGN"; with ALONE where each arm was timed by itself."""
     study = (run.get("definition") or {}).get("study")
-    return f"{STUDY}{study['name']}:{run['design']}" if study else run["design"]
+    design = run["design"] + (ALONE if run.get("alone") else "")
+    return f"{STUDY}{study['name']}:{design}" if study else design
 
 
 def runs(data):

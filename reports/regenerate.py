@@ -248,8 +248,14 @@ def _regenerate(program, out, kept, say, workers, opened):
         made.add(page)
     warm = {(gpu, design): [record.path for record in records]
             for (gpu, design, cache), records in all_runs.items()
-            if cache == "warm" and not design.startswith(record_files.STUDY)}
-    judged_of, claims_of = {}, {}
+            if cache == "warm" and not design.startswith(record_files.STUDY)
+            and not design.endswith(record_files.ALONE)}
+    # Standings rest on these. A technique's page holds what arms in turn say of it.
+    alone = collections.defaultdict(list)
+    for (gpu, design, cache), records in sorted(all_runs.items()):
+        if cache == "warm" and design.endswith(record_files.ALONE):
+            alone[gpu].append(str(records[-1].path))
+    judged_of, standing_of, claims_of = {}, {}, {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.
         designs = sorted((design != "ladder", design) for of, design in warm
@@ -260,7 +266,8 @@ def _regenerate(program, out, kept, say, workers, opened):
              lambda folder: f"--out={folder}", f"--claims={claims}",
              then=lambda folder, gpu=gpu, claims=claims: claims_of.update(
                  {gpu: json.loads(claims.read_text(encoding="utf-8"))}))
-        into(gpu, "standings", program, "standings", f"--record={judged_of[gpu]}",
+        standing_of[gpu] = ",".join([judged_of[gpu], *alone[gpu]])
+        into(gpu, "standings", program, "standings", f"--record={standing_of[gpu]}",
              lambda folder: f"--out={folder}", f"--python={sys.executable}")
     for gpu, record in newest("micro").items():
         folder = opened.enter_context(record.folder())
@@ -290,7 +297,8 @@ def _regenerate(program, out, kept, say, workers, opened):
         whole_file.replace(out / target, explorer.page(
             [claim for gpu in sorted(claims_of) for claim in claims_of[gpu]],
             [records[-1] for (_, design, cache), records in all_runs.items()
-             if cache == "warm" and not design.startswith(record_files.STUDY)]))
+             if cache == "warm" and not design.startswith(record_files.STUDY)
+             and not design.endswith(record_files.ALONE)]))
         made.add(target)
     ladders = [folders[-1] for (_, design), folders in warm.items() if design == "ladder"]
     if ladders:
@@ -305,7 +313,7 @@ def _regenerate(program, out, kept, say, workers, opened):
         shutil.copy(ROOT / "README.md", readme)
         gpu = ladder.parent.name
         for command, record, *flags in (("report", ladder.relative_to(ROOT), "--noplots"),
-                                        ("standings", judged_of[gpu], "--noplots"),
+                                        ("standings", standing_of[gpu], "--noplots"),
                                         ("techniques", judged_of[gpu])):
             call(program, command, f"--record={record}", f"--out={scratch / 'pages'}", *flags,
                  f"--readme={readme}", f"--readme_pictures=reports/{gpu}",

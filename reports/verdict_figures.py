@@ -49,6 +49,8 @@ def is_capped(verdict):
 
 
 def regime_of(verdict):
+    if verdict.get("estimand") == "own_power":
+        return "each arm alone"
     if not is_capped(verdict):
         return "not capped"
     return "capped" if verdict.get("estimand", "cycles") == "cycles" else "capped, without clocks"

@@ -34,6 +34,11 @@ std::string DescribeAttention(const Attention& a) {
              a.dtype == "fp16" ? "" : Cat(", ", a.dtype));
 }
 
+// plots/render.py makes the same.
+std::string Suffix(const Summary& summary) {
+  return Cat(CacheSuffix(summary.provenance.cache), summary.provenance.alone ? "_alone" : "");
+}
+
 }  // namespace
 
 std::string DescribeShape(const Shape& shape) {
@@ -58,8 +63,12 @@ std::string ReportFileName(std::string_view design, std::string_view cache) {
   return Cat(PlainName(design), CacheSuffix(cache), ".md");
 }
 
+std::string ReportFileName(const Summary& summary) {
+  return Cat(PlainName(summary.design), Suffix(summary), ".md");
+}
+
 std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name) {
-  return Cat(prefix, PlainName(name), CacheSuffix(summary.provenance.cache), ".svg");
+  return Cat(prefix, PlainName(name), Suffix(summary), ".svg");
 }
 
 std::vector<const Shape*> ShapesMainFirst(const Summary& summary) {

@@ -37,6 +37,8 @@ std::string PlainName(std::string_view name);
 // What the report's file is called: the design's name, plainly, "_cold" where the record's `cache`
 // is that, and ".md".
 std::string ReportFileName(std::string_view design, std::string_view cache);
+// Of a run; "_alone" too where each arm was timed by itself.
+std::string ReportFileName(const Summary& summary);
 // "plots/effects.svg" for "effects" and the prefix "plots/"; as plots/render.py names the file.
 std::string PicturePath(const Summary& summary, std::string_view prefix, std::string_view name);
 

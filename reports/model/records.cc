@@ -27,7 +27,8 @@ absl::StatusOr<std::vector<ReadRecord>> ReadRecords(std::vector<Summary> summari
                                               summary.run_id,
                                               " are of two GPUs; call once per GPU"));
       }
-      if (other.summary.design == summary.design) {
+      if (other.summary.design == summary.design &&
+          other.summary.provenance.alone.has_value() == summary.provenance.alone.has_value()) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
                                               summary.run_id, " are both of design ",
                                               summary.design, "; give the newer one"));
@@ -49,7 +50,7 @@ std::string StateOf(const ReadRecord& record) {
 
 std::string DesignLink(const Summary& summary, std::string_view up) {
   return Cat("[", summary.design, "](", up,
-             ReportFileName(summary.design, summary.provenance.cache), ")");
+             ReportFileName(summary), ")");
 }
 
 }  // namespace warpledger::report

@@ -62,7 +62,8 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
   const bool ladder = summary.design == kLadder;
   std::string out =
       Cat("# ", Title(summary), " on ", summary.provenance.gpu.name,
-          summary.IsCold() ? " with a cold L2" : "", ", ", Date(summary),
+          summary.IsCold() ? " with a cold L2" : "",
+          summary.provenance.alone ? ", each arm alone" : "", ", ", Date(summary),
           "\n\nWritten from the record `", summary.run_id, "` (design `", summary.design,
           "`) by `warpledger report`; edit the record or the renderer, never this page.\n\n");
   if (summary.IsCold()) {
@@ -75,6 +76,14 @@ std::string RenderReport(const Summary& summary, const RenderOptions& options) {
   if (!warning.empty()) Append(&out, warning, "\n");
   if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
     Append(&out, harmless, "\n\n");
+  }
+  if (summary.provenance.alone) {
+    for (const std::string& section :
+         {AloneSection(summary), ThroughputSection(summary, options.picture_prefix),
+          ControlSection(summary)}) {
+      if (!section.empty()) Append(&out, section, "\n");
+    }
+    return out + ProvenanceSection(summary);
   }
   if (!ladder) {
     // A study has no pages of its techniques, so that its one page says what they claim.

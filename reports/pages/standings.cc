@@ -11,6 +11,7 @@
 
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
+#include "reports/model/derived/alone.h"
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/records.h"
@@ -41,7 +42,8 @@ Pair PairOf(const ReadRecord& record, const Shape& shape) {
 }
 
 bool Counts(const ReadRecord& record) {
-  return PeersTimedAlone(record.summary) && !HasEightBits(record.summary);
+  return PeersTimedAlone(record.summary) && !HasEightBits(record.summary) &&
+         !record.summary.provenance.alone;
 }
 
 struct ChosenSeries {
@@ -229,12 +231,12 @@ std::string MeansSentences(const std::vector<ChosenSeries>& all) {
   return Cat("The fastest kernels over the best of PyTorch's backends: ", JoinWords(types), ". ");
 }
 
-std::string LengthsTable(const std::vector<ChosenSeries>& all) {
+std::string LengthsTable(const std::vector<ChosenSeries>& all, bool with_ratios) {
   std::set<int64_t> lengths;
   for (const ChosenSeries& chosen : all) {
     for (const Shape* shape : chosen.series.shapes) lengths.insert(shape->attention->seq_q);
   }
-  Table table("TFLOP/s (over the best peer)");
+  Table table(with_ratios ? "TFLOP/s (over the best peer)" : "TFLOP/s");
   for (const int64_t length : lengths) table.AddColumn(Cat("S = ", length, ":"));
   for (const ChosenSeries& chosen : all) {
     std::vector<std::string> row = {SeriesName(chosen.series)};
@@ -245,8 +247,9 @@ std::string LengthsTable(const std::vector<ChosenSeries>& all) {
       row.push_back(pair == chosen.pairs.end()
                         ? std::string(kNone)
                         : Cat(FormatTflops(TeraflopsPerS(*pair->shape, *pair->ours->p50_us.value)),
-                              " (", FormatRatio(pair->ratio()), " ", PeerName(pair->peer->name),
-                              ")"));
+                              with_ratios ? Cat(" (", FormatRatio(pair->ratio()), " ",
+                                                PeerName(pair->peer->name), ")")
+                                          : ""));
     }
     table.AddRow(std::move(row));
   }
@@ -323,6 +326,169 @@ std::string RecordsTable(const std::vector<Pair>& pairs) {
   return table.ToMarkdown();
 }
 
+// --- Each alone ------------------------------------------------------------------
+
+std::vector<Contest> AllContests(const std::vector<ReadRecord>& records) {
+  std::vector<Contest> out;
+  for (const ReadRecord& record : records) {
+    for (const Contest& contest : ContestsOf(record.summary)) out.push_back(contest);
+  }
+  return out;
+}
+
+// Ways to stand for us, from the kindest to the one that a user gets without choosing.
+struct Choice {
+  const char* name;
+  const Cell* Contest::*cell;
+};
+constexpr Choice kChoices[] = {{"the fastest variant of each problem", &Contest::fastest},
+                               {"one per head_dim and mask", &Contest::of_mask},
+                               {"one per head_dim", &Contest::of_all},
+                               {"the library's own choice", &Contest::library}};
+
+std::string MeanCell(const GeometricMean& mean, int64_t of) {
+  if (mean.n() == 0) return std::string(kNone);
+  return Cat(FormatRatio(mean.value()),
+             mean.n() == of ? "" : Cat(" (", Count(mean.n(), "cell"), ")"));
+}
+
+// Over the best peer, of all problems and by head_dim.
+std::string ChoicesTable(const std::vector<Contest>& contests) {
+  std::map<int64_t, std::vector<const Contest*>> by_dim;
+  for (const Contest& contest : contests) {
+    if (contest.shape->attention) {
+      by_dim[contest.shape->attention->head_dim].push_back(&contest);
+    }
+  }
+  Table table("over the best peer, geometric mean | all:");
+  for (const auto& [dim, members] : by_dim) {
+    table.AddColumn(Cat("head_dim ", dim, " (", Count(static_cast<int64_t>(members.size()), "problem"),
+                        "):"));
+  }
+  const auto add = [&](const std::string& name, bool joules, const Cell* Contest::*cell) {
+    const auto mean_of = [&](auto counts) {
+      GeometricMean mean;
+      int64_t of = 0;
+      for (const Contest& contest : contests) {
+        if (!counts(contest)) continue;
+        ++of;
+        const summary::OverPeer* over = contest.OverBest(contest.*cell);
+        if (over == nullptr || (joules && !over->joules)) continue;
+        mean.Add(joules ? *over->joules->value : *over->time.value);
+      }
+      return MeanCell(mean, of);
+    };
+    std::vector<std::string> row = {name, Cat("**", mean_of([](const Contest&) { return true; }),
+                                              "**")};
+    for (const auto& [dim, members] : by_dim) {
+      row.push_back(mean_of([dim = dim](const Contest& contest) {
+        return contest.shape->attention && contest.shape->attention->head_dim == dim;
+      }));
+    }
+    table.AddRow(std::move(row));
+  };
+  for (const Choice& choice : kChoices) add(choice.name, false, choice.cell);
+  add("joules: the fastest variant", true, &Contest::fastest);
+  add("joules: the library's own choice", true, &Contest::library);
+  return table.ToMarkdown();
+}
+
+std::string RatioCell(const Contest& contest, const Cell* cell) {
+  const summary::OverPeer* over = contest.OverBest(cell);
+  return over == nullptr ? std::string(kNone) : FormatRatio(over->time.value);
+}
+
+std::string ClocksCell(const Contest& contest, std::optional<double> summary::Alone::*field,
+                       int digits) {
+  const auto one = [&](const std::optional<summary::Alone>& alone) {
+    return alone && (*alone).*field ? FormatSignificant(*((*alone).*field), digits)
+                                    : std::string(kNone);
+  };
+  return Cat(one(contest.fastest->alone), " / ", one(contest.peer->alone));
+}
+
+std::string ContestsTable(const std::vector<Contest>& contests, std::string_view up) {
+  Table table(
+      "problem | ours, TFLOP/s: | best peer, TFLOP/s: | fastest variant over it: | per head_dim "
+      "and mask: | per head_dim: | library: | SM clock, MHz, ours / peer: | W: | MJ per exaFLOP: | "
+      "record");
+  for (const Contest& contest : contests) {
+    const auto tflops = [&](const summary::Times& times) {
+      return FormatTflops(TeraflopsPerS(*contest.shape, *times.p50_us.value));
+    };
+    table.AddRow({Code(contest.shape->name), tflops(*contest.fastest),
+                  Cat(tflops(*contest.peer), " (", PeerName(contest.peer->name), ")"),
+                  RatioWithInterval(contest.OverBest(contest.fastest)->time),
+                  RatioCell(contest, contest.of_mask), RatioCell(contest, contest.of_all),
+                  RatioCell(contest, contest.library), ClocksCell(contest, &summary::Alone::sm_mhz, 4),
+                  ClocksCell(contest, &summary::Alone::watts, 3),
+                  Cat(MegajoulesPerExaflop(*contest.shape, contest.fastest->alone), " / ",
+                      MegajoulesPerExaflop(*contest.shape, contest.peer->alone)),
+                  DesignLink(*contest.summary, up)});
+  }
+  return table.ToMarkdown();
+}
+
+// A peer at a time: where it was timed, and what stands for us beside it.
+std::string PeersTable(const std::vector<Contest>& contests) {
+  Table table("peer | problems: | the fastest variant over it: | the library over it: | version");
+  std::vector<const Peer*> peers;
+  for (const Contest& contest : contests) {
+    for (const Peer& peer : contest.summary->peers) {
+      if (peer.available && std::none_of(peers.begin(), peers.end(), [&](const Peer* other) {
+            return other->name == peer.name;
+          })) {
+        peers.push_back(&peer);
+      }
+    }
+  }
+  for (const Peer* peer : peers) {
+    GeometricMean fastest;
+    GeometricMean library;
+    for (const Contest& contest : contests) {
+      const auto add = [&](const Cell* cell, GeometricMean* mean) {
+        const summary::OverPeer* over = cell ? OverPeerOf(*cell, peer->name) : nullptr;
+        if (over != nullptr) mean->Add(*over->time.value);
+      };
+      add(contest.fastest, &fastest);
+      add(contest.library, &library);
+    }
+    table.AddRow({PeerName(peer->name), Cat(fastest.n()), MeanCell(fastest, fastest.n()),
+                  MeanCell(library, fastest.n()), peer->version});
+  }
+  return table.ToMarkdown();
+}
+
+// "Each alone …: **1.116×** over the best peer" for a README.
+std::string AloneSentence(const std::vector<Contest>& contests) {
+  GeometricMean fastest;
+  GeometricMean library;
+  std::vector<double> ratios;
+  for (const Contest& contest : contests) {
+    ratios.push_back(*contest.OverBest(contest.fastest)->time.value);
+    fastest.Add(ratios.back());
+    if (const summary::OverPeer* over = contest.OverBest(contest.library)) {
+      library.Add(*over->time.value);
+    }
+  }
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  return Cat("Each contender alone, at the clock that its own power allows: our fastest variant is **",
+             FormatRatio(fastest.value()), "** over the best peer (geometric mean of ",
+             Count(fastest.n(), "problem"), ", ", FormatRatio(*least), " to ", FormatRatio(*most),
+             ")",
+             library.n() == 0 ? ""
+                              : Cat(", and the library's own choice **",
+                                    FormatRatio(library.value()), "** (",
+                                    Count(library.n(), "problem"), ")"),
+             ". ");
+}
+
+constexpr std::string_view kAlone =
+    "Each contender ran by itself long enough for its clock to stand, ours and peers in rounds that "
+    "change direction ([0045](../decisions/0045-each-alone.md)). Intervals are of this board. A "
+    "ratio to a peer at the power limit exists only here: where arms take turns, neighbours set "
+    "their clock.";
+
 constexpr std::string_view kDependentLaunch =
     "With a dependent launch a call begins beside the end of the one before, as no peer's does "
     "here.";
@@ -339,12 +505,18 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
       ReadRecords(std::move(summaries), options);
   if (!records.ok()) return records.status();
   const std::vector<ChosenSeries> series = ChooseSeries(*records);
-  const std::vector<Pair> others = ChooseOthers(*records, series);
+  const std::vector<Contest> contests = AllContests(*records);
+  std::vector<Pair> others = ChooseOthers(*records, series);
+  std::erase_if(others, [&](const Pair& pair) {
+    return std::any_of(contests.begin(), contests.end(), [&](const Contest& contest) {
+      return contest.shape->name == pair.shape->name;
+    });
+  });
   std::vector<Pair> all = AllPairs(series);
   all.insert(all.end(), others.begin(), others.end());
   Standings out;
   const std::string& gpu = records->front().summary.provenance.gpu.name;
-  if (all.empty()) {
+  if (all.empty() && contests.empty()) {
     out.readme = "No record holds a variant of ours beside a peer that was timed alone.\n";
     out.page = Cat("# The fastest kernels beside their peers on ", gpu, "\n\n", out.readme);
     return out;
@@ -374,10 +546,20 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
       "count here. Where several hold the same problems, that one counts which holds most "
       "lengths, then that in which ours is fastest. A row whose "
       "machine code is older has variants that this tree's kernels have changed since.\n\n");
+  if (!contests.empty()) {
+    Append(&out.page, "## Each alone\n\n", kAlone, "\n\n", ChoicesTable(contests), "\n",
+           PeersTable(contests), "\n", ContestsTable(contests, ""), "\n");
+  }
   if (!series.empty()) {
-    Append(&out.page, "## By length\n\n", picture(""), MeansTable(series, ""), "\n",
-           LengthsTable(series), "\n");
-    Append(&out.readme, picture(prefix), MeansSentences(series));
+    Append(&out.page, contests.empty() ? "## By length\n\n" : "## By length, arms in turn\n\n",
+           picture(""), contests.empty() ? Cat(MeansTable(series, ""), "\n") : "",
+           LengthsTable(series, contests.empty()), "\n");
+    out.readme += picture(prefix);
+  }
+  if (!contests.empty()) {
+    out.readme += AloneSentence(contests);
+  } else if (!series.empty()) {
+    out.readme += MeansSentences(series);
   }
   if (!others.empty()) {
     Append(&out.page, "## Other problems\n\n", OthersTable(others, ""), "\n", kDependentLaunch,

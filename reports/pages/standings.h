@@ -5,7 +5,9 @@
 // is time(best peer) / time(our fastest arm) of one record, above 1 ours is faster; two records are
 // never set against each other. Records count whose peers were timed alone and whose arms all read
 // K and V in 16 bits (decision 0020). Where several hold the same problems, the one counts that
-// holds most lengths of a series, then that in which ours is fastest. The same inputs give the same
+// holds most lengths of a series, then that in which ours is fastest. Where records hold contenders
+// that were timed alone (decision 0045), these give the ratios, and problems that they hold stand
+// nowhere else but in the table of lengths, which has no ratios then. The same inputs give the same
 // bytes, in the order of the records given. Every figure is computed.
 //
 // Where no record has an arm of ours beside a peer, the page says so.

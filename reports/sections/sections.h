@@ -50,6 +50,10 @@ std::string SmallShapesSection(const Summary& summary, std::string_view picture_
 // three shapes differ in their length alone.
 std::string ThroughputSection(const Summary& summary, std::string_view picture_prefix);
 
+// Of a record whose arms were timed alone: contenders with clocks, watts and joules, and the two
+// verdicts of each claim.
+std::string AloneSection(const Summary& summary);
+
 // Our fastest arm beside each peer, shape by shape; "" where no peer was timed, and where one of
 // the two sections above has them.
 std::string BesidePeersSection(const Summary& summary);

@@ -198,6 +198,66 @@ TEST(StandingsTest, TheReadmesLinksBeginWhereThePagesLie) {
   EXPECT_THAT(readme, HasSubstr("](reports/h200/standings.md)"));
 }
 
+// A record whose arms were timed alone, of a slower variant too that the library takes: it is
+// `library` times slower than the fastest.
+ordered_json AloneRecord(const std::vector<double>& ratios, double library) {
+  ordered_json json = GridRecord("fastest", ratios);
+  json["provenance"]["alone"] = {{"settle_s", 0.5}, {"window_s", 1.0}};
+  ordered_json cells = ordered_json::array();
+  for (size_t i = 0; i < json["shapes"].size(); ++i) {
+    const std::string shape = json["shapes"][i]["name"];
+    ordered_json fast = Find(json["cells"], "variant", "ladder:wmma_pv", shape);
+    fast["variant"] = "fast";
+    fast["config"] = "wgmma";
+    fast["alone"] = {{"sm_mhz", 1500}, {"watts", 700}, {"joules", 0.07}, {"joules_low", 0.07},
+                     {"joules_high", 0.07}};
+    fast["over_peers"] = {{{"peer", "peer:cudnn"}, {"ratio", ratios[i]}, {"ci_low", ratios[i] - 0.1},
+                           {"ci_high", ratios[i] + 0.1},
+                           {"joules", {{"ratio", 2.0}, {"ci_low", 1.9}, {"ci_high", 2.1}}}}};
+    ordered_json chosen = fast;
+    chosen["variant"] = "chosen";
+    chosen["config"] = "wgmma+kv_ring_stages";
+    chosen["p50_us"] = library * 100.0;
+    chosen["over_peers"][0]["ratio"] = ratios[i] / library;
+    json["provenance"]["chosen"][shape] = chosen["config"];
+    json["peers"][i]["alone"] = fast["alone"];
+    json["peers"][i]["alone"]["joules"] = 0.14;
+    cells.push_back(fast);
+    cells.push_back(chosen);
+  }
+  json["cells"] = cells;
+  json["verdicts"] = json["floors"] = json["controls"] = ordered_json::array();
+  return json;
+}
+
+TEST(StandingsTest, ContendersAloneGiveTheRatiosAndTheLibrarysChoiceStandsBesideTheFastest) {
+  const ordered_json turns = GridRecord("turns", {9, 9, 9, 9, 9});
+  const Standings standings = Render({turns, AloneRecord({2, 2, 2, 2, 2}, 1.25)});
+  EXPECT_THAT(standings.page,
+              HasSubstr("| the fastest variant of each problem | **2.00×** | 2.00× |"));
+  EXPECT_THAT(standings.page, HasSubstr("| one per head_dim | **2.00×** | 2.00× |"));
+  EXPECT_THAT(standings.page, HasSubstr("| the library's own choice | **1.600×** | 1.600× |"));
+  EXPECT_THAT(standings.page, HasSubstr("| joules: the fastest variant | **2.00×** |"));
+  EXPECT_THAT(standings.page,
+              HasSubstr("| 100 | 50.0 (cudnn) | 2.00× [1.900, 2.10] | 2.00× | 2.00× | 1.600× | "
+                        "1500 / 1500 | 700 / 700 | 7.00 / 14.0 | [fastest](fastest_alone.md) |"));
+  // Arms in turn keep their times and lose their ratios.
+  EXPECT_THAT(standings.page, HasSubstr("| head_dim 64, full | 100 | 100 |"));
+  EXPECT_THAT(standings.page, Not(HasSubstr("9.00×")));
+  EXPECT_THAT(standings.readme, HasSubstr("our fastest variant is **2.00×** over the best peer"));
+  EXPECT_THAT(standings.readme, HasSubstr("the library's own choice **1.600×** (5 problems)"));
+}
+
+TEST(StandingsTest, AloneAVariantThatIsBestOnAverageNeedNotBeBestAnywhere) {
+  ordered_json json = AloneRecord({2, 2, 2, 2, 2}, 1.25);
+  // "fast" is wrong on one problem, so that it can't stand for all.
+  json["cells"][0]["correct"] = false;
+  const std::string page = Render({json}).page;
+  EXPECT_THAT(page, HasSubstr("| one per head_dim | **1.600×** | 1.600× |"));
+  json["provenance"].erase("chosen");
+  EXPECT_THAT(Render({json}).page, HasSubstr("| the library's own choice | **–** | – |"));
+}
+
 TEST(StandingsTest, RefusesWhatSeveralRecordsOfOneDesignAre) {
   const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   EXPECT_EQ(RenderStandings(*ViewsOf({json, json}), {}).status().code(),
