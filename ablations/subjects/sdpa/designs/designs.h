@@ -12,6 +12,7 @@
 //   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
 //   hopper_fp8     designs_hopper_plus.h
 //   hopper_decode, hopper_gqa  designs_hopper.h
+//   fastest_d64, fastest_d128, fastest_d256  designs_fastest.h
 //   stage2_plus, wmma_d128  designs_wmma.h
 //
 // Standard library only: the instance generator compiles a kernel for every
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"               // IWYU pragma: export
+#include "ablations/subjects/sdpa/designs/designs_fastest.h"      // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_fusion.h"       // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper.h"       // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"  // IWYU pragma: export
@@ -46,6 +48,7 @@ inline std::vector<Design> AllDesigns() {
   for (Design& design : MmaDesigns()) designs.push_back(std::move(design));
   designs.push_back(FusionDesign());
   for (Design& design : LibraryDesigns()) designs.push_back(std::move(design));
+  for (Design& design : FastestDesigns()) designs.push_back(std::move(design));
   return designs;
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The designs that standings rest on, one for each head_dim: the library's kernels for many rows of
+// queries, and what else was the fastest variant in records. Few arms, to be timed alone
+// (`run --alone`) beside peers that are timed so too.
+//
+// Included by designs.h, at its end.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ablations/subjects/sdpa/designs/design.h"
+#include "kernels/sdpa/library/kernels.h"
+
+namespace warpledger::ablations {
+
+inline std::vector<Design> FastestDesigns() {
+  std::vector<Design> designs;
+  for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
+    if (kernel.dtype != sdpa::Dtype::kFp16 || !kernel.name.starts_with("pipelined")) continue;
+    const std::string name = "fastest_d" + std::to_string(kernel.head_dim);
+    if (designs.empty() || designs.back().name != name) {
+      designs.push_back({.name = name,
+                         .label = "the fastest kernels for head_dim " +
+                                  std::to_string(kernel.head_dim),
+                         .head_dims = {kernel.head_dim}});
+    }
+    designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
+  }
+  for (Design& design : designs) {
+    const std::string base = design.arms.front().name;
+    if (design.head_dims.front() == 128) {
+      AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
+    }
+    if (design.head_dims.front() == 256) {
+      sdpa::Config no_turns = design.arms.front().config;
+      no_turns.ping_pong = 0;
+      no_turns.tma_store = 1;
+      design.arms.push_back({base + "+tma_store+ping_pong=0", no_turns});
+    }
+    design.arms.push_back({design.name + ":aa", design.arms.front().config, "aa", "", base});
+  }
+  return designs;
+}
+
+}  // namespace warpledger::ablations
