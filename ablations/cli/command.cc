@@ -44,12 +44,13 @@ std::vector<std::string>& MutableCommandLine() {
 }
 
 std::vector<Command> AllCommands() {
-  return {ListCommand(),    CheckCommand(),   RunCommand(),        CalibrateCommand(),
-          JudgeCommand(),   ReportCommand(),  TechniquesCommand(), StandingsCommand(),
-          MicroCommand(),   CompareCommand(), PoolCommand(),       GateCommand(),
-          RatchetCommand(), BundleCommand(),  PackCommand(),       UnpackCommand(),
-          VerifyCommand(),  ProfileCommand(), DtypesCommand(),     StudyCommand(),
-          ExecCommand(),    WorkerCommand(),  CallCommand()};
+  return {ListCommand(),   CheckCommand(),   RunCommand(),        CalibrateCommand(),
+          JudgeCommand(),  ReportCommand(),  TechniquesCommand(), StandingsCommand(),
+          MicroCommand(),  CompareCommand(), PoolCommand(),       GateCommand(),
+          FleetCommand(),  MergeCommand(),   RatchetCommand(),    BundleCommand(),
+          PackCommand(),   UnpackCommand(),  VerifyCommand(),     ProfileCommand(),
+          DtypesCommand(), StudyCommand(),   ExecCommand(),       WorkerCommand(),
+          CallCommand()};
 }
 
 int PrintHelp(const std::vector<Command>& commands) {
@@ -88,52 +89,12 @@ AnyFlag* FindFlag(const FlagSet& set, const std::string& name) {
   return found == set.all.end() ? nullptr : *found;
 }
 
-absl::Status UnknownFlag(const Command& command, const std::string& name) {
+absl::Status UnknownFlag(const char* command, const FlagSet& set, const std::string& name) {
   std::vector<std::string> known;
-  for (const AnyFlag* flag : command.flags->all) known.emplace_back(flag->name);
+  for (const AnyFlag* flag : set.all) known.emplace_back(flag->name);
   return absl::InvalidArgumentError(
-      absl::StrCat("'", command.name, "' has no flag --", name, Suggestion(name, known, "--", ""),
-                   " `warpledger help ", command.name, "` shows its flags"));
-}
-
-// Sets the command's flags from what stands after its name.
-absl::Status ParseFlags(const Command& command, const std::vector<std::string>& line) {
-  FlagSet& set = *command.flags;
-  for (size_t i = 1; i < line.size(); ++i) {
-    if (!line[i].starts_with("--")) {
-      set.arguments.push_back(line[i]);
-      continue;
-    }
-    const size_t equals = line[i].find('=');
-    std::string name = line[i].substr(2, equals - 2);
-    std::replace(name.begin(), name.end(), '-', '_');
-    AnyFlag* flag = FindFlag(set, name);
-    std::string value = "true";
-    if (equals != std::string::npos) {
-      value = line[i].substr(equals + 1);
-    } else if (flag == nullptr && name.starts_with("no")) {
-      flag = FindFlag(set, name.substr(2));
-      if (flag != nullptr && !flag->is_switch) flag = nullptr;
-      value = "false";
-    } else if (flag != nullptr && !flag->is_switch) {
-      value = i + 1 == line.size() || line[i + 1].starts_with("--") ? "" : line[++i];
-    }
-    if (flag == nullptr) return UnknownFlag(command, name);
-    if (flag->given) {
-      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " is given twice"));
-    }
-    if (value.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " needs a value"));
-    }
-    flag->given = true;
-    if (const absl::Status set_to = flag->Set(value); !set_to.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, "=", value, ": it is ", set_to.message()));
-    }
-  }
-  if (set.arguments.empty() || command.takes_arguments) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", command.name, "' takes no argument '",
-                                                 set.arguments[0], "'; flags start with --"));
+      absl::StrCat("'", command, "' has no flag --", name, Suggestion(name, known, "--", ""),
+                   " `warpledger help ", command, "` shows its flags"));
 }
 
 // The exit code that stands for a failed status.
@@ -199,7 +160,14 @@ int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string
   }
   if (wants_help) return PrintCommandHelp(*command);
   *exit_on_failure = command->exit_on_failure;
-  if (const absl::Status parsed = ParseFlags(*command, line); !parsed.ok()) {
+  line.erase(line.begin());
+  absl::Status parsed = SetFlags(command->name, line, command->flags.get());
+  if (const auto& arguments = command->flags->arguments;
+      parsed.ok() && !arguments.empty() && !command->takes_arguments) {
+    parsed = absl::InvalidArgumentError(absl::StrCat("'", command->name, "' takes no argument '",
+                                                     arguments[0], "'; flags start with --"));
+  }
+  if (!parsed.ok()) {
     return Fail(parsed, *exit_on_failure);
   }
   const absl::StatusOr<int> result = command->run();
@@ -209,6 +177,43 @@ int RunCommandLine(const std::vector<Command>& commands, std::vector<std::string
 }  // namespace
 
 const std::vector<std::string>& CommandLine() { return MutableCommandLine(); }
+
+absl::Status SetFlags(const char* command, const std::vector<std::string>& line, FlagSet* set) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (!line[i].starts_with("--")) {
+      set->arguments.push_back(line[i]);
+      continue;
+    }
+    const size_t equals = line[i].find('=');
+    std::string name = line[i].substr(2, equals - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    AnyFlag* flag = FindFlag(*set, name);
+    std::string value = "true";
+    if (equals != std::string::npos) {
+      value = line[i].substr(equals + 1);
+    } else if (flag == nullptr && name.starts_with("no")) {
+      flag = FindFlag(*set, name.substr(2));
+      if (flag != nullptr && !flag->is_switch) flag = nullptr;
+      value = "false";
+    } else if (flag != nullptr && !flag->is_switch) {
+      value = i + 1 == line.size() || line[i + 1].starts_with("--") ? "" : line[++i];
+    }
+    if (flag == nullptr) return UnknownFlag(command, *set, name);
+    if (flag->given) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " is given twice"));
+    }
+    if (value.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " needs a value"));
+    }
+    flag->given = true;
+    flag->text = value;
+    if (const absl::Status set_to = flag->Set(value); !set_to.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, "=", value, ": it is ", set_to.message()));
+    }
+  }
+  return absl::OkStatus();
+}
 
 int Main(int argc, char** argv) {
   OpenStandardStreams();

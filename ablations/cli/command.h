@@ -55,6 +55,7 @@ class AnyFlag {
   const std::string fallback;  // as text
   const bool is_switch;        // a bool, which needs no value
   bool given = false;
+  std::string text;  // as given
 };
 
 struct FlagSet {
@@ -137,10 +138,15 @@ Command BundleCommand();
 Command PackCommand();
 Command UnpackCommand();
 Command VerifyCommand();
+Command FleetCommand();
+Command MergeCommand();
 Command ProfileCommand();
 Command CallCommand();
 Command DtypesCommand();
 Command StudyCommand();
+
+// Sets flags of `command` from a line; what stands beside the flags goes to its arguments.
+absl::Status SetFlags(const char* command, const std::vector<std::string>& line, FlagSet* set);
 
 // Parses argv, runs the command, prints errors. The whole of main().
 int Main(int argc, char** argv);

@@ -10,6 +10,7 @@
 #include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/judge/summarize_parts.h"
+#include "ablations/plan/known_subjects.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
 
@@ -124,6 +125,13 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
     }
   }
   return out;
+}
+
+absl::StatusOr<int64_t> MissingBlocks(const Record& record) {
+  ASSIGN_OR_RETURN(const Subject* subject, SubjectOf(record.run));
+  ASSIGN_OR_RETURN(const RecordIndex index, RecordIndex::Of(record, *subject, {}));
+  const summary::Provenance provenance = ProvenanceOf(index);
+  return provenance.blocks_missing + provenance.peer_blocks_missing;
 }
 
 }  // namespace warpledger::ablations

@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 #include "ablations/judge/options.h"
 #include "ablations/plan/subject.h"
 #include "ablations/record/store.h"
@@ -20,5 +22,8 @@ namespace warpledger::ablations {
 
 absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& subject,
                                            const SummarizeOptions& options = {});
+
+// How many blocks the record lacks of those that run.json plans, the peers' among them.
+absl::StatusOr<int64_t> MissingBlocks(const Record& record);
 
 }  // namespace warpledger::ablations

@@ -18,9 +18,10 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
   RunInfo run;
   run.subject = subject.name() == kFirstSubject ? "" : std::string(subject.name());
   run.definition.json = subject.Definition();
-  DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", options.alone ? "alone-" : "",
-                           options.design),
-              &run);
+  const std::string name = options.name.empty()
+                               ? absl::StrCat(options.alone ? "alone-" : "", options.design)
+                               : options.name;
+  DescribeNow(absl::StrCat(options.planted.empty() ? "" : "planted-", name), &run);
   run.gpu = std::move(gpu);
   run.design = options.design;
   run.family = options.design;

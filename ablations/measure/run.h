@@ -20,6 +20,7 @@ namespace warpledger::ablations {
 
 struct RunOptions {
   std::string design = "ladder";
+  std::string name;  // of the run, before its time; empty: the design's
   std::vector<ShapeInfo> shapes;
   std::string out_dir;
   int processes = 5;

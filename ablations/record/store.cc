@@ -65,54 +65,6 @@ absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
                                           ". Name a folder that `warpledger run` has written."));
 }
 
-// The first field in which a run differs from the one on disk, or empty. What
-// is compared is what makes samples comparable: the plan, the code, the GPU and its settings.
-std::string FirstDifference(const RunInfo& on_disk, const RunInfo& now) {
-  const auto differs = [](const char* field, const std::string& before, const std::string& after) {
-    return before == after ? std::string()
-                           : absl::StrCat(field, " was '", before, "', now is '", after, "'");
-  };
-  nlohmann::ordered_json before = ToJson(on_disk);
-  nlohmann::ordered_json after = ToJson(now);
-  for (const char* field :
-       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "alone",
-        "stopping", "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
-    std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
-    if (!why.empty()) return why;
-  }
-  // Of a study, which is too long to be shown, the content's hash.
-  const auto hash_of = [](const nlohmann::ordered_json& json) {
-    return json.is_null() ? "" : Sha256(DumpLine(json)).substr(0, 12);
-  };
-  std::string other =
-      differs("definition", hash_of(before["definition"]), hash_of(after["definition"]));
-  if (!other.empty()) return other;
-  for (const char* field : {"shapes", "arms"}) {
-    std::string why =
-        differs(absl::StrCat("the number of ", field).c_str(), absl::StrCat(before[field].size()),
-                absl::StrCat(after[field].size()));
-    for (size_t i = 0; why.empty() && i < before[field].size(); ++i) {
-      why = differs(absl::StrCat(field, "[", i, "]").c_str(), DumpLine(before[field][i]),
-                    DumpLine(after[field][i]));
-    }
-    if (!why.empty()) return why;
-  }
-  std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
-  if (why.empty()) why = differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver);
-  // What an older record or a GPU does not say is no difference.
-  const auto known_and_differs = [&](const char* field, const nlohmann::ordered_json& was,
-                                     const nlohmann::ordered_json& is) {
-    if (!why.empty() || was.is_null() || is.is_null()) return;
-    why = differs(field, DumpLine(was), DumpLine(is));
-  };
-  known_and_differs("replay_us", before["replay_us"], after["replay_us"]);
-  known_and_differs("max_launches", before["max_launches"], after["max_launches"]);
-  known_and_differs("gpu.power_limit_w", before["gpu"]["power_limit_w"],
-                    after["gpu"]["power_limit_w"]);
-  known_and_differs("gpu.ecc", before["gpu"]["ecc"], after["gpu"]["ecc"]);
-  return why;
-}
-
 // How long a writer waits for the lock. A controller that was killed between
 // fork and exec of a worker leaves the lock to a child that is about to die.
 constexpr absl::Duration kLockPatience = absl::Milliseconds(500);
@@ -164,6 +116,52 @@ absl::Status LoadOptional(const RecordFiles& files, const char* file, std::optio
 }
 
 }  // namespace
+
+std::string RunDifference(const RunInfo& on_disk, const RunInfo& now) {
+  const auto differs = [](const char* field, const std::string& before, const std::string& after) {
+    return before == after ? std::string()
+                           : absl::StrCat(field, " was '", before, "', now is '", after, "'");
+  };
+  nlohmann::ordered_json before = ToJson(on_disk);
+  nlohmann::ordered_json after = ToJson(now);
+  for (const char* field :
+       {"design", "family", "seed", "processes", "blocks_per_process", "cache", "alone", "stopping",
+        "planted", "registry_sha256", "kernel_source_sha256", "protocol_sha256", "toolchain"}) {
+    std::string why = differs(field, DumpLine(before[field]), DumpLine(after[field]));
+    if (!why.empty()) return why;
+  }
+  // Of a study, which is too long to be shown, the content's hash.
+  const auto hash_of = [](const nlohmann::ordered_json& json) {
+    return json.is_null() ? "" : Sha256(DumpLine(json)).substr(0, 12);
+  };
+  std::string other =
+      differs("definition", hash_of(before["definition"]), hash_of(after["definition"]));
+  if (!other.empty()) return other;
+  for (const char* field : {"shapes", "arms"}) {
+    std::string why =
+        differs(absl::StrCat("the number of ", field).c_str(), absl::StrCat(before[field].size()),
+                absl::StrCat(after[field].size()));
+    for (size_t i = 0; why.empty() && i < before[field].size(); ++i) {
+      why = differs(absl::StrCat(field, "[", i, "]").c_str(), DumpLine(before[field][i]),
+                    DumpLine(after[field][i]));
+    }
+    if (!why.empty()) return why;
+  }
+  std::string why = differs("gpu.uuid", on_disk.gpu.uuid, now.gpu.uuid);
+  if (why.empty()) why = differs("gpu.driver", on_disk.gpu.driver, now.gpu.driver);
+  // What an older record or a GPU does not say is no difference.
+  const auto known_and_differs = [&](const char* field, const nlohmann::ordered_json& was,
+                                     const nlohmann::ordered_json& is) {
+    if (!why.empty() || was.is_null() || is.is_null()) return;
+    why = differs(field, DumpLine(was), DumpLine(is));
+  };
+  known_and_differs("replay_us", before["replay_us"], after["replay_us"]);
+  known_and_differs("max_launches", before["max_launches"], after["max_launches"]);
+  known_and_differs("gpu.power_limit_w", before["gpu"]["power_limit_w"],
+                    after["gpu"]["power_limit_w"]);
+  known_and_differs("gpu.ecc", before["gpu"]["ecc"], after["gpu"]["ecc"]);
+  return why;
+}
 
 bool HasRecord(const std::string& dir) {
   struct stat info;
@@ -225,7 +223,7 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Resume(const std::st
   RETURN_IF_ERROR(RefusePacked(dir));
   ASSIGN_OR_RETURN(RecordFiles files, OpenFiles(dir));
   ASSIGN_OR_RETURN(RunInfo on_disk, ReadJsonFile<RunInfo>(files, kRunFile));
-  const std::string difference = FirstDifference(on_disk, run);
+  const std::string difference = RunDifference(on_disk, run);
   if (!difference.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(dir, ": holds another run: ", difference,

@@ -136,6 +136,10 @@ struct Record {
 // Reads a record without changing it: a folder or a pack (record_files.h).
 absl::StatusOr<Record> LoadRecord(const std::string& path);
 
+// The first field in which `now` is another run than the one on disk, or empty. What is compared is
+// what makes samples comparable: the plan, the code, the GPU and its settings.
+std::string RunDifference(const RunInfo& on_disk, const RunInfo& now);
+
 // True when the folder `dir` holds a run.json.
 bool HasRecord(const std::string& dir);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/measure/run.h"
 
+#include <utility>
+
 #include "ablations/base/paths.h"
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/measure/run.h"
@@ -10,6 +12,14 @@
 
 namespace warpledger::cli {
 
+absl::Status Measure(RunRequest request, const ablations::Device& device) {
+  request.options.worker = request.subject->Worker();
+  if (request.options.worker.empty()) {
+    request.options.worker = {ablations::ExecutablePath(), "worker"};
+  }
+  return ablations::RunDesign(request.options, *request.subject, *device.rig, *device.machine);
+}
+
 absl::StatusOr<int> Run(const RunFlags& flags) {
   ASSIGN_OR_RETURN(RunRequest request, RunRequestOf(flags));
   if (*flags.dry_run) return DryRun(request, *flags.record);
@@ -17,12 +27,7 @@ absl::StatusOr<int> Run(const RunFlags& flags) {
   RETURN_IF_ERROR(CheckCompiled(request));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   ASSIGN_OR_RETURN(const ablations::Device device, ablations::OpenDevice(*request.subject));
-  request.options.worker = request.subject->Worker();
-  if (request.options.worker.empty()) {
-    request.options.worker = {ablations::ExecutablePath(), "worker"};
-  }
-  RETURN_IF_ERROR(
-      ablations::RunDesign(request.options, *request.subject, *device.rig, *device.machine));
+  RETURN_IF_ERROR(Measure(std::move(request), device));
   absl::PrintF("Record: %s\nNext: warpledger judge --record=%s\n", *flags.out, *flags.out);
   return kExitOk;
 }

@@ -6,6 +6,7 @@
 
 #include "ablations/cli/measure/run.h"
 #include "ablations/measure/run.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/plan/subject.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,6 +27,9 @@ absl::Status CheckReleaseBuild();
 
 // InvalidArgument where this build lacks kernels that the request needs: how to build them.
 absl::Status CheckCompiled(const RunRequest& request);
+
+// Into request.options.out_dir.
+absl::Status Measure(RunRequest request, const ablations::Device& device);
 
 // Of `run --dry_run`: prints what the run would take and what its record would hold, refused where
 // a run would be; needs no GPU and writes nothing. `earlier`: a record whose times the estimate

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 
@@ -136,6 +137,9 @@ absl::StatusOr<GpuInfo> StandInRig::Describe() const {
   gpu.name = "Stand-in";
   gpu.slug = "stand_in";
   gpu.uuid = "STAND-IN";
+  // As many boards as a test wants.
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && *visible != '\0') absl::StrAppend(&gpu.uuid, "-", visible);
   return gpu;
 }
 
