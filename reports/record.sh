@@ -9,19 +9,19 @@ reports/record.sh OUTDIR [--only SET[,SET…]] [--gpus N] [--prefix PREFIX]
                   [--python PYTHON] [--dry_run] [-- FLAGS]
 reports/record.sh --list
 
-Measures each set below with `warpledger run` into OUTDIR/SET, after the same call
-was stopped only what is left. A set that fails does not keep the others from
-being measured. Copy OUTDIR/SET to reports/data/<gpu>/<set>-<time>, pack it with
-`warpledger pack`, then run reports/regenerate.py.
+Measures each set below as a task of a fleet (`warpledger help fleet`) in OUTDIR;
+after the same call was stopped only what is left. A set that fails does not keep
+the others from being measured. `warpledger merge --fleet=OUTDIR --out=DIR` writes
+the records as DIR/<gpu>/<set>-<time>.tar.zst: copy them into reports/data/<gpu>,
+then run reports/regenerate.py.
 
   --only SET,…     only these sets, in this order; folklore: all studies
-  --gpus N         on N GPUs at a time, a set on each, each with its share of the
-                   logical CPUs; of CUDA_VISIBLE_DEVICES, or the first ones. One on
-                   which two sets in a row fail takes no other (default: 1)
+  --gpus N         on N GPUs at a time (default: 1); 0: none, OUTDIR/fleet.sbatch
+                   is for sbatch
   --prefix PREFIX  an install tree or a build folder (default: build)
   --python PYTHON  has PyTorch, whose attention is timed beside ours (default: python3)
   --dry_run        only say what each set takes
-  -- FLAGS         further flags of `warpledger run`, say --processes=3
+  -- FLAGS         further flags of `warpledger fleet`, say --processes=3
 
 Microbenchmarks: micro/record.sh. Profiles: `warpledger profile`. Calibration:
 `warpledger calibrate`.
@@ -136,7 +136,7 @@ while (($# > 0)); do
   shift
 done
 [[ -n $out ]] || { usage >&2; exit 2; }
-[[ $gpus =~ ^[1-9][0-9]?$ ]] || fail 2 "--gpus is a number from 1 to 99, not '$gpus'"
+[[ $gpus =~ ^[0-9][0-9]?$ ]] || fail 2 "--gpus is a number up to 99, not '$gpus'"
 warpledger=$prefix/bin/warpledger
 [[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
 
@@ -153,80 +153,34 @@ else
   sets=${chosen[*]}
 fi
 
-((dry_run)) && gpus=1  # which needs none
-if ((gpus > 1)); then
-  visible=${CUDA_VISIBLE_DEVICES:-}
-  [[ -n $visible ]] ||
-    visible=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd,) || true
-  IFS=, read -ra names <<<"$visible"
-  ((${#names[@]} >= gpus)) || fail 2 "--gpus=$gpus, but there are these: ${visible:-none}"
-  uuids=()
-  for name in "${names[@]}"; do
-    uuids+=("$(nvidia-smi -i "$name" --query-gpu=uuid --format=csv,noheader 2>/dev/null || echo "$name")")
-  done
-  command -v taskset >/dev/null || fail 3 "no taskset (util-linux), which gives each GPU its cores"
-  list=$(taskset -cp $$ | sed 's/.*: //')
-  cores=()
-  for range in ${list//,/ }; do
-    mapfile -t -O "${#cores[@]}" cores < <(seq "${range%-*}" "${range#*-}")
-  done
-fi
-mkdir -p "$out"
-claims=$(mktemp -d)
-trap 'rm -rf "$claims"' EXIT
-
-measure() { # SET [COMMAND…]: COMMAND goes before the program. Its exit code
-  local name=$1 design shapes own started=$SECONDS status=0 flag own_flags call=()
-  shift
+flags_of() { # SET: its flags into `call`; a further flag takes the place of the set's own
+  local name=$1 design shapes own flag own_flags
   IFS='|' read -r _ design shapes own <<<"$(set_of "$name")"
-  echo "== $name: $design on $shapes"
   read -ra own_flags <<<"$own"
   own_flags=(${own_flags[@]+"${own_flags[@]/#--study=/--study=$root/ablations/studies/}"})
-  # A further flag takes the place of the set's own.
-  for flag in --design="$design" --shapes="$shapes" --out="$out/$name" --python="$python" \
+  call=()
+  for flag in --design="$design" --shapes="$shapes" --python="$python" \
     ${own_flags[@]+"${own_flags[@]}"}; do
     [[ " ${flags[*]-} " == *" ${flag%%=*}"[=\ ]* ]] || call+=("$flag")
   done
-  ((dry_run)) && call+=(--dry_run)
-  "$@" "$warpledger" run "${call[@]}" ${flags[@]+"${flags[@]}"} || status=$?
-  echo "== $name: exit code $status after $((SECONDS - started)) s"
-  ((status == 0)) && touch "$claims/$name/whole"
-  return "$status"
+  call+=(${flags[@]+"${flags[@]}"})
 }
 
-begun_on() { # SET: the UUID of the GPU that its record is of, which alone may go on with it
-  sed -n 's/.*"uuid": *"\([^"]*\)".*/\1/p' "$out/$1/run.json" 2>/dev/null | head -n 1 || true
-}
-
-# Takes sets that no other stream has taken and that no other GPU has begun, until two in a row
-# fail: a GPU that fails at once would take all that is left. Workers make inputs and references
-# on all cores that they may use, so that streams that share cores hold each other up.
-stream() { # PLACE: of the N
-  local share=$((${#cores[@]} / gpus > 0 ? ${#cores[@]} / gpus : 1))
-  local mine=("${cores[@]:$1 * share % ${#cores[@]}:share}") set owner failures=0
-  for set in $sets; do
-    ((failures < 2)) || break
-    owner=$(begun_on "$set")
-    [[ -z $owner || $owner == "${uuids[$1]}" || " ${uuids[*]} " != *" $owner "* ]] || continue
-    mkdir "$claims/$set" 2>/dev/null || continue
-    failures=$((failures + 1))
-    measure "$set" env CUDA_VISIBLE_DEVICES="${names[$1]}" \
-      taskset -c "$(IFS=, && echo "${mine[*]}")" && failures=0
-  done
-}
-
-if ((gpus == 1)); then
-  for set in $sets; do
-    mkdir -p "$claims/$set"
-    rm -f "$claims/$set/whole"
-    measure "$set" || true
-  done
-else
-  for ((place = 0; place < gpus; ++place)); do
-    stream "$place" 2>&1 | sed -u "s/^/[$place] /" &
-  done
-  wait
+failed=() planned=()
+for set in $sets; do
+  flags_of "$set"
+  if ((dry_run)); then
+    echo "== $set"
+    "$warpledger" run "${call[@]}" --dry_run || failed+=("$set")
+  else
+    "$warpledger" fleet --out="$out" --name="$set" "${call[@]}" >/dev/null && planned+=("$set") ||
+      failed+=("$set")
+  fi
+done
+if ((!dry_run && gpus == 0)); then
+  echo "On a cluster: sbatch '$out/fleet.sbatch'"
+elif ((${#planned[@]} > 0)); then
+  "$warpledger" fleet --work="$out" --only="$(IFS=, && echo "${planned[*]}")" --gpus="$gpus" ||
+    failed+=("those named above")
 fi
-failed=()
-for set in $sets; do [[ -e $claims/$set/whole ]] || failed+=("$set"); done
 ((${#failed[@]} == 0)) || fail 1 "failed: ${failed[*]}"

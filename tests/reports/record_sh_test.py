@@ -4,14 +4,12 @@
     record_sh_test.py path/to/warpledger
 """
 
-import os
+import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import unittest
-import unittest.mock
 
 from fixture import ROOT, FolderTest
 
@@ -38,21 +36,19 @@ class RecordShTest(FolderTest):
         self.assertEqual(len(set(sets())), len(sets()))
         compiled = [name for name in sets() if not name.startswith("folklore_")]
         done = self.ends(call(self.out, "--prefix", PREFIX, "--dry_run", "--only", ",".join(compiled)))
-        for name in compiled:
-            self.assertIn(f"== {name}: exit code 0", done.stdout)
         self.assertEqual(done.stdout.count("this build holds all of them"), len(compiled))
-        self.assertEqual(list(self.out.iterdir()), [])
+        self.assertFalse(self.out.exists())
         # A set with a cold L2 is one by its name, too.
-        parts = re.split(r"^== (\w+): \w+ on .*$", done.stdout, flags=re.M)[1:]
+        parts = re.split(r"^== (\w+)$", done.stdout, flags=re.M)[1:]
         self.assertEqual(parts[::2], compiled)
         cold = [name for name, text in zip(parts[::2], parts[1::2]) if "Cache: cold" in text]
         self.assertEqual(cold, ["ladder_cold"])
 
     def test_each_study_is_a_set(self):
-        prefix = self.stand_in("print(sys.argv)")
-        done = self.ends(call(self.out, "--prefix", prefix, "--only=folklore"))
+        calls = self.calls("--only=folklore")
         studies = sorted(path.parent for path in (ROOT / "ablations/studies").glob("*/study.toml"))
-        self.assertEqual(sorted(re.findall("--study=([^']*)", done.stdout)), list(map(str, studies)))
+        self.assertEqual([argument[8:] for each in calls for argument in each
+                          if argument.startswith("--study=")], list(map(str, studies)))
         self.assertEqual(sorted(name for name in sets() if name.startswith("folklore_")),
                          [f"folklore_{study.name}" for study in studies])
 
@@ -66,81 +62,35 @@ class RecordShTest(FolderTest):
     def test_one_failure_does_not_keep_the_others_from_running(self):
         self.ends(call(self.out, "--prefix", PREFIX, "--only", "ladder,one_on", "--dry_run", "--",
                        "--shapes=nowhere"),
-                  1, out="== one_on: exit code 2", err="failed: ladder one_on")
+                  1, out=["== ladder", "== one_on"], err="failed: ladder one_on")
+        last = self.calls("--only=ladder,one_on,mma", fails="--name=one_on", code=1)[-1]
+        self.assertEqual(last, ["fleet", f"--work={self.out}", "--only=ladder,mma", "--gpus=1"])
 
-    def stand_in(self, then):
-        """A prefix whose warpledger says where it runs, and `then` does that."""
-        prefix = self.out.parent / "prefix"
-        (prefix / "bin").mkdir(parents=True)
-        program = prefix / "bin" / "warpledger"
-        program.write_text(f'#!/usr/bin/env -S "{sys.executable}"\n'
-                           "import os, sys, time\n"
-                           "gpu = os.environ.get('CUDA_VISIBLE_DEVICES')\n"
-                           "print('GPU', gpu, 'cores', *sorted(os.sched_getaffinity(0)))\n"
-                           f"{then}\n")
-        program.chmod(0o755)
-        return prefix
+    def calls(self, *arguments, fails="nothing", code=0):
+        """What the script calls of the program: its arguments, call by call."""
+        prefix = self.path / "prefix"
+        self.write("prefix/bin/warpledger",
+                   f'#!/usr/bin/env -S "{sys.executable}"\n'
+                   "import json, sys\n"
+                   f"open({str(self.path / 'calls')!r}, 'a').write(json.dumps(sys.argv[1:]) + '\\n')\n"
+                   f"sys.exit({fails!r} in sys.argv)\n", mode=0o755)
+        self.ends(call(self.out, "--prefix", prefix, *arguments), code)
+        return [json.loads(line) for line in (self.path / "calls").read_text().splitlines()]
 
-    def test_sets_are_handed_out_to_gpus_each_with_cores_of_its_own(self):
-        prefix = self.stand_in("time.sleep(0.5)\nsys.exit('--design=ladder' in sys.argv)")
-        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c"}):
-            done = call(self.out, "--prefix", prefix, "--gpus=2",
-                        "--only=mma,ladder,mma_exp,mma_tiles")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("failed: ladder\n", done.stderr)
-        for name in ("mma", "mma_exp", "mma_tiles"):
-            self.assertEqual(done.stdout.count(f"== {name}: exit code 0"), 1, done.stdout)
-        ran = set(re.findall(r"^\[(\d)\] GPU (\S+) cores (.*)$", done.stdout, re.M))
-        self.assertEqual({(place, gpu) for place, gpu, _ in ran}, {("0", "GPU-a"), ("1", "GPU-b")})
-        self.assertLessEqual(set(" ".join(cores for _, _, cores in ran).split()),
-                             set(map(str, os.sched_getaffinity(0))))
-        if len(os.sched_getaffinity(0)) > 1:
-            of = {place: set(cores.split()) for place, _, cores in ran}
-            self.assertFalse(of["0"] & of["1"], done.stdout)
+    def test_sets_are_tasks_of_a_fleet_that_then_works(self):
+        *plans, work = self.calls("--gpus=2", "--only=mma,ladder", "--", "--seed=3")
+        self.assertEqual([plan[:3] for plan in plans],
+                         [["fleet", f"--out={self.out}", f"--name={name}"] for name in ("mma", "ladder")])
+        for plan in plans:
+            self.assertIn("--seed=3", plan)
+        self.assertEqual(work, ["fleet", f"--work={self.out}", "--only=mma,ladder", "--gpus=2"])
 
-    def test_a_set_goes_on_where_it_began(self):
-        prefix = self.stand_in("")
-        begun = {"mma": "GPU-b", "ladder": "GPU-b", "mma_exp": "GPU-a", "mma_tiles": "GPU-elsewhere"}
-        for name, gpu in begun.items():
-            (self.out / name).mkdir(parents=True)
-            (self.out / name / "run.json").write_text(f'{{\n "gpu": {{\n  "uuid": "{gpu}"\n }}\n}}\n')
-        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}):
-            done = call(self.out, "--prefix", prefix, "--gpus=2", f"--only={','.join(begun)}")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        ran = {name: place for place, name in
-               re.findall(r"^\[(\d)\] == (\w+): exit code 0", done.stdout, re.M)}
-        self.assertEqual(set(ran), set(begun))
-        self.assertEqual((ran["mma"], ran["ladder"], ran["mma_exp"]), ("1", "1", "0"), done.stdout)
-
-    def test_a_gpu_that_fails_leaves_its_sets_to_the_others(self):
-        prefix = self.stand_in("sys.exit(5) if gpu == 'bad' else time.sleep(0.5)")
-        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "bad,good"}):
-            done = call(self.out, "--prefix", prefix, "--gpus=2",
-                        "--only=mma,ladder,mma_exp,mma_tiles,mma_stages")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertEqual(done.stdout.count(": exit code 5"), 2, done.stdout)
-        self.assertEqual(done.stdout.count(": exit code 0"), 3, done.stdout)
-
-    def test_more_gpus_than_there_are(self):
-        for visible, named in (("a,b", "a,b"), ("", "none")):
-            with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": visible}):
-                done = call(self.out, "--prefix", PREFIX, "--gpus=90", "--only=mma")
-            self.assertEqual(done.returncode, 2)
-            if visible or not shutil.which("nvidia-smi"):
-                self.assertIn(f"--gpus=90, but there are these: {named}", done.stderr)
-            self.assertFalse(self.out.exists())
-
-    def test_a_set_that_is_named_twice_is_run_twice_and_as_whole_as_the_last_time(self):
-        prefix = self.stand_in("open(sys.argv[0] + '.ran', 'x')")  # which a second time raises
-        done = call(self.out, "--prefix", prefix, "--only=mma,mma")
-        self.assertEqual(done.stdout.count("== mma: exit code 0"), 1, done.stdout)
-        self.assertEqual(done.stdout.count("== mma: exit code 1"), 1, done.stdout)
-        self.assertEqual(done.returncode, 1)
-
-    def test_a_dry_run_needs_no_gpu(self):
-        with unittest.mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "a"}):
-            done = call(self.out, "--prefix", PREFIX, "--gpus=2", "--only=mma", "--dry_run")
-        self.assertEqual(done.returncode, 0, done.stderr)
+    def test_without_a_gpu_it_only_plans(self):
+        done = self.ends(call(self.out, "--prefix", PREFIX, "--gpus=0", "--only=ladder,mma"),
+                         out=f"sbatch '{self.out}/fleet.sbatch'")
+        self.assertEqual(done.stdout.count("\n"), 1)
+        fleet = json.loads((self.out / "fleet.json").read_text(encoding="utf-8"))
+        self.assertEqual([task["name"] for task in fleet["tasks"]], ["ladder", "mma"])
 
     def test_bad_calls_say_what_is_wrong(self):
         for arguments, code, words in (
@@ -153,7 +103,7 @@ class RecordShTest(FolderTest):
                 ((self.out, "--only=mma", "--only", "ladder"), 2, "--only is given twice"),
                 ((self.out, "--speed"), 2, "unknown argument '--speed'"),
                 ((self.out, self.out), 2, "one folder"),
-                ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number from 1 to 99"),
+                ((self.out, "--gpus=none", "--prefix", PREFIX), 2, "a number up to 99"),
                 ((self.out, "--prefix", self.out), 3, "no program")):
             with self.subTest(arguments=arguments):
                 self.ends(call(*arguments), code, err=words)
