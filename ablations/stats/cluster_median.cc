@@ -14,49 +14,115 @@
 namespace warpledger::analysis {
 namespace {
 
-// Medians of resamples of whole clusters, or of one cluster's values, sorted.
-//
-// Values are ranked once; a resample only counts how often each rank was drawn,
-// and its median is found by walking the counts. That is about ten times faster
-// than copying values and selecting, which matters at 20000 resamples per figure.
-std::vector<double> ResampledMedians(const std::vector<std::vector<double>>& clusters,
-                                     const BootstrapOptions& options) {
-  std::vector<double> sorted;
-  for (const std::vector<double>& cluster : clusters) {
-    sorted.insert(sorted.end(), cluster.begin(), cluster.end());
-  }
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::vector<uint32_t>> ranks(clusters.size());
-  for (size_t c = 0; c < clusters.size(); ++c) {
-    for (const double value : clusters[c]) {
-      // Equal values share a rank: which of them is drawn can't be told apart.
-      ranks[c].push_back(static_cast<uint32_t>(
-          std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin()));
+// A resample only counts how often each rank of the sorted values was drawn, and its median is
+// found by walking these counts: ten times faster than copying values and selecting.
+class RankCounts {
+ public:
+  explicit RankCounts(const std::vector<std::vector<double>>& clusters) {
+    for (const std::vector<double>& cluster : clusters) {
+      sorted_.insert(sorted_.end(), cluster.begin(), cluster.end());
     }
+    std::sort(sorted_.begin(), sorted_.end());
+    for (const std::vector<double>& cluster : clusters) {
+      std::vector<uint32_t>& ranks = ranks_.emplace_back();
+      for (const double value : cluster) {
+        // Equal values share a rank: which of them is drawn can't be told apart.
+        ranks.push_back(static_cast<uint32_t>(
+            std::lower_bound(sorted_.begin(), sorted_.end(), value) - sorted_.begin()));
+      }
+    }
+    Clear();
   }
 
-  const bool inside = options.inside_clusters || ranks.size() == 1;
+  void Clear() {
+    drawn_.assign(sorted_.size(), 0);
+    total_ = 0;
+  }
+  // All values of a cluster, `times` times.
+  void DrawCluster(size_t cluster, uint32_t times) {
+    for (const uint32_t rank : ranks_[cluster]) drawn_[rank] += times;
+    total_ += times * ranks_[cluster].size();
+  }
+  // As many values of a cluster as it has, with replacement.
+  void DrawInside(size_t cluster, Random& random) {
+    const std::vector<uint32_t>& ranks = ranks_[cluster];
+    const auto size = static_cast<uint32_t>(ranks.size());
+    for (uint32_t k = 0; k < size; ++k) ++drawn_[ranks[random.Below(size)]];
+    total_ += size;
+  }
+  double Median() const {
+    // The order statistics (total - 1) / 2 and total / 2, from 0.
+    size_t rank = 0;
+    size_t seen = drawn_[0];
+    while (seen <= (total_ - 1) / 2) seen += drawn_[++rank];
+    const double lower = sorted_[rank];
+    while (seen <= total_ / 2) seen += drawn_[++rank];
+    return lower + 0.5 * (sorted_[rank] - lower);
+  }
+
+ private:
+  std::vector<double> sorted_;
+  std::vector<std::vector<uint32_t>> ranks_;  // by cluster
+  std::vector<uint32_t> drawn_;               // by rank
+  size_t total_ = 0;
+};
+
+// With at most this many clusters, resamples of whole clusters repeat so often (five clusters have
+// 126 different ones) that each different one's median is computed once.
+constexpr uint32_t kMostClustersToCount = 6;
+
+// Medians of resamples of whole clusters, sorted.
+std::vector<double> MediansOfWholeClusters(RankCounts& counts, uint32_t clusters, int resamples,
+                                           Random& random) {
+  // A resample's key has how often each cluster was drawn as its digits.
+  const uint32_t base = clusters + 1;
+  std::vector<uint32_t> digit(clusters, 1);
+  for (uint32_t c = 1; c < clusters; ++c) digit[c] = digit[c - 1] * base;
+  std::vector<int> times_drawn(static_cast<size_t>(digit.back()) * base);
+  for (int i = 0; i < resamples; ++i) {
+    uint32_t key = 0;
+    for (uint32_t slot = 0; slot < clusters; ++slot) key += digit[random.Below(clusters)];
+    ++times_drawn[key];
+  }
+  std::vector<std::pair<double, int>> different;
+  for (uint32_t key = 0; key < times_drawn.size(); ++key) {
+    if (times_drawn[key] == 0) continue;
+    counts.Clear();
+    for (uint32_t c = 0; c < clusters; ++c) counts.DrawCluster(c, key / digit[c] % base);
+    different.emplace_back(counts.Median(), times_drawn[key]);
+  }
+  std::sort(different.begin(), different.end());
+  std::vector<double> medians;
+  medians.reserve(static_cast<size_t>(resamples));
+  for (const auto& [median, times] : different) {
+    medians.insert(medians.end(), static_cast<size_t>(times), median);
+  }
+  return medians;
+}
+
+// Medians of resamples of whole clusters, or of values inside them, sorted.
+std::vector<double> ResampledMedians(const std::vector<std::vector<double>>& clusters,
+                                     const BootstrapOptions& options) {
+  RankCounts counts(clusters);
   Random random(options.seed);
-  std::vector<uint32_t> drawn(sorted.size());
+  const auto n_clusters = static_cast<uint32_t>(clusters.size());
+  const bool inside = options.inside_clusters || n_clusters == 1;
+  if (!inside && n_clusters <= kMostClustersToCount) {
+    return MediansOfWholeClusters(counts, n_clusters, options.resamples, random);
+  }
   std::vector<double> medians;
   medians.reserve(static_cast<size_t>(options.resamples));
   for (int i = 0; i < options.resamples; ++i) {
-    std::fill(drawn.begin(), drawn.end(), 0);
-    size_t total = 0;
-    for (size_t slot = 0; slot < ranks.size(); ++slot) {
-      const std::vector<uint32_t>& cluster =
-          ranks[random.Below(static_cast<uint32_t>(ranks.size()))];
-      const uint32_t size = static_cast<uint32_t>(cluster.size());
-      for (uint32_t k = 0; k < size; ++k) ++drawn[cluster[inside ? random.Below(size) : k]];
-      total += size;
+    counts.Clear();
+    for (uint32_t slot = 0; slot < n_clusters; ++slot) {
+      const uint32_t cluster = random.Below(n_clusters);
+      if (inside) {
+        counts.DrawInside(cluster, random);
+      } else {
+        counts.DrawCluster(cluster, 1);
+      }
     }
-    // The order statistics (total - 1) / 2 and total / 2, from 0.
-    size_t rank = 0;
-    size_t seen = drawn[0];
-    while (seen <= (total - 1) / 2) seen += drawn[++rank];
-    const double lower = sorted[rank];
-    while (seen <= total / 2) seen += drawn[++rank];
-    medians.push_back(lower + 0.5 * (sorted[rank] - lower));
+    medians.push_back(counts.Median());
   }
   std::sort(medians.begin(), medians.end());
   return medians;
