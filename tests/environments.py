@@ -42,6 +42,7 @@ SENSITIVE = (
 # Newest records of these designs: each has another part of summary.json.
 HANDFUL = ("calibrate", "factorial", "fusion", "hopper_decode", "ladder", "leave_one_out")
 NOBODY = 65534
+PRIVATE = 0o077
 NO_AVX2_IN_GLIBC = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable"}
 
 
@@ -183,7 +184,7 @@ def without_numpy_features(pattern):
     return row
 
 
-def other_libm(run):
+def other_libm(run, _folder):
     if probe(run, _LIBM) == probe(run, _LIBM, NO_AVX2_IN_GLIBC):
         raise Skipped("libm has one variant of exp, log and sin here")
     return NO_AVX2_IN_GLIBC
@@ -192,38 +193,47 @@ def other_libm(run):
 # --- Locale, time, permissions, paths ----------------------------------------------
 
 
-def locale(name):
-    """Of a locale that is made for the row: few machines have it installed."""
-    def row(run, folder):
-        language, _, charset = name.partition(".")
-        if not shutil.which("localedef"):
-            raise Skipped("there is no localedef (package libc-bin)")
-        locales = folder / "locales"
-        locales.mkdir(exist_ok=True)
+def turkish(run, folder):
+    """The variables of a locale that is made for the row: few machines have it installed."""
+    name = "tr_TR.UTF-8"
+    if not shutil.which("localedef"):
+        raise Skipped("there is no localedef (package libc-bin)")
+    locales = folder / "locales"
+    locales.mkdir(exist_ok=True)
+    try:
+        call(["localedef", "-i", "tr_TR", "-f", "UTF-8", locales / name], folder / "setup.log")
+    except Failed as error:
+        raise Skipped(f"no locale {name}: {error} (package locales)") from error
+    variables = {"LOCPATH": str(locales), "LC_ALL": name}
+    point = probe(run, "import locale; locale.setlocale(locale.LC_ALL, '');"
+                       "print(locale.localeconv()['decimal_point'])", variables)
+    if point != ",":
+        raise Failed(f"{name} is not in effect: its decimal point is '{point}'")
+    return variables
+
+
+def auckland(_run, _folder):
+    return {"TZ": "Pacific/Auckland"}
+
+
+def under(variables):
+    return lambda run, folder: suite(run, folder, run.build, variables(run, folder))
+
+
+def umask(run, folder):
+    return suite(run, folder, run.build, umask=PRIVATE)
+
+
+def at_once(run, folder):
+    """One pass of the tests under all of the above; the row of each tells which one a failure has."""
+    variables, left_out = {}, []
+    for part in (turkish, auckland, other_libm):
         try:
-            call(["localedef", "-i", language, "-f", charset, locales / name], folder / "setup.log")
-        except Failed as error:
-            raise Skipped(f"no locale {name}: {error} (package locales)") from error
-        environment = {"LOCPATH": str(locales), "LC_ALL": name}
-        point = probe(run, "import locale; locale.setlocale(locale.LC_ALL, '');"
-                           "print(locale.localeconv()['decimal_point'])", environment)
-        if point != ",":
-            raise Failed(f"{name} is not in effect: its decimal point is '{point}'")
-        return suite(run, folder, run.build, environment)
-
-    return row
-
-
-def environment(**variables):
-    return lambda run, folder: suite(run, folder, run.build, variables)
-
-
-def umask(mode):
-    return lambda run, folder: suite(run, folder, run.build, umask=mode)
-
-
-def libm(run, folder):
-    return suite(run, folder, run.build, other_libm(run))
+            variables |= part(run, folder)
+        except Skipped as why:
+            left_out.append(str(why))
+    said = suite(run, folder, run.build, variables, umask=PRIVATE)
+    return "; ".join([said, *left_out])
 
 
 def root(run, folder):
@@ -339,16 +349,18 @@ def built_with(compiler, flags):
 
 
 def libm_summaries(run, folder):
-    return same_summaries(run, folder, run.build / "bin/warpledger", other_libm(run))
+    return same_summaries(run, folder, run.build / "bin/warpledger",
+                          other_libm(run, folder))
 
 
 # name: (what it changes, its function, whether --cheap has it)
 ROWS = {
     "root": ("nothing; runs as root", root, False),
-    "turkish": ("LC_ALL=tr_TR.UTF-8: decimal commas, a dotless i", locale("tr_TR.UTF-8"), True),
-    "time_zone": ("TZ=Pacific/Auckland", environment(TZ="Pacific/Auckland"), True),
-    "umask": ("umask 077", umask(0o077), True),
-    "libm": ("glibc without its variants for AVX2 and FMA", libm, True),
+    "turkish": ("LC_ALL=tr_TR.UTF-8: decimal commas, a dotless i", under(turkish), False),
+    "time_zone": ("TZ=Pacific/Auckland", under(auckland), False),
+    "umask": ("umask 077", umask, False),
+    "libm": ("glibc without its variants for AVX2 and FMA", under(other_libm), False),
+    "at_once": ("the four rows before this one, together", at_once, True),
     "blas_skylakex": ("OpenBLAS as on SkylakeX", with_blas("SkylakeX", ["AVX512_SKX"]), False),
     "blas_haswell": ("OpenBLAS as on Haswell", with_blas("Haswell", ["AVX2", "FMA3"]), False),
     "blas_sandybridge": ("OpenBLAS as on Sandybridge", with_blas("Sandybridge", ["AVX"]), False),
@@ -389,7 +401,7 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="ROW",
                         help="this row alone; may be repeated")
     parser.add_argument("--cheap", action="store_true",
-                        help="the cheap rows, and the tests alone that an environment can change")
+                        help="the cheap row, and the tests alone that an environment can change")
     parser.add_argument("--jobs", "-j", type=int, default=os.cpu_count(),
                         help="tests at once (default: the number of processors)")
     parser.add_argument("--all_records", action="store_true",

@@ -56,6 +56,15 @@ class Environments(FolderTest):
         self.assertEqual(code, 1)
         self.assertIn("tr_TR.UTF-8 is not in effect", said)
 
+    def test_one_row_has_the_cheap_ones_at_once(self):
+        self.answer(",")
+        everything = '[[ $TZ == Pacific/Auckland && $(umask) == 0077 ]]'
+        code, said = self.rows(everything, "at_once")
+        self.assertEqual(code, 0, said)
+        # The stand-in for Python gives one answer, so that libm seems to have one variant.
+        self.assertIn("libm has one variant", said)
+        self.assertEqual(self.rows(f"! {everything}", "at_once")[0], 1)
+
     def test_a_failure_is_named_and_the_other_rows_go_on(self):
         code, said = self.rows('[[ -z ${TZ-} ]]', "time_zone", "umask", TZ="")
         self.assertEqual(code, 1)
