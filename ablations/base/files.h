@@ -35,8 +35,8 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::initializer_list<std::string_view> parts);
 absl::StatusOr<std::string> ReadFile(const std::string& path);
-// Files and folders "<path>.tmp.<pid>…" of processes that run no more, which were killed before they
-// renamed or removed them. A process of another PID namespace counts as such.
+// Files and folders "<path>.tmp.<pid>…" of processes that run no more, which were killed before
+// they renamed or removed them. A process of another PID namespace counts as such.
 std::vector<std::filesystem::path> Leftovers(const std::string& path);
 // mkdir -p.
 absl::Status CreateDirectories(const std::string& dir);
