@@ -119,17 +119,17 @@ def check(path, build):
         nvcc, hashes = committed["nvcc"], committed["archs"]
         if not all(isinstance(of, dict) for of in [hashes, *hashes.values()]):
             raise ValueError("archs must be an object of objects")
-        if not nvcc.isprintable():
+        if not nvcc.isprintable() or len(nvcc) > 100:
             raise ValueError("nvcc is no version")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        print(f"{path} can't be read: {error!r}. Write it: cmake/machine_code_file.py --write")
+        print(f"{path} can't be read: {error!r:.200}. Write it: cmake/machine_code_file.py --write")
         return FAILED
     if reason := why_not_comparable(nvcc, build):
         print(f"skipped: {reason}")
         return SKIPPED
     found = differences(hashes, build.hashes, build.has_extra_designs, build.is_partial)
     for sentence in found:
-        print(sentence)
+        print(f"{sentence:.200}")
     if found:
         print(f"{len(found)} instances differ from {path.name}. If that is meant, renew it with "
               "cmake/machine_code_file.py --write, then the pages with reports/regenerate.py.")

@@ -168,7 +168,9 @@ def micro_run():
                "compute_capability": "90", "sm_count": "132", "max_sm_clock_mhz": "1980",
                "dram_gb_per_s": "4900", "date": "2026-11-21T01:00:00"}
     case = {"name": name, "kind": "cycles", "measures": "cycles", "unit": "cycles", "min_cc": 80,
-            "max_cc": 0, "peak_case": "", "kernels": [], "evidence": [], "parameters": {"warps": 4},
+            "max_cc": 0, "peak_case": "", "kernels": [], "parameters": {"warps": 4},
+            "evidence": [{"sass": "^FFMA", "ptx": "", "at_least": 8, "at_most": -1, "min_cc": 0,
+                          "max_cc": 0}],
             "published": [{"cc": 90, "value": 4.0, "source": "a paper", "why": "b"}],
             "limits": {"90": {"value": 128.0, "source": "c"}}}
     samples = [{"case": name, "process": process, "repetition": repetition, "value": 4.0, "r2": 1.0,
