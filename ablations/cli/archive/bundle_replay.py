@@ -15,9 +15,7 @@ this script as well: `warpledger verify` of another copy of the program trusts n
 """
 
 import argparse
-import atexit
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -27,11 +25,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 MANIFEST = "manifest.json"
 PICTURE = ".svg"
 STOPS = (signal.SIGTERM, signal.SIGINT)
+MOST_SECONDS_TO_END = 10  # of a child that was killed
 
 
 def sha256(path):
@@ -58,15 +58,25 @@ def scratch_folder():
     """A folder that goes behind this, whenever TERM or INT comes (stop_once): in the middle of its
     removal, too."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
-    folder = tempfile.mkdtemp()
-    again = functools.partial(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(again)  # where a signal stops the removal below
+    folder = pathlib.Path(tempfile.mkdtemp())
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-        yield pathlib.Path(folder)
+        yield folder
     finally:
-        shutil.rmtree(folder)
-    atexit.unregister(again)
+        try:
+            remove(folder)
+        except SystemExit:  # of a signal just then, behind which no other comes through
+            remove(folder)
+            raise
+
+
+def remove(folder):
+    """The folder and what is in it; what this started and killed may write there for a moment yet."""
+    deadline = time.monotonic() + MOST_SECONDS_TO_END
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            time.sleep(0.05)
 
 
 def damaged_files(folder, manifest):

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from unittest import mock
 
 from fixture import ROOT, FolderTest
 
@@ -73,6 +74,20 @@ class BundlePartsTest(FolderTest):
                                  TMPDIR=str(self.path / "tmp"))
                 self.ends(done, 128 + signal.SIGINT)
                 self.assertEqual(list((self.path / "tmp").iterdir()), [])
+
+    def test_its_scratch_folder_goes_where_a_dying_child_still_writes(self):
+        rmdir, late = os.rmdir, []
+
+        def meanwhile(path, **keywords):
+            if not late:
+                late.append(folder / "late")
+                late[0].touch()
+            return rmdir(path, **keywords)
+
+        with mock.patch("os.rmdir", meanwhile), bundle_replay.scratch_folder() as folder:
+            pass
+        self.assertTrue(late)
+        self.assertFalse(folder.exists())
 
     def test_a_linked_folder_is_unknown(self):
         self.write("bundle/file", "x")
