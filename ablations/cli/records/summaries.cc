@@ -127,6 +127,8 @@ absl::StatusOr<RecordSummary> ReadSummary(const std::string& path) {
   if (files.packed()) return SummarizeRecord(path);
   const std::string summary_file = files.PathOf(ablations::kSummaryFile);
   if (!files.Has(ablations::kSummaryFile)) {
+    // Of another kind of record none can be written: this says so.
+    if (!files.Has(ablations::kRunFile)) RETURN_IF_ERROR(SummarizeRecord(path).status());
     return absl::NotFoundError(absl::StrCat(summary_file,
                                             " is not there; write it with "
                                             "`warpledger judge --record=",
