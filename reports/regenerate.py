@@ -372,4 +372,14 @@ def main():
 
 if __name__ == "__main__":
     bundle_replay.stop_once()
-    sys.exit(main())
+    try:
+        ended = main()
+        sys.stdout.flush()
+    except SystemExit as stopped:
+        ended = stopped.code
+    except OSError as error:
+        print(f"regenerate.py: {error}", file=sys.stderr)
+        ended = 1
+    # Not through Python's own end, which waits for the painters: a signal in the middle of that has
+    # stopped it for good. They end with this process.
+    os._exit(ended or 0)
