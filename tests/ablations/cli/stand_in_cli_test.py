@@ -71,7 +71,7 @@ class StandIn(CliTest):
         self.assertIn("four_accumulators", self.said("judge", "--record=record", "--out=s.json"))
 
     def alone(self, name, *flags):
-        return self.measured(name, "--design=one_on", "--alone", "--blocks=2", "--processes=8",
+        return self.measured(name, "--design=one_on", "--alone", "--processes=8",
                              *flags)
 
     def test_alone_each_claim_has_a_verdict_on_time_and_one_on_joules(self):
