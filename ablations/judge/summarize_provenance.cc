@@ -50,8 +50,8 @@ void AddCompleteness(const RecordIndex& index, summary::Provenance* provenance) 
     const bool peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
     if (peer) with_peers.insert(sample.shape);
     if (!peer) processes.insert(sample.process);
-    found.insert({sample.process, sample.shape, sample.block, peer,
-                  sample.IsVisit() ? sample.arm : ""});
+    found.insert(
+        {sample.process, sample.shape, sample.block, peer, sample.IsVisit() ? sample.arm : ""});
   }
   int64_t planned[2] = {0, 0};  // ours, the peers'
   int64_t missing[2] = {0, 0};

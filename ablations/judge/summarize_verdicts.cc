@@ -264,9 +264,9 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   return compared;
 }
 
-// A claim on all shapes is a family for each of its two questions, and so is a control. Members are all to which the claim
-// applies, whether or not their samples turn out to be usable: what is counted must not depend on
-// the outcome.
+// A claim on all shapes is a family for each of its two questions, and so is a control. Members are
+// all to which the claim applies, whether or not their samples turn out to be usable: what is
+// counted must not depend on the outcome.
 int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons) {
   std::map<std::tuple<std::string, std::string, bool>, std::vector<Comparison*>> families;
   for (Comparison& compared : *comparisons) {

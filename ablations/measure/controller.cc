@@ -47,7 +47,8 @@ class Controller {
     const int64_t groups = run().alone ? arms : WantsPeers() ? 2 : 1;
     const int64_t total = groups * run().processes * static_cast<int64_t>(run().shapes.size()) *
                           run().blocks_per_process;
-    Progress progress(run().alone ? "visits" : "blocks", total, static_cast<int64_t>(writer_->CompletedBlocks().size()));
+    Progress progress(run().alone ? "visits" : "blocks", total,
+                      static_cast<int64_t>(writer_->CompletedBlocks().size()));
     progress_ = &progress;
     if (writer_->dropped().Any()) {
       progress.Note(absl::StrCat("cut off an unfinished block of ", writer_->dropped().sample_lines,

@@ -8,7 +8,8 @@
 //   {"call": …}                       one line of calls.jsonl
 //   {"block": [sample, …]}            the samples of one block, for samples.jsonl; of a job that
 //                                     times each arm alone, the sample of one visit
-//   {"absent": {arm, shape}}          the arm has no variant there, so that no visit of it will come
+//   {"absent": {arm, shape}}          the arm has no variant there, so that no visit of it will
+//   come
 //   {"fault": {arm, shape, doing, kind, reason}}
 //                                     the arm could not be run; the process ends
 // The controller (controller.h) starts several, one after another, and writes what

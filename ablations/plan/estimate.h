@@ -42,8 +42,8 @@ struct RunPlan {
 using KnownTimes = std::map<std::pair<std::string, std::string>, double>;
 
 struct RunEstimate {
-  int arms = 0;     // of the design, and the floor where they take turns
-  int kernels = 0;  // distinct configurations
+  int arms = 0;        // of the design, and the floor where they take turns
+  int kernels = 0;     // distinct configurations
   int64_t blocks = 0;  // where each arm is alone, visits
   int64_t blocks_done = 0;
   int64_t samples = 0;

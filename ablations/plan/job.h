@@ -56,9 +56,9 @@ struct WorkerJob {
   int blocks = 0;
   double replay_us = 0;
   int max_launches = 0;
-  std::string cache;                                       // kCacheWarm or kCacheCold
-  std::set<std::pair<std::string, int>> done;              // (shape, block) that the record has
-  std::optional<AlonePlan> alone;                          // else arms take turns
+  std::string cache;                           // kCacheWarm or kCacheCold
+  std::set<std::pair<std::string, int>> done;  // (shape, block) that the record has
+  std::optional<AlonePlan> alone;              // else arms take turns
   // Of a run of visits: ((arm, shape), block) that the record has.
   std::set<std::pair<std::pair<std::string, std::string>, int>> visited;
   std::set<std::pair<std::string, std::string>> excluded;  // (arm, shape) not to be run

@@ -59,10 +59,10 @@ struct Sensors {
 
 // One arm on its own: its replays without a pause, and what was read of the machine beside them.
 struct Visit {
-  double us = 0;         // per call
-  double sm_mhz = 0;     // mean over the window; 0: not read
-  int launches = 0;      // in the window
-  double window_s = 0;   // that these took
+  double us = 0;        // per call
+  double sm_mhz = 0;    // mean over the window; 0: not read
+  int launches = 0;     // in the window
+  double window_s = 0;  // that these took
   // Between two steps of the energy counter; nullopt: there is none.
   std::optional<double> energy_j;
   std::optional<double> energy_s;

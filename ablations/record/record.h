@@ -215,13 +215,13 @@ struct RunInfo {
   uint64_t seed = 0;
   int processes = 0;
   int blocks_per_process = 0;
-  std::string cache;                     // kCacheWarm or kCacheCold
-  std::optional<double> replay_us;       // wanted length of a replay; empty in older records
-  std::optional<int> max_launches;       // most launches in a replay; likewise
-  std::optional<AlonePlan> alone;        // absent: arms take turns within a block
+  std::string cache;                          // kCacheWarm or kCacheCold
+  std::optional<double> replay_us;            // wanted length of a replay; empty in older records
+  std::optional<int> max_launches;            // most launches in a replay; likewise
+  std::optional<AlonePlan> alone;             // absent: arms take turns within a block
   std::map<std::string, std::string> chosen;  // by shape, of such a run
   std::optional<StoppingRule> stopping;       // absent: every process runs
-  std::vector<PlantedFault> planted;     // of tests of the harness; empty in measurements
+  std::vector<PlantedFault> planted;          // of tests of the harness; empty in measurements
   std::vector<ShapeInfo> shapes;
   std::vector<Arm> arms;
   GitInfo git;

@@ -84,7 +84,8 @@ absl::StatusOr<Api> LoadApi(const NvmlLookup& lookup) {
   load(api.event_reasons,
        {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
   load(api.ecc, {"nvmlDeviceGetEccMode"});
-  api.energy = reinterpret_cast<decltype(api.energy)>(lookup("nvmlDeviceGetTotalEnergyConsumption"));
+  api.energy =
+      reinterpret_cast<decltype(api.energy)>(lookup("nvmlDeviceGetTotalEnergyConsumption"));
   if (!missing.empty()) {
     return absl::UnavailableError(absl::StrCat(
         kLibrary, " has no function ", missing,

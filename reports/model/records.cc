@@ -49,8 +49,7 @@ std::string StateOf(const ReadRecord& record) {
 }
 
 std::string DesignLink(const Summary& summary, std::string_view up) {
-  return Cat("[", summary.design, "](", up,
-             ReportFileName(summary), ")");
+  return Cat("[", summary.design, "](", up, ReportFileName(summary), ")");
 }
 
 }  // namespace warpledger::report

@@ -362,8 +362,8 @@ std::string ChoicesTable(const std::vector<Contest>& contests) {
   }
   Table table("over the best peer, geometric mean | all:");
   for (const auto& [dim, members] : by_dim) {
-    table.AddColumn(Cat("head_dim ", dim, " (", Count(static_cast<int64_t>(members.size()), "problem"),
-                        "):"));
+    table.AddColumn(
+        Cat("head_dim ", dim, " (", Count(static_cast<int64_t>(members.size()), "problem"), "):"));
   }
   const auto add = [&](const std::string& name, bool joules, const Cell* Contest::*cell) {
     const auto mean_of = [&](auto counts) {
@@ -378,8 +378,8 @@ std::string ChoicesTable(const std::vector<Contest>& contests) {
       }
       return MeanCell(mean, of);
     };
-    std::vector<std::string> row = {name, Cat("**", mean_of([](const Contest&) { return true; }),
-                                              "**")};
+    std::vector<std::string> row = {name,
+                                    Cat("**", mean_of([](const Contest&) { return true; }), "**")};
     for (const auto& [dim, members] : by_dim) {
       row.push_back(mean_of([dim = dim](const Contest& contest) {
         return contest.shape->attention && contest.shape->attention->head_dim == dim;
@@ -420,7 +420,8 @@ std::string ContestsTable(const std::vector<Contest>& contests, std::string_view
                   Cat(tflops(*contest.peer), " (", PeerName(contest.peer->name), ")"),
                   RatioWithInterval(contest.OverBest(contest.fastest)->time),
                   RatioCell(contest, contest.of_mask), RatioCell(contest, contest.of_all),
-                  RatioCell(contest, contest.library), ClocksCell(contest, &summary::Alone::sm_mhz, 4),
+                  RatioCell(contest, contest.library),
+                  ClocksCell(contest, &summary::Alone::sm_mhz, 4),
                   ClocksCell(contest, &summary::Alone::watts, 3),
                   Cat(MegajoulesPerExaflop(*contest.shape, contest.fastest->alone), " / ",
                       MegajoulesPerExaflop(*contest.shape, contest.peer->alone)),
@@ -472,19 +473,19 @@ std::string AloneSentence(const std::vector<Contest>& contests) {
     }
   }
   const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-  return Cat("Each contender alone, at the clock that its own power allows: our fastest variant is **",
-             FormatRatio(fastest.value()), "** over the best peer (geometric mean of ",
-             Count(fastest.n(), "problem"), ", ", FormatRatio(*least), " to ", FormatRatio(*most),
-             ")",
-             library.n() == 0 ? ""
-                              : Cat(", and the library's own choice **",
-                                    FormatRatio(library.value()), "** (",
-                                    Count(library.n(), "problem"), ")"),
-             ". ");
+  return Cat(
+      "Each contender alone, at the clock that its own power allows: our fastest variant is **",
+      FormatRatio(fastest.value()), "** over the best peer (geometric mean of ",
+      Count(fastest.n(), "problem"), ", ", FormatRatio(*least), " to ", FormatRatio(*most), ")",
+      library.n() == 0 ? ""
+                       : Cat(", and the library's own choice **", FormatRatio(library.value()),
+                             "** (", Count(library.n(), "problem"), ")"),
+      ". ");
 }
 
 constexpr std::string_view kAlone =
-    "Each contender ran by itself long enough for its clock to stand, ours and peers in rounds that "
+    "Each contender ran by itself long enough for its clock to stand, ours and peers in rounds "
+    "that "
     "change direction ([0045](../decisions/0045-each-alone.md)). Intervals are of this board. A "
     "ratio to a peer at the power limit exists only here: where arms take turns, neighbours set "
     "their clock.";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/model/derived/alone.h"
+
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "reports/model/derived/alone.h"
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -21,12 +22,14 @@ void AddContender(const Shape& shape, const std::string& name, const summary::Ti
                   const std::optional<summary::Alone>& alone, std::vector<std::string> over,
                   Table* table) {
   const std::optional<double>& us = times.p50_us.value;
-  std::vector<std::string> row = {
-      Code(shape.name), name, FormatUs(us),
-      us ? FormatTflops(TeraflopsPerS(shape, *us)) : std::string(kNone),
-      Rounded(alone ? alone->sm_mhz : std::nullopt, 4),
-      Rounded(alone ? alone->watts : std::nullopt, 3),
-      Rounded(alone ? alone->joules.value : std::nullopt, 3), MegajoulesPerExaflop(shape, alone)};
+  std::vector<std::string> row = {Code(shape.name),
+                                  name,
+                                  FormatUs(us),
+                                  us ? FormatTflops(TeraflopsPerS(shape, *us)) : std::string(kNone),
+                                  Rounded(alone ? alone->sm_mhz : std::nullopt, 4),
+                                  Rounded(alone ? alone->watts : std::nullopt, 3),
+                                  Rounded(alone ? alone->joules.value : std::nullopt, 3),
+                                  MegajoulesPerExaflop(shape, alone)};
   for (std::string& cell : over) row.push_back(std::move(cell));
   table->AddRow(std::move(row));
 }
@@ -61,7 +64,8 @@ std::string ClaimsTable(const Summary& summary) {
       "joules");
   for (const Verdict& verdict : summary.verdicts) {
     table.AddRow({Code(verdict.toggle), Code(verdict.shape), Code(verdict.base),
-                  Code(verdict.candidate), RatioWithInterval(verdict.ratio), Cat("**", verdict.verdict, "**"),
+                  Code(verdict.candidate), RatioWithInterval(verdict.ratio),
+                  Cat("**", verdict.verdict, "**"),
                   verdict.energy ? RatioWithInterval(verdict.energy->ratio) : std::string(kNone),
                   verdict.energy ? Cat("**", verdict.energy->verdict, "**") : std::string(kNone)});
   }
@@ -109,18 +113,20 @@ std::string AloneAnswer(const Summary& summary) {
 
 std::string AloneSection(const Summary& summary) {
   const ablations::AlonePlan& plan = *summary.provenance.alone;
-  std::string out = Cat(AloneAnswer(summary), "\n## Contenders\n\n", ContendersTable(summary), "\n");
+  std::string out =
+      Cat(AloneAnswer(summary), "\n## Contenders\n\n", ContendersTable(summary), "\n");
   if (const std::string claims = ClaimsTable(summary); !claims.empty()) {
     Append(&out, "## Claims\n\n", claims, "\n");
   }
-  Append(&out, "## How to read this page\n\nEach contender ran by itself, replay after replay: ",
-         FormatSignificant(plan.settle_s, 2), " s before it was timed and at least ",
-         FormatSignificant(plan.window_s, 2),
-         " s while it was, in rounds of which each second one is the mirror of the one before. So "
-         "its clock is the one that its own power allows. Ratios are base / candidate or peer / "
-         "ours, above 1 the candidate or ours is better; intervals are of this board. The SM clock "
-         "is the mean by the SMs' own counters, of peers too. Watts are joules between two steps of "
-         "NVML's energy counter over the time between them");
+  Append(
+      &out, "## How to read this page\n\nEach contender ran by itself, replay after replay: ",
+      FormatSignificant(plan.settle_s, 2), " s before it was timed and at least ",
+      FormatSignificant(plan.window_s, 2),
+      " s while it was, in rounds of which each second one is the mirror of the one before. So "
+      "its clock is the one that its own power allows. Ratios are base / candidate or peer / "
+      "ours, above 1 the candidate or ours is better; intervals are of this board. The SM clock "
+      "is the mean by the SMs' own counters, of peers too. Watts are joules between two steps of "
+      "NVML's energy counter over the time between them");
   if (const std::optional<double>& ratio = summary.provenance.energy_over_power) {
     Append(&out, ": in the median ", FormatRatioNumber(ratio),
            " times NVML's reading of the power at a visit's end");

@@ -47,8 +47,7 @@ struct RunFlags : FlagSet {
       "--blocks is the rounds of a process, 1 unless it is named, --processes 4"};
   Flag<double> settle_s{this, "settle_s", 0.5,
                         "with --alone: for so long a visit runs before it is timed"};
-  Flag<double> window_s{this, "window_s", 1,
-                        "with --alone: for so long it is timed, at least"};
+  Flag<double> window_s{this, "window_s", 1, "with --alone: for so long it is timed, at least"};
   Flag<std::string> stop{
       this, "stop", "off",
       "off, or ci:1%: end on a shape at one of a few planned looks once every interval there is "

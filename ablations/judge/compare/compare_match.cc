@@ -296,7 +296,8 @@ std::vector<summary::Difference> Differences(const RunInfo& a, const RunInfo& b)
     };
     differences.push_back({what, text(in_a), text(in_b)});
   };
-  for (const char* field : {"design", "cache", "alone", "registry_sha256", "kernel_source_sha256"}) {
+  for (const char* field :
+       {"design", "cache", "alone", "registry_sha256", "kernel_source_sha256"}) {
     add(field, before.value(field, Json()), after.value(field, Json()));
   }
   for (const char* object : {"git", "toolchain", "gpu"}) {

@@ -52,12 +52,12 @@ std::vector<Contest> ContestsOf(const Summary& summary) {
     if (contest.peer == nullptr || contest.OverBest(contest.fastest) == nullptr) continue;
     const auto chosen = summary.provenance.chosen.find(shape.name);
     if (chosen != summary.provenance.chosen.end()) {
-      contest.library = FastestArm(
-          summary, shape, [&](const Cell& cell) { return cell.config == chosen->second; });
+      contest.library = FastestArm(summary, shape,
+                                   [&](const Cell& cell) { return cell.config == chosen->second; });
     }
     contests.push_back(contest);
   }
-  const auto choose = [&](const Cell* Contest::* field, absl::FunctionRef<bool(bool)> masks) {
+  const auto choose = [&](const Cell* Contest::*field, absl::FunctionRef<bool(bool)> masks) {
     std::vector<const Contest*> members;
     for (const Contest& contest : contests) {
       const std::optional<Attention>& attention = contest.shape->attention;

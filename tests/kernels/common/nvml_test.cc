@@ -206,6 +206,7 @@ TEST_F(NvmlTest, IsUnavailableWhenTheDriverIsNotLoaded) {
 
 TEST_F(NvmlTest, IsUnavailableWhenTheLibraryLacksAFunction) {
   for (const auto& [name, address] : Symbols()) {
+    if (name == "nvmlDeviceGetTotalEnergyConsumption") continue;  // older GPUs have no counter
     std::map<std::string, void*> symbols = Symbols();
     symbols.erase(name);
     EXPECT_THAT(NvmlDevice::OpenWith(kUuid, LookupIn(symbols)),

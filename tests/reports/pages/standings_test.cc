@@ -209,9 +209,14 @@ ordered_json AloneRecord(const std::vector<double>& ratios, double library) {
     ordered_json fast = Find(json["cells"], "variant", "ladder:wmma_pv", shape);
     fast["variant"] = "fast";
     fast["config"] = "wgmma";
-    fast["alone"] = {{"sm_mhz", 1500}, {"watts", 700}, {"joules", 0.07}, {"joules_low", 0.07},
+    fast["alone"] = {{"sm_mhz", 1500},
+                     {"watts", 700},
+                     {"joules", 0.07},
+                     {"joules_low", 0.07},
                      {"joules_high", 0.07}};
-    fast["over_peers"] = {{{"peer", "peer:cudnn"}, {"ratio", ratios[i]}, {"ci_low", ratios[i] - 0.1},
+    fast["over_peers"] = {{{"peer", "peer:cudnn"},
+                           {"ratio", ratios[i]},
+                           {"ci_low", ratios[i] - 0.1},
                            {"ci_high", ratios[i] + 0.1},
                            {"joules", {{"ratio", 2.0}, {"ci_low", 1.9}, {"ci_high", 2.1}}}}};
     ordered_json chosen = fast;

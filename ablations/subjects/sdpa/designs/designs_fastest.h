@@ -22,10 +22,10 @@ inline std::vector<Design> FastestDesigns() {
     if (kernel.dtype != sdpa::Dtype::kFp16 || !kernel.name.starts_with("pipelined")) continue;
     const std::string name = "fastest_d" + std::to_string(kernel.head_dim);
     if (designs.empty() || designs.back().name != name) {
-      designs.push_back({.name = name,
-                         .label = "the fastest kernels for head_dim " +
-                                  std::to_string(kernel.head_dim),
-                         .head_dims = {kernel.head_dim}});
+      designs.push_back(
+          {.name = name,
+           .label = "the fastest kernels for head_dim " + std::to_string(kernel.head_dim),
+           .head_dims = {kernel.head_dim}});
     }
     designs.back().arms.push_back({name + ":" + std::string(kernel.name), kernel.config});
   }
