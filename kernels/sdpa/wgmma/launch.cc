@@ -233,7 +233,8 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   if (error != cudaSuccess) return error;
   error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), &params, stream);
   if (error != cudaSuccess) return error;
-  // The library's kernels are launched behind anybody's, but what joins their parts is behind theirs.
+  // The library's kernels are launched behind anybody's, but what joins their parts is behind
+  // theirs.
   return LaunchBehind(params, shape, shape.dependent_launch || memory != nullptr, stream);
 }
 

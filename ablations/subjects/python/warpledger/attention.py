@@ -368,8 +368,13 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     q_, k_, v_ = (_by_heads(tensor_of(array, name, stream), name, layout)
                   for name, array in (("q", q), ("k", k), ("v", v)))
     check_inputs(q_, k_, v_)
-    if out is None:
-        out = framework.empty(tuple(q.shape), q)
+    batch, heads, rows, head_dim = q_.shape
+    if out is None and keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal):
+        out = framework.empty((batch, rows, heads, head_dim), q)
+        out = out if layout == "bshd" else out.swapaxes(1, 2)
+    elif out is None:
+        out = framework.empty(q_.shape, q)
+        out = out.swapaxes(1, 2) if layout == "bshd" else out
     o_ = _by_heads(tensor_of(out, "out", stream), "out", layout)
     check_out(o_, q_)
     lse = framework.empty(q_.shape[:3], q, "float32") if return_lse else None
@@ -460,7 +465,7 @@ def sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
                   for name, array in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)))
     check_inputs(q_, k_, v_)
     check_cu_seqlens(cu_q, cu_k, q_)
-    out = framework.empty(tuple(q.shape), q) if out is None else out
+    out = framework.empty((q_.shape[2], q_.shape[1], q_.shape[3]), q) if out is None else out
     o_ = packed_by_heads(tensor_of(out, "out", stream), "out")
     check_out(o_, q_)
     lse = framework.empty((q_.shape[1], q_.shape[2]), q, "float32") if return_lse else None

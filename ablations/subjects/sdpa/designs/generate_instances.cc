@@ -9,7 +9,7 @@
 // (own_designs.h); another name is refused. `--only` leaves out the kernels that none of its
 // designs names; a_step_per_family keeps the first step of each kernel family and its base, library
 // all of the library's kernels. What only the library has, packed sequences' kernels, is compiled
-// and listed in instances.json, and not in instances.cc. Prints a line per source file: the set
+// for <directory>/library alone. Prints a line per source file: the set
 // that it is compiled with, a space and its path. All of a set is compiled for the same
 // architectures: a set is a family, those of it that need a newer architecture (mma90), or those of
 // it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder), which are
@@ -282,7 +282,6 @@ int main(int argc, char** argv) {
                                     "WARPLEDGER_INSTANCE(" + symbol + ", " + Initialiser(config) +
                                     ")\n"
                                     "}  // namespace warpledger::sdpa\n");
-    if (json.back() == '}') json += ",";
     const int least = warpledger::sdpa::MinArch(config);
     std::string set = family;
     if (FamilyOf(config) == Family::kMma && least > 0) {
@@ -290,9 +289,11 @@ int main(int argc, char** argv) {
     } else if (std::find(of_ladders.begin(), of_ladders.end(), config) != of_ladders.end()) {
       set += "_ladder";
     }
+    std::cout << set << " " << source.string() << "\n";
+    if (config.varlen) continue;  // no design's
+    if (json.back() == '}') json += ",";
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"set\":\"" + set +
             "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
-    std::cout << set << " " << source.string() << "\n";
   }
   json += "\n]}\n";
   ok = ok && WriteIfChanged(directory / "instances.json", json) &&
