@@ -13,6 +13,7 @@
 #include "ablations/base/rounded.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/summarize_parts.h"
+#include "ablations/record/flaws.h"
 #include "ablations/stats/effects/false_coverage.h"
 #include "ablations/stats/variance_split.h"
 #include "ablations/stats/verdict.h"
@@ -254,8 +255,11 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
     compared.not_applicable = index.WhyNotApplicable(index.ArmNamed(arm.base), shape);
   }
   compared.broken = index.WhyBroken({compared.base, compared.candidate}, shape);
-  compared.invalid = index.WhyToggleInvalid(index.ArmNamed(compared.base),
-                                            index.ArmNamed(compared.candidate), shape, arm.toggle);
+  compared.invalid = WhyFlawed(index.run());
+  if (compared.invalid.empty()) {
+    compared.invalid = index.WhyToggleInvalid(
+        index.ArmNamed(compared.base), index.ArmNamed(compared.candidate), shape, arm.toggle);
+  }
   // What the power limit does to an arm alone belongs to the arm.
   if (compared.invalid.empty()) {
     compared.invalid = index.IsAlone() ? analysis::WhyThrottled(compared.pairs)

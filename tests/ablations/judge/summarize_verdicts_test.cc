@@ -214,6 +214,20 @@ TEST(SummarizeTest, WhatWasNeverCheckedIsNeverRanked) {
   EXPECT_TRUE(cell["speedup_over_first"].is_null());
 }
 
+TEST(SummarizeTest, ARecordThatWasMadeInAWayThatWasWrongIsInvalidByItsCause) {
+  Record record = ExampleRecord();
+  record.run.protocol_sha256 = "ac06247502fffe91d23514f97f7cd33a66fade35fd22349322755170f780a9d9";
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), VerdictOf(ExampleRecord(), "wmma_qk"))
+      << "no arm sets a part of L2 aside";
+  record.run.arms.push_back(
+      {"ladder:l2_persisting_kv", "kv_tiling+l2_persisting_kv", kRoleCell, "", ""});
+  const Json verdict = VerdictOn(SummaryOf(record), "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(), HasSubstr("decisions/0017"));
+  record.run.protocol_sha256 = "another";
+  EXPECT_EQ(VerdictOf(record, "wmma_qk"), VerdictOf(ExampleRecord(), "wmma_qk"));
+}
+
 TEST(SummarizeTest, AToggleThatChangesNoCodeIsInvalidHoweverFastItLooks) {
   Record record = ExampleRecord();
   record.codegen->instances[2].code_sha256 = "hash1";
