@@ -24,6 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from random import Random
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reports"))
@@ -33,6 +34,7 @@ SAYS_NOTHING = ("BROKEN", "INVALID", "NOT_APPLICABLE")
 UNDECIDED = "INCONCLUSIVE"
 CONTROL_ROLES = ("aa", "null")
 SIZES = ((0.03, "3% and more"), (0.02, "2 to 3%"), (0.01, "1 to 2%"), (0, "under 1%"))
+MANY_TRIALS, LEAST_SHARE, MISSES = 40, 0.9, 0.05
 _US = re.compile(r'("us":)([0-9.eE+-]+)')
 _SUM = re.compile(r',"sum":"[0-9a-f]{8}"}$')
 
@@ -165,17 +167,69 @@ def planted(summaries, size):
             + table(["regime", "planted", "found", "called something else"], rows))
 
 
+def correlation(records):
+    """Of misses within a record: Williams' moments (Biometrika 62, 1975), p (1-p) n (1 + (n-1) r)."""
+    trials = sum(of["trials"] for of in records)
+    share = sum(of["trials"] - of["covered"] for of in records) / trials
+    pairs = sum(of["trials"] * (of["trials"] - 1) for of in records)
+    if not 0 < share < 1 or not pairs:
+        return 0.0
+    squares = sum((of["trials"] - of["covered"] - of["trials"] * share) ** 2 for of in records)
+    return max(0.0, (squares / (share * (1 - share)) - trials) / pairs)
+
+
+def designs_below(records, draws=2000):
+    """Which designs cover too seldom, and how many would if each interval were exact: misses of a
+    record are drawn from a beta distribution with the correlation that the records have."""
+    designs = collections.defaultdict(list)
+    for of in records:
+        designs[of["design"]].append(of)
+    designs = {name: of for name, of in designs.items()
+               if sum(each["trials"] for each in of) >= MANY_TRIALS}
+    below = [name for name, of in sorted(designs.items())
+             if sum(each["covered"] for each in of) < LEAST_SHARE * sum(each["trials"] for each in of)]
+    together = correlation(records)
+    random = Random(1)
+
+    def misses(trials):
+        chance = MISSES if together == 0 else random.betavariate(
+            MISSES * (1 / together - 1), (1 - MISSES) * (1 / together - 1))
+        return sum(random.random() < chance for _ in range(trials))
+
+    counts = []
+    for _ in range(draws):
+        counts.append(sum(
+            sum(misses(each["trials"]) for each in of)
+            > (1 - LEAST_SHARE) * sum(each["trials"] for each in of) for of in designs.values()))
+    return {"designs": len(designs), "below": below, "correlation": together,
+            "expected": sum(counts) / draws,
+            "none": sum(count == 0 for count in counts) / draws,
+            "as_many": sum(count >= len(below) for count in counts) / draws}
+
+
+def below_text(of):
+    return (f"\nDesigns of {MANY_TRIALS} trials and more that cover in less than {LEAST_SHARE:.0%}: "
+            f"{len(of['below'])} of {of['designs']}{': ' if of['below'] else ''}"
+            f"{', '.join(of['below'])}. Misses of a record come together (correlation "
+            f"{of['correlation']:.3f}). If all intervals were exact, {of['expected']:.1f} designs "
+            f"would be below, none in {of['none']:.0%} of such ledgers, and as many as here or more "
+            f"in {of['as_many']:.0%}.\n")
+
+
 def coverage(program, records):
     done = subprocess.run([program, "pool", f"--record={','.join(map(str, records))}",
                            "--leave_one_out", "--format=json"], capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
         raise record_files.RecordError(done.stderr.strip())
-    rows = [[row["design"], row["regime"], row["boards"], row["trials"],
-             percent(row["covered"], row["trials"]), f"{row['half_width_percent_p50']:.2f}%"]
-            for row in json.loads(done.stdout)["rows"]]
+    said = json.loads(done.stdout)
+    rows = [[row["design"], row["regime"], row["boards"], row["effect"], row["records"],
+             row["trials"], percent(row["covered"], row["trials"]),
+             f"{row['half_width_percent_p50']:.2f}%"]
+            for row in said["rows"]]
     return ("The interval for another board, with each board left out in turn:\n\n" + table(
-        ["design", "regime", "boards", "trials", "contains it", "median half-width"], rows))
+        ["design", "regime", "boards", "effect", "records", "trials", "contains it",
+         "median half-width"], rows) + (below_text(designs_below(said["records"])) if rows else ""))
 
 
 def paths_of(names):

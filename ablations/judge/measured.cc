@@ -35,7 +35,8 @@ const Regime& RegimeOf(bool capped, bool in_cycles) {
 }
 
 summary::BoardSpread SpreadOf(const char* regime, const analysis::SpreadPrior& spread) {
-  return {regime, *SixDigits(spread.floor), *SixDigits(spread.scale), *SixDigits(spread.df)};
+  return {regime, *SixDigits(spread.floor), *SixDigits(spread.scale), *SixDigits(spread.df),
+          *SixDigits(spread.slope)};
 }
 
 Effect OnBoard(const Regime& regime, const Effect& measured) {
@@ -104,7 +105,7 @@ Enough EnoughToDecide(const MeasuredEffect& measured, double alpha, double neutr
     Effect effect = OnBoard(*measured.regime, {within.log_ratio, error, within.df});
     if (measured.boards_known) {
       const analysis::SpreadPrior& spread = measured.regime->spread;
-      effect.error = std::sqrt(spread.Variance(error) * (1 + 1.0 / boards));
+      effect.error = std::sqrt(spread.Variance(error, within.log_ratio) * (1 + 1.0 / boards));
       effect.df = spread.df + boards - 1;
     }
     return effect.DecisionPValue(neutral_delta) <= alpha;

@@ -42,10 +42,14 @@ struct Regime {
 };
 // `warpledger pool --leave_one_out` of the records of 2026-11, and their A/A controls:
 // decisions/0036 and 0002.
-inline constexpr Regime kNotCapped = {
-    summary::kNotCapped, summary::kTime, {.floor = 0.00061, .scale = 1.16, .df = 1.3}, 0.0002};
-inline constexpr Regime kCapped = {
-    summary::kCapped, summary::kCycles, {.floor = 0.00041, .scale = 0.48, .df = 2.25}, 0};
+inline constexpr Regime kNotCapped = {summary::kNotCapped,
+                                      summary::kTime,
+                                      {.floor = 0.00052, .scale = 1, .df = 1.41, .slope = 0.00242},
+                                      0.0002};
+inline constexpr Regime kCapped = {summary::kCapped,
+                                   summary::kCycles,
+                                   {.floor = 0.00037, .scale = 0.41, .df = 2.71, .slope = 0.006},
+                                   0};
 // Of records before 2026-11-21T17:00Z, whose samples have no clock of their own.
 inline constexpr Regime kCappedTime = {
     summary::kCappedTime, summary::kTime, {.floor = 0.00053, .scale = 0.207, .df = 2.17}, 0};

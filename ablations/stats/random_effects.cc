@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace warpledger::analysis {
@@ -27,8 +28,11 @@ struct Sums {
 
 Sums SumsOf(absl::Span<const BoardEffect> boards, const SpreadPrior& prior) {
   Sums sums;
+  double size = 0;
+  for (const BoardEffect& board : boards) size += board.effect;
+  size /= static_cast<double>(boards.size());
   for (const BoardEffect& board : boards) {
-    const double variance = prior.Variance(board.standard_error);
+    const double variance = prior.Variance(board.standard_error, size);
     sums.n += 1;
     sums.weight += 1 / variance;
     sums.mean += board.effect / variance;
@@ -39,18 +43,19 @@ Sums SumsOf(absl::Span<const BoardEffect> boards, const SpreadPrior& prior) {
   sums.mean /= sums.weight;
   for (const BoardEffect& board : boards) {
     const double distance = board.effect - sums.mean;
-    sums.q += distance * distance / prior.Variance(board.standard_error);
+    sums.q += distance * distance / prior.Variance(board.standard_error, size);
   }
   return sums;
 }
 
 // The prior's logarithms, so that the search knows no bounds.
-using Point = std::array<double, 3>;
+using Point = std::array<double, 4>;
 
 SpreadPrior PriorAt(const Point& point) {
   return {.floor = kLeastFloor + std::exp(point[0]),
           .scale = std::exp(point[1]),
-          .df = std::clamp(std::exp(point[2]), kLeastDf, kMostDf)};
+          .df = std::clamp(std::exp(point[2]), kLeastDf, kMostDf),
+          .slope = std::exp(point[3])};
 }
 
 Point Along(const Point& from, const Point& to, double share) {
@@ -66,7 +71,8 @@ Point Minimum(const Function& function, const Point& start) {
   using Vertex = std::pair<double, Point>;
   constexpr int kSteps = 400;
   constexpr double kEnough = 1e-7;  // of a log-likelihood
-  std::array<Vertex, 4> simplex;
+  constexpr size_t kDimensions = std::tuple_size_v<Point>;
+  std::array<Vertex, kDimensions + 1> simplex;
   for (size_t i = 0; i < simplex.size(); ++i) {
     Point point = start;
     if (i > 0) point[i - 1] += 1;
@@ -77,7 +83,7 @@ Point Minimum(const Function& function, const Point& start) {
     if (simplex.back().first - simplex.front().first < kEnough) break;
     Point centre = {};
     for (size_t i = 0; i + 1 < simplex.size(); ++i) {
-      for (size_t k = 0; k < centre.size(); ++k) centre[k] += simplex[i].second[k] / 3;
+      for (size_t k = 0; k < kDimensions; ++k) centre[k] += simplex[i].second[k] / kDimensions;
     }
     Vertex& worst = simplex.back();
     const auto at = [&](double share) {
@@ -87,7 +93,7 @@ Point Minimum(const Function& function, const Point& start) {
     const Vertex reflected = at(-1);
     if (reflected.first < simplex.front().first) {
       worst = std::min(reflected, at(-2));
-    } else if (reflected.first < simplex[2].first) {
+    } else if (reflected.first < simplex[kDimensions - 1].first) {
       worst = reflected;
     } else if (const Vertex inside = at(reflected.first < worst.first ? -0.5 : 0.5);
                inside.first < std::min(reflected.first, worst.first)) {
@@ -151,9 +157,9 @@ SpreadPrior FitPrior(absl::Span<const std::vector<BoardEffect>> comparisons,
   const auto loss = [&](const Point& point) {
     return -PriorLogLikelihood(comparisons, PriorAt(point));
   };
-  // Twice, because a simplex can shrink before it is there.
-  constexpr Point kStart = {-7.5, 0, 0.5};  // 0.05%, as records see, 1.6
-  return PriorAt(Minimum(loss, Minimum(loss, kStart)));
+  // Thrice, because a simplex can shrink before it is there.
+  constexpr Point kStart = {-7.5, 0, 0.5, -4.6};  // 0.05%, as records see, 1.6, 1%
+  return PriorAt(Minimum(loss, Minimum(loss, Minimum(loss, kStart))));
 }
 
 }  // namespace warpledger::analysis

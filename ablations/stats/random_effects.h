@@ -3,9 +3,12 @@
 //
 // Model. Board i measured the effect y_i (a log-ratio) with the standard error e_i within its
 // record. For one comparison
-//   y_i ~ Normal(mu, f v_i),  v_i = floor^2 + scale e_i^2,  f ~ df / chi-square(df):
-// boards differ by more than their records see, and by a factor f that differs between comparisons.
-// `floor`, `scale` and `df` are a SpreadPrior: they come from other comparisons, by FitPrior().
+//   y_i ~ Normal(mu, f v_i),  v_i = floor^2 + scale e_i^2 + (slope s)^2,  f ~ df / chi-square(df):
+// boards differ by more than their records see, by more where an effect is large, and by a factor f
+// that differs between comparisons. s = 1 - exp(-|m|), with m the mean of the y_i, is the share of
+// the slower side's time by which the two sides differ.
+// `floor`, `scale`, `slope` and `df` are a SpreadPrior: they come from other comparisons, by
+// FitPrior().
 // Given them, K boards give, with w_i = 1 / v_i and W = sum w_i,
 //   mu^ = sum w_i y_i / W,  Q = sum w_i (y_i - mu^)^2,  f^ = (df + Q) / (df + K - 1),
 //   standard error of mu^:                  sqrt(f^ / W)
@@ -25,6 +28,7 @@
 
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "ablations/stats/effects/effect.h"
@@ -38,12 +42,15 @@ struct BoardEffect {
 };
 
 struct SpreadPrior {
-  double floor = 0;  // the deviation of a board whose record has no error
+  double floor = 0;  // the deviation of a board whose record has no error, where no effect is
   double scale = 1;  // of the variance within records
   double df = 0;     // how alike comparisons are: few, and their factors f differ much
+  double slope = 0;  // what the deviation gains by the size of the effect
 
-  double Variance(double standard_error) const {
-    return floor * floor + scale * standard_error * standard_error;
+  // Of a board on an effect of about this size.
+  double Variance(double standard_error, double effect) const {
+    const double of_size = slope * -std::expm1(-std::abs(effect));
+    return floor * floor + scale * standard_error * standard_error + of_size * of_size;
   }
 };
 

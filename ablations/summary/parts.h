@@ -91,6 +91,7 @@ struct BoardSpread {
   double floor = 0;
   double scale = 0;
   double df = 0;
+  double slope = 0;
 
   friend bool operator==(const BoardSpread&, const BoardSpread&) = default;
 
@@ -99,6 +100,7 @@ struct BoardSpread {
     f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
     f("scale", scale, "of the variance within records");
     f("df", df);
+    f("slope", slope, ablations::kOlderRecordsLack, "of the deviation, by the size of the effect");
   }
 };
 

@@ -106,11 +106,23 @@ struct CoverageRow {
   std::string design;  // of the record that was left out; all
   std::string regime;  // all
   std::string boards;  // that the interval rests on: 1, 2, 3 or 4+; all
+  std::string effect;  // how large their mean is; all
+  int64_t records = 0;
   int64_t trials = 0;
   int64_t covered = 0;
   double half_width_percent_p50 = 0;
 
-  DESCRIBE_FIELDS(design, regime, boards, trials, covered, half_width_percent_p50)
+  DESCRIBE_FIELDS(design, regime, boards, effect, records, trials, covered, half_width_percent_p50)
+};
+
+// Misses of one record come together.
+struct RecordCoverage {
+  std::string run_id;
+  std::string design;
+  int64_t trials = 0;
+  int64_t covered = 0;
+
+  DESCRIBE_FIELDS(run_id, design, trials, covered)
 };
 
 // How far two records' effects of one comparison lie apart.
@@ -135,11 +147,12 @@ struct Coverage {
   int64_t n_boards = 0;
   std::vector<BoardSpread> spreads;  // of all boards
   std::vector<CoverageRow> rows;
+  std::vector<RecordCoverage> records;
   std::vector<RecordDifferences> differences;
 
   void Visit(auto& f) {
     ablations::VisitSchema(f, ablations::kSchemaVersion);
-    FIELDS(confidence, n_records, n_boards, spreads, rows, differences);
+    FIELDS(confidence, n_records, n_boards, spreads, rows, records, differences);
   }
 };
 

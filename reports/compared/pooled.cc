@@ -30,8 +30,9 @@ std::string Row(const std::string& toggle, const std::string& shape, const std::
 std::string SpreadText(const std::vector<summary::BoardSpread>& spreads) {
   std::string text;
   for (const summary::BoardSpread& spread : spreads) {
-    absl::StrAppendFormat(&text, "  %-11s  floor %.3f%%, scale %.3g, df %.3g\n", spread.regime,
-                          100 * spread.floor, spread.scale, spread.df);
+    absl::StrAppendFormat(&text, "  %-11s  floor %.3f%%, scale %.3g, slope %.3f%%, df %.3g\n",
+                          spread.regime, 100 * spread.floor, spread.scale, 100 * spread.slope,
+                          spread.df);
   }
   return text;
 }
@@ -97,14 +98,17 @@ std::string PooledText(const summary::Pooled& read) {
 
 std::string CoverageText(const summary::Coverage& coverage) {
   const auto row = [](const std::string& design, const std::string& regime,
-                      const std::string& boards, const std::string& trials,
+                      const std::string& boards, const std::string& effect,
+                      const std::string& records, const std::string& trials,
                       const std::string& covered, const std::string& half_width) {
-    return absl::StrFormat("%-26.26s  %-11s  %6s  %6s  %7s  %s\n", design, regime, boards, trials,
-                           covered, half_width);
+    return absl::StrFormat("%-26.26s  %-11s  %6s  %8s  %7s  %6s  %7s  %s\n", design, regime, boards,
+                           effect, records, trials, covered, half_width);
   };
-  std::string text = row("design", "regime", "boards", "trials", "covered", "median half-width");
+  std::string text = row("design", "regime", "boards", "effect", "records", "trials", "covered",
+                         "median half-width");
   for (const summary::CoverageRow& each : coverage.rows) {
-    absl::StrAppend(&text, row(each.design, each.regime, each.boards, absl::StrCat(each.trials),
+    absl::StrAppend(&text, row(each.design, each.regime, each.boards, each.effect,
+                               absl::StrCat(each.records), absl::StrCat(each.trials),
                                absl::StrFormat("%.1f%%", 100 * static_cast<double>(each.covered) /
                                                              static_cast<double>(each.trials)),
                                absl::StrFormat("%.2f%%", each.half_width_percent_p50)));
@@ -113,8 +117,7 @@ std::string CoverageText(const summary::Coverage& coverage) {
       &text,
       "\nHow often the %.0f%% interval for another board contains what the record of a board says "
       "that neither the\ninterval nor the spread between boards knew, by the boards that the "
-      "interval rests on: %d "
-      "boards, %s. The spread of "
+      "interval rests on and by the size of the effect there: %d boards, %s. The spread of "
       "all boards:\n",
       100 * coverage.confidence, coverage.n_boards, Count(coverage.n_records, "record"));
   absl::StrAppend(&text, SpreadText(coverage.spreads),

@@ -38,6 +38,33 @@ SUMMARY = {"verdicts": [verdict("ADOPT", 1.04, 9), verdict("INCONCLUSIVE", 0.98,
                         control("null", "b", "INCONCLUSIVE", False)]}
 
 
+def covered(design, trials, misses):
+    return {"run_id": "r", "design": design, "trials": trials, "covered": trials - misses}
+
+
+class DesignsBelow(unittest.TestCase):
+    def test_misses_that_are_spread_evenly_are_not_correlated(self):
+        self.assertEqual(verdict_figures.correlation([covered("a", 40, 2)] * 10), 0)
+
+    def test_misses_that_lie_in_one_record_are(self):
+        records = [covered("a", 40, 0)] * 9 + [covered("a", 40, 40)]
+        self.assertAlmostEqual(verdict_figures.correlation(records), 1, delta=0.03)
+
+    def test_designs_of_few_trials_do_not_count(self):
+        found = verdict_figures.designs_below(
+            [covered("few", 39, 39), covered("low", 40, 5), covered("high", 40, 4)], draws=10)
+        self.assertEqual((found["designs"], found["below"]), (2, ["low"]))
+
+    def test_chance_leaves_more_designs_below_where_misses_come_together(self):
+        apart = [covered(f"d{i}", 200, 10) for i in range(20)]
+        together = [covered(f"d{i}", 200, 100 if i == 0 else 5) for i in range(20)]
+        few, many = map(verdict_figures.designs_below, (apart, together))
+        self.assertGreater(few["none"], 0.9)
+        self.assertLess(many["none"], 0.5)
+        self.assertGreater(many["expected"], few["expected"])
+        self.assertIn("1 of 20: d0", verdict_figures.below_text(many))
+
+
 class Planting(unittest.TestCase):
     def test_samples_of_the_arms_alone_take_longer_and_keep_a_right_sum(self):
         self.assertEqual(verdict_figures.planted_line(line("aa", 10.0), {"aa"}, 1.02),

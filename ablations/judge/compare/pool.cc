@@ -300,12 +300,19 @@ std::vector<summary::CodesOfName> OtherCode(const Effects& effects) {
 // --- Leaving out boards ----------------------------------------------------------
 
 struct Trial {
-  std::string design;
+  const Summary* record;
   std::string regime;
   std::string boards;
+  std::string effect;
   bool covered;
   double half_width;
 };
+
+// The spread between boards grows with the effect.
+std::string SizeOf(double log_ratio) {
+  const double size = std::expm1(std::fabs(log_ratio));
+  return size < 0.02 ? "under 2%" : size < 0.08 ? "2 to 8%" : size < 0.32 ? "8 to 32%" : "32%+";
+}
 
 std::vector<Trial> TrialsWithout(const Effects& effects, const std::string& board,
                                  double confidence) {
@@ -317,14 +324,15 @@ std::vector<Trial> TrialsWithout(const Effects& effects, const std::string& boar
     if (others.empty() || others.size() == all.size()) continue;
     const std::string regime = RegimeOfAll(others).name;
     const std::vector<BoardEffect> boards = BoardEffects(others);
-    const Interval interval =
-        analysis::PoolEffects(boards, spreads.at(regime)).Further().At(confidence);
+    const PooledEffect pooled = analysis::PoolEffects(boards, spreads.at(regime));
+    const Interval interval = pooled.Further().At(confidence);
     for (const Effect& effect : all) {
       if (effect.board() != board) continue;
       trials.push_back(
-          {.design = effect.record->design,
+          {.record = effect.record,
            .regime = regime,
            .boards = boards.size() < 4 ? absl::StrCat(boards.size()) : "4+",
+           .effect = SizeOf(pooled.mean),
            .covered = interval.low <= effect.log_ratio && effect.log_ratio <= interval.high,
            .half_width = (interval.high - interval.low) / 2});
     }
@@ -417,23 +425,41 @@ absl::StatusOr<summary::Coverage> LeaveOneBoardOut(absl::Span<const Summary> rec
   }
   out.differences = DifferencesOf(effects);
   const std::string all = summary::kAll;
-  std::map<std::array<std::string, 3>, std::vector<Trial>> rows;
+  std::map<std::array<std::string, 4>, std::vector<Trial>> rows;
   for (const std::vector<Trial>& of_board : trials) {
     for (const Trial& trial : of_board) {
       for (const std::string& regime : {all, trial.regime}) {
-        rows[{all, regime, all}].push_back(trial);
-        rows[{all, regime, trial.boards}].push_back(trial);
-        rows[{trial.design, regime, all}].push_back(trial);
+        rows[{all, regime, all, all}].push_back(trial);
+        rows[{all, regime, trial.boards, all}].push_back(trial);
+        rows[{all, regime, all, trial.effect}].push_back(trial);
+        rows[{trial.record->design, regime, all, all}].push_back(trial);
       }
     }
   }
+  for (const Summary& record : records) {
+    summary::RecordCoverage of_record = {.run_id = record.run_id, .design = record.design};
+    for (const std::vector<Trial>& of_board : trials) {
+      for (const Trial& trial : of_board) {
+        if (trial.record != &record) continue;
+        ++of_record.trials;
+        of_record.covered += trial.covered ? 1 : 0;
+      }
+    }
+    if (of_record.trials > 0) out.records.push_back(std::move(of_record));
+  }
   for (const auto& [row, of_row] : rows) {
     std::vector<double> half_widths;
-    for (const Trial& trial : of_row) half_widths.push_back(100 * trial.half_width);
+    std::set<const Summary*> of_records;
+    for (const Trial& trial : of_row) {
+      half_widths.push_back(100 * trial.half_width);
+      of_records.insert(trial.record);
+    }
     out.rows.push_back(
         {.design = row[0],
          .regime = row[1],
          .boards = row[2],
+         .effect = row[3],
+         .records = std::ssize(of_records),
          .trials = std::ssize(of_row),
          .covered = std::count_if(of_row.begin(), of_row.end(),
                                   [](const Trial& trial) { return trial.covered; }),

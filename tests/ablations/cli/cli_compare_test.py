@@ -195,7 +195,7 @@ class Pool(CompareTest):
 
     def test_leaves_out_one_board_after_the_other(self):
         text = self.said("pool", "--record=.", "--leave_one_out")
-        self.assertRegex(text, r"(?m)^ladder +not_capped +all +3 +100\.0%")
+        self.assertRegex(text, r"(?m)^ladder +not_capped +all +all +3 +3 +100\.0%")
 
     def test_refuses_what_it_can_not_pool(self):
         for flags, said in (

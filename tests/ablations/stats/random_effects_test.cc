@@ -46,6 +46,18 @@ TEST(RandomEffectsTest, OneBoardHasThePriorAlone) {
   EXPECT_NEAR(pooled.BetweenBoardsSd(), std::sqrt(0.003 * 0.003 + 0.5 * 4e-6), 1e-15);
 }
 
+TEST(RandomEffectsTest, BoardsDifferByMoreWhereTheEffectIsLarge) {
+  const SpreadPrior prior = {.floor = 0.003, .scale = 0, .df = 1.5, .slope = 0.01};
+  EXPECT_EQ(prior.Variance(0.1, 0), 9e-6);
+  // Twice as fast: half of the slower side's time; half as fast: the same half.
+  EXPECT_NEAR(prior.Variance(0.1, std::log(2)), 9e-6 + 25e-6, 1e-15);
+  EXPECT_NEAR(prior.Variance(0.1, -std::log(2)), 9e-6 + 25e-6, 1e-15);
+  // At most the slope, however large the effect.
+  EXPECT_NEAR(prior.Variance(0.1, 50), 9e-6 + 1e-4, 1e-15);
+  EXPECT_NEAR(PoolEffects({{std::log(2), 0.002}}, prior).reproducibility_sd, std::sqrt(34e-6),
+              1e-15);
+}
+
 TEST(RandomEffectsTest, OneBoardWithoutAPriorSaysNothingOfAnother) {
   const PooledEffect pooled = PoolEffects({{0.095, 0.002}}, {.floor = 0.003, .df = 0});
   EXPECT_EQ(pooled.mean, 0.095);
@@ -79,18 +91,24 @@ TEST(FitPriorTest, ItsLikelihoodIsTheMultivariateTOfContrasts) {
   const double first = PriorLogLikelihood(comparisons, {.floor = 0.002, .scale = 1.2, .df = 2});
   const double second = PriorLogLikelihood(comparisons, {.floor = 0.004, .scale = 0.5, .df = 5});
   EXPECT_NEAR(second - first, -9.071844927196196, 1e-9);
+  const double third =
+      PriorLogLikelihood(comparisons, {.floor = 0.002, .scale = 1.2, .df = 2, .slope = 0.01});
+  const double fourth =
+      PriorLogLikelihood(comparisons, {.floor = 0.004, .scale = 0.5, .df = 5, .slope = 0.05});
+  EXPECT_NEAR(fourth - third, -8.939268699615354, 1e-9);
 }
 
 TEST(FitPriorTest, FindsTheLikeliestPrior) {
   // scipy.optimize.minimize, 1.17.1, on that multivariate t.
   const auto comparisons = FormulaComparisons();
   const SpreadPrior prior = FitPrior(comparisons, {});
-  EXPECT_NEAR(prior.floor, 0.0014020353, 1e-5);
-  EXPECT_NEAR(prior.scale, 0.87317148, 2e-3);
-  EXPECT_NEAR(prior.df, 1.20347431, 1e-3);
+  EXPECT_NEAR(prior.floor, 0.00078971722, 1e-5);
+  EXPECT_NEAR(prior.scale, 0.92836849, 2e-3);
+  EXPECT_NEAR(prior.df, 1.21079157, 1e-3);
+  EXPECT_NEAR(prior.slope, 0.07048957, 1e-3);
   const SpreadPrior start = {.floor = 0.002, .scale = 1.2, .df = 2};
   EXPECT_NEAR(PriorLogLikelihood(comparisons, prior) - PriorLogLikelihood(comparisons, start),
-              1.5141878829559232, 1e-6);
+              271.20049350154676 - 269.4600004259825, 1e-6);
 }
 
 TEST(FitPriorTest, FewComparisonsKeepTheOtherPrior) {

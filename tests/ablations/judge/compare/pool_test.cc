@@ -159,6 +159,15 @@ TEST(LeaveOneBoardOutTest, CountsEachRecordOfABoardThatOthersShare) {
   });
   ASSERT_NE(total, rows.end());
   EXPECT_EQ(total->trials, 12);  // four comparisons on three boards
+  EXPECT_EQ(total->records, 3);
+  ASSERT_EQ(coverage->records.size(), 3u);
+  EXPECT_EQ(coverage->records[2].run_id, "example-3");
+  EXPECT_EQ(coverage->records[2].trials, 4);
+  int64_t by_effect = 0;
+  for (const summary::CoverageRow& row : rows) {
+    if (row.regime == summary::kAll && row.effect != summary::kAll) by_effect += row.trials;
+  }
+  EXPECT_EQ(by_effect, 12);
   // kv_tiling on `small` is half as slow again on the third, which the first two can't foresee.
   EXPECT_EQ(total->covered, 10);
   EXPECT_THAT(report::CoverageText(*coverage), HasSubstr("3 boards, 3 records"));
