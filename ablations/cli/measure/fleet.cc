@@ -120,7 +120,8 @@ absl::StatusOr<std::vector<FleetTask>> TasksOf(const FleetFlags& flags, const Ru
       task.flags = SharedFlags(flags);
       if (shards > 1) {
         task.flags.push_back(absl::StrCat("--shapes=", absl::StrJoin(task.shapes, ",")));
-      } else if (const auto& given = flags.problem.given ? flags.problem : flags.shapes;
+      } else if (const auto& given =
+                     flags.problems.problem.given ? flags.problems.problem : flags.problems.shapes;
                  given.given) {
         task.flags.push_back(absl::StrCat("--", given.name, "=", given.text));
       }
