@@ -64,6 +64,7 @@ absl::StatusOr<int> NewStudy(const std::string& folder) {
                    ablations::FindProgramFile("ablations/subjects/study/template"));
   std::vector<std::pair<std::string, std::string>> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(templates, error)) {
+    if (!entry.is_regular_file(error)) continue;  // pip leaves a __pycache__ beside reference.py
     ASSIGN_OR_RETURN(const std::string text, ablations::ReadFile(entry.path().string()));
     files.emplace_back(entry.path().filename().string(), Filled(text, name));
   }
