@@ -18,7 +18,7 @@
 #include "ablations/base/json_text.h"
 #include "ablations/cli/archive/close_record.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/plan/fleet.h"
+#include "ablations/plan/fleet/fleet.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
 #include "ablations/record/record_pack.h"

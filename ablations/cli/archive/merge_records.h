@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the records of a fleet (plan/fleet.h).
+// Joins the records of a fleet (plan/fleet/fleet.h).
 //
 // Contract
 // - Shards that one board measured become one record, as one run would have written it; argv names

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `warpledger fleet`: a design on many boards. plan/fleet.h has the files.
+// `warpledger fleet`: a design on many boards. plan/fleet/fleet.h has the files.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ablations/cli/measure/run.h"
-#include "ablations/plan/fleet.h"
+#include "ablations/plan/fleet/fleet.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/plan/fleet.h"
+#include "ablations/plan/fleet/fleet.h"
 
 #include <algorithm>
 #include <filesystem>
