@@ -225,7 +225,8 @@ Files StoppedAndBroken(Files files) {
   const ablations::StoppingRule rule = {
       .half_width = 0.01, .confidence = 0.95, .looks = {1, kKept}, .alpha_shares = {0.5, 0.5}};
   run["stopping"] = ablations::ToJson(rule);
-  ablations::BrokenArm broken = {.shape = run["shapes"][0]["name"],
+  ablations::BrokenArm broken = {.arm = "",
+                                 .shape = run["shapes"][0]["name"],
                                  .kind = "trap",
                                  .doing = "timing block 1",
                                  .reason = "unspecified launch failure"};
