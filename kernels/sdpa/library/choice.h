@@ -2,9 +2,8 @@
 // Which of the library's kernels does a problem whose tensors lie as they do, in how many launches.
 // Host-safe.
 //
-// Kernels of one length for all number heads over the whole batch, so that a stride of heads must
-// do for the batch too (FoldedHeadStride). Where it does not, each batch is a launch of its own, or
-// the kernel of packed sequences takes the batches as these (FoldedRows).
+// Kernels number heads over the whole batch, so that a stride of heads must do for the batch too
+// (FoldedHeadStride). Where it does not, each batch is a launch of its own.
 //
 //   const Choice choice = ChooseKernel(problem, ContiguousLayouts(problem, problem.head_dim), 132);
 
