@@ -47,8 +47,8 @@ class RecordShTest(FolderTest):
     def test_each_study_is_a_set(self):
         calls = self.calls("--only=folklore")
         studies = sorted(path.parent for path in (ROOT / "ablations/studies").glob("*/study.toml"))
-        self.assertEqual([argument[8:] for each in calls for argument in each
-                          if argument.startswith("--study=")], list(map(str, studies)))
+        self.assertEqual(sorted(argument[8:] for each in calls for argument in each
+                                if argument.startswith("--study=")), list(map(str, studies)))
         self.assertEqual(sorted(name for name in sets() if name.startswith("folklore_")),
                          [f"folklore_{study.name}" for study in studies])
 
