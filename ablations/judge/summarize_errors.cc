@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "ablations/base/rounded.h"
@@ -76,6 +79,32 @@ std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::
   }
   if (!listed) errors.clear();
   return errors;
+}
+
+std::optional<summary::SameErrors> SameErrorsOf(const RecordIndex& index, const std::string& base,
+                                                const std::string& candidate,
+                                                const std::string& shape) {
+  // As bits, so that NaN is NaN.
+  using Errors = std::array<uint64_t, 3>;
+  std::map<std::tuple<int, std::string, uint64_t>, Errors> of_base;
+  const auto each = [&](const std::string& arm, const auto& take) {
+    for (const Check& check : index.record().checks) {
+      if (check.arm != arm || check.shape != shape) continue;
+      take(std::tuple(check.process, check.inputs, check.seed),
+           Errors{std::bit_cast<uint64_t>(check.max_err), std::bit_cast<uint64_t>(check.mean_err),
+                  std::bit_cast<uint64_t>(check.lse_err)});
+    }
+  };
+  each(base, [&](const auto& key, const Errors& errors) { of_base[key] = errors; });
+  summary::SameErrors same;
+  each(candidate, [&](const auto& key, const Errors& errors) {
+    const auto found = of_base.find(key);
+    if (found == of_base.end()) return;
+    ++same.checks;
+    same.same += found->second == errors ? 1 : 0;
+  });
+  if (same.checks == 0) return std::nullopt;
+  return same;
 }
 
 }  // namespace warpledger::ablations

@@ -34,8 +34,14 @@ summary::CodeChange CodeChangeOf(const RecordIndex& index, const Arm& base, cons
 std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::string& base,
                                            const std::string& candidate, const std::string& shape);
 
+// nullopt where no check of both on the same inputs is there.
+std::optional<summary::SameErrors> SameErrorsOf(const RecordIndex& index, const std::string& base,
+                                                const std::string& candidate,
+                                                const std::string& shape);
+
 // Verdicts, and the controls that have pairs: what the same samples would have said of a real
-// toggle. Both are judged by judge/measured.h, each claim and each control as a family.
+// toggle. Both are judged by judge/measured.h, each claim and each control as a family. So are the
+// subject's DeclaredPairs(), whose figures no verdict depends on.
 void AddVerdicts(const RecordIndex& index, summary::Summary* out);
 
 // Of a run with a stopping rule.

@@ -38,7 +38,8 @@ struct Comparison {
   std::string not_applicable = "";
   std::string broken = "";
   std::string invalid = "";
-  double alpha = 0;  // of the family, and of the look
+  const ClaimPrediction* predicted = nullptr;  // null: nobody foresaw a range here
+  double alpha = 0;                            // of the family, and of the look
   // The same comparison in joules, of arms that were timed alone.
   bool in_joules = false;
 
@@ -130,11 +131,6 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
   std::set<int> processes;
   for (const Pair& pair : compared.pairs) processes.insert(pair.base.process);
 
-  // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a
-  // technique alone beyond the ladder, and only sound evidence can test it.
-  const bool predicted_here =
-      claim.predicted.problem == compared.shape->name && index.run().cache == kCacheWarm &&
-      index.subject().IsPredictedFor(claim, index.run().design, compared.candidate);
   const bool sound = judgement.interval && compared.IsSound();
   const analysis::PowerCap cap = analysis::FindPowerCap(compared.pairs);
   std::optional<Enough> enough;
@@ -172,13 +168,14 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
     verdict.boards_to_decide = enough->boards;
     verdict.processes_to_decide = enough->processes;
   }
-  if (predicted_here) {
-    verdict.predicted_low = claim.predicted.low;
-    verdict.predicted_high = claim.predicted.high;
-  }
-  if (predicted_here && sound) {
-    verdict.prediction_held = judgement.interval->low <= claim.predicted.high &&
-                              judgement.interval->high >= claim.predicted.low;
+  // Only sound evidence can test a prediction.
+  if (const ClaimPrediction* predicted = compared.predicted; predicted != nullptr) {
+    verdict.predicted_low = predicted->low;
+    verdict.predicted_high = predicted->high;
+    if (sound) {
+      verdict.prediction_held =
+          judgement.interval->low <= predicted->high && judgement.interval->high >= predicted->low;
+    }
   }
   verdict.change = CodeChangeOf(index, index.ArmNamed(compared.base),
                                 index.ArmNamed(compared.candidate), *compared.shape, claim);
@@ -191,6 +188,10 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
   }
   if (in_family) {
     verdict.errors = ErrorsOf(index, compared.base, compared.candidate, compared.shape->name);
+    if (claim.keeps_bits) {
+      verdict.same_errors =
+          SameErrorsOf(index, compared.base, compared.candidate, compared.shape->name);
+    }
   }
   return verdict;
 }
@@ -232,6 +233,11 @@ summary::Control ControlOf(const RecordIndex& index, const Comparison& compared)
   return control;
 }
 
+bool PredictsAt(const RecordIndex& index, const ClaimPrediction& predicted,
+                const ShapeInfo& shape) {
+  return predicted.problem == shape.name && index.run().cache == kCacheWarm;
+}
+
 Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
                         bool in_joules = false) {
   // A `without` arm lacks the toggle, and the arm it names has it.
@@ -264,6 +270,13 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   if (compared.invalid.empty()) {
     compared.invalid = index.IsAlone() ? analysis::WhyThrottled(compared.pairs)
                                        : analysis::WhyConditionsInvalid(compared.pairs);
+  }
+  // A prediction speaks of one shape with a warm L2 and of its ladder's order, or of a technique
+  // alone beyond the ladder.
+  const Claim& claim = *index.ClaimOf(arm);
+  if (PredictsAt(index, claim.predicted, shape) &&
+      index.subject().IsPredictedFor(claim, index.run().design, compared.candidate)) {
+    compared.predicted = &claim.predicted;
   }
   return compared;
 }
@@ -298,6 +311,47 @@ int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons
   return verdicts;
 }
 
+// Judged beside the verdicts, which must stay what they are: nothing of theirs depends on what else
+// the arms say.
+void AddDeclaredPairs(const RecordIndex& index, const std::vector<MeasuredEffect>& of_verdicts,
+                      summary::Summary* out) {
+  const std::vector<DeclaredPair> pairs = index.subject().DeclaredPairs(index.run().arms);
+  // Comparisons point at both.
+  std::vector<Arm> steps;
+  std::vector<MeasuredEffect> others = of_verdicts;
+  for (const DeclaredPair& pair : pairs) {
+    Arm step = index.ArmNamed(pair.candidate);
+    step.role = kRoleStep;
+    step.toggle = pair.toggle;
+    step.base = pair.base;
+    steps.push_back(std::move(step));
+  }
+  std::map<std::string, std::vector<Comparison>> families;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (const ShapeInfo& shape : index.run().shapes) {
+      Comparison compared = ComparisonOf(index, steps[i], shape);
+      const ClaimPrediction& predicted = pairs[i].predicted;
+      const bool here = predicted.low > 0 && PredictsAt(index, predicted, shape);
+      compared.predicted = here ? &predicted : nullptr;
+      families[pairs[i].family].push_back(std::move(compared));
+    }
+  }
+  std::vector<MeasuredEffect*> measured;
+  for (MeasuredEffect& effect : others) measured.push_back(&effect);
+  for (auto& [claim, members] : families) {
+    for (Comparison& compared : members) {
+      if (compared.measured) measured.push_back(&*compared.measured);
+    }
+  }
+  ShareVariances(measured);
+  for (auto& [claim, members] : families) {
+    SetLevels(index, &members);
+    for (const Comparison& compared : members) {
+      out->comparisons.push_back(VerdictOf(index, compared));
+    }
+  }
+}
+
 }  // namespace
 
 void AddVerdicts(const RecordIndex& index, summary::Summary* out) {
@@ -313,10 +367,14 @@ void AddVerdicts(const RecordIndex& index, summary::Summary* out) {
     }
   }
   std::vector<MeasuredEffect*> measured;
+  std::vector<MeasuredEffect> unshared;
   for (Comparison& compared : comparisons) {
-    if (compared.measured) measured.push_back(&*compared.measured);
+    if (!compared.measured) continue;
+    measured.push_back(&*compared.measured);
+    unshared.push_back(*compared.measured);
   }
   ShareVariances(measured);
+  AddDeclaredPairs(index, unshared, out);
   out->statistics.family_size = SetLevels(index, &comparisons);
   for (const Comparison& compared : comparisons) {
     if (!IsControl(*compared.arm)) {

@@ -42,6 +42,7 @@ struct ClaimPrediction {
   double low = 0;
   double high = 0;
   std::string_view why = {};
+  bool blind = true;  // false: prototypes had run
 };
 
 // The microbenchmark that isolates a technique, by its case without it and with it; the value of
@@ -74,6 +75,16 @@ struct Claim {
   std::string_view lesson = {};  // what the measurements taught
   // It says which kernels are launched, or how: the machine code of both sides may be one.
   bool launch_side = false;
+  bool keeps_bits = false;  // it claims to leave every bit of the results
+};
+
+// Two arms of a record that differ by a claim which no step of its design is.
+struct DeclaredPair {
+  std::string toggle;
+  std::string family;  // the claim: its pairs are judged together
+  std::string base;
+  std::string candidate;
+  ClaimPrediction predicted = {};  // low 0: nobody foresaw a range
 };
 
 // One thing that is timed. reports/RECORD.md says what each role is.
@@ -136,6 +147,11 @@ class Subject {
   // Whether the claim's prediction speaks of the arm `candidate` of a design.
   virtual bool IsPredictedFor(const Claim& claim, std::string_view design,
                               std::string_view candidate) const = 0;
+
+  // The claims that two of `arms` differ by and no arm is a step of.
+  virtual std::vector<DeclaredPair> DeclaredPairs(const std::vector<Arm>& /*arms*/) const {
+    return {};
+  }
 
   // --- Designs
   virtual std::vector<PlannedDesign> Designs() const = 0;

@@ -38,9 +38,11 @@ absl::Status CheckAllKeys(const Summary& s) {
   RETURN_IF_ERROR(CheckKeys(shapes, "peers", s.peers, [](const Peer& p) { return p.name; }));
   RETURN_IF_ERROR(CheckKeys(shapes, "floors", s.floors, [](const Floor& f) { return f.name; }));
   // One candidate may be judged against several bases.
-  RETURN_IF_ERROR(CheckKeys(shapes, "verdicts", s.verdicts, [](const Verdict& v) {
+  const auto pair_of = [](const Verdict& v) {
     return absl::StrCat(v.candidate, " against ", v.base);
-  }));
+  };
+  RETURN_IF_ERROR(CheckKeys(shapes, "verdicts", s.verdicts, pair_of));
+  RETURN_IF_ERROR(CheckKeys(shapes, "comparisons", s.comparisons, pair_of));
   RETURN_IF_ERROR(
       CheckKeys(shapes, "controls", s.controls, [](const Control& c) { return c.candidate; }));
   RETURN_IF_ERROR(CheckKeys(shapes, "attribution", s.attribution,

@@ -233,6 +233,21 @@ struct PowerCapped {
   DESCRIBE_FIELDS(base_pairs, candidate_pairs, base_sm_mhz, candidate_sm_mhz)
 };
 
+// Checks of both arms on the same inputs, and how many gave the same errors to the last digit.
+struct SameErrors {
+  int64_t checks = 0;
+  int64_t same = 0;
+
+  bool All() const { return same == checks; }
+  std::string WhyInvalid() const { return same <= checks ? "" : "same is above checks"; }
+  friend bool operator==(const SameErrors&, const SameErrors&) = default;
+
+  void Visit(auto& f) {
+    f("checks", checks, kCount);
+    f("same", same, kCount);
+  }
+};
+
 struct Verdict {
   std::string toggle;
   std::string design;
@@ -263,6 +278,9 @@ struct Verdict {
   std::optional<PowerCapped> power_capped;
   std::optional<EnergyVerdict> energy;
   std::vector<ErrorChange> errors;
+  std::optional<SameErrors> same_errors;
+
+  friend bool operator==(const Verdict&, const Verdict&) = default;
 
   void Visit(auto& f) {
     FIELDS(toggle, design, base, candidate, shape, n_pairs, n_processes);
@@ -292,6 +310,8 @@ struct Verdict {
     f("energy", energy, kOnlyWhereSet, "of joules per call, where each arm was timed alone");
     f("errors", errors, kOnlyWhereSet,
       "only where they differ, see below; each figure [base's, candidate's]");
+    f("same_errors", same_errors, kOnlyWhereSet,
+      "only of claims that leave every bit of the results: checks whose errors are the same");
   }
 };
 
@@ -446,6 +466,7 @@ struct Summary {
   std::vector<Peer> peers;
   std::vector<Floor> floors;
   std::vector<Verdict> verdicts;
+  std::vector<Verdict> comparisons;  // of claims that no step of the design is
   ControlCounts controls_summary;
   std::vector<Control> controls;
   std::vector<MicroValue> micro;
@@ -463,7 +484,11 @@ struct Summary {
     f("provenance", provenance, "run.json but shapes and arms, then how much of it is there");
     f("statistics", statistics);
     f("shapes", problems, "as in run.json");
-    FIELDS(cells, peers, floors, verdicts, controls_summary, controls);
+    FIELDS(cells, peers, floors, verdicts);
+    f("comparisons", comparisons, kOnlyWhereSet,
+      "as verdicts[], of claims that no step of the design is but two of its arms differ by; each "
+      "claim is a family of its own");
+    FIELDS(controls_summary, controls);
     f("micro", micro, "quoted from the newest micro-<time>/ of the same model of GPU");
     f("effects", effects, kOnlyWhereSet);
     f("attribution", attribution, kOnlyWhereSet);

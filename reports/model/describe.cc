@@ -213,6 +213,25 @@ std::string GainOverFirst(const Summary& summary, const Cell& cell) {
   return FormatRatio(GainOf(cell).value);
 }
 
+std::string Dependents(const Summary& summary, const Verdict& verdict) {
+  const Cell* base = summary.FindCell(verdict.base, verdict.shape);
+  const Cell* candidate = summary.FindCell(verdict.candidate, verdict.shape);
+  if (base == nullptr || candidate == nullptr) return "";
+  // "a+b=2+c" as {"a", "b", "c"}.
+  const auto toggles_of = [](const Cell& cell) {
+    std::vector<std::string> ids = absl::StrSplit(cell.config, '+');
+    for (std::string& id : ids) id = id.substr(0, id.find('='));
+    return ids;
+  };
+  const std::vector<std::string> there = toggles_of(*base);
+  std::vector<std::string> gone;
+  for (const std::string& id : toggles_of(*candidate)) {
+    if (id == verdict.toggle || summary.FindClaim(id) == nullptr) continue;
+    if (std::find(there.begin(), there.end(), id) == there.end()) gone.push_back(Code(id));
+  }
+  return JoinWords(gone);
+}
+
 std::string ControlSentence(const Summary& summary) {
   if (summary.controls_summary.trials == 0)
     return "No control was timed, so nothing bounds the false verdicts.";

@@ -80,6 +80,10 @@ std::string StepSpeedup(const Summary& summary, const Cell& cell, const Verdict*
                         bool with_interval);
 std::string GainOverFirst(const Summary& summary, const Cell& cell);
 
+// The toggles that a verdict's base lacks besides the one that it is on, because they need it:
+// "`warp_shuffle` and `vector_loads`"; "" where there is none.
+std::string Dependents(const Summary& summary, const Verdict& verdict);
+
 // How many verdicts on the controls were false.
 std::string ControlSentence(const Summary& summary);
 

@@ -127,6 +127,11 @@ std::string EscapeCell(std::string_view text) {
 
 }  // namespace
 
+std::string Fold(std::string_view title, const std::string& body) {
+  if (body.empty()) return "";
+  return Cat("\n<details>\n<summary>", title, "</summary>\n\n", body, "\n</details>\n");
+}
+
 Table::Table(std::string_view titles)
     : titles_(absl::StrSplit(CatPiece(titles), absl::ByString(" | "))) {}
 

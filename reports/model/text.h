@@ -67,6 +67,9 @@ std::string Count(int64_t n, std::string_view noun);
 // characters, HTML and links. Twice is as once.
 std::string PlainText(std::string_view text);
 
+// A part of a page that a reader unfolds; nothing for an empty one.
+std::string Fold(std::string_view title, const std::string& body);
+
 // A GitHub Markdown table, whose cells stay cells whatever they hold. A title that ends in ':' is
 // of a right-aligned column, as "---:" is.
 class Table {

@@ -299,8 +299,8 @@ std::string ClaimSection(const ProfilePage& page) {
     const Counter* counter = FindCounter(claim.counter);
     if (counter == nullptr) continue;
     Append(&claims, "- ", Code(step.toggle), ": ", row->claim,
-           " Guessed before: ", row->predicted.why,
-           row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
+           row->predicted.blind ? " Guessed before: " : " Guessed after prototypes: ",
+           row->predicted.why, row->prior.text.empty() ? "" : Cat(" ", row->prior.text, "."), "\n");
     for (const std::string& shape : page.shapes) {
       const TimedProfile* base = page.Find(step.base, shape);
       const TimedProfile* candidate = page.Find(step.candidate, shape);

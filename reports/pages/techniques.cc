@@ -14,9 +14,13 @@
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/claim_page.h"
+#include "reports/sections/answers/claim_picture.h"
 #include "reports/sections/answers/claim_table.h"
 #include "reports/sections/answers/l4_notes.h"
+#include "reports/sections/answers/names.h"
 #include "reports/sections/answers/questions.h"
+#include "reports/sections/answers/technique_page.h"
 
 namespace warpledger::report {
 namespace {
@@ -89,6 +93,23 @@ std::vector<const sdpa::ToggleRow*> TogglesOf(Family family) {
   return out;
 }
 
+// In the registry's order: the toggles of a technique together, where its first one stands.
+std::vector<std::vector<const sdpa::ToggleRow*>> TogglesByTechnique() {
+  std::vector<std::vector<const sdpa::ToggleRow*>> out;
+  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
+    if (row.control) continue;
+    const auto same = std::find_if(out.begin(), out.end(), [&](const auto& rows) {
+      return TechniquePath(*rows[0]) == TechniquePath(row);
+    });
+    if (same == out.end()) {
+      out.push_back({&row});
+    } else {
+      same->push_back(&row);
+    }
+  }
+  return out;
+}
+
 std::string FamilySection(const std::vector<ReadRecord>& records, Family family,
                           const std::vector<ShapeGroup>& groups) {
   std::string out;
@@ -157,11 +178,18 @@ absl::StatusOr<Techniques> RenderTechniques(std::vector<Summary> summaries,
   const std::vector<MeasuredClaim> claims = MeasuredClaims(records);
   Techniques out = {.pages = {IndexPage(records),
                               {kQuestionsFile, QuestionsText(records)},
-                              {kL4NotesFile, L4NotesText(records, claims)}},
+                              {kL4NotesFile, L4NotesText(records, claims)},
+                              {kNamesFile, NamesText(records, claims)}},
                     .readme = TechniqueTable(records, options.picture_prefix),
                     .claim_table = ClaimTable(claims).dump(1) + "\n"};
-  for (const sdpa::ToggleRow& row : sdpa::kToggles) {
-    if (!row.control) out.pages.push_back(TechniquePage(records, claims, row));
+  for (const std::vector<const sdpa::ToggleRow*>& rows : TogglesByTechnique()) {
+    out.pages.push_back({TechniquePath(*rows[0]), TechniquePage(records, claims, rows)});
+  }
+  for (const MeasuredClaim& claim : claims) {
+    std::string picture = ClaimPicture(claim);
+    out.pages.push_back({ClaimPath(claim), ClaimPage(records, claim, !picture.empty())});
+    if (picture.empty()) continue;
+    out.pages.push_back({Cat("claims/", ClaimName(claim), ".svg"), std::move(picture)});
   }
   return out;
 }

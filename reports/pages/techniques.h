@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page per technique: what the registry claims and foresaw of a toggle, and what every newest
-// record of a GPU says of it.
+// A page per technique, which compares kernel families, and a page with a picture per claim: what
+// the registry claims and foresaw, and what every newest record of a GPU says of it.
 //
 // Contract: the only inputs are summaries (schema in reports/RECORD.md) of one GPU, at most one per
-// design, and the registry. Every toggle of the registry that is no control has a page, also one
-// that no record has judged; the page says so. The same inputs give the same bytes, in the order of
-// the records given. Every figure is computed.
+// design, and the registry. Every technique of the registry has a page, also one that no record has
+// judged; the page says so. Every claim that a record judges has one. The same inputs give the same
+// bytes, in the order of the records given. Every figure is computed.
 //
 // Errors: InvalidArgument when no record is given, two are of one design, the records are of
 // several GPUs, one's L2 was cold, or one can't be read; nothing is rendered by halves.
@@ -20,12 +20,17 @@
 
 #include "absl/status/statusor.h"
 #include "reports/model/options.h"
-#include "reports/pages/technique_page.h"
+#include "reports/model/summary.h"
 
 namespace warpledger::report {
 
+struct Page {
+  std::string path;  // below the folder of the GPU's reports
+  std::string text;  // Markdown, or SVG
+};
+
 struct Techniques {
-  std::vector<Page> pages;  // the index of techniques, the questions, then one per toggle
+  std::vector<Page> pages;  // the index of techniques, questions, names; techniques; claims
   std::string readme;       // a README's section
   std::string claim_table;  // of sections/answers/claim_table.h, as JSON
 };

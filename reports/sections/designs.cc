@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/derived/verdict_pictures.h"
 #include "reports/model/describe.h"
@@ -145,26 +144,6 @@ std::string InteractionTable(const Summary& summary, const Shape& shape) {
   return table.ToMarkdown();
 }
 
-// "a+b=2+c" as {"a", "b", "c"}.
-std::vector<std::string> ToggleIds(const std::string& config) {
-  std::vector<std::string> ids = absl::StrSplit(config, '+');
-  for (std::string& id : ids) id = id.substr(0, id.find('='));
-  return ids;
-}
-
-// The toggles that an arm lacks besides the one that a verdict is on, because they need it:
-// "`warp_shuffle` and `vector_loads`"; "" where there is none.
-std::string Dependents(const Summary& summary, const Verdict& verdict, const Cell& without,
-                       const Cell& with) {
-  const std::vector<std::string> there = ToggleIds(without.config);
-  std::vector<std::string> gone;
-  for (const std::string& id : ToggleIds(with.config)) {
-    if (id == verdict.toggle || summary.FindClaim(id) == nullptr) continue;
-    if (std::find(there.begin(), there.end(), id) == there.end()) gone.push_back(Code(id));
-  }
-  return JoinWords(gone);
-}
-
 std::string VerdictTable(const Summary& summary, const Shape& shape) {
   Table table(
       Cat("toggle | without it | p50, µs: | with it | p50, µs: | ratio: | gate: | verdict | ",
@@ -174,9 +153,8 @@ std::string VerdictTable(const Summary& summary, const Shape& shape) {
     const Cell* base = summary.FindCell(verdict.base, shape.name);
     const Cell* candidate = summary.FindCell(verdict.candidate, shape.name);
     std::string without = Code(verdict.base);
-    if (base != nullptr && candidate != nullptr) {
-      const std::string dependents = Dependents(summary, verdict, *base, *candidate);
-      if (!dependents.empty()) Append(&without, ", also without ", dependents);
+    if (const std::string dependents = Dependents(summary, verdict); !dependents.empty()) {
+      Append(&without, ", also without ", dependents);
     }
     table.AddRow({Code(verdict.toggle), without,
                   base != nullptr ? FormatUs(base->p50_us.value) : std::string(kNone),
@@ -199,7 +177,7 @@ std::string Explanation(const Summary& summary) {
       FormatPercent(summary.statistics.confidence),
       ", each by itself: they describe and decide nothing.\n- ", kHowToReadChanges, "\n");
   if (std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
-                  [](const Verdict& v) { return v.base.ends_with("(+dependents)"); })) {
+                  [&](const Verdict& v) { return !Dependents(summary, v).empty(); })) {
     out +=
         "- A toggle that others need takes them with it: its row says `(+dependents)` and names "
         "them, and its ratio is theirs too.\n";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/model/arm_names.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/derived/measured_claims.h"
 #include "reports/model/derived/verdict_pictures.h"
@@ -163,7 +164,7 @@ std::string VerdictSentences(const Summary& summary, const Shape& shape) {
     std::vector<std::string> steps;
     for (const Verdict& verdict : summary.verdicts) {
       if (verdict.shape != shape.name || verdict.verdict != name) continue;
-      // A toggle that was judged more than once goes by its levels, and by its arm where these are
+      // A toggle that was judged more than once goes by its levels, and by its base where these are
       // the same too.
       const auto is_alone = [&](auto text) {
         return std::count_if(summary.verdicts.begin(), summary.verdicts.end(),
@@ -175,13 +176,8 @@ std::string VerdictSentences(const Summary& summary, const Shape& shape) {
       if (!is_alone([](const Verdict& each) { return each.toggle; })) {
         const auto text = [&](const Verdict& each) { return ClaimText(summary, each); };
         named.toggle = text(verdict);
-        if (named.toggle.empty()) {
-          named.toggle = verdict.candidate.starts_with(verdict.base)
-                             ? verdict.candidate
-                             : Cat(verdict.base, " → ", verdict.candidate);
-        } else if (!is_alone(text)) {
-          Append(&named.toggle, " on ", verdict.base);
-        }
+        if (named.toggle.empty()) named.toggle = verdict.toggle;
+        if (!is_alone(text)) Append(&named.toggle, " on ", ArmName(summary, verdict.base));
       }
       steps.push_back(NamedRatio(named));
     }

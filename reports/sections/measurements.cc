@@ -104,7 +104,8 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
       const Verdict* verdict = FindToggleVerdict(summary, toggle, predicted.problem);
       const Range range = PredictedRange(predicted, verdict);
       Append(&out, "**Prediction.** ", FormatLimit(range.low), " to ", FormatLimit(range.high),
-             " at ", Code(predicted.problem), ". ", predicted.why, " ",
+             " at ", Code(predicted.problem), ". ",
+             predicted.blind ? "" : "Not blind: prototypes had run. ", predicted.why, " ",
              PredictionOutcome(predicted, verdict), "\n\n");
     }
     if (!claim->prior.empty()) Append(&out, "**Prior.** ", claim->prior, ".\n\n");

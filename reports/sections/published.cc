@@ -94,7 +94,7 @@ std::string PublishedSection(const Summary& summary) {
       }
       row[6] = Cat("**", verdict->verdict, "**");
       if (arm.leaves_out) also("the verdict is of leaving it out");
-      if (verdict->base.ends_with("(+dependents)")) also("what needs it goes with it");
+      if (!Dependents(summary, *verdict).empty()) also("what needs it goes with it");
     } else if (arm.design != summary.design) {
       also(Cat("judged by the design ", Code(arm.design)));
     } else if (shape != nullptr) {

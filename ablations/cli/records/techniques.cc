@@ -51,9 +51,10 @@ Command TechniquesCommand() {
       &Techniques,
       {.name = "techniques",
        .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
-       .summary = "Writes a page per technique: what every design says of it",
+       .summary = "Writes a page per technique and per claim: what every design says of it",
        .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
-                  "design. Writes\nDIR/techniques.md and DIR/techniques/TOGGLE.md."});
+                  "design. Writes\nDIR/README.md with questions and answers, DIR/techniques.md, "
+                  "DIR/techniques/TECHNIQUE.md and DIR/claims/CLAIM.md."});
 }
 
 }  // namespace warpledger::cli

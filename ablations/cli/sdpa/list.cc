@@ -64,6 +64,7 @@ Json ToggleJson(const sdpa::ToggleRow& row) {
            {{"shape", row.predicted.shape},
             {"low", row.predicted.low},
             {"high", row.predicted.high},
+            {"blind", row.predicted.blind},
             {"why", row.predicted.why}}},
           {"gate", row.gate},
           {"evidence",
@@ -127,6 +128,7 @@ Json RegistryJson() {
                        {"label", design.label},
                        {"head_dims", design.head_dims},
                        {"projected", design.projected},
+                       {"whole_kernels", design.span == ablations::Span::kWholeKernels},
                        {"arms", arms}});
   }
   Json variants = Json::array();

@@ -18,6 +18,7 @@
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype/dtype_name.h"
 #include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/registry/claims.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "kernels/sdpa/rules/families.h"
@@ -39,7 +40,7 @@ std::vector<Claim> ClaimsOfRegistry() {
          .control = row.control,
          .gate = row.gate,
          .predicted = {row.predicted.shape, row.predicted.low, row.predicted.high,
-                       row.predicted.why},
+                       row.predicted.why, row.predicted.blind},
          .evidence = {.opcodes = evidence.sass,
                       .fewer_opcodes = evidence.change == sdpa::EvidenceChange::kShrinks ||
                                        evidence.change == sdpa::EvidenceChange::kVanishes,
@@ -49,7 +50,8 @@ std::vector<Claim> ClaimsOfRegistry() {
          .prior = row.prior.text,
          .prior_us = row.prior.p50_us,
          .lesson = row.lesson,
-         .launch_side = row.launch_side});
+         .launch_side = row.launch_side,
+         .keeps_bits = sdpa::KeepsBits(row)});
   }
   return claims;
 }
@@ -84,6 +86,61 @@ const std::vector<sdpa::Config>& InstanceConfigs() {
   return *configs;
 }
 
+// The first arm of each configuration that is measured for itself.
+std::vector<std::pair<const Arm*, sdpa::Config>> DistinctArms(const std::vector<Arm>& arms) {
+  std::vector<std::pair<const Arm*, sdpa::Config>> distinct;
+  for (const Arm& arm : arms) {
+    if (arm.role != kRoleBase && arm.role != kRoleStep && arm.role != kRoleWithout) continue;
+    const std::optional<sdpa::Config> config = sdpa::ConfigFromName(arm.config);
+    if (!config ||
+        absl::c_any_of(distinct, [&](const auto& other) { return other.second == *config; })) {
+      continue;
+    }
+    distinct.emplace_back(&arm, *config);
+  }
+  return distinct;
+}
+
+std::vector<DeclaredPair> DeclaredPairsOf(const std::vector<Arm>& arms) {
+  const auto distinct = DistinctArms(arms);
+  const auto config_of = [&](const std::string& name) {
+    const auto found = absl::c_find_if(arms, [&](const Arm& arm) { return arm.name == name; });
+    return found == arms.end() ? std::nullopt : sdpa::ConfigFromName(found->config);
+  };
+  std::vector<DeclaredPair> pairs;
+  for (const sdpa::Claim& claim : sdpa::DeclaredClaims()) {
+    const sdpa::ToggleField field = claim.row->field;
+    // A toggle with one on-level is judged where a design says so: its steps are its claims.
+    if (claim.row->levels.count == 2) continue;
+    const bool is_step = absl::c_any_of(arms, [&](const Arm& arm) {
+      if (arm.toggle != claim.row->id || (arm.role != kRoleStep && arm.role != kRoleWithout)) {
+        return false;
+      }
+      const auto one = sdpa::ConfigFromName(arm.config);
+      const auto other = config_of(arm.base);
+      if (!one || !other) return false;
+      const std::pair levels((*one).*field, (*other).*field);
+      return levels == std::pair(claim.over, claim.level) ||
+             levels == std::pair(claim.level, claim.over);
+    });
+    if (is_step) continue;
+    for (const auto& [base, config] : distinct) {
+      if (config.*field != claim.over) continue;
+      sdpa::Config wanted = config;
+      wanted.*field = claim.level;
+      for (const auto& [candidate, other] : distinct) {
+        if (!(other == wanted)) continue;
+        pairs.push_back({.toggle = std::string(claim.row->id),
+                         .family = sdpa::ClaimId(*claim.row, claim.over, claim.level),
+                         .base = base->name,
+                         .candidate = candidate->name,
+                         .predicted = {claim.problem, claim.low, claim.high, {}}});
+      }
+    }
+  }
+  return pairs;
+}
+
 class Sdpa final : public Subject {
  public:
   std::string_view name() const override { return kFirstSubject; }
@@ -93,13 +150,17 @@ class Sdpa final : public Subject {
 
   bool IsPredictedFor(const Claim& claim, std::string_view design,
                       std::string_view candidate) const override {
-    if (IsCumulative(design)) return true;
+    if (SpanOf(design) == Span::kCumulative) return true;
     const auto row = absl::c_find_if(
         sdpa::kToggles, [&](const sdpa::ToggleRow& each) { return each.id == claim.id; });
     // A record's design may be another one today, and the arm in several.
     return row != std::end(sdpa::kToggles) && absl::c_any_of(designs_, [&](const Design& each) {
              return IsPredicted(each, *row, candidate);
            });
+  }
+
+  std::vector<DeclaredPair> DeclaredPairs(const std::vector<Arm>& arms) const override {
+    return DeclaredPairsOf(arms);
   }
 
   std::vector<PlannedDesign> Designs() const override {
@@ -114,9 +175,18 @@ class Sdpa final : public Subject {
   }
 
   DesignKind KindOf(std::string_view design) const override {
-    if (IsCumulative(design)) return DesignKind::kCumulative;
-    if (IsFactorial(design)) return DesignKind::kFactorial;
-    return IsFractional(design) ? DesignKind::kFractional : DesignKind::kOther;
+    switch (SpanOf(design)) {
+      case Span::kCumulative:
+        return DesignKind::kCumulative;
+      case Span::kFactorial:
+        return DesignKind::kFactorial;
+      case Span::kFractional:
+        return DesignKind::kFractional;
+      case Span::kWholeKernels:
+      case Span::kOther:
+        break;
+    }
+    return DesignKind::kOther;
   }
 
   std::optional<std::vector<InfeasibleCell>> Infeasible(std::string_view name) const override {
@@ -265,6 +335,13 @@ class Sdpa final : public Subject {
   }
 
  private:
+  // Of a listed design, or of one whose name is its formula, also where today's registry has not
+  // all that the formula names. A record's design may be neither.
+  Span SpanOf(std::string_view name) const {
+    const auto listed = absl::c_find_if(designs_, [&](const Design& d) { return d.name == name; });
+    return listed != designs_.end() ? listed->span : SpanOfFormula(name);
+  }
+
   const std::vector<Claim> claims_ = ClaimsOfRegistry();
   const std::vector<Design> designs_ = AllDesigns();
 };

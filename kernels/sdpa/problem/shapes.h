@@ -19,6 +19,7 @@ struct NamedShape {
 
 inline constexpr NamedShape kShapes[] = {
     {"small", {1, 1, 1, 32, 32, 64, false}, true, "the L4 notes' quick check"},
+    {"tiny", {1, 2, 2, 64, 64, 64, false}, true, "the L4 notes' check of two heads"},
     {"tiny_multi", {2, 2, 2, 64, 64, 64, false}, false, "the L4 notes' multi-batch check"},
     {"medium", {1, 4, 4, 128, 128, 64, false}, true, "the L4 notes"},
     {"mission_a",

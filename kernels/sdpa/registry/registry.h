@@ -52,6 +52,7 @@ struct Prediction {
   std::string_view shape;
   double low = 0;
   double high = 0;
+  bool blind = true;  // false: prototypes had run
   std::string_view why;
 };
 

@@ -2,12 +2,15 @@
 #include "reports/model/derived/measured_claims.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "kernels/sdpa/problem/shapes.h"
+#include "kernels/sdpa/registry/techniques.h"
 #include "kernels/sdpa/registry/variant.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
@@ -29,7 +32,56 @@ std::vector<const Verdict*> Verdicts(const MeasuredClaim& claim) {
 
 }  // namespace
 
-std::string TechniquePath(const sdpa::ToggleRow& row) { return Cat("techniques/", row.id, ".md"); }
+std::string TechniqueName(const sdpa::ToggleRow& row) {
+  const sdpa::TechniqueRow* shared = sdpa::FindTechnique(row.technique);
+  return std::string(shared == nullptr ? row.label : shared->name);
+}
+
+std::string TechniquePath(const sdpa::ToggleRow& row) {
+  const sdpa::TechniqueRow* shared = sdpa::FindTechnique(row.technique);
+  if (shared == nullptr) return Cat("techniques/", row.id, ".md");
+  std::string file;
+  for (const char c : shared->name) {
+    if (absl::ascii_isalnum(c)) file += absl::ascii_tolower(c);
+    if (c == ' ' || c == '-') file += '_';
+  }
+  return Cat("techniques/", file, ".md");
+}
+
+std::string ClaimName(const MeasuredClaim& claim) {
+  std::string name = sdpa::ClaimId(*claim.row, claim.from, claim.to);
+  const auto families =
+      std::count_if(std::begin(kFamilies), std::end(kFamilies),
+                    [&](sdpa::Family family) { return Includes(claim.row->families, family); });
+  if (families > 1) Append(&name, ".", sdpa::FamilyName(claim.family));
+  return name;
+}
+
+std::string ClaimPath(const MeasuredClaim& claim) {
+  return Cat("claims/", ClaimName(claim), ".md");
+}
+
+std::string ClaimTitle(const MeasuredClaim& claim) {
+  std::string title(claim.row->label);
+  if (claim.row->levels.count > 2) Append(&title, ": ", LevelWords(claim));
+  return title;
+}
+
+std::string ClaimLink(const MeasuredClaim& claim, std::string_view prefix) {
+  std::string out = Cat("[", claim.row->label, "](", prefix, ClaimPath(claim), ")");
+  if (claim.row->levels.count > 2) Append(&out, ", ", LevelWords(claim));
+  return out;
+}
+
+sdpa::Claim DeclaredOf(const MeasuredClaim& claim) {
+  for (const sdpa::Claim& each : sdpa::DeclaredClaims()) {
+    if (each.row == claim.row && each.over == claim.from && each.level == claim.to) return each;
+  }
+  return {.row = claim.row,
+          .over = claim.from,
+          .level = claim.to,
+          .problem = claim.row->predicted.shape};
+}
 
 std::string_view FamilyTitle(sdpa::Family family) {
   switch (family) {
@@ -52,9 +104,9 @@ std::string RegimeOf(const Attention& problem) {
              problem.causal ? ", causal" : ", full mask");
 }
 
-std::string RegimeOf(const sdpa::ToggleRow& row) {
+std::string RegimeOf(const sdpa::Claim& claim) {
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-    if (shape.name != row.predicted.shape) continue;
+    if (shape.name != claim.problem) continue;
     const sdpa::Problem& p = shape.problem;
     return RegimeOf(Attention{
         .seq_q = p.seq_q, .seq_kv = p.seq_kv, .embed_dim = p.embed_dim, .causal = p.causal});
@@ -72,8 +124,8 @@ const Attention* ProblemOf(const Judgement& judgement) {
 std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records) {
   // By the row's place in the registry.
   std::map<std::tuple<const sdpa::ToggleRow*, sdpa::Family, int, int>, MeasuredClaim> claims;
-  for (const ReadRecord& record : records) {
-    for (const Verdict& verdict : record.summary.verdicts) {
+  const auto add = [&](const ReadRecord& record, const std::vector<Verdict>& verdicts, bool steps) {
+    for (const Verdict& verdict : verdicts) {
       const auto base = ConfigOf(record.summary, verdict.base, verdict.shape);
       const auto candidate = ConfigOf(record.summary, verdict.candidate, verdict.shape);
       if (!base || !candidate) continue;
@@ -87,9 +139,13 @@ std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records
         claim.family = family;
         claim.from = from;
         claim.to = to;
-        claim.judged.push_back({&record, &verdict});
+        claim.judged.push_back({&record, &verdict, steps});
       }
     }
+  };
+  for (const ReadRecord& record : records) {
+    add(record, record.summary.verdicts, true);
+    add(record, record.summary.comparisons, false);
   }
   std::vector<MeasuredClaim> out;
   for (auto& [key, claim] : claims) out.push_back(std::move(claim));
@@ -140,6 +196,23 @@ Tally TallyOf(const MeasuredClaim& claim) {
   tally.median =
       ratios.size() % 2 == 1 ? ratios[middle] : (ratios[middle - 1] + ratios[middle]) / 2;
   return tally;
+}
+
+std::string AnswerOf(const Tally& tally) {
+  if (tally.n == 0) return "No sound measurement yet";
+  const std::string of =
+      Cat(tally.n == 1 ? "the one" : Cat("all ", tally.n), " verdict", tally.n == 1 ? "" : "s");
+  if (tally.faster == tally.n) return Cat("Faster in ", of);
+  if (tally.slower == tally.n) return Cat("Slower in ", of);
+  if (tally.faster == 0 && tally.slower == 0) {
+    return tally.n == 1 ? "No difference in the one verdict"
+                        : Cat("No difference in any of ", tally.n, " verdicts");
+  }
+  const bool faster = tally.faster > 0;
+  std::string out = Cat(faster ? "Faster in " : "Slower in ", faster ? tally.faster : tally.slower,
+                        " of ", tally.n, " verdicts, ", faster ? "slower in " : "faster in ");
+  Append(&out, faster && tally.slower > 0 ? Cat(tally.slower) : std::string("none"));
+  return out;
 }
 
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "kernels/sdpa/registry/claims.h"
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/records.h"
@@ -30,12 +31,15 @@ inline constexpr char kTechniqueIndexFile[] = "techniques.md";
 inline constexpr sdpa::Family kFamilies[] = {sdpa::Family::kSmem, sdpa::Family::kMma,
                                              sdpa::Family::kWgmma, sdpa::Family::kResident};
 
-// Below the folder of the GPU's reports.
+// The page of the toggle's technique, which may be one of several families; below the folder of the
+// GPU's reports.
 std::string TechniquePath(const sdpa::ToggleRow& row);
+std::string TechniqueName(const sdpa::ToggleRow& row);
 
 struct Judgement {
   const ReadRecord* record;
   const Verdict* verdict;
+  bool is_step = true;  // of the design; else two of its arms are compared
 };
 
 struct MeasuredClaim {
@@ -46,7 +50,20 @@ struct MeasuredClaim {
   std::vector<Judgement> judged;
 };
 
-// In the registry's order, levels rising.
+// "kv_ring_stages.three_stages_over_two_stages"; the family stands behind it where the toggle is of
+// several: "stream_launch.mma".
+std::string ClaimName(const MeasuredClaim& claim);
+// Its page, below the folder of the GPU's reports.
+std::string ClaimPath(const MeasuredClaim& claim);
+// "K/V ring", and its levels where the toggle has several.
+std::string ClaimTitle(const MeasuredClaim& claim);
+// "[K/V ring](claims/….md), `three_stages` over `two_stages`". `prefix` goes before the link.
+std::string ClaimLink(const MeasuredClaim& claim, std::string_view prefix);
+// What was foreseen of it, and when: of claims.def.
+sdpa::Claim DeclaredOf(const MeasuredClaim& claim);
+
+// Of steps of the designs and of declared comparisons between their arms; in the registry's order,
+// levels rising.
 std::vector<MeasuredClaim> MeasuredClaims(const std::vector<ReadRecord>& records);
 // The same with those judgements alone that `counts` takes, and without claims that have none left.
 std::vector<MeasuredClaim> Restricted(const std::vector<MeasuredClaim>& claims,
@@ -61,8 +78,12 @@ std::string_view FamilyTitle(sdpa::Family family);
 // The kind of problem: "short, full mask" (at most 1024 keys), "long, causal", "decoding",
 // "projection in front".
 std::string RegimeOf(const Attention& problem);
-// Where the toggle's effect should show: the regime of the problem that its prediction names.
-std::string RegimeOf(const sdpa::ToggleRow& row);
+// In the pages' order.
+inline constexpr std::string_view kRegimeNames[] = {"short, full mask", "short, causal",
+                                                    "long, full mask",  "long, causal",
+                                                    "decoding",         "projection in front"};
+// Where the claim should show: the regime of the problem that its prediction names.
+std::string RegimeOf(const sdpa::Claim& claim);
 // The problem of a verdict; null where it is none of attention.
 const Attention* ProblemOf(const Judgement& judgement);
 
@@ -78,6 +99,9 @@ struct Tally {
   double median = 0;
 };
 Tally TallyOf(const MeasuredClaim& claim);
+
+// "Faster in 7 of 9 verdicts, slower in none".
+std::string AnswerOf(const Tally& tally);
 
 // "2 ADOPT and 1 NEUTRAL", in the reports' order of verdicts.
 std::string CountVerdicts(const std::vector<const Verdict*>& verdicts);

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/sections/answers/l4_notes.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string_view>
 
+#include "absl/strings/str_join.h"
+#include "kernels/sdpa/problem/problem_name.h"
+#include "kernels/sdpa/problem/shapes.h"
+#include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 
@@ -86,25 +94,55 @@ constexpr Quoted kPlanned[] = {
     {"Launch by stream", "every launch", &Config::stream_launch, 1, 0, ""},
 };
 
-struct Open {
-  std::string_view question;
-  std::string_view found;
+struct TwoCells {
+  std::string_view left;
+  std::string_view right;
 };
-constexpr Open kOpen[] = {
-    {"NaN at S = 512, blamed on the range of FP8",
-     "The range is refuted: no 8-bit scheme gives NaN there ([data types](../cpu/dtypes.md)). "
-     "Their code has a data race, and a note speaks of 256 to 384 steps. Neither was rebuilt as a "
-     "variant, so the cause is open."},
+
+// Told twice, and not alike.
+constexpr TwoCells kHistories[] = {
+    {"Time after stage 1", "761 µs"},
+    {"Registers of that kernel", "84"},
+};
+constexpr std::string_view kOtherHistory[] = {"1199 µs", "96"};
+
+// What may give NaN at 512 keys and not before, and what was found of it.
+constexpr TwoCells kSuspects[] = {
+    {"The range of FP8, as the notes say",
+     "**Refuted.** No 8-bit format gives NaN at any of nine lengths up to 16,384 keys "
+     "([data types](../cpu/dtypes.md)). Their format was uint8, which has no NaN."},
+    {"Their data race",
+     "**Can't be it alone.** A late copy leaves the codes of another tile, and every byte is a "
+     "finite code: the result is wrong, not NaN. Memory that was never written is read at the "
+     "first tile, so at every length. The pattern is rebuilt as a planted bug, one copy group "
+     "awaited too few (`wmma_one_copy_group_too_many` in `kernels/sdpa/smem/mutations.toml`): its "
+     "copies landed in time on every run on an H200. A race does explain the error at `long` that "
+     "moves between builds."},
+    {"Sums in fp16 of integer codes: the note of 256 to 384 steps",
+     "**Fits.** fp16 ends at 65,504, which is 257 codes of 255 or 384 codes of 170. The pattern is "
+     "rebuilt on the CPU (codes as they are, their zero of 128 taken away from the sum, no maximum "
+     "subtracted): no row has NaN at 128 keys, every row has at 384 and at 512 "
+     "([test](../../tests/ablations/subjects/sdpa/dtypes/dtype_mistakes_test.cc))."},
+    {"What it was",
+     "Can't be known: that version of their source is not at hand. Of what was "
+     "tested, the sums alone begin where their note says."},
+};
+
+constexpr TwoCells kOpen[] = {
     {"Error at `long` between 0.003 and 0.022 over builds of the same arithmetic",
      "A data race in their code. Here equal inputs must give equal bits twice."},
     {"Tolerance of 0.06, absolute",
      "At 4096 keys plain averaging of V passes it. The rule here is relative to a naive kernel of "
-     "the same precision."},
-    {"Bit-equality between variants that claim it",
-     "Not checked between variants here; each variant is checked against FP64."},
-    {"Guards: a clamp at max(−20), 1e-10 in the denominator",
-     "Not rebuilt as variants. Fully masked rows are tested here without them."},
-    {"Shape 1×2×64×64", "Not recorded. `--shapes=b1_h2_s64x64_d64` runs it."},
+     "the same precision. 0.06 lets 16 of 85 planted bugs pass ([trust](../TRUST.md))."},
+    {"Guard: the row's maximum is at least −20",
+     "Not a variant. It changes no bit of a row that has a score above −20, so on every timed "
+     "input "
+     "it is two instructions of thousands, less than a record can show. Where all scores of a row "
+     "lie below −124, each exponential underflows to 0: the guard turns a right row into zeros, "
+     "which the FP64 rule refuses."},
+    {"Guard: 1e-10 is added to the denominator",
+     "Not a variant. With the maximum subtracted the sum is at least 1, where adding 1e-10 changes "
+     "no bit in fp32. A row that sees no key has the sum 0; it is tested here without the guard."},
     {"Spread of their samples",
      "Told: a coefficient of variation below 1%. Clocks and the number of processes are not told."},
     {"Resources of stage 2 on sm_89: 84 to 96 registers, 37.1 KB shared, no spills, 2 CTAs per SM",
@@ -116,8 +154,7 @@ std::string Found(const std::vector<MeasuredClaim>& claims, const Quoted& quoted
     if (claim.row->field != quoted.toggle || claim.from != quoted.from || claim.to != quoted.to) {
       continue;
     }
-    std::string out = Cat("[", claim.row->label, "](", TechniquePath(*claim.row), ")");
-    if (claim.row->levels.count > 2) Append(&out, ", ", LevelWords(claim));
+    std::string out = ClaimLink(claim, "");
     const auto there = Restricted({claim}, [](const Judgement& judgement) {
       return judgement.verdict->shape == "mission_b";
     });
@@ -129,6 +166,183 @@ std::string Found(const std::vector<MeasuredClaim>& claims, const Quoted& quoted
     return out + ". ";
   }
   return quoted.toggle == nullptr ? "" : "Not measured on this GPU. ";
+}
+
+// Our fastest kernel over all records, and the best peer beside it.
+std::string FastestAt(const std::vector<ReadRecord>& records, std::string_view name) {
+  const ReadRecord* record = nullptr;
+  const Cell* fastest = nullptr;
+  for (const ReadRecord& each : records) {
+    for (const Shape& shape : each.summary.shapes) {
+      if (shape.name != name) continue;
+      const Cell* cell = FastestArm(each.summary, shape);
+      if (cell == nullptr ||
+          (fastest != nullptr && *fastest->p50_us.value <= *cell->p50_us.value)) {
+        continue;
+      }
+      record = &each;
+      fastest = cell;
+    }
+  }
+  if (fastest == nullptr) return "";
+  const Peer* peer = record->summary.FastestPeer(name);
+  return Cat("the fastest kernel takes ", FormatUs(fastest->p50_us.value), " µs at ", Code(name),
+             " (", DesignLink(record->summary, ""), ")",
+             peer == nullptr ? ""
+                             : Cat(", PyTorch's best backend, ", PeerName(peer->name), ", ",
+                                   FormatUs(peer->p50_us.value), " µs"));
+}
+
+const Summary* LadderOf(const std::vector<ReadRecord>& records) {
+  for (const ReadRecord& record : records) {
+    if (record.summary.design == "ladder") return &record.summary;
+  }
+  return nullptr;
+}
+
+std::string PeersAt(const Summary& ladder, std::string_view shape) {
+  std::vector<std::string> times;
+  for (const Peer& peer : ladder.peers) {
+    if (peer.shape != shape || !peer.p50_us.value) continue;
+    times.push_back(Cat(PeerName(peer.name), " ", FormatUs(peer.p50_us.value), " µs"));
+  }
+  return JoinWords(times);
+}
+
+// What records say of a claim at the problem of the notes: by the median of their ratios.
+std::string AgainstTarget(const std::vector<MeasuredClaim>& claims, sdpa::ToggleField toggle,
+                          int to, int from, double target) {
+  for (const MeasuredClaim& claim : claims) {
+    if (claim.row->field != toggle || claim.to != to || claim.from != from) continue;
+    const auto here = Restricted({claim}, [](const Judgement& judgement) {
+      return judgement.verdict->shape == "mission_b";
+    });
+    if (here.empty()) break;
+    if (TallyOf(here[0]).n == 0) return Cat(ClaimLink(claim, ""), ": no sound measurement");
+    return Cat(TallyOf(here[0]).median >= target ? "**met**" : "**missed**", ": ",
+               ClaimLink(claim, ""), ": ", Outcome(here[0]), " at `mission_b`");
+  }
+  return "not measured on this GPU";
+}
+
+std::string Targets(const std::vector<ReadRecord>& records,
+                    const std::vector<MeasuredClaim>& claims) {
+  Table table("target of the notes | here");
+  for (const std::string_view shape : {"mission_a", "mission_b"}) {
+    const std::string fastest = FastestAt(records, shape);
+    table.AddRow({Cat("less than 5 µs, ", Code(shape)),
+                  fastest.empty() ? std::string("not measured on this GPU") : fastest});
+  }
+  const Summary* ladder = LadderOf(records);
+  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("mission_b");
+  if (end != nullptr && GainOf(*end).value) {
+    table.AddRow({"15× over the first kernel",
+                  Cat(*GainOf(*end).value >= 15 ? "**met**" : "**missed**",
+                      ": the ladder's end is ", FormatRatio(GainOf(*end).value),
+                      " over its first step at `mission_b` (", DesignLink(*ladder, ""), ")")});
+  }
+  const std::string peers = ladder == nullptr ? "" : PeersAt(*ladder, "mission_a");
+  if (!peers.empty()) {
+    table.AddRow({"faster than PyTorch's 47 µs on an L4; which backend is not told",
+                  Cat("on this GPU at `mission_a`: ", peers)});
+  }
+  table.AddRow({"stage 1, two stages of cp.async: gate of +10%",
+                AgainstTarget(claims, &Config::cp_async_stages, 2, 0, 1.10)});
+  table.AddRow(
+      {"stage 2, WMMA for P V: gate of +15%", AgainstTarget(claims, &Config::wmma_pv, 1, 0, 1.15)});
+  table.AddRow({"stage 3A, P overwrites S: gate of +10%",
+                AgainstTarget(claims, &Config::sp_reuse, 1, 0, 1.10)});
+  table.AddRow({"stage 4, a third stage: +5 to +10%",
+                AgainstTarget(claims, &Config::cp_async_stages, 3, 2, 1.05)});
+  table.AddRow({"fp16 accumulation: twice the rate on Ada",
+                AgainstTarget(claims, &Config::mma_fp16_accumulate, 1, 0, 2.0)});
+  return table.ToMarkdown();
+}
+
+// The same step of ours at both shapes: whether their two times may be of one kernel.
+std::string Histories(const std::vector<ReadRecord>& records) {
+  Table table("step 1 of theirs | one history | the other");
+  for (size_t i = 0; i < std::size(kHistories); ++i) {
+    table.AddRow({std::string(kHistories[i].left), std::string(kHistories[i].right),
+                  std::string(kOtherHistory[i])});
+  }
+  std::string out = table.ToMarkdown();
+  const Summary* ladder = LadderOf(records);
+  const auto time = [&](std::string_view shape) -> std::optional<double> {
+    for (const Cell& cell : ladder->cells) {
+      if (cell.toggle == "cp_async_stages" && cell.shape == shape) return cell.p50_us.value;
+    }
+    return std::nullopt;
+  };
+  if (ladder == nullptr || !time("mission_a") || !time("mission_b")) return out;
+  constexpr double kTheirs = 1199.0 / 761.0;
+  Append(&out,
+         "\nTheir harness timed batch 1, 8 heads, 512 keys (`mission_b`), and their later tables "
+         "are of batch 2, 8 heads, 256 keys (`mission_a`), which is half the work. Our step takes ",
+         FormatUs(time("mission_b")), " µs and ", FormatUs(time("mission_a")),
+         " µs there, a factor of ", FormatRatio(*time("mission_b") / *time("mission_a")),
+         "; their two times are ", FormatRatio(kTheirs),
+         " apart. So the two shapes explain why the times differ, and not by how much. They don't "
+         "explain the registers, which no shape changes: two kernels were told as one.\n");
+  return out;
+}
+
+// Claims to leave every bit, over all records.
+std::string SameBits(const std::vector<MeasuredClaim>& claims) {
+  int64_t n = 0;
+  int64_t checks = 0;
+  std::vector<std::string> broken;
+  for (const MeasuredClaim& claim : claims) {
+    summary::SameErrors sum;
+    for (const Judgement& judgement : claim.judged) {
+      if (!judgement.verdict->same_errors) continue;
+      sum.checks += judgement.verdict->same_errors->checks;
+      sum.same += judgement.verdict->same_errors->same;
+    }
+    if (sum.checks == 0) continue;
+    ++n;
+    checks += sum.checks;
+    if (!sum.All()) broken.push_back(ClaimLink(claim, ""));
+  }
+  if (n == 0) return "No record says whether variants have the same results.\n";
+  return Cat("Steps that only move work or data should leave every bit of the result. ",
+             Count(n, "claim"), " of that kind stand in the records: in ",
+             broken.empty() ? Cat("all ", checks, " checks") : Cat(checks, " checks"),
+             " on the same inputs, the errors of both variants against FP64 (largest, mean and of "
+             "the log-sum-exp) ",
+             broken.empty() ? "were the same to the last digit."
+                            : Cat("should be the same to the last digit; they are not for ",
+                                  JoinWords(broken), "."),
+             " P through shared memory on Hopper and the softmax beside the next tile's MMAs were "
+             "thought to be of that kind and are not ([decision 0043](../decisions/"
+             "0043-claims-and-pages.md)).\n");
+}
+
+template <typename Rows>
+std::string Pairs(std::string_view titles, const Rows& rows) {
+  Table table(titles);
+  for (const TwoCells& row : rows) table.AddRow({std::string(row.left), std::string(row.right)});
+  return table.ToMarkdown();
+}
+
+// Shapes of the notes: what of each is recorded.
+std::string Shapes(const std::vector<ReadRecord>& records) {
+  Table table("shape of the notes | here | recorded by");
+  for (const sdpa::NamedShape& shape : sdpa::kShapes) {
+    if (shape.why.find("L4 notes") == std::string_view::npos) continue;
+    std::vector<std::string> designs;
+    for (const ReadRecord& record : records) {
+      if (std::any_of(record.summary.shapes.begin(), record.summary.shapes.end(),
+                      [&](const Shape& each) { return each.name == shape.name; })) {
+        designs.push_back(DesignLink(record.summary, ""));
+      }
+    }
+    table.AddRow({std::string(shape.why),
+                  Cat(Code(shape.name), ", ", Code(sdpa::ProblemName(shape.problem))),
+                  designs.empty() ? Cat("no record yet: `warpledger run --shapes=", shape.name, "`")
+                                  : JoinWords(designs)});
+  }
+  return table.ToMarkdown();
 }
 
 template <typename Rows>
@@ -143,22 +357,41 @@ std::string Quotations(const std::vector<MeasuredClaim>& claims, const Rows& row
 
 }  // namespace
 
+std::vector<std::string> L4NotesAnswer(const std::vector<ReadRecord>& records) {
+  std::vector<std::string> lines;
+  std::vector<std::string> fastest;
+  for (const std::string_view shape : {"mission_a", "mission_b"}) {
+    if (std::string text = FastestAt(records, shape); !text.empty()) fastest.push_back(text);
+  }
+  if (!fastest.empty()) {
+    lines.push_back(Cat("Their target was less than 5 µs, where PyTorch took 47 µs on an L4; here ",
+                        absl::StrJoin(fastest, "; "), "."));
+  }
+  const Summary* ladder = LadderOf(records);
+  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("mission_b");
+  if (end != nullptr && GainOf(*end).value) {
+    lines.push_back(Cat("They aimed at 15× over the first kernel; the ladder's end is ",
+                        FormatRatio(GainOf(*end).value), " over it at `mission_b` (",
+                        DesignLink(*ladder, ""), ")."));
+  }
+  return lines;
+}
+
 std::string L4NotesText(const std::vector<ReadRecord>& records,
                         const std::vector<MeasuredClaim>& claims) {
-  Table open("open question or setting | found here");
-  for (const Open& each : kOpen) {
-    open.AddRow({std::string(each.question), std::string(each.found)});
-  }
   return Cat(
       "# The L4 notes, claim by claim, on ", records[0].summary.provenance.gpu.name,
       "\n\nWhich claims of an earlier attempt on an NVIDIA L4 hold on this GPU, with kernels of "
       "ours. Their figures are p50 at `mission_b`, of another GPU and another code ([what is known "
       "of the notes](../decisions/0000-l4-notes.md)); no ratio here is computed from them. Written "
       "from the newest record of each design by `warpledger techniques`; edit those or the "
-      "renderer, never this page.\n\nTheir targets were less than 5 µs, 15× over the first kernel, "
-      "and PyTorch's 47 µs: [what holds](README.md#questions-and-answers).\n\n## Stages\n\n",
-      Quotations(claims, kStages), "\n## Planned\n\n", Quotations(claims, kPlanned),
-      "\n## Open questions and settings\n\n", open.ToMarkdown());
+      "renderer, never this page.\n\n## Targets\n\n",
+      Targets(records, claims), "\n## Stages\n\n", Quotations(claims, kStages), "\n## Planned\n\n",
+      Quotations(claims, kPlanned), "\n## Two histories of one step\n\n", Histories(records),
+      "\n## NaN at 512 keys\n\n", Pairs("suspect | what was found", kSuspects),
+      "\n## Equal bits between variants\n\n", SameBits(claims), "\n## Shapes\n\n", Shapes(records),
+      "\n## Open questions and settings\n\n",
+      Pairs("open question or setting | found here", kOpen));
 }
 
 }  // namespace warpledger::report

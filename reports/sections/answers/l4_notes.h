@@ -19,6 +19,9 @@ namespace warpledger::report {
 
 inline constexpr char kL4NotesFile[] = "l4_notes.md";
 
+// What the index of questions says of them, a sentence each.
+std::vector<std::string> L4NotesAnswer(const std::vector<ReadRecord>& records);
+
 std::string L4NotesText(const std::vector<ReadRecord>& records,
                         const std::vector<MeasuredClaim>& claims);
 

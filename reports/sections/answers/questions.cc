@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/registry/techniques.h"
-#include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 #include "reports/sections/answers/l4_notes.h"
+#include "reports/sections/answers/names.h"
 
 namespace warpledger::report {
 namespace {
@@ -23,15 +23,8 @@ constexpr size_t kMostNamed = 4;
 
 bool IsHopper(Family family) { return family == Family::kWgmma || family == Family::kResident; }
 
-// "[Softmax in registers](techniques/softmax_in_registers.md), `scores` over `through_smem`"
-std::string Linked(const MeasuredClaim& claim, std::string_view prefix) {
-  std::string out = Cat("[", claim.row->label, "](", prefix, TechniquePath(*claim.row), ")");
-  if (claim.row->levels.count > 2) Append(&out, ", ", LevelWords(claim));
-  return out;
-}
-
 std::string LinkedOutcome(const MeasuredClaim& claim, std::string_view prefix = "") {
-  return Cat(Linked(claim, prefix), ": ", Outcome(claim));
+  return Cat(ClaimLink(claim, prefix), ": ", Outcome(claim));
 }
 
 // Those that were faster somewhere and slower nowhere, the largest median first.
@@ -87,23 +80,66 @@ Claims OfTechnique(const Claims& claims, sdpa::Technique technique) {
   return out;
 }
 
+// What claims say together.
+Tally Sum(const Claims& claims) {
+  Tally sum;
+  for (const MeasuredClaim& claim : claims) {
+    const Tally tally = TallyOf(claim);
+    sum.n += tally.n;
+    sum.faster += tally.faster;
+    sum.slower += tally.slower;
+  }
+  return sum;
+}
+
 Answer ThreeStagesOrTwo(const Claims& claims) {
   Answer answer = {"Three stages of K/V or two?", "", {}};
+  Claims third;
+  Claims second;
   for (const MeasuredClaim& claim : OfTechnique(claims, sdpa::Technique::kCopiesAhead)) {
     const std::string_view to = claim.row->levels.NameOf(claim.to);
-    if (to != "two_stages" && to != "three_stages") continue;
-    if (answer.link.empty()) answer.link = TechniquePath(*claim.row);
-    answer.lines.push_back(
-        Cat("In the ", FamilyTitle(claim.family), ", ", LinkedOutcome(claim), "."));
+    const std::string_view from = claim.row->levels.NameOf(claim.from);
+    if (to == "three_stages" && from == "two_stages") third.push_back(claim);
+    if (to == "two_stages") second.push_back(claim);
+  }
+  if (third.empty()) return answer;
+  answer.link = ClaimPath(third[0]);
+  const Tally sum = Sum(third);
+  answer.lines.push_back(Cat(2 * sum.faster > sum.n ? "**Three.**" : "**Two.**",
+                             " The third stage was faster in ", sum.faster, " of ",
+                             Count(sum.n, "verdict"), " over two stages, and slower in ",
+                             sum.slower, "."));
+  for (const Claims& part : {third, second}) {
+    for (const MeasuredClaim& claim : part) {
+      answer.lines.push_back(
+          Cat("In the ", FamilyTitle(claim.family), ", ", LinkedOutcome(claim), "."));
+    }
   }
   return answer;
 }
 
 Answer WarpSpecialisation(const Claims& claims) {
   Answer answer = {"Did warp specialisation help, and why?", "", {}};
+  const Claims of_it = OfTechnique(claims, sdpa::Technique::kWarpSpecialisation);
+  if (of_it.empty()) return answer;
+  answer.link = TechniquePath(*of_it[0].row);
+  std::vector<std::string> helps;
+  std::vector<std::string> costs;
+  for (const Family family : kFamilies) {
+    int64_t balance = 0;
+    for (const MeasuredClaim& claim : of_it) {
+      if (claim.family != family) continue;
+      const Tally tally = TallyOf(claim);
+      balance += (tally.faster - tally.slower) * (claim.row->removes_technique ? -1 : 1);
+    }
+    if (balance > 0) helps.push_back(Cat("the ", FamilyTitle(family)));
+    if (balance < 0) costs.push_back(Cat("the ", FamilyTitle(family)));
+  }
+  answer.lines.push_back(
+      Cat(helps.empty() ? "**No.**" : Cat("**Yes**, in ", JoinWords(helps), "."),
+          costs.empty() ? "" : Cat(" It costs time in ", JoinWords(costs), ".")));
   const sdpa::ToggleRow* last = nullptr;
-  for (const MeasuredClaim& claim : OfTechnique(claims, sdpa::Technique::kWarpSpecialisation)) {
-    if (answer.link.empty()) answer.link = TechniquePath(*claim.row);
+  for (const MeasuredClaim& claim : of_it) {
     std::string line = Cat("In the ", FamilyTitle(claim.family), ", ", LinkedOutcome(claim), ".");
     if (claim.row != last && !claim.row->lesson.empty()) {
       Append(&line, " Why: ", claim.row->lesson, ".");
@@ -146,7 +182,7 @@ std::string MissedTable(const std::vector<Missed>& missed) {
   Table table("claim | problem | predicted: | measured, boards of the kind: | missed by: | record");
   for (const Missed& miss : missed) {
     const Verdict& v = *miss.judgement->verdict;
-    table.AddRow({Linked(*miss.claim, ""), Code(v.shape),
+    table.AddRow({ClaimLink(*miss.claim, ""), Code(v.shape),
                   Cat(FormatLimit(*v.predicted_low), " to ", FormatLimit(*v.predicted_high)),
                   RatioWithInterval(v.ratio), FormatRatio(miss.factor),
                   DesignLink(miss.judgement->record->summary, "")});
@@ -165,61 +201,11 @@ Answer Surprises(const std::vector<Missed>& missed, int64_t judged) {
   for (const Missed& miss : missed) {
     if (named.size() == kMostNamed) break;
     const Verdict& v = *miss.judgement->verdict;
-    named.push_back(Cat(Linked(*miss.claim, ""), ": ", FormatRatio(v.ratio.value), " at ",
+    named.push_back(Cat(ClaimLink(*miss.claim, ""), ": ", FormatRatio(v.ratio.value), " at ",
                         Code(v.shape), " where ", FormatLimit(*v.predicted_low), " to ",
                         FormatLimit(*v.predicted_high), " was expected"));
   }
   if (!named.empty()) answer.lines.push_back(Cat("The widest: ", absl::StrJoin(named, "; "), "."));
-  return answer;
-}
-
-// --- The L4 notes -----------------------------------------------------------------
-
-// Our fastest arm over all records, and the best peer beside it.
-std::string FastestAt(const std::vector<ReadRecord>& records, std::string_view name) {
-  const ReadRecord* record = nullptr;
-  const Cell* fastest = nullptr;
-  for (const ReadRecord& each : records) {
-    for (const Shape& shape : each.summary.shapes) {
-      if (shape.name != name) continue;
-      const Cell* cell = FastestArm(each.summary, shape);
-      if (cell == nullptr ||
-          (fastest != nullptr && *fastest->p50_us.value <= *cell->p50_us.value)) {
-        continue;
-      }
-      record = &each;
-      fastest = cell;
-    }
-  }
-  if (fastest == nullptr) return "";
-  const Peer* peer = record->summary.FastestPeer(name);
-  return Cat("the fastest kernel takes ", FormatUs(fastest->p50_us.value), " µs at ", Code(name),
-             " (", DesignLink(record->summary, ""), ")",
-             peer == nullptr ? ""
-                             : Cat(", PyTorch's best backend, ", PeerName(peer->name), ", ",
-                                   FormatUs(peer->p50_us.value), " µs"));
-}
-
-Answer L4Notes(const std::vector<ReadRecord>& records) {
-  Answer answer = {"What did the L4 notes say, and what holds here?", kL4NotesFile, {}};
-  std::vector<std::string> fastest;
-  for (const std::string_view shape : {"mission_a", "mission_b"}) {
-    if (std::string text = FastestAt(records, shape); !text.empty()) fastest.push_back(text);
-  }
-  if (!fastest.empty()) {
-    answer.lines.push_back(
-        Cat("Their target was less than 5 µs, where PyTorch took 47 µs on an L4; here ",
-            absl::StrJoin(fastest, "; "), "."));
-  }
-  for (const ReadRecord& record : records) {
-    if (record.summary.design != "ladder") continue;
-    const Cell* end = record.summary.LastStep("mission_b");
-    if (end != nullptr && GainOf(*end).value) {
-      answer.lines.push_back(Cat("They aimed at 15× over the first kernel; the ladder's end is ",
-                                 FormatRatio(GainOf(*end).value), " over it at `mission_b` (",
-                                 DesignLink(record.summary, ""), ")."));
-    }
-  }
   return answer;
 }
 
@@ -257,7 +243,7 @@ std::string QuestionsText(const std::vector<ReadRecord>& records) {
       ThreeStagesOrTwo(claims),
       WarpSpecialisation(claims),
       Surprises(missed, judged),
-      L4Notes(records)};
+      {"What did the L4 notes say, and what holds here?", kL4NotesFile, L4NotesAnswer(records)}};
   std::string out = Cat(
       "# What the records say on ", records[0].summary.provenance.gpu.name,
       "\n\nWritten from the registry and the newest record of each design by `warpledger "
@@ -274,7 +260,7 @@ std::string QuestionsText(const std::vector<ReadRecord>& records) {
       &out,
       "\nMore: [the fastest kernels beside their peers](standings.md), [every technique at every "
       "problem](",
-      kTechniqueIndexFile, ").\n");
+      kTechniqueIndexFile, "), [what records and older pages call a thing](", kNamesFile, ").\n");
   if (!missed.empty()) {
     Append(&out, "\n## Predictions that missed\n\nThe widest miss first.\n\n", MissedTable(missed));
   }
@@ -306,8 +292,10 @@ std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_v
       return Cat(found->row->removes_technique ? "without it: " : "",
                  LinkedOutcome(*found, prefix));
     };
-    table.AddRow({Cat("**", technique.name, "**"), best(true), best(false),
-                  std::string(technique.use_when)});
+    const std::string name =
+        of_it.empty() ? std::string(technique.name)
+                      : Cat("[", technique.name, "](", prefix, TechniquePath(*of_it[0].row), ")");
+    table.AddRow({Cat("**", name, "**"), best(true), best(false), std::string(technique.use_when)});
   }
   return Cat(table.ToMarkdown(),
              "\nEach cell is the level of the technique with the best median; a ratio is "

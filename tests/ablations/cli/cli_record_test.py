@@ -250,15 +250,19 @@ class ReportOfDtypes(RecordTest):
 
 
 class Techniques(RecordTest):
-    def test_writes_an_index_and_a_page_per_toggle_from_what_was_judged(self):
+    def test_writes_an_index_and_pages_of_techniques_and_claims_from_what_was_judged(self):
         self.said("judge", "--record=record")
         self.said("techniques", "--record=record", "--out=out")
         index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
         self.assertIn("2026-01-02-example", index)
-        page = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
+        page = (self.path / "out/claims/kv_tiling.md").read_text(encoding="utf-8")
         self.assertIn("1 verdict in 1 design", page)
-        self.assertIn("](techniques/mma_sync.md)", index)
-        self.assertTrue((self.path / "out/techniques/mma_sync.md").exists())
+        self.assertIn("**No sound measurement yet.**", page)  # nor a picture of it
+        self.assertFalse((self.path / "out/claims/kv_tiling.svg").exists())
+        technique = (self.path / "out/techniques/kv_tiling.md").read_text(encoding="utf-8")
+        self.assertIn("](../claims/kv_tiling.md)", technique)
+        self.assertIn("](techniques/tensor_cores.md)", index)
+        self.assertTrue((self.path / "out/techniques/tensor_cores.md").exists())
 
     def test_and_standings_want_judged_records_and_a_place(self):
         for command in "techniques", "standings":

@@ -450,5 +450,69 @@ TEST(SummarizeTest, BetweenTwoLevelsOfAToggleOtherCodeIsEnough) {
   EXPECT_EQ(VerdictOf(record, "wmma_qk"), "INVALID");
 }
 
+// Both steps add copies ahead of use to the first arm: two stages in one, three in the other.
+Record TwoAndThreeStages() {
+  Record record = ExampleRecord();
+  const std::string two = "kv_tiling+vector_loads+cp_async_stages";
+  const std::string three = two + "=3";
+  for (Arm& arm : record.run.arms) {
+    if (arm.role != kRoleStep) continue;
+    arm.config = arm.name == "ladder:kv_tiling" ? two : three;
+    arm.toggle = "cp_async_stages";
+    arm.base = "minimal_scalar";
+  }
+  record.codegen->instances[1].variant = two;
+  record.codegen->instances[2].variant = three;
+  return record;
+}
+
+TEST(SummarizeTest, TwoArmsThatDifferByADeclaredClaimAreComparedThoughNoStepLeadsBetweenThem) {
+  const Json summary = SummaryOf(TwoAndThreeStages());
+  ASSERT_EQ(summary["comparisons"].size(), 2u);  // a claim, on two shapes
+  const Json third = Find(summary["comparisons"], {{"shape", "mission_b"}});
+  EXPECT_EQ(third["toggle"], "cp_async_stages");
+  EXPECT_EQ(third["base"], "ladder:kv_tiling");
+  EXPECT_EQ(third["candidate"], "ladder:wmma_qk");
+  EXPECT_NEAR(third["ratio"].get<double>(), kTilingUs / kWmmaUs, 0.004);
+  EXPECT_EQ(third["n_pairs"], 24);
+  EXPECT_EQ(third["verdict"], "ADOPT");
+  // Of claims.def, not of the toggle's row, which speaks of two stages over none.
+  EXPECT_EQ(third["predicted_low"], 0.98);
+  EXPECT_EQ(third["predicted_high"], 1.03);
+  EXPECT_EQ(third["prediction_held"], false);
+  EXPECT_TRUE(Find(summary["comparisons"], {{"shape", "small"}})["predicted_low"].is_null());
+}
+
+TEST(SummarizeTest, AComparisonOfArmsLeavesTheVerdictsAsTheyAre) {
+  Record record = TwoAndThreeStages();
+  const Json with = SummaryOf(record);
+  for (Arm& arm : record.run.arms) {
+    // Then the two differ by more than the claim.
+    if (arm.name == "ladder:wmma_qk") arm.config += "+wmma_pv";
+  }
+  record.codegen->instances[2].variant += "+wmma_pv";
+  const Json without = SummaryOf(record);
+  EXPECT_FALSE(without.contains("comparisons"));
+  EXPECT_EQ(with["verdicts"], without["verdicts"]);
+  EXPECT_EQ(with["statistics"], without["statistics"]);
+}
+
+TEST(SummarizeTest, SaysHowManyChecksOfAClaimOnEqualBitsHadTheSameErrors) {
+  Record record = TwoAndThreeStages();
+  Json verdict = Find(SummaryOf(record)["comparisons"], {{"shape", "mission_b"}});
+  const int64_t checks = verdict["same_errors"]["checks"];
+  EXPECT_GT(checks, 0);
+  EXPECT_EQ(verdict["same_errors"]["same"], checks);
+  for (Check& check : record.checks) {
+    if (check.arm != "ladder:wmma_qk" || check.shape != "mission_b") continue;
+    check.mean_err = std::nextafter(check.mean_err, 1);
+    break;
+  }
+  verdict = Find(SummaryOf(record)["comparisons"], {{"shape", "mission_b"}});
+  EXPECT_EQ(verdict["same_errors"]["same"], checks - 1);
+  // Of a claim that may change the last bits nothing is said.
+  EXPECT_FALSE(VerdictOn(SummaryOf(ExampleRecord()), "wmma_qk", "small").contains("same_errors"));
+}
+
 }  // namespace
 }  // namespace warpledger::ablations

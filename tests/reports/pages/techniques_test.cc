@@ -3,7 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "kernels/sdpa/registry/registry.h"
+#include "reports/model/derived/measured_claims.h"
+#include "reports/model/describe.h"
+#include "reports/model/text.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 
@@ -50,40 +58,168 @@ ordered_json& VerdictOn(ordered_json& summary, const std::string& toggle,
   return summary["verdicts"][0];
 }
 
-TEST(TechniquesTest, EveryToggleHasAPageThatTheIndexLinks) {
+TEST(TechniquesTest, EveryToggleStandsOnThePageOfItsTechniqueWhichTheIndexLinks) {
   const std::vector<Page> pages = Pages({Synthetic()});
   const std::string index = Text(pages, "techniques.md");
-  size_t count = 0;
+  std::set<std::string> techniques;
   for (const sdpa::ToggleRow& row : sdpa::kToggles) {
     if (row.control) continue;
-    ++count;
-    const std::string path = "techniques/" + std::string(row.id) + ".md";
+    const std::string path = TechniquePath(row);
+    techniques.insert(path);
     EXPECT_THAT(index, HasSubstr("](" + path + ")")) << row.id;
     const std::string page = Text(pages, path);
-    EXPECT_THAT(page, HasSubstr("**Claim.** " + std::string(row.claim)));
-    EXPECT_THAT(page, HasSubstr(std::string(row.predicted.why)));
+    EXPECT_THAT(page, HasSubstr(std::string(row.claim)));
     EXPECT_THAT(page, HasSubstr("**Prior.** " + std::string(row.prior.text)));
     EXPECT_THAT(page, HasSubstr(std::string(row.lesson)));
   }
-  EXPECT_EQ(pages.size(), count + 3);
+  const auto in = [&](const std::string& folder) {
+    return std::count_if(pages.begin(), pages.end(), [&](const Page& page) {
+      return page.path.find(folder) == 0 && page.path.ends_with(".md");
+    });
+  };
+  EXPECT_EQ(in("techniques/"), static_cast<int64_t>(techniques.size()));
+  EXPECT_EQ(in("claims/"), 7);  // the ladder's steps
+}
+
+TEST(TechniquesTest, APageComparesTheFamiliesThatHaveATechnique) {
+  const std::string page = Text(Pages({Synthetic()}), "techniques/tensor_cores.md");
+  EXPECT_THAT(page, HasSubstr("# Tensor cores on "));
+  EXPECT_THAT(Lines(page, "| WMMA kernel | [WMMA for P V](../claims/wmma_pv.md)"),
+              HasSubstr("faster in"));
+  EXPECT_THAT(page, HasSubstr("## mma.sync fragments, softmax in registers (`mma_sync`)"));
+}
+
+TEST(TechniquesTest, AClaimsFirstScreenIsItsAnswerThenTheRestIsFolded) {
+  const std::string page = Text(Pages({Synthetic()}), "claims/wmma_pv.md");
+  const std::string screen = page.substr(0, page.find("<details>"));
+  EXPECT_EQ(screen.find("# WMMA for P V (WMMA kernel, "), 0u);
+  EXPECT_THAT(screen, HasSubstr("**Faster in all 5 verdicts: "));
+  EXPECT_THAT(screen, HasSubstr("Technique: [Tensor cores](../techniques/tensor_cores.md)."));
+  EXPECT_THAT(screen, HasSubstr("| **short, full mask**: expected here | "));
+  EXPECT_THAT(screen, HasSubstr("![Ratios by problem](wmma_pv.svg)"));
+  EXPECT_THAT(screen, HasSubstr("**Mechanism.** "));
+  EXPECT_THAT(screen, HasSubstr("**Lesson.** "));
+  for (const char* field :
+       {"baseline → candidate", "regime", "prediction", "gate", "family of tests", "evidence",
+        "results", "counter", "microbenchmark", "prior"}) {
+    EXPECT_THAT(Lines(page, std::string("| ") + field + " | "), Not(::testing::IsEmpty())) << field;
+  }
+}
+
+TEST(TechniquesTest, AClaimsPictureHasAMarkForEachVerdictThatMeansSomething) {
+  ordered_json json = Synthetic();
+  VerdictOn(json, "wmma_pv", "long")["verdict"] = "BROKEN";
+  const std::string svg = Text(Pages({json}), "claims/wmma_pv.svg");
+  EXPECT_THAT(svg, HasSubstr("mission_b</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr("long</text>")));
+  size_t marks = 0;
+  for (size_t at = svg.find("<g "); at != std::string::npos; at = svg.find("<g ", at + 1)) ++marks;
+  EXPECT_EQ(marks, 4u + 1u);  // and one in the legend
 }
 
 TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {
   ordered_json other = Synthetic();
   other["design"] = "one_on";
-  const std::string page = Text(Pages({Synthetic(), other}), "techniques/wmma_pv.md");
+  const std::string page = Text(Pages({Synthetic(), other}), "claims/wmma_pv.md");
   EXPECT_THAT(page, HasSubstr("10 verdicts in 2 designs"));
   EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
-              HasSubstr("| `ladder:cp_async_stages` | `ladder:wmma_pv` | 2.41× [2.39, 2.43] | "
-                        "[2.40, 2.42] | 1.15× | **ADOPT** |"));
+              HasSubstr("| 2.41× [2.39, 2.43] | [2.40, 2.42] | 1.15× | **ADOPT** |"));
+  EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
+              HasSubstr("| `ladder:cp_async_stages` → `ladder:wmma_pv` |"));
   EXPECT_THAT(Lines(page, "| [one_on](../one_on.md) | `long` |"), HasSubstr("**ADOPT**"));
+}
+
+// What a page of a toggle showed, the pages of its technique and of its claims show.
+TEST(TechniquesTest, EveryFigureOfAVerdictIsOnThePageOfItsClaim) {
+  const Summary view = ViewsOf({Synthetic()})->front();
+  const std::vector<Page> pages = Pages({Synthetic()});
+  for (const Verdict& v : view.verdicts) {
+    const std::string rows = Lines(
+        Text(pages,
+             "claims/" + v.toggle +
+                 (v.toggle == "cp_async_stages" ? ".two_stages_over_copy_through_registers" : "") +
+                 ".md"),
+        "| [ladder](../ladder.md) | ");
+    EXPECT_THAT(rows, HasSubstr("`" + v.shape + "`"));
+    if (HasMeaning(v)) {
+      EXPECT_THAT(rows, HasSubstr(RatioWithInterval(v.ratio)));
+      EXPECT_THAT(rows, HasSubstr(FormatRatioInterval(v.this_board_low, v.this_board_high)));
+    }
+    EXPECT_THAT(rows, HasSubstr(FormatLimit(v.gate)));
+    EXPECT_THAT(rows, HasSubstr("**" + v.verdict + "**"));
+    EXPECT_THAT(rows, HasSubstr(Remark(v)));
+    const Cell* base = view.FindCell(v.base, v.shape);
+    const Cell* candidate = view.FindCell(v.candidate, v.shape);
+    for (const Cell* cell : {base, candidate}) {
+      EXPECT_THAT(rows, HasSubstr(FormatInteger(cell->registers)));
+      EXPECT_THAT(rows, HasSubstr(FormatKib(cell->smem_bytes)));
+      EXPECT_THAT(rows, HasSubstr(FormatInteger(cell->ctas_per_sm)));
+    }
+    if (!v.change || !v.change->opcodes) continue;
+    for (const auto& opcode : v.change->opcodes->list) {
+      EXPECT_THAT(rows, HasSubstr("`" + opcode.name + "` " + FormatInteger(opcode.count.before)));
+    }
+  }
+}
+
+TEST(TechniquesTest, AComparisonOfTwoArmsIsAClaimThoughNoStepLeadsBetweenThem) {
+  ordered_json json = Synthetic();
+  const auto rename = [&](const std::string& arm, const std::string& config) {
+    for (ordered_json& cell : json["cells"]) {
+      if (cell["variant"] == arm) cell["config"] = config;
+    }
+  };
+  const std::string two = "kv_tiling+vector_loads+cp_async_stages";
+  rename("ladder:cp_async_stages", two);
+  rename("ladder:wmma_pv", two + "=3");
+  json["comparisons"] = ordered_json::array();
+  ordered_json compared = VerdictOn(json, "wmma_pv", "mission_b");
+  compared["toggle"] = "cp_async_stages";
+  compared["ratio"] = 1.003;
+  compared["ci_low"] = 0.999;
+  compared["ci_high"] = 1.007;
+  compared["verdict"] = "NEUTRAL";
+  compared["predicted_low"] = 0.98;
+  compared["predicted_high"] = 1.03;
+  compared["same_errors"] = {{"checks", 12}, {"same", 12}};
+  json["comparisons"].push_back(compared);
+  const std::vector<Page> pages = Pages({json});
+  const std::string page = Text(pages, "claims/cp_async_stages.three_stages_over_two_stages.md");
+  EXPECT_THAT(page, HasSubstr("**No difference in the one verdict: 1.003×.**"));
+  EXPECT_THAT(Lines(page, "| prediction | "), HasSubstr("0.98× to 1.03× at `mission_b`"));
+  EXPECT_THAT(Lines(page, "| prediction | "), HasSubstr("It **held**: 1.003× [0.999, 1.007]"));
+  EXPECT_THAT(Lines(page, "| family of tests | "), HasSubstr("no step of the design leads from"));
+  EXPECT_THAT(Lines(page, "| results | "), HasSubstr("in all 12 checks"));
+  const std::string questions = Text(pages, "README.md");
+  EXPECT_THAT(questions, HasSubstr("- **[Three stages of K/V or two?](claims/"
+                                   "cp_async_stages.three_stages_over_two_stages.md)**\n  - "
+                                   "**Two.** The third stage was faster in 0 of 1 verdict over two "
+                                   "stages, and slower in 0."));
+}
+
+TEST(TechniquesTest, NamesResolveOldPagesLevelsAndArms) {
+  ordered_json json = Synthetic();
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "ladder:kv_tiling") cell["config"] = "kv_tiling+cp_async_stages=3";
+  }
+  const std::string names = Text(Pages({json}), "names.md");
+  EXPECT_THAT(
+      Lines(names, "| `techniques/wmma_pv.md` |"),
+      HasSubstr("[Tensor cores](techniques/tensor_cores.md) | [wmma_pv](claims/wmma_pv.md)"));
+  EXPECT_THAT(Lines(names, "| `kv_ring_stages=3` |"), HasSubstr("`kv_ring_stages=three_stages`"));
+  EXPECT_THAT(Lines(names, "| `mission_b` |"), HasSubstr("`b1_h8_s512_d64`"));
+  EXPECT_THAT(Lines(names, "| `ladder:kv_tiling` |"),
+              HasSubstr("`minimal_scalar{kv_tiling, cp_async_stages=three_stages}`"));
 }
 
 TEST(TechniquesTest, SaysSoWhereNoRecordJudgesATechnique) {
   const std::vector<Page> pages = Pages({Synthetic()});
-  EXPECT_THAT(Text(pages, "techniques/mma_sync.md"), HasSubstr("No record yet: no design"));
+  EXPECT_THAT(Text(pages, "techniques/ping_pong_scheduling.md"),
+              HasSubstr("No record yet: no design"));
+  EXPECT_THAT(Text(pages, "techniques/tensor_cores.md"),
+              HasSubstr("No record judges it on this GPU."));
   EXPECT_THAT(Lines(Text(pages, "techniques.md"), "No record yet: "),
-              HasSubstr("(techniques/mma_sync.md)"));
+              HasSubstr("(techniques/ping_pong_scheduling.md)"));
 }
 
 TEST(TechniquesTest, ABrokenTechniqueShowsItsFailingFigureAndNoRatio) {
@@ -98,7 +234,7 @@ TEST(TechniquesTest, ABrokenTechniqueShowsItsFailingFigureAndNoRatio) {
   }
   const std::vector<Page> pages = Pages({json});
   const std::string line =
-      Lines(Text(pages, "techniques/wmma_pv.md"), "| [ladder](../ladder.md) | `long` |");
+      Lines(Text(pages, "claims/wmma_pv.md"), "| [ladder](../ladder.md) | `long` |");
   EXPECT_THAT(line, HasSubstr("| – | 1.15× | **BROKEN** | wrong on normal inputs; `ladder:wmma_pv` "
                               "correct: **no** (4.1e-01 against 1.2e-04) |"));
   const std::string row = Lines(Text(pages, "techniques.md"), "| [WMMA for P V]");
@@ -128,8 +264,8 @@ TEST(TechniquesTest, KeepsHeadDimensionsAndMasksInTablesOfTheirOwn) {
 }
 
 TEST(TechniquesTest, SetsResourcesAndInstructionsSideBySide) {
-  const std::string page = Text(Pages({Synthetic()}), "techniques/wmma_qk.md");
-  const std::string row = Lines(page, "| [ladder](../ladder.md) | `ladder:vector_loads` |");
+  const std::string page = Text(Pages({Synthetic()}), "claims/wmma_qk.md");
+  const std::string row = Lines(page, "| [ladder](../ladder.md) | `minimal_scalar{");
   EXPECT_THAT(row, HasSubstr("| 72 → 86 | 18.5 → 22.5 | 0 | 6 → 5 | 1400 → 1500 | 0 → 32 | `HMMA` "
                              "0 → 32, `LDS` 80 → 56, `MUFU` 8 → 4 |"));
   EXPECT_EQ(row.find('\n'), row.size() - 1) << "a pair stands once, not once per shape:\n" << row;
@@ -145,8 +281,8 @@ TEST(TechniquesTest, LeavesInstructionsOutWhereTheRecordHasNoDisassembly) {
   ordered_json older = Synthetic();
   for (ordered_json& verdict : older["verdicts"]) verdict.erase("change");
   for (const ordered_json& summary : {json, older}) {
-    EXPECT_THAT(Lines(Text(Pages({summary}), "techniques/wmma_qk.md"),
-                      "| [ladder](../ladder.md) | `ladder:vector_loads` |"),
+    EXPECT_THAT(Lines(Text(Pages({summary}), "claims/wmma_qk.md"),
+                      "| [ladder](../ladder.md) | `minimal_scalar{"),
                 HasSubstr("| 6 → 5 | – | – | – |"));
   }
 }
@@ -158,7 +294,7 @@ TEST(TechniquesTest, NamesTheFiveLargestChangesOfOpcodes) {
     opcodes = ordered_json::object();
     for (const char* name : {"F", "E", "D", "C", "B", "A"}) opcodes[name] = {9, 8};
   }
-  EXPECT_THAT(Text(Pages({json}), "techniques/wmma_qk.md"),
+  EXPECT_THAT(Text(Pages({json}), "claims/wmma_qk.md"),
               HasSubstr("| `F` 9 → 8, `E` 9 → 8, `D` 9 → 8, `C` 9 → 8, `B` 9 → 8 |"));
 }
 
@@ -175,13 +311,14 @@ TEST(TechniquesTest, QuotesTheMicrobenchmarkBesideTheKernel) {
               HasSubstr("alone it is worth **4.00×**, in the kernel 1.520× to 1.740×. How it is "
                         "measured: [warp_reduction](../micro/warp_reduction.md) (record "
                         "`micro-1`)"));
-  EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"),
+  EXPECT_THAT(Text(pages, "techniques/tensor_cores.md"),
               HasSubstr("No record yet of its microbenchmark"));
   EXPECT_THAT(Text(pages, "techniques/tile_m.md"), HasSubstr("No microbenchmark isolates it."));
 }
 
 TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
-  const std::string page = Text(Pages({Synthetic()}), "techniques/xor_swizzle.md");
+  const std::string page =
+      Text(Pages({Synthetic()}), "techniques/shared_memory_without_bank_conflicts.md");
   EXPECT_THAT(page, HasSubstr("In the families `mma`, `wgmma` and `resident`, whose kernels don't "
                               "branch on it. mma has mma_smem_layout;"));
   EXPECT_THAT(page, HasSubstr("- Together with `wmma_qk`, at least at some levels: "
@@ -189,26 +326,32 @@ TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
 }
 
 TEST(TechniquesTest, TellsBlindPredictionsFromOthers) {
-  const std::vector<Page> pages = Pages({Synthetic()});
-  EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"),
-              HasSubstr("**Prediction**, written before anything of it had run. 1.50× to 2.50× at "
-                        "`mission_b`"));
-  EXPECT_THAT(Text(pages, "techniques/wgmma.md"),
-              HasSubstr("**Prediction**, written after prototypes had run."));
-  EXPECT_THAT(Text(pages, "techniques/vector_loads.md"), HasSubstr("It **missed high**"));
+  ordered_json json = Synthetic();
+  const std::vector<Page> pages = Pages({json});
+  EXPECT_THAT(Lines(Text(pages, "claims/wmma_pv.md"), "| prediction | "),
+              HasSubstr("1.50× to 2.50× at `mission_b`, written before anything of it had run. "));
+  EXPECT_THAT(Lines(Text(pages, "claims/vector_loads.md"), "| prediction | "),
+              HasSubstr("It **missed high**"));
+  for (ordered_json& cell : json["cells"]) {
+    if (cell["variant"] == "ladder:wmma_pv") cell["config"] = "wgmma";
+  }
+  for (ordered_json& verdict : json["verdicts"]) {
+    if (verdict["toggle"] == "wmma_pv") verdict["toggle"] = "wgmma";
+  }
+  EXPECT_THAT(Lines(Text(Pages({json}), "claims/wgmma.wgmma.md"), "| prediction | "),
+              HasSubstr("written after prototypes had run. "));
 }
 
 TEST(TechniquesTest, WarnsOfRecordsThatAreOlderThanTheKernels) {
   const std::vector<Page> fresh = Pages(
       {Synthetic()},
       {.kernel_source_sha256 = std::string(64, 'b'), .registry_sha256 = std::string(64, 'a')});
-  EXPECT_THAT(Text(fresh, "techniques/wmma_pv.md"), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Text(fresh, "claims/wmma_pv.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(fresh, "techniques.md"), HasSubstr("of these kernels"));
   const std::vector<Page> stale =
       Pages({Synthetic()}, {.kernel_source_sha256 = std::string(64, 'c')});
-  EXPECT_THAT(Text(stale, "techniques/wmma_pv.md"),
+  EXPECT_THAT(Text(stale, "claims/wmma_pv.md"),
               HasSubstr("> **Warning: older than the kernels** is `synthetic-0001`"));
-  EXPECT_THAT(Text(stale, "techniques/mma_sync.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(stale, "techniques.md"), HasSubstr("since then the kernels' sources changed"));
 }
 
@@ -223,15 +366,15 @@ TEST(TechniquesTest, WarnsOnThePagesOfTechniquesWhoseOwnKernelsChanged) {
   tree.tree_code =
       *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
   const std::vector<Page> pages = Pages({json}, tree);
-  EXPECT_THAT(Text(pages, "techniques/kv_tiling.md"), HasSubstr("> **Warning"));
-  EXPECT_THAT(Text(pages, "techniques/wmma_pv.md"), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Text(pages, "claims/kv_tiling.md"), HasSubstr("> **Warning"));
+  EXPECT_THAT(Text(pages, "claims/wmma_pv.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(pages, "techniques.md"),
               HasSubstr("**older than the kernels: since then the machine code of 1 of its "));
   hashes["minimal_scalar"] = std::string(64, '0');
   tree.tree_code =
       *ParseTreeCode({{"schema_version", 1}, {"nvcc", "13.0.0"}, {"archs", {{"sm_90", hashes}}}});
   const std::vector<Page> fresh = Pages({json}, tree);
-  EXPECT_THAT(Text(fresh, "techniques/kv_tiling.md"), Not(HasSubstr("Warning")));
+  EXPECT_THAT(Text(fresh, "claims/kv_tiling.md"), Not(HasSubstr("Warning")));
   EXPECT_THAT(Text(fresh, "techniques.md"),
               HasSubstr("| of these kernels. Sources changed since; the machine code of all its "));
 }

@@ -123,8 +123,7 @@ def make_summary():
             ratio = ratios[at]
             p50 /= ratio
             candidate = f"ladder:{toggle}"
-            level = "=2" if toggle == "cp_async_stages" else ""
-            config = toggle + level if index == 0 else f"{config}+{toggle}{level}"
+            config = toggle if index == 0 else f"{config}+{toggle}"
             cells.append(cell(candidate, config, "step", toggle, label, shape, p50, first,
                               RESOURCES[toggle], str(index + 1) * 64))
             low, high = ratio * (1 - 1.6 * half), ratio * (1 + 1.6 * half)

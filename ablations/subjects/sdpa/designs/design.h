@@ -45,6 +45,15 @@ inline InfeasibleCell Infeasible(std::string name, const sdpa::InvalidReason& re
   return cell;
 }
 
+// How the arms of a design span their techniques.
+enum class Span {
+  kOther,
+  kCumulative,   // each toggle on top of all before it: the order that predictions speak of
+  kFactorial,    // every combination
+  kFractional,   // a part of them
+  kWholeKernels  // which of some kernels is fastest: no technique is judged
+};
+
 struct Design {
   std::string name;
   std::string label;
@@ -57,6 +66,7 @@ struct Design {
   // The arms on which the registry's predictions of techniques beyond a ladder were made.
   std::vector<std::string> predicted_on = {};
   bool reads_kv = false;  // memory bounds it: a plain read of K and V is timed beside its arms
+  Span span = Span::kOther;
 };
 
 // The compiled instances behind an arm of the design.
@@ -176,7 +186,8 @@ inline Design LadderDesign() {
   const std::string base(sdpa::kBaseline.id);
   Design design = {.name = "ladder",
                    .label = "cumulative ladder: each toggle on top of all before it",
-                   .arms = {{base, {}}}};
+                   .arms = {{base, {}}},
+                   .span = Span::kCumulative};
   PlantControls("control", AddLadder("ladder", LadderToggles(), {}, base, &design), &design);
   return design;
 }
@@ -282,7 +293,8 @@ inline Design FactorialDesign(std::string name, const std::vector<sdpa::ToggleFi
   }
   Design design = {
       .name = std::move(name),
-      .label = "every legal combination of " + ids + " on top of " + sdpa::ConfigName(fixed)};
+      .label = "every legal combination of " + ids + " on top of " + sdpa::ConfigName(fixed),
+      .span = Span::kFactorial};
   const unsigned combinations = 1u << factors.size();
   const auto config_of = [&](unsigned mask) {
     sdpa::Config config = fixed;
@@ -346,16 +358,6 @@ inline bool IsPredicted(const Design& design, const sdpa::ToggleRow& row,
            std::find(design.predicted_on.begin(), design.predicted_on.end(), base) !=
                design.predicted_on.end();
   });
-}
-
-// The designs whose order of toggles the registry's predictions speak of.
-constexpr bool IsCumulative(std::string_view design) {
-  return design == "ladder" || design == "hopper" || design == "hopper_small" || design == "mma";
-}
-
-// "factorial", and "factorial:…" as FindDesign() (plan.h) makes them.
-constexpr bool IsFactorial(std::string_view design) {
-  return design == "factorial" || design.substr(0, 10) == "factorial:";
 }
 
 }  // namespace warpledger::ablations

@@ -19,7 +19,11 @@ namespace warpledger::ablations {
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
-    if (kernel.dtype != sdpa::Dtype::kFp16 || !kernel.name.starts_with("pipelined")) continue;
+    // Those for many rows of queries.
+    if (kernel.dtype != sdpa::Dtype::kFp16 || kernel.config.wgmma_split_kv ||
+        sdpa::FamilyOf(kernel.config) != sdpa::Family::kWgmma) {
+      continue;
+    }
     const std::string name = "fastest_d" + std::to_string(kernel.head_dim);
     if (designs.empty() || designs.back().name != name) {
       designs.push_back(

@@ -45,7 +45,8 @@ inline Design HopperDesign() {
                        "the Hopper kernel: each toggle of the wgmma family on top of all before "
                        "it, from the end of the mma family's with Q in shared memory",
                    .arms = {{base, MmaWideCore()}},
-                   .head_dims = {64, 128}};
+                   .head_dims = {64, 128},
+                   .span = Span::kCumulative};
   PlantControls("hopper_control", AddLadder("hopper", HopperToggles(), {}, base, &design), &design);
   return design;
 }
@@ -57,13 +58,14 @@ inline Design HopperDesign() {
 inline Design HopperSmallDesign() {
   const std::string base = "hopper_small:wgmma";
   const sdpa::Config config = {.wgmma = 1};
-  Design design = {.name = "hopper_small",
-                   .label =
-                       "small problems on Hopper: each toggle of the resident family on top of "
-                       "all before it, from the pipelined kernel",
-                   .arms = {{base, config},
-                            {"hopper_small:pipelined",
-                             {.wgmma = 1, .kv_ring_stages = 1, .softmax_overlap = 1}}}};
+  Design design = {
+      .name = "hopper_small",
+      .label =
+          "small problems on Hopper: each toggle of the resident family on top of "
+          "all before it, from the pipelined kernel",
+      .arms = {{base, config},
+               {"hopper_small:pipelined", {.wgmma = 1, .kv_ring_stages = 1, .softmax_overlap = 1}}},
+      .span = Span::kCumulative};
   const std::string last =
       AddLadder("hopper_small", LadderToggles(sdpa::Family::kResident), config, base, &design);
   sdpa::Config narrow = ConfigOf(design, last);

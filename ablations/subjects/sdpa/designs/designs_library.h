@@ -26,7 +26,8 @@ inline std::vector<Design> LibraryDesigns() {
                          .label = "the library's kernels for " + sizes,
                          .arms = {{arm, kernel.config}},
                          .head_dims = {kernel.head_dim},
-                         .dtypes = {kernel.dtype}});
+                         .dtypes = {kernel.dtype},
+                         .span = Span::kWholeKernels});
       PlantControls(name, arm, &designs.back());
       continue;
     }

@@ -42,7 +42,8 @@ inline Design MmaDesign() {
                    .label =
                        "the mma.sync kernel: each toggle of the mma family on top of all before "
                        "it, from the end of the ladder",
-                   .arms = {{base, EverythingOn()}}};
+                   .arms = {{base, EverythingOn()}},
+                   .span = Span::kCumulative};
   PlantControls("mma_control", AddLadder("mma", MmaToggles(), {}, base, &design), &design);
   return design;
 }

@@ -169,7 +169,8 @@ inline Design FractionalDesign(std::string name, const std::vector<sdpa::ToggleF
                             std::to_string(factors.size() - static_cast<std::size_t>(q)) +
                             ") of resolution " + std::to_string(resolution) + " on top of " +
                             sdpa::ConfigName(fixed) + ": " + words,
-                   .arms = {}};
+                   .arms = {},
+                   .span = Span::kFractional};
   for (const uint32_t mask : internal::FractionMasks(columns, q, place)) {
     std::string cell = "cell:";
     for (std::size_t i = 0; i < factors.size(); ++i) {
@@ -211,10 +212,5 @@ inline Design SweepDesign(std::string name, const sdpa::ToggleRow& row,
   PlantControls("sweep", design.arms.back().name, &design);
   return design;
 }
-
-constexpr bool IsFractional(std::string_view design) {
-  return design.substr(0, 11) == "fractional:";
-}
-constexpr bool IsSweep(std::string_view design) { return design.substr(0, 6) == "sweep:"; }
 
 }  // namespace warpledger::ablations

@@ -85,7 +85,8 @@ class Selection {
 
   bool Takes(const warpledger::ablations::Design& design, const Config& config) const {
     return names_.empty() || Names(design.name) || Contains(steps_, config) ||
-           (Names(kLibrary) && design.name.starts_with("library_") && IsOfLibrary(config));
+           (Names(kLibrary) && design.span == warpledger::ablations::Span::kWholeKernels &&
+            IsOfLibrary(config));
   }
 
  private:

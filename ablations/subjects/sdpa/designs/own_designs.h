@@ -37,8 +37,21 @@ struct OwnDesign {
   bool ok() const { return error.empty(); }
 };
 
+// Such a name is a formula: what stands before its colon is what is done with the rest.
+constexpr std::string_view FormulaOf(std::string_view name) {
+  return name.substr(0, std::min(name.find(':'), name.size()));
+}
+constexpr bool IsFormula(std::string_view name, std::string_view formula) {
+  return FormulaOf(name) == formula && name.size() > formula.size();
+}
+constexpr bool IsFractional(std::string_view name) { return IsFormula(name, "fractional"); }
+constexpr bool IsSweep(std::string_view name) { return IsFormula(name, "sweep"); }
 constexpr bool IsOwnDesign(std::string_view name) {
-  return name.substr(0, 10) == "factorial:" || IsFractional(name) || IsSweep(name);
+  return IsFormula(name, "factorial") || IsFractional(name) || IsSweep(name);
+}
+constexpr Span SpanOfFormula(std::string_view name) {
+  if (IsFormula(name, "factorial")) return Span::kFactorial;
+  return IsFractional(name) ? Span::kFractional : Span::kOther;
 }
 
 // "a, b,a" is a and b: without spaces around them, empty names and repeats.

@@ -32,7 +32,7 @@ TEST(FindDesign, FindsEachDesignOfTheBuild) {
   for (const char* name : {"ladder", "one_on", "leave_one_out", "factorial"}) {
     const Design design = FindDesign(name).value();
     EXPECT_EQ(design.name, name);
-    EXPECT_EQ(IsFactorial(name), std::string(name) == "factorial");
+    EXPECT_EQ(design.span == Span::kFactorial, std::string(name) == "factorial");
     EXPECT_GT(design.arms.size(), 8u) << name;
   }
 }
@@ -44,7 +44,8 @@ TEST(FindDesign, MakesAFactorialOfNamedToggles) {
   EXPECT_EQ(design.arms[1].name, "cell:cp_async_stages");
   EXPECT_EQ(design.arms.size(), 4u + 2u);  // and two controls
   EXPECT_EQ(design.name, "factorial:wmma_pv, cp_async_stages@tile_m32_warps4");
-  EXPECT_TRUE(IsFactorial(design.name));
+  EXPECT_EQ(design.span, Span::kFactorial);
+  EXPECT_EQ(SpanOfFormula(design.name), Span::kFactorial);
 }
 
 TEST(FindDesign, DeclaresTheCellsThatAnOwnFactorialCanNotHave) {
@@ -154,7 +155,7 @@ TEST(ParseVariants, DropsRepeatsAndEmptyNames) {
 TEST(ParseShapes, TakesAllOrTheLaddersOrAListInTheOrderGiven) {
   EXPECT_EQ(Names(ParseShapes("all")).size(), std::size(sdpa::kShapes));
   EXPECT_THAT(Names(ParseShapes("ladder")),
-              ElementsAre("small", "medium", "mission_a", "mission_b", "long"));
+              ElementsAre("small", "tiny", "medium", "mission_a", "mission_b", "long"));
   EXPECT_THAT(Names(ParseShapes("long,small,long")), ElementsAre("long", "small"));
 }
 

@@ -89,6 +89,30 @@ TEST(Registry, DeclaresAComparisonForEachLevelOfATogglesSeveral) {
   }
 }
 
+TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEvidence) {
+  const std::vector<Claim> claims = DeclaredClaims();
+  std::set<std::string> ids;
+  std::set<const ToggleRow*> rows;
+  for (const Claim& claim : claims) {
+    const std::string id = ClaimId(*claim.row, claim.over, claim.level);
+    EXPECT_TRUE(ids.insert(id).second) << id << " stands twice";
+    rows.insert(claim.row);
+    EXPECT_NE(claim.over, claim.level) << id;
+    EXPECT_FALSE(claim.row->levels.NameOf(claim.over).empty()) << id;
+    EXPECT_FALSE(claim.row->levels.NameOf(claim.level).empty()) << id;
+    EXPECT_TRUE(std::ranges::any_of(
+        kShapes, [&](const NamedShape& shape) { return shape.name == claim.problem; }))
+        << id << ": no problem " << claim.problem << " says what its regime is";
+    EXPECT_LE(claim.low, claim.high) << id;
+    EXPECT_GT(claim.row->gate, 1) << id;
+    EXPECT_FALSE(claim.row->prior.text.empty()) << id;
+    EXPECT_TRUE(claim.row->evidence.change != EvidenceChange::kNone ||
+                !claim.row->evidence.launched.empty())
+        << id;
+  }
+  for (const ToggleRow& row : kToggles) EXPECT_EQ(rows.contains(&row), !row.control) << row.id;
+}
+
 TEST(Registry, HasEachTechniqueOnceAndTogglesForIt) {
   for (const TechniqueRow& technique : kTechniques) {
     EXPECT_EQ(FindTechnique(technique.id), &technique);

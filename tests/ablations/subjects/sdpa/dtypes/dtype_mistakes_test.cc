@@ -72,6 +72,9 @@ TEST(DtypeMistakes, ExpWithoutMaximumShowsWithLogitsNotWithLength) {
 TEST(DtypeMistakes, AZeroPointTakenAwayLastInFp16OverflowsFrom512KeysOn) {
   EXPECT_EQ(NonFinite("zero_point_last_without_max", InputKind::kNormal, 128), 0);
   EXPECT_EQ(NonFinite("zero_point_last_without_max", InputKind::kNormal, 512), 2 * kRows);
+  // Where the L4 notes' own note of 256 to 384 steps begins and ends.
+  EXPECT_LT(NonFinite("zero_point_last_without_max", InputKind::kNormal, 256), kRows);
+  EXPECT_EQ(NonFinite("zero_point_last_without_max", InputKind::kNormal, 384), 2 * kRows);
   EXPECT_EQ(NonFinite("zero_point_last", InputKind::kConstant, 256), 0);
   EXPECT_EQ(NonFinite("zero_point_last", InputKind::kConstant, 512), 2 * kRows);
   EXPECT_EQ(NonFinite("zero_point_last", InputKind::kNormal, 512), 0);
