@@ -16,7 +16,7 @@ from plots import json_text, style
 SCHEMA_VERSION = 2
 
 # Where a backend's name leaves open which implementation it is.
-DEPENDENTS = "(+dependents)"  # how the name of an arm ends that lacks them as well
+DEPENDENTS = "(+dependents)"  # of a toggle that is left out with those that need it
 PEER_LABELS = {"flash": "flash (FA2)"}
 
 
@@ -184,7 +184,7 @@ class Summary:
         return self._known_shape(verdict, path)
 
     def _cell(self, j, path):
-        cell = {key: _field(j, path, key, str) for key in ("variant", "role", "shape")}
+        cell = {key: _field(j, path, key, str) for key in ("variant", "config", "role", "shape")}
         cell["kv_bits"] = _field(j, path, "kv_bits", int) if "kv_bits" in j else 16
         cell["toggle"] = _field(j, path, "toggle", str, nullable=True) or ""
         cell["label"] = _field(j, path, "label", str, nullable=True) or cell["variant"]
@@ -289,7 +289,7 @@ class Summary:
     def step_labels(self):
         """{toggle: label} in ladder order."""
         return {cell["toggle"]: cell["label"].removeprefix("Without: ")
-                + (f" {DEPENDENTS}" if cell["variant"].endswith(DEPENDENTS) else "")
+                + (f" {DEPENDENTS}" if cell["variant"] in self._without_dependents() else "")
                 for cell in self.cells if cell["role"] in ("step", "without")}
 
     def judged(self):
@@ -304,8 +304,18 @@ class Summary:
 
     def with_dependents(self):
         """A subtitle's word on toggles that were taken away with what needs them; "" without any."""
-        taken = any(cell["variant"].endswith(DEPENDENTS) for cell in self.cells)
-        return f"{DEPENDENTS}: and with those that need it · " if taken else ""
+        return (f"{DEPENDENTS}: and with those that need it · " if self._without_dependents()
+                else "")
+
+    def _without_dependents(self):
+        """The arms that lack more than the toggle that they leave out."""
+        def toggles(config):
+            return {part.partition("=")[0] for part in config.split("+")}
+
+        configs = {cell["variant"]: toggles(cell["config"]) for cell in self.cells}
+        left_out = {cell["variant"] for cell in self.cells if cell["role"] == "without"}
+        return {verdict["base"] for verdict in self.verdicts if verdict["base"] in left_out
+                and len(configs.get(verdict["candidate"], set()) - configs[verdict["base"]]) > 1}
 
 
 def describe(shape):

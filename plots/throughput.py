@@ -11,7 +11,7 @@ from plots.summary import PEER_LABELS, SummaryError, spoken_times
 
 # Fewer lengths make no curve. reports/sections/throughput.cc has the same rule.
 FEWEST_LENGTHS = 3
-OURS = "our fastest arm"
+OURS = "our fastest variant"
 # No peer has such operands, so it is compared with none.
 OURS_8_BIT = "ours, K and V in 8 bits"
 # A line's colour and mark by its name, the same in every figure, whatever else is drawn.
@@ -106,15 +106,15 @@ def _finding(curves):
     if any(OURS_8_BIT in lines for lines in curves.values()):
         ratios = _ratios(curves, OURS_8_BIT, lambda name: name == OURS)
         if ratios:
-            return "K and V in 8 bits: " + _spread(ratios, "our fastest arm of 16 bits")
+            return "K and V in 8 bits: " + _spread(ratios, "our fastest variant of 16 bits")
     else:
         ratios = _ratios(curves, OURS, lambda name: name != OURS)
         if ratios:
-            return "Our fastest arm: " + _spread(ratios, "the best peer")
+            return "Our fastest variant: " + _spread(ratios, "the best peer")
     ours = [point[0] for lines in curves.values() for _, point in lines.get(OURS, [])]
     if not ours:
         return "No arm of ours passed correctness"
-    return f"Our fastest arm reaches {max(ours):.0f} TFLOP/s"
+    return f"Our fastest variant reaches {max(ours):.0f} TFLOP/s"
 
 
 def _length(value, _):

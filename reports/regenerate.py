@@ -116,6 +116,17 @@ def profiles():
     return {key: record for key, (record, _) in found.items()}
 
 
+def of_whole_kernels(program):
+    """The designs that ask which of some kernels is fastest, which is no verdict on a technique:
+    kernels/sdpa/library/fit_costs.py reads their records."""
+    done = subprocess.run([str(program), "list", "designs", "--format=json"], capture_output=True,
+                          text=True, cwd=ROOT, timeout=600, check=False)
+    if done.returncode != 0:
+        raise StepFailed(f"{program} list designs: {done.stderr}")
+    return {design["name"] for design in json.loads(done.stdout)["designs"]
+            if design["whole_kernels"]}
+
+
 def call(*command, kept):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
                           cwd=ROOT, timeout=600, check=False,
@@ -203,10 +214,9 @@ def _regenerate(program, out, kept, say, workers, opened):
         waiting.clear()
         shutil.rmtree(out / _SCRATCH, ignore_errors=True)
 
-    # Which of the library's kernels is fastest for a problem is no verdict on a technique:
-    # kernels/sdpa/library/fit_costs.py reads those.
+    whole_kernels = of_whole_kernels(program)
     all_runs = {run: records for run, records in record_files.runs(DATA).items()
-                if not run[1].startswith("library_")}
+                if run[1] not in whole_kernels}
     studied = collections.defaultdict(list)  # {gpu slug: claims}
     gpu_names = {}
 

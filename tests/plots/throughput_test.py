@@ -69,7 +69,7 @@ class ThroughputTest(FigureTest):
                        for name in (throughput.OURS, throughput.OURS_8_BIT))
         self.assertAlmostEqual(eight[0] / ours[0], 2)
         title = heading(figure)
-        self.assertIn("K and V in 8 bits: 2.00× our fastest arm of 16 bits over", title)
+        self.assertIn("K and V in 8 bits: 2.00× our fastest variant of 16 bits over", title)
         self.assertNotIn("peer", title)
 
     def test_a_line_looks_the_same_whatever_other_lines_there_are(self):
