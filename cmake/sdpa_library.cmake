@@ -13,7 +13,8 @@ function(warpledger_sdpa_library instances)
     ${tables}/instance_code.cc ${tables}/instances.cc ${kernels}/library/choice.cc
     ${kernels}/library/costs.cc ${kernels}/library/library.cc ${kernels}/mma/launch.cc ${kernels}/resident/launch.cc
     ${kernels}/shared/kernel_instance.cc ${kernels}/shared/tensor_maps.cc
-    ${kernels}/wgmma/join/join_kernel.cu ${kernels}/wgmma/launch.cc)
+    ${kernels}/wgmma/join/join_kernel.cu ${kernels}/wgmma/launch.cc ${kernels}/wgmma/varlen/launch.cc
+    ${kernels}/wgmma/varlen/sequence_plan.cu)
   # What another library needs of these files, it builds for itself: these are position-independent
   # and hide their names.
   set_target_properties(sdpa_library_objects PROPERTIES

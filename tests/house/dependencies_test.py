@@ -17,7 +17,7 @@ PROBLEM = DTYPE | {"kernels/sdpa/problem"}
 SHARED = REGISTRY | {"kernels/sdpa/shared"}
 SMEM = {"kernels/sdpa/smem", "kernels/sdpa/smem/simt", "kernels/sdpa/smem/wmma"}
 MMA = {"kernels/sdpa/mma", "kernels/sdpa/mma/projection"}
-WGMMA = {"kernels/sdpa/wgmma", "kernels/sdpa/wgmma/join", "kernels/sdpa/wgmma/load"}
+WGMMA = {"kernels/sdpa/wgmma", "kernels/sdpa/wgmma/join", "kernels/sdpa/wgmma/load", "kernels/sdpa/wgmma/varlen"}
 RULES = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/smem", "kernels/sdpa/mma",
                             "kernels/sdpa/wgmma", "kernels/sdpa/resident"}
 KERNEL_ROOMS = {
@@ -31,7 +31,8 @@ KERNEL_ROOMS = {
     "kernels/sdpa/resident": SHARED | PROBLEM | {"kernels/sdpa/resident"},
     "kernels/sdpa/rules": RULES,
     "kernels/sdpa/launch": RULES | {"kernels/sdpa/launch"},
-    "kernels/sdpa/library": RULES | {"kernels/sdpa/library"},
+    # How much memory a plan of packed sequences takes, the library says.
+    "kernels/sdpa/library": RULES | {"kernels/sdpa/library", "kernels/sdpa/wgmma/varlen"},
 }
 # What who measures kernels sees of them: no family, but for the projection's kernel, which is
 # launched in front of those of the designs.

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels/sdpa/library/costs.h"
+#include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/rules/families.h"
 
 namespace warpledger::sdpa {
@@ -34,6 +37,36 @@ bool IsContiguous(const NamedStrides& tensor, const Problem& p) {
          (p.batch == 1 || tensor.strides.batch == all.batch);
 }
 
+// Why the kernel of packed sequences does not do it.
+std::string WhyNotPacked(const Problem& p, const TensorLayouts& layouts) {
+  if (layouts.packed()) return "";
+  int64_t steps[4] = {};
+  int64_t* step = steps;
+  for (const NamedStrides& tensor : Named(p, layouts)) {
+    const std::optional<int64_t> rows = FoldedRows(tensor.strides, p.batch);
+    if (!rows) {
+      return std::string("the batch stride of ") + tensor.name +
+             " is no multiple of its row stride";
+    }
+    if (*rows * (p.batch - 1) + tensor.seq > std::numeric_limits<int>::max()) {
+      return std::string("the rows of ") + tensor.name + " are more than it can number";
+    }
+    *step++ = *rows;
+  }
+  return steps[1] == steps[2] ? "" : "k and v have other strides of batches, in rows";
+}
+
+// With lengths of their own: the average ones, which the expected time is of.
+Problem Average(Problem p, const TensorLayouts& layouts) {
+  if (!layouts.packed()) return p;
+  const auto of = [&](int64_t total) {
+    return static_cast<int>(std::clamp<int64_t>(total / p.batch, 1, kMostOfOneSize));
+  };
+  p.seq_q = of(layouts.total_q);
+  p.seq_kv = of(layouts.total_kv);
+  return p;
+}
+
 // A tile of queries of which no row sees a key is stored without the copy engine.
 bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 
@@ -41,6 +74,8 @@ bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 
 std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
   if (!Takes(kernel, p)) return "the problem is beyond what it launches";
+  if (kernel.config.varlen) return WhyNotPacked(p, layouts);
+  if (layouts.packed()) return "it knows one length for all sequences";
   const bool maps = FamilyOf(kernel.config) != Family::kMma;
   const bool maps_o = maps && kernel.config.tma_store != 0 && !HasUnseenRows(p);
   for (const NamedStrides& tensor : Named(p, layouts)) {
@@ -61,10 +96,10 @@ std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLa
 Choice ChoiceOf(const LibraryKernel& kernel, const Problem& problem, const TensorLayouts& layouts,
                 int sms) {
   if (kernel.head_dim != problem.head_dim || kernel.dtype != problem.dtype) return {};
-  for (const int launches : {1, problem.batch}) {
+  for (const int launches : {1, layouts.packed() ? 1 : problem.batch}) {
     const Problem each = Choice::OfLaunch(problem, launches);
     if (!WhyNot(kernel, each, layouts).empty()) continue;
-    return {&kernel, launches, launches * ExpectedUs(kernel, each, sms)};
+    return {&kernel, launches, launches * ExpectedUs(kernel, Average(each, layouts), sms)};
   }
   return {};
 }
@@ -89,7 +124,7 @@ std::string Explain(const Problem& problem, const TensorLayouts& layouts, int sm
       able.push_back(choice);
       continue;
     }
-    const Problem one = Choice::OfLaunch(problem, problem.batch);
+    const Problem one = layouts.packed() ? problem : Choice::OfLaunch(problem, problem.batch);
     unable += "; " + std::string(kernel.name) + ": not supported: " + WhyNot(kernel, one, layouts);
   }
   std::stable_sort(able.begin(), able.end(),

@@ -2,8 +2,9 @@
 // Which of the library's kernels does a problem whose tensors lie as they do, in how many launches.
 // Host-safe.
 //
-// Kernels number heads over the whole batch, so that a stride of heads must do for the batch too
-// (FoldedHeadStride). Where it does not, each batch is a launch of its own.
+// Kernels of one length for all number heads over the whole batch, so that a stride of heads must
+// do for the batch too (FoldedHeadStride). Where it does not, each batch is a launch of its own, or
+// the kernel of packed sequences takes the batches as these (FoldedRows).
 //
 //   const Choice choice = ChooseKernel(problem, ContiguousLayouts(problem, problem.head_dim), 132);
 

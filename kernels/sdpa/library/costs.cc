@@ -19,6 +19,9 @@ constexpr int kSmemPerSm = 228 << 10;  // of sm_90
 // off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
 constexpr int kMostResidentKeys = 4096;
 
+// The launch that lists packed sequences' blocks.
+constexpr double kPlanUs = 2;
+
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Tiles of queries over the heads of a launch, and the keys that each reads.
@@ -175,9 +178,9 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
 
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) {
   const CostTerms terms = CostTermsOf(kernel, problem, sms);
-  double us = 0;
+  double us = kernel.config.varlen ? kPlanUs : 0;
   for (const FittedCosts& fitted : kFittedCosts) {
-    if (fitted.name != kernel.name || fitted.head_dim != kernel.head_dim) continue;
+    if (fitted.name != CostsOf(kernel) || fitted.head_dim != kernel.head_dim) continue;
     for (int i = 0; i < kCostTerms; ++i) us += fitted.us[i] * terms[i];
   }
   return us;

@@ -11,6 +11,7 @@
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_COSTS_H_
 
 #include <array>
+#include <string_view>
 
 #include "kernels/sdpa/library/kernels.h"
 #include "kernels/sdpa/problem/problem.h"
@@ -30,6 +31,12 @@ bool Takes(const LibraryKernel& kernel, const Problem& problem);
 
 // The terms of a kernel that takes the problem, on a GPU of so many SMs.
 CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& problem, int sms);
+
+// Whose fitted costs a kernel's are. No record has packed sequences: theirs costs what it does with
+// one length for all, and a launch that lists their blocks.
+constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
+  return kernel.config.varlen ? "pipelined" : kernel.name;
+}
 
 // Microseconds a call, back to back, by the fitted costs.
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms);

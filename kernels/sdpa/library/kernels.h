@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that the library holds, of which it takes one for each problem. Host-safe and
-// constexpr: the designs `library_…` measure the same rows, and the build compiles them.
+// constexpr: the designs `library_…` measure the rows of one length for all, and the build compiles
+// all of them.
 //
 // None is launched as a programmatic dependent: what wrote its inputs may be any kernel.
 
@@ -32,6 +33,11 @@ inline constexpr Config kPipelined = {.wgmma = 1,
                                       .wgmma_thread_max = 1};
 constexpr Config PingPong(Config config) {
   config.ping_pong = 1;
+  return config;
+}
+// Packed sequences, and batches whose strides of heads don't fold but whose rows do.
+constexpr Config Varlen(Config config) {
+  config.varlen = true;
   return config;
 }
 // head_dim 64: two warpgroups of rows and 128 keys a tile, in place of three and 112.
@@ -98,6 +104,12 @@ inline constexpr LibraryKernel kLibraryKernels[] = {
     {"split_wgmma", 256, Dtype::kFp16, kSplitWgmma},
     {"pipelined", 256, Dtype::kBf16, kPipelinedD256},
     {"split_wgmma", 256, Dtype::kBf16, kSplitWgmma},
+    {"pipelined_varlen", 64, Dtype::kFp16, Varlen(TwoWarpgroups(kPipelined))},
+    {"pipelined_varlen", 64, Dtype::kBf16, Varlen(TwoWarpgroups(kPipelined))},
+    {"pipelined_varlen", 128, Dtype::kFp16, Varlen(kPipelined)},
+    {"pipelined_varlen", 128, Dtype::kBf16, Varlen(kPipelined)},
+    {"pipelined_varlen", 256, Dtype::kFp16, Varlen(kPipelinedD256)},
+    {"pipelined_varlen", 256, Dtype::kBf16, Varlen(kPipelinedD256)},
 };
 
 }  // namespace warpledger::sdpa

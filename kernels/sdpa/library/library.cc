@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -27,6 +28,7 @@
 #include "kernels/sdpa/shared/kernel_instance.h"
 #include "kernels/sdpa/shared/kernel_layout.h"
 #include "kernels/sdpa/wgmma/params.h"
+#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -53,19 +55,22 @@ int FailCuda(cudaError_t error, const char* doing) {
 
 // --- What is asked for ----------------------------------------------------------
 
-// Of a caller that was built with a header whose structures ended there.
-constexpr size_t kFirstProblemSize = offsetof(warpledger_sdpa_problem, q);
-constexpr size_t kFirstChoiceSize = offsetof(warpledger_sdpa_choice, launches);
+// Of callers that were built with headers whose structures ended there.
+constexpr size_t kProblemSizes[] = {sizeof(warpledger_sdpa_problem),
+                                    offsetof(warpledger_sdpa_problem, total_q),
+                                    offsetof(warpledger_sdpa_problem, q)};
+constexpr size_t kChoiceSizes[] = {sizeof(warpledger_sdpa_choice),
+                                   offsetof(warpledger_sdpa_choice, launches)};
 
 // Copies what the caller's structure has; the rest of `*own` stays.
 template <typename T>
-int ReadSized(const T* given, const char* name, size_t first_size, T* own) {
+int ReadSized(const T* given, const char* name, std::span<const size_t> sizes, T* own) {
   if (given == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
-  if (given->size != sizeof *given && given->size != first_size) {
+  if (std::find(sizes.begin(), sizes.end(), given->size) == sizes.end()) {
     return Fail(WARPLEDGER_SDPA_INVALID,
-                "%s.size is %zu; it must be %zu, or %zu as before there were strides: set it to "
+                "%s.size is %zu; it must be %zu, or %zu as in the first header: set it to "
                 "sizeof(warpledger_sdpa_%s) and build with this library's header",
-                name, given->size, sizeof *given, first_size, name);
+                name, given->size, sizes.front(), sizes.back(), name);
   }
   std::memcpy(own, given, given->size);
   return WARPLEDGER_SDPA_OK;
@@ -80,19 +85,22 @@ struct Axis {
 
 // Strides of what is there once, which the caller need not fill in, become what they would be
 // without gaps: the driver looks at them.
+//   rows: of a head in a batch, or of all packed sequences
 int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool is_output,
-                const Problem& p, int heads, int seq, TensorStrides* strides) {
+                const Problem& p, bool packed, int heads, int64_t rows, TensorStrides* strides) {
   constexpr int64_t kBytesOfElement = 2;
   constexpr int64_t kAlignment = 16 / kBytesOfElement;
   constexpr int64_t kMost = (int64_t{1} << 40) / kBytesOfElement;  // of a tensor map
-  if (given.batch == 0 && given.head == 0 && given.row == 0) {
-    *strides = ContiguousStrides(heads, seq, p.head_dim);
+  const bool contiguous = given.batch == 0 && given.head == 0 && given.row == 0;
+  if (contiguous) {
+    *strides = packed ? TensorStrides{0, p.head_dim, int64_t{heads} * p.head_dim}
+                      : ContiguousStrides(heads, static_cast<int>(rows), p.head_dim);
     return WARPLEDGER_SDPA_OK;
   }
   *strides = {given.batch, given.head, given.row};
-  Axis axes[] = {{"row", seq, &strides->row},
+  Axis axes[] = {{"row", rows, &strides->row},
                  {"head", heads, &strides->head},
-                 {"batch", p.batch, &strides->batch}};
+                 {"batch", packed ? 1 : p.batch, &strides->batch}};
   int64_t without_gaps = p.head_dim;
   for (const Axis& axis : axes) {
     if (axis.count == 1) *axis.stride = without_gaps;
@@ -122,14 +130,8 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
   return WARPLEDGER_SDPA_OK;
 }
 
-int Read(const warpledger_sdpa_problem* callers, Problem* p, TensorLayouts* layouts,
+int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layouts,
          float* softmax_scale) {
-  warpledger_sdpa_problem copy = {};
-  if (const int status = ReadSized(callers, "problem", kFirstProblemSize, &copy);
-      status != WARPLEDGER_SDPA_OK) {
-    return status;
-  }
-  const warpledger_sdpa_problem* const given = &copy;
   const struct {
     const char* name;
     int32_t value;
@@ -163,19 +165,35 @@ int Read(const warpledger_sdpa_problem* callers, Problem* p, TensorLayouts* layo
         given->causal == 1, given->dtype == WARPLEDGER_SDPA_BF16 ? Dtype::kBf16 : Dtype::kFp16};
   *softmax_scale = given->softmax_scale > 0 ? given->softmax_scale
                                             : 1.0f / std::sqrt(static_cast<float>(p->head_dim));
+  const bool packed = given->total_q != 0 || given->total_kv != 0;
+  const struct {
+    const char* name;
+    int64_t value;
+  } totals[] = {{"total_q", given->total_q}, {"total_kv", given->total_kv}};
+  for (const auto& [name, value] : totals) {
+    if (packed && (value < 1 || value > std::numeric_limits<int32_t>::max())) {
+      return Fail(WARPLEDGER_SDPA_INVALID,
+                  "%s is %lld; of packed sequences it must be 1 to 2147483647, and of others 0",
+                  name, static_cast<long long>(value));
+    }
+  }
+  layouts->total_q = given->total_q;
+  layouts->total_kv = given->total_kv;
+  const int64_t rows_q = packed ? given->total_q : p->seq_q;
+  const int64_t rows_kv = packed ? given->total_kv : p->seq_kv;
   const struct {
     const char* name;
     const warpledger_sdpa_strides* given;
     int heads;
-    int seq;
+    int64_t rows;
     TensorStrides* strides;
-  } tensors[] = {{"q", &given->q, p->heads_q, p->seq_q, &layouts->q},
-                 {"k", &given->k, p->heads_kv, p->seq_kv, &layouts->k},
-                 {"v", &given->v, p->heads_kv, p->seq_kv, &layouts->v},
-                 {"o", &given->o, p->heads_q, p->seq_q, &layouts->o}};
+  } tensors[] = {{"q", &given->q, p->heads_q, rows_q, &layouts->q},
+                 {"k", &given->k, p->heads_kv, rows_kv, &layouts->k},
+                 {"v", &given->v, p->heads_kv, rows_kv, &layouts->v},
+                 {"o", &given->o, p->heads_q, rows_q, &layouts->o}};
   for (const auto& tensor : tensors) {
     const int status = ReadStrides(*tensor.given, tensor.name, tensor.strides == &layouts->o, *p,
-                                   tensor.heads, tensor.seq, tensor.strides);
+                                   packed, tensor.heads, tensor.rows, tensor.strides);
     if (status != WARPLEDGER_SDPA_OK) return status;
   }
   return WARPLEDGER_SDPA_OK;
@@ -190,7 +208,11 @@ struct Chosen {
   int sms = 0;
 };
 
-size_t PartialBytes(const Config& config) {
+size_t PartialBytes(const Config& config, const Problem& p, const TensorLayouts& layouts) {
+  if (config.varlen) {
+    const int tile_m = TileM(WgmmaShapeOf(config));
+    return SequencePlanBytes(MostSequenceBlocks(p.batch, p.seq_q, layouts.total_q, tile_m));
+  }
   switch (FamilyOf(config)) {
     case Family::kMma:
       return WorkspaceOf(MmaShapeOf(config)).bytes;
@@ -206,7 +228,7 @@ size_t PartialBytes(const Config& config) {
 int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
   int major = 0;
   int minor = 0;
-  cudaError_t error = cudaGetDevice(&chosen->device);
+  cudaError_t error = cudaSuccess;
   const auto read = [&](cudaDeviceAttr attribute, int* value) {
     if (error == cudaSuccess) error = cudaDeviceGetAttribute(value, attribute, chosen->device);
   };
@@ -268,18 +290,111 @@ struct Call {
   Chosen chosen;
 };
 
-int ReadAndChoose(const warpledger_sdpa_problem* given, Call* call) {
-  int status = Read(given, &call->problem, &call->layouts, &call->softmax_scale);
+// A problem that this thread has called before on the current device is looked up: to read and to
+// choose anew takes longer than the launch.
+struct Known {
+  warpledger_sdpa_problem given = {};
+  int device = -1;
+  Call call;
+};
+
+int ReadAndChoose(const warpledger_sdpa_problem* callers, const Call** call) {
+  constexpr size_t kKept = 32;
+  static thread_local Known kept[kKept];
+  warpledger_sdpa_problem given = {};
+  int status = ReadSized(callers, "problem", kProblemSizes, &given);
   if (status != WARPLEDGER_SDPA_OK) return status;
-  status = Choose(call->problem, call->layouts, &call->chosen);
-  return status == WARPLEDGER_SDPA_OK ? Prepare(call->chosen) : status;
+  given.size = sizeof given;
+  int device = 0;
+  const cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) cudaGetLastError();
+  uint64_t hash = static_cast<uint64_t>(device);
+  uint64_t words[sizeof given / sizeof(uint64_t)];
+  static_assert(sizeof words == sizeof given);
+  std::memcpy(words, &given, sizeof given);
+  for (const uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  Known& known = kept[hash >> 59];
+  static_assert(kKept == size_t{1} << (64 - 59));
+  if (error == cudaSuccess && known.device == device &&
+      std::memcmp(&known.given, &given, sizeof given) == 0) {
+    *call = &known.call;
+    return WARPLEDGER_SDPA_OK;
+  }
+  known.device = -1;
+  Call& made = known.call = {};
+  status = Read(&given, &made.problem, &made.layouts, &made.softmax_scale);
+  if (status != WARPLEDGER_SDPA_OK) return status;
+  if (error != cudaSuccess) return FailCuda(error, "asking for the current GPU");
+  made.chosen.device = device;
+  status = Choose(made.problem, made.layouts, &made.chosen);
+  if (status == WARPLEDGER_SDPA_OK) status = Prepare(made.chosen);
+  if (status != WARPLEDGER_SDPA_OK) return status;
+  known.given = given;
+  known.device = device;
+  *call = &made;
+  return WARPLEDGER_SDPA_OK;
 }
 
 size_t CounterBytes(const Chosen& chosen) {
   return FamilyOf(chosen.instance->config) == Family::kResident ? 0 : kCounterBytes;
 }
-size_t WorkspaceBytes(const Chosen& chosen) {
-  return kCounterBytes + PartialBytes(chosen.instance->config);
+size_t WorkspaceBytes(const Call& call) {
+  return kCounterBytes + PartialBytes(call.chosen.instance->config, call.problem, call.layouts);
+}
+
+// The cumulative lengths of packed sequences; null of others.
+struct CuSeqlens {
+  const int32_t* q = nullptr;
+  const int32_t* kv = nullptr;
+};
+
+int Forward(const Call& call, const void* q, const void* k, const void* v, void* o, float* lse,
+            const CuSeqlens& cu_seqlens, void* workspace, size_t workspace_bytes, void* stream) {
+  const Chosen& chosen = call.chosen;
+  const char* const name_of_kernel = chosen.choice.kernel->name.data();
+  const struct {
+    const char* name;
+    const void* value;
+  } pointers[] = {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"workspace", workspace}};
+  for (const auto& [name, value] : pointers) {
+    if (value == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
+    if (reinterpret_cast<uintptr_t>(value) % 16 != 0) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is not 16-byte aligned", name);
+    }
+  }
+  if (workspace_bytes < WorkspaceBytes(call)) {
+    return Fail(WARPLEDGER_SDPA_INVALID, "workspace_bytes is %zu; %s needs %zu", workspace_bytes,
+                name_of_kernel, WorkspaceBytes(call));
+  }
+  const Problem p = Choice::OfLaunch(call.problem, chosen.choice.launches);
+  ForwardParams params;
+  params.batch = p.batch;
+  params.heads_q = p.heads_q;
+  params.heads_kv = p.heads_kv;
+  params.seq_q = p.seq_q;
+  params.seq_kv = p.seq_kv;
+  const int tile_m = GeometryOf(chosen.instance->config).tile_m;
+  params.query_tiles = (p.seq_q + tile_m - 1) / tile_m;
+  params.causal = p.causal ? 1 : 0;
+  params.softmax_scale = call.softmax_scale;
+  const TensorLayouts& layouts = call.layouts;
+  auto* const base = static_cast<std::byte*>(workspace);
+  const LaunchMemory memory = {.counters = base,
+                               .partials = base + kCounterBytes,
+                               .layouts = layouts,
+                               .cu_seqlens_q = cu_seqlens.q,
+                               .cu_seqlens_kv = cu_seqlens.kv};
+  for (int batch = 0; batch < chosen.choice.launches; ++batch) {
+    params.q = static_cast<const uint16_t*>(q) + batch * layouts.q.batch;
+    params.k = static_cast<const uint16_t*>(k) + batch * layouts.k.batch;
+    params.v = static_cast<const uint16_t*>(v) + batch * layouts.v.batch;
+    params.o = static_cast<uint16_t*>(o) + batch * layouts.o.batch;
+    params.lse = lse == nullptr ? nullptr : lse + int64_t{batch} * p.heads_q * p.seq_q;
+    const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
+                                                      static_cast<cudaStream_t>(stream));
+    if (error != cudaSuccess) return FailCuda(error, name_of_kernel);
+  }
+  return WARPLEDGER_SDPA_OK;
 }
 
 }  // namespace
@@ -295,18 +410,18 @@ int warpledger_sdpa_describe(const warpledger_sdpa_problem* problem,
                              warpledger_sdpa_choice* choice) {
   static thread_local std::string explanation;
   warpledger_sdpa_choice filled = {};
-  int status = ReadSized(choice, "choice", kFirstChoiceSize, &filled);
+  int status = ReadSized(choice, "choice", kChoiceSizes, &filled);
   if (status != WARPLEDGER_SDPA_OK) return status;
-  Call call;
+  const Call* call = nullptr;
   status = ReadAndChoose(problem, &call);
   if (status != WARPLEDGER_SDPA_OK) return status;
-  const Chosen& chosen = call.chosen;
+  const Chosen& chosen = call->chosen;
   filled.kernel = chosen.choice.kernel->name.data();
   filled.expected_us = static_cast<float>(chosen.choice.us);
-  filled.workspace_bytes = WorkspaceBytes(chosen);
+  filled.workspace_bytes = WorkspaceBytes(*call);
   filled.launches = chosen.choice.launches;
   filled.zeroed_bytes = CounterBytes(chosen);
-  explanation = Explain(call.problem, call.layouts, chosen.sms);
+  explanation = Explain(call->problem, call->layouts, chosen.sms);
   filled.explanation = explanation.c_str();
   std::memcpy(choice, &filled, filled.size);
   return WARPLEDGER_SDPA_OK;
@@ -315,51 +430,35 @@ int warpledger_sdpa_describe(const warpledger_sdpa_problem* problem,
 int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem, const void* q, const void* k,
                             const void* v, void* o, float* lse, void* workspace,
                             size_t workspace_bytes, void* stream) {
-  Call call;
+  const Call* call = nullptr;
   if (const int status = ReadAndChoose(problem, &call); status != WARPLEDGER_SDPA_OK) {
     return status;
   }
-  const Chosen& chosen = call.chosen;
-  const char* const name_of_kernel = chosen.choice.kernel->name.data();
-  const struct {
-    const char* name;
-    const void* value;
-  } pointers[] = {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"workspace", workspace}};
-  for (const auto& [name, value] : pointers) {
-    if (value == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
-    if (reinterpret_cast<uintptr_t>(value) % 16 != 0) {
-      return Fail(WARPLEDGER_SDPA_INVALID, "%s is not 16-byte aligned", name);
-    }
+  if (call->layouts.packed()) {
+    return Fail(
+        WARPLEDGER_SDPA_INVALID,
+        "total_q is %lld: packed sequences are forward_varlen()'s, which takes their lengths",
+        static_cast<long long>(call->layouts.total_q));
   }
-  if (workspace_bytes < WorkspaceBytes(chosen)) {
-    return Fail(WARPLEDGER_SDPA_INVALID, "workspace_bytes is %zu; %s needs %zu", workspace_bytes,
-                name_of_kernel, WorkspaceBytes(chosen));
+  return Forward(*call, q, k, v, o, lse, {}, workspace, workspace_bytes, stream);
+}
+
+int warpledger_sdpa_forward_varlen(const warpledger_sdpa_problem* problem, const void* q,
+                                   const void* k, const void* v, void* o, float* lse,
+                                   const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_kv,
+                                   void* workspace, size_t workspace_bytes, void* stream) {
+  const Call* call = nullptr;
+  if (const int status = ReadAndChoose(problem, &call); status != WARPLEDGER_SDPA_OK) {
+    return status;
   }
-  const Problem p = Choice::OfLaunch(call.problem, chosen.choice.launches);
-  const Config& config = chosen.instance->config;
-  ForwardParams params;
-  params.batch = p.batch;
-  params.heads_q = p.heads_q;
-  params.heads_kv = p.heads_kv;
-  params.seq_q = p.seq_q;
-  params.seq_kv = p.seq_kv;
-  const int tile_m = GeometryOf(config).tile_m;
-  params.query_tiles = (p.seq_q + tile_m - 1) / tile_m;
-  params.causal = p.causal ? 1 : 0;
-  params.softmax_scale = call.softmax_scale;
-  const TensorLayouts& layouts = call.layouts;
-  auto* const base = static_cast<std::byte*>(workspace);
-  const LaunchMemory memory = {
-      .counters = base, .partials = base + kCounterBytes, .layouts = layouts};
-  for (int batch = 0; batch < chosen.choice.launches; ++batch) {
-    params.q = static_cast<const uint16_t*>(q) + batch * layouts.q.batch;
-    params.k = static_cast<const uint16_t*>(k) + batch * layouts.k.batch;
-    params.v = static_cast<const uint16_t*>(v) + batch * layouts.v.batch;
-    params.o = static_cast<uint16_t*>(o) + batch * layouts.o.batch;
-    params.lse = lse == nullptr ? nullptr : lse + int64_t{batch} * p.heads_q * p.seq_q;
-    const cudaError_t error = chosen.instance->launch(*chosen.instance, params, 0, &memory,
-                                                      static_cast<cudaStream_t>(stream));
-    if (error != cudaSuccess) return FailCuda(error, name_of_kernel);
+  if (!call->layouts.packed()) {
+    return Fail(WARPLEDGER_SDPA_INVALID,
+                "total_q and total_kv are 0: sequences that are not packed are forward()'s");
   }
-  return WARPLEDGER_SDPA_OK;
+  if (cu_seqlens_q == nullptr || cu_seqlens_kv == nullptr) {
+    return Fail(WARPLEDGER_SDPA_INVALID, "%s is null",
+                cu_seqlens_q == nullptr ? "cu_seqlens_q" : "cu_seqlens_kv");
+  }
+  return Forward(*call, q, k, v, o, lse, {cu_seqlens_q, cu_seqlens_kv}, workspace, workspace_bytes,
+                 stream);
 }

@@ -26,7 +26,7 @@ int main() {
                 choice == nullptr ? "" : std::string(choice->name).c_str());
     const char* comma = "";
     for (const LibraryKernel& kernel : kLibraryKernels) {
-      if (!Takes(kernel, *problem)) continue;
+      if (kernel.config.varlen || !Takes(kernel, *problem)) continue;
       std::printf(R"(%s"%s":{"us":%.17g,"terms":[)", comma, std::string(kernel.name).c_str(),
                   ExpectedUs(kernel, *problem, kSms));
       const CostTerms terms = CostTermsOf(kernel, *problem, kSms);

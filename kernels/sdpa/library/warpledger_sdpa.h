@@ -25,11 +25,18 @@
  *                                            batch = heads * most * head_dim,
  *                                            head = most * head_dim, row = head_dim
  * Some kernels take contiguous tensors alone, or store o without strides: describe() says which
- * kernel a call takes and why others don't do. Where a batch stride is not heads times the head
- * stride, as in (batch, seq, heads, head_dim) with batch > 1, forward() launches its kernel once
- * for each batch, which choice.launches and choice.expected_us tell. No kernel here stores an o of
- * head_dim 256 with strides, nor one where a query may see no key (causal, seq_q > seq_kv): those
- * calls are UNSUPPORTED, and o must be contiguous.
+ * kernel a call takes and why others don't do. Where a batch stride is neither heads times the head
+ * stride nor a multiple of the row stride, forward() launches its kernel once for each batch, which
+ * choice.launches and choice.expected_us tell.
+ *
+ * Packed sequences, each with a length of its own, lie one behind another:
+ *   q, o   (total_q, heads_q, head_dim)
+ *   k, v   (total_kv, heads_kv, head_dim)
+ *   lse    (heads_q, total_q) fp32
+ * Problem.batch is how many there are, seq_q and seq_kv the largest lengths, or about: the expected
+ * time and nothing else depends on them. Strides are of rows and heads. The call is
+ * warpledger_sdpa_forward_varlen(); a sequence without queries, or without keys, is one like
+ * others.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -94,6 +101,8 @@ typedef struct warpledger_sdpa_problem {
   warpledger_sdpa_strides k;
   warpledger_sdpa_strides v;
   warpledger_sdpa_strides o;
+  int64_t total_q; /* rows of packed q and o; 0, and total_kv too: each sequence has its own */
+  int64_t total_kv;
 } warpledger_sdpa_problem;
 
 typedef struct warpledger_sdpa_choice {
@@ -122,6 +131,17 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_forward(const warpledger_sdpa_problem* p
                                                 const void* q, const void* k, const void* v,
                                                 void* o, float* lse, void* workspace,
                                                 size_t workspace_bytes, void* stream);
+
+/* The same of packed sequences (total_q and total_kv are set).
+ *
+ * cu_seqlens_q, cu_seqlens_kv: device memory of batch + 1 int32 each: sequence i has the rows
+ *   from cu_seqlens[i] to before cu_seqlens[i + 1]. They are read by the GPU when the call runs, so
+ *   that a graph follows what is written there. Rows that the tensors don't have are left out, and
+ *   rows of o that no sequence has are not written. */
+WARPLEDGER_SDPA_API int warpledger_sdpa_forward_varlen(
+    const warpledger_sdpa_problem* problem, const void* q, const void* k, const void* v, void* o,
+    float* lse, const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_kv, void* workspace,
+    size_t workspace_bytes, void* stream);
 
 /* What was wrong in this thread's last call that returned anything but OK: one sentence. */
 WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);

@@ -29,6 +29,7 @@ struct Config {
   Mask mask = Mask::kAtRunTime;
   Dtype dtype = Dtype::kFp16;
   bool projected = false;  // Q, K and V come from x, as a product's rows or in the kernel
+  bool varlen = false;     // sequences lie one behind another, and each has a length of its own
 
   friend constexpr bool operator==(const Config&, const Config&) = default;
 };

@@ -76,9 +76,9 @@ inline std::string CompiledName(const std::string& name) {
   return config ? ConfigName(CompiledPart(*config)) : name;
 }
 
-// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected".
+// "" where it says nothing, "@d128", "@causal", "@d128_bf16_causal", "@projected", "@varlen".
 inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtype = Dtype::kFp16,
-                                  bool projected = false) {
+                                  bool projected = false, bool varlen = false) {
   std::string suffix;
   const auto add = [&suffix](std::string_view part) {
     suffix.append(suffix.empty() ? "@" : "_").append(part);
@@ -87,6 +87,7 @@ inline std::string InstanceSuffix(int head_dim, bool compiled_causal, Dtype dtyp
   if (dtype != Dtype::kFp16) add(DtypeName(dtype));
   if (compiled_causal) add("causal");
   if (projected) add("projected");
+  if (varlen) add("varlen");
   return suffix;
 }
 
@@ -101,7 +102,7 @@ inline std::array<std::string, 2> InstanceNames(const std::string& printed, int 
 
 inline std::string InstanceName(const Config& config) {
   return ConfigName(config) + InstanceSuffix(config.head_dim, config.mask == Mask::kCausal,
-                                             config.dtype, config.projected);
+                                             config.dtype, config.projected, config.varlen);
 }
 
 // File systems allow 255 characters, and the build appends some.

@@ -37,6 +37,9 @@ constexpr InvalidReason WhyInvalid(const Config& config) {
       return Excluded(row.id, FamilyRoot(FamilyOf(config)));
     }
   }
+  if (config.varlen && FamilyOf(config) != Family::kWgmma) {
+    return Excluded("varlen", FamilyRoot(FamilyOf(config)), "its kernels know one length for all");
+  }
   return AskFamily(config, [&](auto family) { return family.WhyInvalid(config); });
 }
 

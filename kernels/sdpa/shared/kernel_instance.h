@@ -46,6 +46,9 @@ struct LaunchMemory {
   std::byte* counters = nullptr;  // kCounterBytes, 0 before and after each launch of any instance
   std::byte* partials = nullptr;  // PartialBytes of the configuration; nobody minds what is there
   TensorLayouts layouts;
+  // Of packed sequences, (batch + 1) int32 each.
+  const int* cu_seqlens_q = nullptr;
+  const int* cu_seqlens_kv = nullptr;
 };
 inline constexpr size_t kCounterBytes = 4096;
 
@@ -65,6 +68,8 @@ cudaError_t LaunchMma(const KernelInstance& instance, const ForwardParams& param
                       const LaunchMemory* memory, cudaStream_t stream);
 cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& params, unsigned ctas,
                         const LaunchMemory* memory, cudaStream_t stream);
+cudaError_t LaunchWgmmaVarlen(const KernelInstance& instance, const ForwardParams& params,
+                              const LaunchMemory& memory, cudaStream_t stream);
 cudaError_t LaunchResident(const KernelInstance& instance, const ForwardParams& params,
                            unsigned ctas, const LaunchMemory* memory, cudaStream_t stream);
 

@@ -36,11 +36,24 @@ constexpr std::optional<int64_t> FoldedHeadStride(const TensorStrides& strides, 
   return std::nullopt;
 }
 
+// Rows from one batch to the next, where its stride is so many; nothing where it is no multiple.
+constexpr std::optional<int64_t> FoldedRows(const TensorStrides& strides, int batch) {
+  if (batch == 1) return 0;
+  if (strides.batch % strides.row != 0) return std::nullopt;
+  return strides.batch / strides.row;
+}
+
 struct TensorLayouts {
   TensorStrides q;
   TensorStrides k;
   TensorStrides v;
   TensorStrides o;
+  // Of packed sequences, which lie one behind another in (rows, heads, head_dim): the rows of q and
+  // o, and of k and v. Strides of batches count for nothing. 0: there are none.
+  int64_t total_q = 0;
+  int64_t total_kv = 0;
+
+  constexpr bool packed() const { return total_q > 0; }
 };
 
 // Of a launch's parameters, or a problem.

@@ -38,7 +38,14 @@ class WgmmaEpilogue {
 
   __device__ void Store(const WgmmaWork<kShape>& work, const float (&out)[kShape.head_dim / 2],
                         const WgmmaSoftmax<kShape>& softmax, const WgmmaScales& scales) const {
-    if constexpr (kShape.tma_store) {
+    if constexpr (kShape.tma_store && kShape.varlen) {
+      // The copy engine would write the next sequence's rows too.
+      if (FirstRow(work) + kRowsPerConsumer <= work.seq_q) {
+        StoreByCopyEngine(work, out, softmax, scales);
+      } else {
+        StoreFromRegisters(work, out, softmax, scales);
+      }
+    } else if constexpr (kShape.tma_store) {
       StoreByCopyEngine(work, out, softmax, scales);
     } else {
       if constexpr (kShape.split_kv) {
@@ -73,8 +80,7 @@ class WgmmaEpilogue {
     for (int r = 0; r < 2; ++r) {
       const int row = work.Row(RowInTile(), 8 * r);
       const float inverse = Inverse(softmax.sum[r], scales);
-      const int64_t at = work.IndexOf(p_, row);
-      uint16_t* o = static_cast<uint16_t*>(p_.o) + at * kShape.head_dim;
+      uint16_t* o = static_cast<uint16_t*>(p_.o) + work.OutputOf(p_, row);
 #pragma unroll
       for (int chunk = 0; chunk < kShape.head_dim / 8; chunk += 4) {
         uint32_t piece[4];  // of chunk, chunk + 1, …: this lane's fourth
@@ -108,7 +114,7 @@ class WgmmaEpilogue {
     constexpr int kBlockBytes = TileM(kShape) * 128;
     const uint32_t tile = smem_ + kSmem.o + warpgroup_ * kRowsPerConsumer * 128;
     const int barrier = kEpilogueBarrier + warpgroup_;
-    const int first_row = work.first_row + warpgroup_ * kRowsPerConsumer;
+    const int first_row = FirstRow(work);
     const float inverse[2] = {Inverse(softmax.sum[0], scales), Inverse(softmax.sum[1], scales)};
     if (thread_ == 0) ptx::BulkWaitRead<0>();
     ptx::NamedBarrierSync(barrier, kWarpgroup);
@@ -118,10 +124,12 @@ class WgmmaEpilogue {
     ptx::FenceProxyAsync();
     ptx::NamedBarrierSync(barrier, kWarpgroup);
     if (thread_ == 0) {
-      if (first_row < p_.seq_q) {
+      if (first_row < work.Lengths(p_).seq_q) {
+        int row = first_row;
+        if constexpr (kShape.varlen) row += work.first_o;
 #pragma unroll
         for (int block = 0; block < kShape.head_dim / kSwizzleColumns; ++block) {
-          ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, block * kSwizzleColumns, first_row,
+          ptx::TmaStore3d(&p_.o_map, tile + block * kBlockBytes, block * kSwizzleColumns, row,
                           work.head);
         }
       }
@@ -145,6 +153,17 @@ class WgmmaEpilogue {
 #pragma unroll 1
       for (int i = 0; i < kShape.head_dim / 8; ++i) o[i] = make_uint4(0, 0, 0, 0);
       if (p_.lse != nullptr) p_.lse[at] = -INFINITY;
+    } else if constexpr (kShape.varlen) {
+      constexpr int kPieces = kShape.head_dim / 8;
+      const int rows = work.Rows(p_);
+#pragma unroll 1
+      for (int i = thread; i < rows * kPieces; i += kThreads) {
+        auto* o = static_cast<uint16_t*>(p_.o) + work.OutputOf(p_, work.first_row + i / kPieces);
+        reinterpret_cast<uint4*>(o)[i % kPieces] = make_uint4(0, 0, 0, 0);
+      }
+      if (thread < rows && p_.lse != nullptr) {
+        p_.lse[work.LseOf(p_, work.first_row + thread)] = -INFINITY;
+      }
     } else {
       const int rows = min(TileM(kShape), p_.seq_q - work.first_row);
       const int64_t first_row = int64_t{work.head} * p_.seq_q + work.first_row;
@@ -160,6 +179,11 @@ class WgmmaEpilogue {
   }
 
  private:
+  // Of the warpgroup, in the sequence.
+  __device__ int FirstRow(const WgmmaWork<kShape>& work) const {
+    return work.first_row + warpgroup_ * kRowsPerConsumer;
+  }
+
   // All threads of the warpgroups that compute.
   __device__ void StoreAsPart(const WgmmaWork<kShape>& work,
                               const float (&out)[kShape.head_dim / 2],
@@ -187,7 +211,7 @@ class WgmmaEpilogue {
                            const WgmmaScales& scales, int r) const {
     const int row = work.Row(RowInTile(), 8 * r);
     if (p_.lse != nullptr && thread_ % 4 == 0 && work.IsValid(p_, row)) {
-      p_.lse[work.IndexOf(p_, row)] = softmax.max[r] * scales.score + logf(softmax.PlainSum(r));
+      p_.lse[work.LseOf(p_, row)] = softmax.max[r] * scales.score + logf(softmax.PlainSum(r));
     }
   }
 

@@ -38,6 +38,19 @@ struct WgmmaFamily {
   static constexpr InvalidReason WhyInvalid(const Config& c) {
     if (const InvalidReason reason = FirstExcludedInBf16(c, kBf16Exclusions)) return reason;
     if (const InvalidReason reason = FirstExcluded(c, kExclusions)) return reason;
+    if (c.varlen) {
+      if (!c.dynamic_schedule) {
+        return Excluded("varlen", ToggleId(&Config::wgmma_tile_per_cta),
+                        "how many tiles there are, the device alone knows");
+      }
+      for (const ToggleField other :
+           {&Config::kv_multicast, &Config::wgmma_fp8, &Config::wgmma_cp_async,
+            &Config::wgmma_inline_loads, &Config::wgmma_pack_heads, &Config::wgmma_split_kv,
+            &Config::wgmma_tile_order, &Config::wgmma_dependent_launch}) {
+        if (c.*other == 0) continue;
+        return Excluded("varlen", ToggleId(other), "it counts on one length for all");
+      }
+    }
     const std::string_view head_dim = HeadDimName(c.head_dim);
     const WgmmaTile tile = WgmmaTileFor(c);
     // A configuration alone is of no head dimension yet.

@@ -72,14 +72,14 @@ class WgmmaConsumer {
       if (Loads()) loader_.Start();
     }
     for (int tile; (tile = queue.template Next<false>()) >= 0;) {
-      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = queue.Work(tile);
       if constexpr (kShape.split_kv) {
         if (p_.splits > 1 && !work.HasKeys()) {
           epilogue_.StoreNoKeys(work);
           break;  // a CTA has one block then
         }
       }
-      if (kShape.causal && work.kv_tiles == 0) {
+      if ((kShape.causal || kShape.varlen) && work.kv_tiles == 0) {
         epilogue_.StoreUnseen(work);
       } else {
         if constexpr (kShape.inline_loads) {
@@ -356,6 +356,29 @@ class WgmmaConsumer {
     if constexpr (kShape.overlap) RefillV();
   }
 
+  // Behind a sequence's last key the tile of V holds the next sequence's, whose probabilities are
+  // 0; but 0 times infinity is not. Each warpgroup clears the rows for itself, the same as the
+  // others.
+  __device__ void ClearBehindLastKey(const WgmmaWork<kShape>& work, int n) const {
+    const int keys = work.Lengths(p_).seq_kv - n * kShape.tile_n;
+    if (keys >= kShape.tile_n) return;
+    ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
+    const uint32_t zeros[4] = {};
+#pragma unroll 1
+    for (int block = 0; block < kShape.head_dim / kColumns; ++block) {
+      // Swizzling leaves a row's 128 bytes in their place.
+      const uint32_t rows =
+          smem_ + kSmem.v + v_.slot * kSmem.kv_bytes + block * kShape.tile_n * kSwizzleBytes;
+#pragma unroll 1
+      for (int at = keys * kSwizzleBytes + thread_ * 16; at < kShape.tile_n * kSwizzleBytes;
+           at += kWarpgroup * 16) {
+        ptx::StoreShared(rows + at, zeros);
+      }
+    }
+    ptx::FenceProxyAsync();
+    ptx::NamedBarrierSync(kEpilogueBarrier + warpgroup_, kWarpgroup);
+  }
+
   // P V of the tile whose probabilities wait, from start to end.
   __device__ void FinishOutput(Tile& t) {
     ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
@@ -406,7 +429,13 @@ class WgmmaConsumer {
       scales.score *= tile_scales_.k;
       scales.out *= tile_scales_.v;
     }
-    epilogue_.Store(work, t.out, t.softmax, scales);
+    if constexpr (kShape.varlen) {
+      // Read again: eight registers that hold it through the loop are more than three consumers
+      // have.
+      epilogue_.Store(PackedWork<kShape>::Read(work.slot), t.out, t.softmax, scales);
+    } else {
+      epilogue_.Store(work, t.out, t.softmax, scales);
+    }
     if constexpr (StoresThroughQ(kShape)) Release(barriers_.QEmpty());
   }
 
@@ -423,11 +452,12 @@ class WgmmaConsumer {
     PassTurn<WgmmaTurns::kScored>();
     ReleaseTile(barriers_.KEmpty(k_.slot));
     k_.Advance();
-    if (kShape.causal || p_.seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
+    if (kShape.causal || work.Lengths(p_).seq_kv % kShape.tile_n != 0) Mask(t.scores, work, first);
     t.softmax.Update(t.scores, ScoreScale(), rescale);
     if constexpr (kShape.two_level) t.carry[0] = t.carry[1] = 0.0f;  // O is 0 yet
     PassProbabilities(t);
     AwaitProbabilities();
+    if constexpr (kShape.varlen) ClearBehindLastKey(work, first);
     RefillK();
 
     int n = first - 1;
@@ -502,7 +532,10 @@ __device__ void WgmmaForward(const WgmmaParamsOf<kShape>& p) {
     barriers.Init();
   }
   SyncCluster<kShape>();
-  if constexpr (kShape.dependent_launch) {
+  static_assert(!kShape.varlen || (kShape.dynamic_schedule && !StoresThroughQ(kShape) &&
+                                   kShape.cluster == 1 && !kShape.p_smem));
+  // With varlen the kernel before is the plan's.
+  if constexpr (kShape.dependent_launch || kShape.varlen) {
     // Nothing that another kernel wrote was read before; what this one writes, the next one's
     // CTAs, which may start from now on, wait for.
     ptx::AwaitPriorKernel();

@@ -174,11 +174,12 @@ cudaError_t LaunchKernel(const void* kernel, const WgmmaShape& shape, unsigned c
 }
 
 // What follows the kernel: one that joins partial results, where there are any.
-cudaError_t LaunchBehind(const WgmmaParams&, const WgmmaShape&, cudaStream_t) {
+//   dependent: it may begin beside the kernel's end; it waits for that before it reads
+cudaError_t LaunchBehind(const WgmmaParams&, const WgmmaShape&, bool, cudaStream_t) {
   return cudaSuccess;
 }
 
-cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shape,
+cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shape, bool dependent,
                          cudaStream_t stream) {
   if (!shape.join_kernel || params.splits <= 1) return cudaSuccess;
   static_assert(kMaxWgmmaSplits <= kMaxJoinSplits);
@@ -190,7 +191,7 @@ cudaError_t LaunchBehind(const WgmmaDecodeParams& params, const WgmmaShape& shap
                      .rows = rows,
                      .splits = params.splits,
                      .softmax_scale = params.softmax_scale},
-                    shape.head_dim, shape.bf16, shape.dependent_launch, stream);
+                    shape.head_dim, shape.bf16, dependent, stream);
 }
 
 // Counters apart from partial results, and the same bytes are counters for every instance.
@@ -232,7 +233,9 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   if (error != cudaSuccess) return error;
   error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), &params, stream);
   if (error != cudaSuccess) return error;
-  return LaunchBehind(params, shape, stream);
+  // The library's kernels are launched behind anybody's, but what joins their parts is behind
+  // theirs.
+  return LaunchBehind(params, shape, shape.dependent_launch || memory != nullptr, stream);
 }
 
 }  // namespace
@@ -243,6 +246,9 @@ cudaError_t LaunchWgmma(const KernelInstance& instance, const ForwardParams& for
   switch (ParamsKindOf(shape)) {
     case WgmmaParamsKind::kFp8:
       return LaunchWith<WgmmaFp8Params>(instance, shape, forward, memory, stream);
+    case WgmmaParamsKind::kVarlen:  // its plan lies in the caller's memory
+      return memory == nullptr ? cudaErrorInvalidValue
+                               : LaunchWgmmaVarlen(instance, forward, *memory, stream);
     case WgmmaParamsKind::kStore:
       return LaunchWith<WgmmaStoreParams>(instance, shape, forward, memory, stream);
     case WgmmaParamsKind::kCopy:

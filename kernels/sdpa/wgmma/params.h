@@ -7,10 +7,12 @@
 #include <vector_types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/sdpa/shared/wgmma_params.h"
 #include "kernels/sdpa/wgmma/shape.h"
+#include "kernels/sdpa/wgmma/varlen/sequence_plan.h"
 
 namespace warpledger::sdpa {
 
@@ -18,6 +20,17 @@ namespace warpledger::sdpa {
 // Apart, so that the other kernels' parameters stay short.
 struct WgmmaStoreParams : WgmmaParams {
   CUtensorMap o_map;
+};
+
+// Where sequences lie one behind another: their blocks of queries, as the plan lists them. The maps
+// of Q, K, V and O have all rows of a head in one dimension, and seq_q, seq_kv, query_tiles and
+// heads_in_flight say nothing.
+struct WgmmaVarlenParams : WgmmaStoreParams {
+  const SequenceBlock* blocks = nullptr;
+  const int* block_count = nullptr;
+  int64_t o_row_stride = 0;  // elements
+  int64_t o_head_stride = 0;
+  int64_t lse_head_stride = 0;
 };
 
 // Where Q, K and V are 8-bit: the scales too. O's map is filled in if the kernel takes it.
@@ -55,9 +68,10 @@ struct WgmmaDecodeParams : WgmmaParams {
 };
 
 // Which of these a kernel takes.
-enum class WgmmaParamsKind { kPlain, kStore, kFp8, kCopy, kDecode };
+enum class WgmmaParamsKind { kPlain, kStore, kVarlen, kFp8, kCopy, kDecode };
 constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
   return shape.fp8                            ? WgmmaParamsKind::kFp8
+         : shape.varlen                       ? WgmmaParamsKind::kVarlen
          : shape.tma_store                    ? WgmmaParamsKind::kStore
          : shape.cp_async                     ? WgmmaParamsKind::kCopy
          : shape.pack_heads || shape.split_kv ? WgmmaParamsKind::kDecode
@@ -67,10 +81,13 @@ constexpr WgmmaParamsKind ParamsKindOf(const WgmmaShape& shape) {
 template <WgmmaShape kShape, WgmmaParamsKind kKind = ParamsKindOf(kShape)>
 using WgmmaParamsOf = std::conditional_t<
     kKind == WgmmaParamsKind::kFp8, WgmmaFp8Params,
-    std::conditional_t<kKind == WgmmaParamsKind::kStore, WgmmaStoreParams,
-                       std::conditional_t<kKind == WgmmaParamsKind::kCopy, WgmmaCopyParams,
-                                          std::conditional_t<kKind == WgmmaParamsKind::kDecode,
-                                                             WgmmaDecodeParams, WgmmaParams>>>>;
+    std::conditional_t<
+        kKind == WgmmaParamsKind::kVarlen, WgmmaVarlenParams,
+        std::conditional_t<
+            kKind == WgmmaParamsKind::kStore, WgmmaStoreParams,
+            std::conditional_t<kKind == WgmmaParamsKind::kCopy, WgmmaCopyParams,
+                               std::conditional_t<kKind == WgmmaParamsKind::kDecode,
+                                                  WgmmaDecodeParams, WgmmaParams>>>>>;
 
 // --- An instance's own global memory: what outlives a CTA. Counters are 0 between launches ---
 

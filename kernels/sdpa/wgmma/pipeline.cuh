@@ -42,7 +42,10 @@ struct WgmmaBarriers {
   __device__ uint32_t VEmpty(int slot) const { return KFull(slot) + 24 * kShape.stages; }
   __device__ uint32_t WorkFull(int slot) const { return KFull(slot) + 32 * kShape.stages; }
   __device__ uint32_t WorkEmpty(int slot) const { return WorkFull(slot) + 8 * kWorkSlots; }
-  __device__ uint32_t WorkTile(int slot) const { return WorkFull(slot) + 16 * kWorkSlots; }
+  __device__ uint32_t WorkTile(int slot) const {
+    if constexpr (kShape.varlen) return WorkFull(2 * kWorkSlots) + kPackedWorkBytes * slot;
+    return WorkFull(slot) + 16 * kWorkSlots;
+  }
 
   // With fp8.
   __device__ uint32_t RawFull(int slot) const {

@@ -39,13 +39,20 @@ constexpr int WgmmaSplits(const WgmmaShape& s, int tiles, int rows, int seq_kv, 
 
 // Heads whose tiles are handed out together: as many as have K and V of half of an H200's 60 MB
 // of L2 between them, so that those are read from there; at least all that share a K and V.
-//   group_size: query heads to a K/V head
+//   kv_bytes: of a head's K and V
+//   group_size: heads of tiles to a K/V head
 //   heads: of tiles, over the batch
-constexpr int WgmmaHeadsInFlight(const WgmmaShape& s, int seq_kv, int group_size, int heads) {
+constexpr int HeadsInFlight(int64_t kv_bytes, int group_size, int heads) {
   constexpr int64_t kBytes = int64_t{32} << 20;
-  const int64_t kv_bytes = int64_t{seq_kv} * s.head_dim * 2 * ElementBytes(s);
   const int64_t kvs = std::max<int64_t>(kBytes / kv_bytes, 1);
-  return static_cast<int>(std::min<int64_t>(kvs * (s.pack_heads ? 1 : group_size), heads));
+  return static_cast<int>(std::min<int64_t>(kvs * group_size, heads));
+}
+constexpr int64_t BytesOfKey(const WgmmaShape& s) {
+  return int64_t{s.head_dim} * 2 * ElementBytes(s);
+}
+//   group_size: query heads to a K/V head
+constexpr int WgmmaHeadsInFlight(const WgmmaShape& s, int seq_kv, int group_size, int heads) {
+  return HeadsInFlight(seq_kv * BytesOfKey(s), s.pack_heads ? 1 : group_size, heads);
 }
 
 }  // namespace warpledger::sdpa

@@ -5,7 +5,9 @@
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_SCHEDULE_CUH_
 
 #include <cstdint>
+#include <type_traits>
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/sdpa/shared/scores.cuh"
 #include "kernels/sdpa/wgmma/params.h"
@@ -13,6 +15,32 @@
 #include "kernels/sdpa/wgmma/shape.h"
 
 namespace warpledger::sdpa {
+
+// The sequence that a block is of. With one length for all it is what the launch's parameters say,
+// and begins at row 0.
+template <WgmmaShape kShape, bool kVarlen = kShape.varlen>
+struct WgmmaSequence {
+  // What has its seq_q and seq_kv.
+  __device__ static const WgmmaParamsOf<kShape>& Lengths(const WgmmaParamsOf<kShape>& p) {
+    return p;
+  }
+  __device__ static int FirstQuery() { return 0; }
+  __device__ static int FirstKey() { return 0; }
+};
+template <WgmmaShape kShape>
+struct WgmmaSequence<kShape, true> {
+  int first_q;   // its first row of Q,
+  int first_kv;  // of K and V: the producer's alone
+  int first_o;   // and of O
+  int seq_q;
+  int seq_kv;
+  int64_t first_lse;  // of head 0
+  uint32_t slot;      // the consumers': where all of this stands while they work on it
+
+  __device__ const WgmmaSequence& Lengths(const WgmmaParamsOf<kShape>&) const { return *this; }
+  __device__ int FirstQuery() const { return first_q; }
+  __device__ int FirstKey() const { return first_kv; }
+};
 
 // One tile_m block of queries of one head. The CTAs of a cluster have neighbouring blocks
 // and walk over the same K/V tiles, as many as the last of them needs: for the others the
@@ -22,7 +50,7 @@ namespace warpledger::sdpa {
 // K/V head: row r is of position r / group_size and of the head r % group_size of the group.
 // With split keys a CTA has those tiles of them from split_begin on.
 template <WgmmaShape kShape>
-struct WgmmaWork {
+struct WgmmaWork : WgmmaSequence<kShape> {
   using Params = WgmmaParamsOf<kShape>;
 
   int head;         // over batch and query heads, or K/V heads where packed
@@ -32,8 +60,8 @@ struct WgmmaWork {
 
   // Position `row` of Q sees keys [0, VisibleKeys); the causal mask is aligned to the
   // bottom right.
-  __device__ static int VisibleKeys(const Params& p, int row) {
-    return kShape.causal ? CausalKeys(p, row) : p.seq_kv;
+  __device__ int VisibleKeys(const Params& p, int row) const {
+    return kShape.causal ? CausalKeys(this->Lengths(p), row) : this->Lengths(p).seq_kv;
   }
 
   // With split keys there may be fewer tiles than CTAs to share them.
@@ -58,7 +86,7 @@ struct WgmmaWork {
     if constexpr (kShape.pack_heads) {
       return row / p.group_size < min(p.positions, p.seq_q - first_row);
     } else {
-      return row < p.seq_q;
+      return row < this->Lengths(p).seq_q;
     }
   }
   __device__ int64_t IndexOf(const Params& p, int row) const {
@@ -70,13 +98,70 @@ struct WgmmaWork {
       return int64_t{head} * p.seq_q + row;
     }
   }
+  // Elements of O, and values of LSE, before a row's.
+  __device__ int64_t OutputOf(const Params& p, int row) const {
+    if constexpr (kShape.varlen) {
+      return (int64_t{this->first_o} + row) * p.o_row_stride + head * p.o_head_stride;
+    } else {
+      return IndexOf(p, row) * kShape.head_dim;
+    }
+  }
+  __device__ int64_t LseOf(const Params& p, int row) const {
+    if constexpr (kShape.varlen) {
+      return this->first_lse + head * p.lse_head_stride + row;
+    } else {
+      return IndexOf(p, row);
+    }
+  }
   // The rows of the block that lie in Q are its first ones.
   __device__ int Rows(const Params& p) const {
     if constexpr (kShape.pack_heads) {
       return min(p.positions, p.seq_q - first_row) * p.group_size;
     } else {
-      return min(TileM(kShape), p.seq_q - first_row);
+      return min(TileM(kShape), this->Lengths(p).seq_q - first_row);
     }
+  }
+};
+
+// What a work slot says of a tile of packed sequences, to the consumers.
+template <WgmmaShape kShape>
+struct PackedWork {
+  // All but the rows where its queries and keys begin, which consumers don't ask for. In two steps,
+  // between which nothing is loaded: of three consumers' kernels the producer has 32 registers.
+  __device__ static void StorePlace(uint32_t slot, const WgmmaWork<kShape>& work) {
+    const uint32_t place[4] = {
+        static_cast<uint32_t>(work.head), static_cast<uint32_t>(work.first_row),
+        static_cast<uint32_t>(work.kv_tiles), static_cast<uint32_t>(work.seq_q)};
+    ptx::StoreShared(slot, place);
+  }
+  __device__ static void StoreSequence(uint32_t slot, const SequenceBlock& of) {
+    const uint32_t rest[4] = {static_cast<uint32_t>(of.seq_kv), static_cast<uint32_t>(of.first_o),
+                              static_cast<uint32_t>(of.first_lse),
+                              static_cast<uint32_t>(of.first_lse >> 32)};
+    ptx::StoreShared(slot + 16, rest);
+  }
+  // The same in all lanes. Only the first one reads, for it is the one that gives the slot back:
+  // racecheck follows no arrival of one lane for the reads of 32 (reports/decisions/0022, 0024).
+  __device__ static WgmmaWork<kShape> Read(uint32_t slot) {
+    uint32_t place[4] = {};
+    uint32_t rest[4] = {};
+    if (threadIdx.x % 32 == 0) {
+      ptx::LoadShared(slot, place);
+      ptx::LoadShared(slot + 16, rest);
+    }
+    const auto word = [](uint32_t value) { return __shfl_sync(0xffffffffu, value, 0); };
+    const auto number = [&](uint32_t value) { return static_cast<int>(word(value)); };
+    WgmmaWork<kShape> work;
+    work.head = number(place[0]);
+    work.first_row = number(place[1]);
+    work.kv_tiles = number(place[2]);
+    work.seq_q = number(place[3]);
+    work.seq_kv = number(rest[0]);
+    work.first_o = number(rest[1]);
+    const auto low = int64_t{word(rest[2])};
+    work.first_lse = low | int64_t{number(rest[3])} << 32;
+    work.slot = slot;
+    return work;
   }
 };
 
@@ -92,7 +177,20 @@ __device__ int BlocksPerHead(const WgmmaParams& p) {
 template <WgmmaShape kShape>
 __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile) {
   WgmmaWork<kShape> w;
-  const int blocks = BlocksPerHead<kShape>(p);
+  int blocks;
+  int heads_in_flight;
+  if constexpr (kShape.varlen) {
+    // Its other rows follow where the producer needs them: Publish.
+    const SequenceBlock& of = p.blocks[tile / p.heads];
+    tile -= of.first_block * p.heads;
+    w.seq_q = of.seq_q;
+    w.seq_kv = of.seq_kv;
+    blocks = (of.seq_q + TileM(kShape) - 1) / TileM(kShape);
+    heads_in_flight = of.heads_in_flight;
+  } else {
+    blocks = BlocksPerHead<kShape>(p);
+    heads_in_flight = p.heads_in_flight;
+  }
   constexpr bool kBackwards = kShape.tile_order == WgmmaTileOrder::kShortestFirst;
   int block;
   if constexpr (kShape.tile_order == WgmmaTileOrder::kHeadsAbreast) {
@@ -100,11 +198,11 @@ __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile
     block = kShape.causal ? blocks - 1 - rank : rank;
     w.head = tile - rank * p.heads;
   } else if constexpr (kShape.causal) {
-    const int tiles_per_group = p.heads_in_flight * blocks;
+    const int tiles_per_group = heads_in_flight * blocks;
     const int group = tile / tiles_per_group;
     const int in_group = tile - group * tiles_per_group;
-    const int first_head = group * p.heads_in_flight;
-    const int heads = min(p.heads_in_flight, p.heads - first_head);
+    const int first_head = group * heads_in_flight;
+    const int heads = min(heads_in_flight, p.heads - first_head);
     const int rank = in_group / heads;
     block = kBackwards ? rank : blocks - 1 - rank;
     w.head = first_head + in_group - rank * heads;
@@ -120,7 +218,7 @@ __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile
   } else {
     constexpr int kClusterRows = kShape.cluster * TileM(kShape);
     w.first_row = block * kClusterRows + blockIdx.x % kShape.cluster * TileM(kShape);
-    last_row = min((block + 1) * kClusterRows, p.seq_q) - 1;
+    last_row = min((block + 1) * kClusterRows, w.Lengths(p).seq_q) - 1;
   }
   const int keys = max(w.VisibleKeys(p, last_row), 0);
   w.kv_tiles = (keys + kShape.tile_n - 1) / kShape.tile_n;
@@ -132,6 +230,13 @@ __device__ WgmmaWork<kShape> DecodeWork(const WgmmaParamsOf<kShape>& p, int tile
   }
   return w;
 }
+
+// The work slot of the tile that a queue returned last, or is to return next, and with packed
+// sequences the tile, which its number alone does not say.
+template <WgmmaShape kShape>
+struct PackedSlot : RingCursor<kWorkSlots> {
+  WgmmaWork<kShape> work;
+};
 
 // The tiles that a persistent CTA works on, one after another, as its producer
 // sees them; the consumers follow through the barriers' work slots or by the same
@@ -148,7 +253,7 @@ template <WgmmaShape kShape>
 class TileQueue {
  public:
   __device__ TileQueue(const WgmmaParamsOf<kShape>& p, WgmmaBarriers<kShape> barriers)
-      : p_(p), barriers_(barriers), tiles_(BlocksPerHead<kShape>(p) * p.heads) {}
+      : p_(p), barriers_(barriers), tiles_(Tiles(p)) {}
 
   // The producer, once between two calls of Next: asks for the next tile. The answer is
   // not waited for here, so that a round trip to L2 passes beside the wait for a slot of
@@ -157,8 +262,9 @@ class TileQueue {
     if constexpr (kShape.fetch_ahead) fetched_ = atomicAdd(p_.next_tile, 1);
   }
 
-  // Both sides: the next tile, or -1 when there is none. The producer calls it from
-  // one thread; the consumers, and FP8's transposing warps, from whole warps.
+  // Both sides: the next tile, or -1 when there is none; with varlen the consumers get its head.
+  // The producer calls it from one thread; the consumers, and FP8's transposing warps, from whole
+  // warps.
   template <bool kProducer>
   __device__ int Next() {
     if constexpr (kShape.split_kv) {
@@ -183,15 +289,30 @@ class TileQueue {
       }
       if (tile >= tiles_) tile = -1;
       ptx::MbarrierWait(barriers_.WorkEmpty(slot_.slot), slot_.phase ^ 1);
-      ptx::StoreShared(barriers_.WorkTile(slot_.slot), tile);
+      if constexpr (kShape.varlen) {
+        Publish(tile, barriers_.WorkTile(slot_.slot));
+      } else {
+        ptx::StoreShared(barriers_.WorkTile(slot_.slot), tile);
+      }
       ptx::MbarrierArrive(barriers_.WorkFull(slot_.slot));
       slot_.Advance();
       return tile;
     } else {
+      if constexpr (kShape.varlen) {
+        if (round_++ > 0) {
+          __syncwarp();
+          if (threadIdx.x % 32 == 0) ptx::MbarrierArrive(barriers_.WorkEmpty(slot_.Before().slot));
+        }
+      }
       ptx::MbarrierWait(barriers_.WorkFull(slot_.slot), slot_.phase);
       // A lane that came out of the wait late, behind the arrival below, could find the
       // barrier two phases on.
       __syncwarp();
+      if constexpr (kShape.varlen) {
+        slot_.work = PackedWork<kShape>::Read(barriers_.WorkTile(slot_.slot));
+        slot_.Advance();
+        return slot_.work.head;
+      }
       // The lane that gives the slot back is the one that reads it: racecheck follows no
       // arrival of one lane for the reads of 32 (reports/decisions/0022, 0024).
       int tile = 0;
@@ -207,13 +328,42 @@ class TileQueue {
     }
   }
 
+  // The tile that Next returned last.
+  __device__ WgmmaWork<kShape> Work(int tile) const {
+    if constexpr (kShape.varlen) {
+      return slot_.work;
+    } else {
+      return DecodeWork<kShape>(p_, tile);
+    }
+  }
+
  private:
+  __device__ void Publish(int tile, uint32_t slot) {
+    slot_.work.head = -1;
+    if (tile >= 0) slot_.work = DecodeWork<kShape>(p_, tile);
+    PackedWork<kShape>::StorePlace(slot, slot_.work);
+    if (tile < 0) return;
+    const SequenceBlock& of = p_.blocks[tile / p_.heads];
+    PackedWork<kShape>::StoreSequence(slot, of);
+    slot_.work.first_q = of.first_q;
+    slot_.work.first_kv = of.first_kv;
+  }
+
+  __device__ static int Tiles(const WgmmaParamsOf<kShape>& p) {
+    if constexpr (kShape.varlen) {
+      return *p.block_count * p.heads;
+    } else {
+      return BlocksPerHead<kShape>(p) * p.heads;
+    }
+  }
+
   const WgmmaParamsOf<kShape>& p_;
   const WgmmaBarriers<kShape> barriers_;
   const int tiles_;
   int round_ = 0;
   int fetched_ = 0;  // with fetch_ahead: what the counter said
-  RingCursor<kWorkSlots> slot_;
+  // No empty member where there is no tile to keep: one moved instructions of other kernels.
+  std::conditional_t<kShape.varlen, PackedSlot<kShape>, RingCursor<kWorkSlots>> slot_;
 };
 
 }  // namespace warpledger::sdpa

@@ -64,6 +64,7 @@ struct WgmmaShape {
   bool join_kernel = false;       // whose parts of O a second kernel joins, not the last of them
   bool cluster_join = false;      // whose parts of O they join as a cluster
   bool dependent_launch = false;  // the kernel begins beside the end of the one before
+  bool varlen = false;            // a block is of the sequence that the plan says (varlen/)
 
   friend constexpr bool operator==(const WgmmaShape&, const WgmmaShape&) = default;
 };
@@ -136,6 +137,8 @@ inline constexpr ExpMethod kWgmmaExpMethods[] = {ExpMethod::kExpFolded, ExpMetho
 
 // Query tiles that the producer may be ahead of the consumers.
 inline constexpr int kWorkSlots = 2;
+// What a slot says of a tile of packed sequences (PackedWork in schedule.cuh).
+inline constexpr int kPackedWorkBytes = 32;
 
 // Byte offsets in dynamic shared memory; tiles are 1024-byte aligned. C is SwizzleColumns: 64
 // 16-bit elements, or 128 8-bit ones.
@@ -171,7 +174,8 @@ constexpr WgmmaSmem MakeSmem(const WgmmaShape& s) {
   m.p_bytes = s.p_smem ? p_blocks * kRowsPerConsumer * kSwizzleColumns * 2 : 0;
   const int tiles_end = m.p + s.consumers * m.p_bytes;
   const int barriers_per_stage = s.fp8 ? 6 : 4;
-  const int others = (2 + barriers_per_stage * s.stages + 3 * kWorkSlots) * 8 + 1024;
+  const int slot_words = 2 + (s.varlen ? kPackedWorkBytes / 8 : 1);
+  const int others = (2 + barriers_per_stage * s.stages + slot_words * kWorkSlots) * 8 + 1024;
   const bool apart = s.tma_store && tiles_end + m.o_bytes + others <= kMaxCtaSmemBytes;
   m.o = apart ? tiles_end : m.q;
   m.barriers = apart ? m.o + m.o_bytes : tiles_end;
@@ -234,6 +238,7 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
   s.join_kernel = c.wgmma_join_kernel != 0;
   s.cluster_join = c.wgmma_cluster_join != 0;
   s.dependent_launch = c.wgmma_dependent_launch != 0;
+  s.varlen = c.varlen;
   s.p_smem = c.wgmma_p_smem != 0;
   if (s.p_smem) {
     // P's place is taken from keys at head_dim 256, where there is no other; else from the

@@ -8,11 +8,11 @@
     print(result)
     result.report("out/")
 
-And attention by libwarpledger_sdpa: out = wl.sdpa(q, k, v, causal=True); warpledger.torch makes it an operator
-of PyTorch.
+And attention by libwarpledger_sdpa: out = wl.sdpa(q, k, v, causal=True), and wl.sdpa_varlen() of packed sequences;
+warpledger.torch makes them operators of PyTorch.
 """
 
-from .attention import sdpa
+from .attention import sdpa, sdpa_varlen
 from .comparison import Result, Verdict, compare
 
-__all__ = ["Result", "Verdict", "compare", "sdpa"]
+__all__ = ["Result", "Verdict", "compare", "sdpa", "sdpa_varlen"]

@@ -3,6 +3,7 @@
 capability 9.0.
 
     out = warpledger.sdpa(q, k, v, causal=True)
+    out = warpledger.sdpa_varlen(q, k, v, cu_seqlens, cu_seqlens, longest, longest, causal=True)
 
 The C header, warpledger_sdpa.h, says what is computed, and which strides it takes. Nothing here needs
 PyTorch; outputs are made by the library that q is of.
@@ -17,7 +18,8 @@ import sys
 import threading
 from typing import NamedTuple
 
-DTYPES = {(2, 16): 0, (4, 16): 1}  # DLPack's code and bits: fp16, bf16
+INT32 = 2
+DTYPES = {(2, 16): 0, (4, 16): 1, (0, 32): INT32}  # DLPack's code and bits: fp16, bf16; the first two are the library's
 HEAD_DIMS = (64, 128, 256)
 CUDA = 2  # kDLCUDA
 _HERE = pathlib.Path(__file__).resolve().parent
@@ -32,7 +34,8 @@ class Problem(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t),
                 *((name, ctypes.c_int32) for name in ("dtype", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv",
                                                       "head_dim", "causal")),
-                ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo")]
+                ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo"),
+                ("total_q", ctypes.c_int64), ("total_kv", ctypes.c_int64)]
 
 
 class Choice(ctypes.Structure):
@@ -83,8 +86,9 @@ def library_path():
 def library():
     shared = ctypes.CDLL(library_path())
     shared.warpledger_sdpa_last_error.restype = ctypes.c_char_p
-    shared.warpledger_sdpa_forward.argtypes = [ctypes.POINTER(Problem), *[ctypes.c_void_p] * 6, ctypes.c_size_t,
-                                               ctypes.c_void_p]
+    for name, pointers in ("forward", 6), ("forward_varlen", 8):
+        getattr(shared, f"warpledger_sdpa_{name}").argtypes = [
+            ctypes.POINTER(Problem), *[ctypes.c_void_p] * pointers, ctypes.c_size_t, ctypes.c_void_p]
     return shared
 
 
@@ -96,14 +100,15 @@ def _check(status):
 
 
 @functools.lru_cache(maxsize=4096)
-def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device):
+def plan(dtype, shape, kv_heads, kv_rows, causal, scale, strides, device, totals=(0, 0)):
     """On the current device, whose number is in the cache's key.
 
     shape: (batch, heads, rows, head_dim) of q;  strides: of q, k, v and out, (batch, head, row) each
+    totals: rows of packed q, and of k and v; then shape and kv_rows have the largest lengths
     """
     batch, heads, rows, head_dim = shape
     given = Problem(ctypes.sizeof(Problem), dtype, batch, heads, kv_heads, rows, kv_rows, head_dim, int(causal),
-                    scale or 0.0, *(Strides(*each) for each in strides))
+                    scale or 0.0, *(Strides(*each) for each in strides), *totals)
     choice = Choice(ctypes.sizeof(Choice))
     with workspaces().beside_captures():  # it may load a kernel
         _check(library().warpledger_sdpa_describe(ctypes.byref(given), ctypes.byref(choice)))
@@ -134,6 +139,13 @@ def without_gaps(shape):
 
 def tensor_of(array, name, stream):
     """What `array` is, ready for `stream`, which waits for whatever writes it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
+        # As DLPack would say it, which takes 25 us to. `stream` is PyTorch's current one.
+        if array.requires_grad and torch.is_grad_enabled():
+            raise RuntimeError(f"{name} requires a gradient, and there is no backward: detach it")
+        dtype = {torch.float16: 0, torch.bfloat16: 1, torch.int32: INT32}.get(array.dtype, -1)
+        return Tensor(array.data_ptr(), tuple(array.shape), array.stride(), dtype, array.device.index)
     if hasattr(array, "__dlpack__"):
         if array.__dlpack_device__()[0] != CUDA:
             raise ValueError(f"{name} is not on a GPU")
@@ -152,7 +164,7 @@ def tensor_of(array, name, stream):
     size = int(kind[2:])
     steps = interface.get("strides")
     strides = tuple(step // size for step in steps) if steps else without_gaps(shape)
-    return Tensor(interface["data"][0], shape, strides, 0 if kind[1:] == "f2" else -1, None)
+    return Tensor(interface["data"][0], shape, strides, {"f2": 0, "i4": INT32}.get(kind[1:], -1), None)
 
 
 class _Framework:
@@ -289,12 +301,28 @@ def check_inputs(q, k, v):
                              f"{q.shape[3]}")
     if k.shape != v.shape:
         raise ValueError(f"k has shape {k.shape} and v {v.shape}: (batch, heads, seq, head_dim)")
-    if q.dtype < 0:
+    if q.dtype not in (0, 1):
         raise ValueError("q, k and v must be float16 or bfloat16")
     for name, it in ("q", q), ("k", k), ("v", v):
         if it.strides[3] != 1 and it.shape[3] != 1:
             raise ValueError(f"the elements of a row of {name} must lie side by side: its last stride is "
                              f"{it.strides[3]}")
+
+
+def check_out(o, q):
+    """The same of what is written."""
+    if o.shape != q.shape or o.dtype != q.dtype or o.device != q.device or o.strides[3] != 1:
+        raise ValueError(f"out must be as q: {q.shape} (batch, heads, seq, head_dim), of its dtype, on its GPU, "
+                         "with the elements of a row side by side")
+
+
+def check_cu_seqlens(cu_seqlens_q, cu_seqlens_k, q):
+    """ValueError unless each is (batch + 1) int32, beside q."""
+    for name, it in ("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k):
+        if it.dtype != INT32 or it.device != q.device or len(it.shape) != 1 or it.shape[0] < 2 or it.strides[0] != 1:
+            raise ValueError(f"{name} must be (batch + 1) int32 side by side, on q's GPU")
+    if cu_seqlens_q.shape != cu_seqlens_k.shape:
+        raise ValueError(f"cu_seqlens_q has {cu_seqlens_q.shape[0]} values and cu_seqlens_k {cu_seqlens_k.shape[0]}")
 
 
 def _by_heads(tensor, name, layout):
@@ -332,37 +360,154 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
         raise ValueError(f"layout is {layout!r}; it must be 'bhsd' or 'bshd'")
     if scale is not None and not scale > 0:
         raise ValueError(f"scale is {scale}; it must be above 0")
+    torch = sys.modules.get("torch")
+    if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v)):
+        return _sdpa_of_torch(torch, q, k, v, bool(causal), scale, return_lse, out, layout)
     framework = _Framework(q)
     stream = framework.stream(q)
     q_, k_, v_ = (_by_heads(tensor_of(array, name, stream), name, layout)
                   for name, array in (("q", q), ("k", k), ("v", v)))
     check_inputs(q_, k_, v_)
     batch, heads, rows, head_dim = q_.shape
-    if out is None:
-        if keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal):
-            by_rows = framework.empty((batch, rows, heads, head_dim), q)
-            out = by_rows if layout == "bshd" else by_rows.swapaxes(1, 2)
-        else:
-            out = framework.empty(q_.shape, q)
-            out = out.swapaxes(1, 2) if layout == "bshd" else out
+    if out is None and keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal):
+        out = framework.empty((batch, rows, heads, head_dim), q)
+        out = out if layout == "bshd" else out.swapaxes(1, 2)
+    elif out is None:
+        out = framework.empty(q_.shape, q)
+        out = out.swapaxes(1, 2) if layout == "bshd" else out
     o_ = _by_heads(tensor_of(out, "out", stream), "out", layout)
-    if o_.shape != q_.shape or o_.dtype != q_.dtype or o_.device != q_.device or o_.strides[3] != 1:
-        raise ValueError(f"out must be as q: {q_.shape} (batch, heads, seq, head_dim), of its dtype, on its GPU, "
-                         "with the elements of a row side by side")
-    lse = framework.empty((batch, heads, rows), q, "float32") if return_lse else None
-    lse_at = _address(lse) if return_lse else None
+    check_out(o_, q_)
+    lse = framework.empty(q_.shape[:3], q, "float32") if return_lse else None
     device = q_.device if q_.device is not None else 0
     with workspaces().device(device):
         made = plan_of(q_, k_, v_, o_, bool(causal), scale)
-        if workspaces().is_capturing(stream):
-            if framework.name != "torch":
-                raise RuntimeError("calls are captured into CUDA graphs for PyTorch alone")
-            memory = captured_workspace(framework.module, made, q.device)
-            workspace = memory.data_ptr()
+        workspace, _kept = _workspace(framework, made, q, device, stream)
+        launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None, workspace,
+               stream)
+    return (out, lse) if return_lse else out
+
+
+# By all that a call of PyTorch's tensors is but addresses: (plan, shape and strides of out, shape of lse).
+_known = {}
+MOST_KEPT = 65536
+
+
+def keep(where, key, value):
+    if len(where) >= MOST_KEPT:
+        where.clear()
+    where[key] = value
+    return value
+
+
+def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout):
+    if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
+        raise RuntimeError("q, k or v requires a gradient, and there is no backward: detach it")
+    key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, q.device, k.device,
+           v.device, causal, scale, layout, out if out is None else (out.shape, out.stride(), out.dtype, out.device))
+    device = q.get_device()
+    with device_of_torch(torch, device):
+        known = _known.get(key)
+        if known is None:
+            q_, k_, v_ = (_by_heads(tensor_of(array, name, 0), name, layout)
+                          for name, array in (("q", q), ("k", k), ("v", v)))
+            check_inputs(q_, k_, v_)
+            batch, heads, rows, head_dim = q_.shape
+            by_rows = keeps_rows_outside(q_.shape, q_.strides, k_.shape[2], causal)
+            strides = ((rows * heads * head_dim, head_dim, heads * head_dim, 1) if by_rows else
+                       without_gaps(q_.shape))
+            o_ = (q_._replace(strides=strides) if out is None else
+                  _by_heads(tensor_of(out, "out", 0), "out", layout))
+            check_out(o_, q_)
+            known = keep(_known, key, (plan_of(q_, k_, v_, o_, causal, scale), by_heads(o_.shape, layout),
+                                       by_heads(o_.strides, layout), q_.shape[:3]))
+        made, shape, strides, lse_shape = known
+        if out is None:
+            out = q.new_empty_strided(shape, strides)
+        lse = q.new_empty(lse_shape, dtype=torch.float32) if return_lse else None
+        stream = stream_of_torch(torch, device)
+        if torch.cuda.is_current_stream_capturing():
+            kept = captured_workspace(torch, made, q.device)
+            workspace = kept.data_ptr()
         else:
             workspace = workspaces().of(device, stream, made.workspace_bytes)
-        launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, lse_at, workspace, stream)
+        launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), lse.data_ptr() if return_lse else None,
+               workspace, stream)
     return (out, lse) if return_lse else out
+
+
+def device_of_torch(torch, device):
+    """A context in which it is the current one."""
+    return _AS_IT_IS if torch.cuda.current_device() == device else workspaces().device(device)
+
+
+def stream_of_torch(torch, device):
+    """PyTorch's current one, without an object of it, which takes longer than all else here."""
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return raw(device) if raw else torch.cuda.current_stream(device).cuda_stream
+
+
+def sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, *, causal=False, scale=None,
+                return_lse=False, out=None):
+    """The same of packed sequences, each with a length of its own.
+
+    q: (total_q, heads, head_dim);  k, v: (total_k, heads, head_dim)
+    cu_seqlens_q, cu_seqlens_k: (batch + 1) int32 on the GPU: sequence i has the rows from cu_seqlens[i] to
+        before cu_seqlens[i + 1]. A captured graph follows what is written there.
+    max_seqlen_q, max_seqlen_k: the largest lengths, or about: the kernel is chosen for them
+    Returns out as q, or (out, lse) with lse (heads, total_q) float32. Rows of no sequence are not written.
+    """
+    if scale is not None and not scale > 0:
+        raise ValueError(f"scale is {scale}; it must be above 0")
+    framework = _Framework(q)
+    stream = framework.stream(q)
+    q_, k_, v_ = (packed_by_heads(tensor_of(array, name, stream), name) for name, array in (("q", q), ("k", k), ("v", v)))
+    cu_q, cu_k = (tensor_of(array, name, stream)
+                  for name, array in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)))
+    check_inputs(q_, k_, v_)
+    check_cu_seqlens(cu_q, cu_k, q_)
+    out = framework.empty((q_.shape[2], q_.shape[1], q_.shape[3]), q) if out is None else out
+    o_ = packed_by_heads(tensor_of(out, "out", stream), "out")
+    check_out(o_, q_)
+    lse = framework.empty((q_.shape[1], q_.shape[2]), q, "float32") if return_lse else None
+    device = q_.device if q_.device is not None else 0
+    with workspaces().device(device):
+        made = plan_of_packed(q_, k_, v_, o_, cu_q.shape[0] - 1, (int(max_seqlen_q), int(max_seqlen_k)), bool(causal),
+                              scale)
+        workspace, _kept = _workspace(framework, made, q, device, stream)
+        launch_packed(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None,
+                      cu_q.pointer, cu_k.pointer, workspace, stream)
+    return (out, lse) if return_lse else out
+
+
+def packed_by_heads(tensor, name):
+    """(total, heads, head_dim) as one batch of tensors by heads."""
+    if len(tensor.shape) != 3:
+        raise ValueError(f"{name} has {len(tensor.shape)} dimensions, not 3 (total, heads, head_dim)")
+    (rows, heads, head_dim), (row, head, column) = tensor.shape, tensor.strides
+    return tensor._replace(shape=(1, heads, rows, head_dim), strides=(0, head, row, column))
+
+
+def plan_of_packed(q, k, v, o, batch, longest, causal, scale):
+    """Of packed tensors by heads; on the current device."""
+    shape = (batch, q.shape[1], max(longest[0], 1), q.shape[3])
+    return plan(q.dtype, shape, k.shape[1], max(longest[1], 1), causal, scale,
+                tuple(each.strides[:3] for each in (q, k, v, o)), q.device, (q.shape[2], k.shape[2]))
+
+
+def launch_packed(made, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace, stream):
+    """All but `made` are addresses."""
+    _check(library().warpledger_sdpa_forward_varlen(made.given, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace,
+                                                    made.workspace_bytes, stream))
+
+
+def _workspace(framework, made, q, device, stream):
+    """Its address, and what to keep until the call is on the stream."""
+    if not workspaces().is_capturing(stream):
+        return workspaces().of(device, stream, made.workspace_bytes), None
+    if framework.name != "torch":
+        raise RuntimeError("calls are captured into CUDA graphs for PyTorch alone")
+    memory = captured_workspace(framework.module, made, q.device)
+    return memory.data_ptr(), memory
 
 
 def captured_workspace(torch, made, device):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by libwarpledger_sdpa as operators of PyTorch, torch.ops.warpledger.sdpa and sdpa_lse, which
-torch.compile keeps in its graphs.
+"""Attention by libwarpledger_sdpa as operators of PyTorch, torch.ops.warpledger.sdpa and sdpa_lse, and
+sdpa_varlen and sdpa_varlen_lse of packed sequences, which torch.compile keeps in its graphs.
 
     from warpledger.torch import scaled_dot_product_attention
 
@@ -30,6 +30,10 @@ _tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", 
 _takes = "(Tensor q, Tensor k, Tensor v, bool causal=False, float? scale=None)"
 _library.define(f"sdpa{_takes} -> Tensor", tags=_tags)
 _library.define(f"sdpa_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
+_takes = ("(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, SymInt max_seqlen_q, "
+          "SymInt max_seqlen_k, bool causal=False, float? scale=None)")
+_library.define(f"sdpa_varlen{_takes} -> Tensor", tags=_tags)
+_library.define(f"sdpa_varlen_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 
 
 def _output(q, k, causal):
@@ -51,6 +55,18 @@ def _sdpa_lse_fake(q, k, v, causal=False, scale=None):
     return _sdpa_fake(q, k, v, causal, scale), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
+@torch.library.register_fake("warpledger::sdpa_varlen", lib=_library)
+def _sdpa_varlen_fake(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
+    torch._check(q.dim() == 3 and k.dim() == 3 and v.dim() == 3, lambda: "q, k and v must have 3 dimensions")
+    return q.new_empty(q.shape)
+
+
+@torch.library.register_fake("warpledger::sdpa_varlen_lse", lib=_library)
+def _sdpa_varlen_lse_fake(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
+    return (_sdpa_varlen_fake(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k),
+            q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32))
+
+
 class _Call(NamedTuple):
     """What is known of a call before its tensors' addresses."""
     plan: attention.Plan
@@ -61,14 +77,6 @@ class _Call(NamedTuple):
 # By all that a call is but addresses: a call takes microseconds, and so does each look at a tensor.
 _calls = {}
 _whys = {}
-MOST_KEPT = 65536
-
-
-def _kept(where, key, value):
-    if len(where) >= MOST_KEPT:
-        where.clear()
-    where[key] = value
-    return value
 
 
 def _tensor(given):
@@ -102,21 +110,20 @@ def _run(q, k, v, causal, scale, lse):
         q, k, v = (each.clone(memory_format=torch.contiguous_format) if each.data_ptr() % 16 else each
                    for each in (q, k, v))
     device = q.device.index
-    memory = attention.workspaces()
-    with memory.device(device):
+    with attention.device_of_torch(torch, device):
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, device,
                k.device.index, v.device.index, causal, scale)
-        call = _calls.get(key) or _kept(_calls, key, _prepare(q, k, v, causal, scale))
+        call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, k, v, causal, scale))
         plan = call.plan
         out = q.new_empty_strided(*call.out)
         if call.copies_q:
             q = q.contiguous()
+        stream = attention.stream_of_torch(torch, device)
         if torch.cuda.is_current_stream_capturing():
             space = attention.captured_workspace(torch, plan, q.device)
-            at, stream = space.data_ptr(), torch.cuda.current_stream(device).cuda_stream
+            at = space.data_ptr()
         else:
-            stream = torch.cuda.current_stream(device).cuda_stream
-            at = memory.of(device, stream, plan.workspace_bytes)
+            at = attention.workspaces().of(device, stream, plan.workspace_bytes)
         attention.launch(plan, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(),
                          None if lse is None else lse.data_ptr(), at, stream)
     return out
@@ -133,6 +140,20 @@ def _sdpa_lse_cuda(q, k, v, causal=False, scale=None):
 
 _library.impl("sdpa", _sdpa_cuda, "CUDA")
 _library.impl("sdpa_lse", _sdpa_lse_cuda, "CUDA")
+
+
+def _sdpa_varlen_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
+    return attention.sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=causal,
+                                 scale=scale)
+
+
+def _sdpa_varlen_lse_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
+    return attention.sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=causal,
+                                 scale=scale, return_lse=True)
+
+
+_library.impl("sdpa_varlen", _sdpa_varlen_cuda, "CUDA")
+_library.impl("sdpa_varlen_lse", _sdpa_varlen_lse_cuda, "CUDA")
 
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False):
@@ -185,10 +206,12 @@ def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, s
         steps = zip(each.shape[:3], each.stride())
         if each.stride(3) != 1 or any(size > 1 and (step % 8 != 0 or step < head_dim) for size, step in steps):
             return "strides are no multiples of 16 bytes"
-    # Each batch is a launch where head strides don't fold, but for a query that is cheap to copy.
+    # Each batch is a launch where neither head strides fold nor rows, but for a query that is cheap to copy.
     folds = all(kv_heads == 1 or each.stride(0) == kv_heads * each.stride(1) for each in (key, value))
     outside = attention.has_rows_outside(query.shape, query.stride())
-    if batch > 1 and (outside or not folds) and heads * ((rows + 127) // 128) < SMS:
+    rows_fold = (key.stride(0) * value.stride(2) == value.stride(0) * key.stride(2) and
+                 all(each.shape[2] == 1 or each.stride(0) % each.stride(2) == 0 for each in given))
+    if batch > 1 and (outside or not folds) and not rows_fold and heads * ((rows + 127) // 128) < SMS:
         return "each batch would be a launch, of too little work to fill the GPU"
     return _why_not_here(query.device.index)
 
@@ -200,7 +223,7 @@ def _known_why_not(query, key, value, is_causal, scale, enable_gqa):
             value.dtype, query.device, key.device, value.device, is_causal, scale, enable_gqa, needs_gradient)
     why = _whys.get(same)
     if why is None:
-        why = _kept(_whys, same, why_not(query, key, value, None, 0.0, is_causal, scale, enable_gqa))
+        why = attention.keep(_whys, same, why_not(query, key, value, None, 0.0, is_causal, scale, enable_gqa))
     return why
 
 

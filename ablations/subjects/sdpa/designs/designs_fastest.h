@@ -19,6 +19,7 @@ namespace warpledger::ablations {
 inline std::vector<Design> FastestDesigns() {
   std::vector<Design> designs;
   for (const sdpa::LibraryKernel& kernel : sdpa::kLibraryKernels) {
+    if (kernel.config.varlen) continue;  // problems here have one length for all
     // Those for many rows of queries.
     if (kernel.dtype != sdpa::Dtype::kFp16 || kernel.config.wgmma_split_kv ||
         sdpa::FamilyOf(kernel.config) != sdpa::Family::kWgmma) {

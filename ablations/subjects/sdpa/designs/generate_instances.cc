@@ -8,13 +8,14 @@
 // The designs are AllDesigns() and those of one's own that are named
 // (own_designs.h); another name is refused. `--only` leaves out the kernels that none of its
 // designs names; a_step_per_family keeps the first step of each kernel family and its base, library
-// all of the library's kernels. Prints a line per source file: the set that it is compiled with, a
-// space and its path. All of a set is compiled for the same architectures: a set is a family, those
-// of it that need a newer architecture (mma90), or those of it that the cumulative ladders `ladder`
-// and `mma` name (smem_ladder, mma_ladder), which are compiled for more GPUs than the rest. A file
-// whose contents would not change is left alone, so that nothing is recompiled. <directory>/library
-// gets the same two files for the library's kernels (kernels/sdpa/library), and code.txt, which
-// names what they embed.
+// all of the library's kernels. What only the library has, packed sequences' kernels, is compiled
+// for <directory>/library alone. Prints a line per source file: the set
+// that it is compiled with, a space and its path. All of a set is compiled for the same
+// architectures: a set is a family, those of it that need a newer architecture (mma90), or those of
+// it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder), which are
+// compiled for more GPUs than the rest. A file whose contents would not change is left alone, so
+// that nothing is recompiled. <directory>/library gets the same two files for the library's kernels
+// (kernels/sdpa/library), and code.txt, which names what they embed.
 
 #include <algorithm>
 #include <cstdio>
@@ -83,6 +84,9 @@ class Selection {
     return "";
   }
 
+  // Kernels that only the library has.
+  bool TakesLibrarysOwn() const { return names_.empty() || Names(kLibrary); }
+
   bool Takes(const warpledger::ablations::Design& design, const Config& config) const {
     return names_.empty() || Names(design.name) || Contains(steps_, config) ||
            (Names(kLibrary) && design.span == warpledger::ablations::Span::kWholeKernels &&
@@ -127,6 +131,7 @@ std::string Initialiser(const Config& config) {
                                        : "kAtRunTime";
   if (config.dtype == Dtype::kBf16) text += ", .dtype = Dtype::kBf16";
   if (config.projected) text += ", .projected = true";
+  if (config.varlen) text += ", .varlen = true";
   return text + "}";
 }
 
@@ -251,9 +256,23 @@ int main(int argc, char** argv) {
     }
   }
 
+  std::vector<Config> compiled = configs;
+  for (const auto& kernel : kLibraryKernels) {
+    if (!kernel.config.varlen || !selection.TakesLibrarysOwn()) continue;
+    for (const bool causal : {false, true}) {
+      compiled.push_back(
+          warpledger::sdpa::Specialise(kernel.config, kernel.head_dim, causal, kernel.dtype));
+      if (const auto reason = warpledger::sdpa::WhyInvalid(compiled.back())) {
+        std::cerr << "library, " << kernel.name << ": no " << reason.toggle << ": " << reason.why
+                  << "\n";
+        return 1;
+      }
+    }
+  }
+
   std::string json = "{\"instances\":[";
   bool ok = true;
-  for (const Config& config : configs) {
+  for (const Config& config : compiled) {
     const std::string symbol = InstanceSymbol(config);
     const std::filesystem::path source = directory / (symbol + ".cu");
     const std::string family(FamilyName(FamilyOf(config)));
@@ -264,7 +283,6 @@ int main(int argc, char** argv) {
                                     "WARPLEDGER_INSTANCE(" + symbol + ", " + Initialiser(config) +
                                     ")\n"
                                     "}  // namespace warpledger::sdpa\n");
-    if (json.back() == '}') json += ",";
     const int least = warpledger::sdpa::MinArch(config);
     std::string set = family;
     if (FamilyOf(config) == Family::kMma && least > 0) {
@@ -272,9 +290,11 @@ int main(int argc, char** argv) {
     } else if (std::find(of_ladders.begin(), of_ladders.end(), config) != of_ladders.end()) {
       set += "_ladder";
     }
+    std::cout << set << " " << source.string() << "\n";
+    if (config.varlen) continue;  // no design's
+    if (json.back() == '}') json += ",";
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"set\":\"" + set +
             "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";
-    std::cout << set << " " << source.string() << "\n";
   }
   json += "\n]}\n";
   ok = ok && WriteIfChanged(directory / "instances.json", json) &&
@@ -295,7 +315,7 @@ int main(int argc, char** argv) {
                           "  return *all;\n"
                           "}\n\n"
                           "}  // namespace warpledger::sdpa\n") &&
-       WriteLibrary(configs, directory);
+       WriteLibrary(compiled, directory);
   if (!ok) std::cerr << "cannot write to " << directory << "\n";
   return ok ? 0 : 1;
 }

@@ -30,27 +30,27 @@ class WgmmaProducer {
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
     for (int tile; (tile = queue.template Next<true>()) >= 0;) {
-      const WgmmaWork<kShape> work = DecodeWork<kShape>(p_, tile);
+      const WgmmaWork<kShape> work = queue.Work(tile);
       if constexpr (kShape.split_kv) {
         if (!work.HasKeys()) break;
       }
-      if (kShape.causal && work.kv_tiles == 0) {
+      if ((kShape.causal || kShape.varlen) && work.kv_tiles == 0) {
         queue.FetchAhead();
         continue;
       }
       const int kv_head = work.KvHead(p_);
       const int first = kShape.split_kv ? work.split_begin : 0;
       // K first: its slot is free before Q's buffer is.
-      LoadK(work.kv_tiles - 1, kv_head);
+      LoadK(work, work.kv_tiles - 1, kv_head);
       q_phase ^= 1;
       LoadQ<kShape>(p_, smem_, barriers_, work, q_phase);
       for (int n = work.kv_tiles - 1; n >= first; --n) {
         if (n > first) {
-          LoadK(n - 1, kv_head);
+          LoadK(work, n - 1, kv_head);
         } else {
           queue.FetchAhead();
         }
-        LoadV(n, kv_head);
+        LoadV(work, n, kv_head);
       }
     }
   }
@@ -79,20 +79,20 @@ class WgmmaProducer {
       }
     }
   }
-  __device__ void LoadK(int n, int kv_head) {
+  __device__ void LoadK(const WgmmaWork<kShape>& work, int n, int kv_head) {
     ptx::MbarrierWait(barriers_.KEmpty(k_.slot), k_.phase ^ 1);
     ptx::MbarrierArriveExpectBytes(barriers_.KFull(k_.slot), kSmem.kv_bytes);
     LoadShare(smem_ + kSmem.k + k_.slot * kSmem.kv_bytes, &p_.k, barriers_.KFull(k_.slot),
-              n * kShape.tile_n, kv_head);
+              work.FirstKey() + n * kShape.tile_n, kv_head);
     k_.Advance();
   }
-  __device__ void LoadV(int n, int kv_head) {
+  __device__ void LoadV(const WgmmaWork<kShape>& work, int n, int kv_head) {
     const uint32_t full = kShape.fp8 ? barriers_.RawFull(v_.slot) : barriers_.VFull(v_.slot);
     const uint32_t empty = kShape.fp8 ? barriers_.RawEmpty(v_.slot) : barriers_.VEmpty(v_.slot);
     ptx::MbarrierWait(empty, v_.phase ^ 1);
     ptx::MbarrierArriveExpectBytes(full, kSmem.kv_bytes);
     LoadShare(smem_ + (kShape.fp8 ? kSmem.raw : kSmem.v) + v_.slot * kSmem.kv_bytes, &p_.v, full,
-              n * kShape.tile_n, kv_head);
+              work.FirstKey() + n * kShape.tile_n, kv_head);
     v_.Advance();
   }
 

@@ -48,8 +48,8 @@ __device__ void LoadQ(const WgmmaParamsOf<kShape>& p, uint32_t smem,
     }
   } else {
     ptx::MbarrierArriveExpectBytes(barriers.QFull(), kSmem.q_bytes);
-    LoadTile<kShape>(smem + kSmem.q, &p.q, barriers.QFull(), TileM(kShape), work.first_row,
-                     work.head);
+    LoadTile<kShape>(smem + kSmem.q, &p.q, barriers.QFull(), TileM(kShape),
+                     work.FirstQuery() + work.first_row, work.head);
   }
 }
 

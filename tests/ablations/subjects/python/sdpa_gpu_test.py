@@ -168,7 +168,7 @@ class OnAGpu(unittest.TestCase):
 
     def test_out_may_be_given_with_strides_and_what_lies_between_stays(self):
         import warpledger as wl
-        for d in 64, 128:
+        for d in 64, 128, 256:
             for b in 1, 3:
                 q, k, v = (normal((b, 200, 8, d), torch.float16, self.generator).transpose(1, 2) for _ in range(3))
                 room = torch.full((b, 200, 8 + 3, d + 8), 7.0, dtype=torch.float16, device="cuda")
@@ -176,6 +176,81 @@ class OnAGpu(unittest.TestCase):
                 self.assertIs(wl.sdpa(q, k, v, out=out, causal=True), out)
                 self.right(out, None, q, k, v, True, None)  # O alone
                 self.assertTrue((room[:, :, 8:] == 7).all() and (room[..., d:] == 7).all())
+
+    def test_packed_sequences(self):
+        """Ragged, of no query, of no key, of NaN beside others; as slices of a packed product too."""
+        import warpledger as wl
+        draw = random.Random(3)
+        for i in range(24):
+            d, causal, sliced = (64, 128, 256)[i % 3], i % 2 == 0, i % 4 > 1
+            dtype = (torch.float16, torch.bfloat16)[i // 2 % 2]
+            hk = draw.choice((1, 2, 3, 8))
+            hq = hk * draw.choice((1, 2, 4))
+            lengths = [(draw.randint(0, 500), draw.randint(0, 900)) for _ in range(draw.randint(1, 9))]
+            lengths += [(40, 40), (130, 0), (0, 7), (64, 300)]
+            if sliced:
+                lengths = [(rows, rows) for rows, _ in lengths]
+            ends_q, ends_k = ([sum(each[j] for each in lengths[:n]) for n in range(len(lengths) + 1)] for j in (0, 1))
+            cu_q, cu_k = (torch.tensor(ends, dtype=torch.int32, device="cuda") for ends in (ends_q, ends_k))
+            if sliced:
+                product = normal((ends_q[-1] + 9, hq + 2 * hk, d), dtype, self.generator)
+                q, k, v = product.split((hq, hk, hk), dim=1)
+            else:
+                q, k, v = (normal((rows + 9, heads, d), dtype, self.generator)
+                           for rows, heads in ((ends_q[-1], hq), (ends_k[-1], hk), (ends_k[-1], hk)))
+            foreign = len(lengths) - 5  # between others
+            for each, ends in (q, ends_q), (k, ends_k), (v, ends_k):
+                each[ends[foreign]:ends[foreign + 1]] = math.nan
+                each[ends[-1]:] = math.inf
+            out = torch.full((q.shape[0], hq, d), 7.0, dtype=dtype, device="cuda")
+            longest = [max(each[j] for each in lengths) for j in (0, 1)]
+            same, lse = wl.sdpa_varlen(q, k, v, cu_q, cu_k, *longest, causal=causal, return_lse=True, out=out)
+            self.assertIs(same, out)
+            self.assertTrue((out[ends_q[-1]:] == 7).all())
+            for n, (rows, keys) in enumerate(lengths):
+                if n == foreign or rows == 0:
+                    continue
+                at_q, at_k = slice(ends_q[n], ends_q[n + 1]), slice(ends_k[n], ends_k[n + 1])
+                with self.subTest(f"problem {i}, {lengths[n]}, d{d}, {hq} on {hk} heads, causal={causal}"):
+                    mine = out[at_q].transpose(0, 1)[None]
+                    if keys == 0:
+                        self.assertEqual(int(torch.count_nonzero(mine)), 0)
+                        self.assertTrue(torch.isneginf(lse[:, at_q]).all())
+                        continue
+                    one = [each[at].transpose(0, 1)[None] for each, at in ((q, at_q), (k, at_k), (v, at_k))]
+                    self.right(mine, lse[:, at_q][None], *one, causal, None)
+
+    def test_a_graph_follows_new_lengths(self):
+        import warpledger.torch  # noqa: F401
+        sequences = [[300, 20, 700, 0, 64], [64, 64, 500, 400, 56]]
+        cus = [torch.tensor([0, *each], device="cuda").cumsum(0, dtype=torch.int32) for each in sequences]
+        q, k, v = (normal((1084, 4, 128), torch.float16, self.generator) for _ in range(3))
+        varlen = torch.ops.warpledger.sdpa_varlen
+        cu = cus[0].clone()
+        expected = [varlen(q, k, v, each, each, 700, 700, True) for each in cus]
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = varlen(q, k, v, cu, cu, 700, 700, True)
+        for each, right in zip(cus, expected):
+            cu.copy_(each)
+            graph.replay()
+            self.assertTrue(torch.equal(out, right))
+        torch.library.opcheck(varlen.default, (q, k, v, cu, cu, 700, 700, True, None),
+                              test_utils=("test_schema", "test_faketensor"))
+
+    def test_refuses_packed_sequences_in_python(self):
+        import warpledger as wl
+        q = normal((100, 4, 64), torch.float16, self.generator)
+        cu = torch.tensor([0, 40, 100], dtype=torch.int32, device="cuda")
+        for change, said in (({"cu_seqlens_q": cu.long()}, "must be .batch . 1. int32"),
+                             ({"cu_seqlens_q": cu[:2]}, "has 2 values and cu_seqlens_k 3"),
+                             ({"k": q[:, :3], "v": q[:, :3]}, "multiple of key/value heads"),
+                             ({"q": q[None]}, "not 3"), ({"scale": 0}, "above 0")):
+            given = {"q": q, "k": q, "v": q, "cu_seqlens_q": cu, "cu_seqlens_k": cu, "max_seqlen_q": 60,
+                     "max_seqlen_k": 60} | change
+            with self.assertRaisesRegex(ValueError, said):
+                wl.sdpa_varlen(**given)
 
     def test_refuses_in_python(self):
         import warpledger as wl
@@ -196,9 +271,6 @@ class OnAGpu(unittest.TestCase):
             wl.sdpa(normal((2, 4, 64, 68), torch.float16, self.generator)[..., :64], q, q)
         with self.assertRaisesRegex(NotImplementedError, "head_dim is 64, 128 or 256"):
             wl.sdpa(*[normal((1, 1, 8, 80), torch.float16, self.generator)] * 3)
-        wide = normal((1, 64, 4, 256), torch.float16, self.generator).transpose(1, 2)
-        with self.assertRaisesRegex(NotImplementedError, "it stores contiguous tensors alone"):
-            wl.sdpa(wide, wide, wide, out=torch.empty_like(wide))
         with self.assertRaisesRegex((BufferError, RuntimeError), "gradient"):
             wl.sdpa(q.clone().requires_grad_(), q, q)
 

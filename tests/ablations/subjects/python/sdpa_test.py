@@ -104,6 +104,20 @@ class Refusals(unittest.TestCase):
         # (batch, seq, heads, head_dim)
         self.refused("k has batch 3", k=Stands((3, 7, 2, 64)), layout="bshd")
 
+    def test_packed_sequences_before_a_library_is_looked_for(self):
+        q, cu = Stands((9, 8, 64)), Stands((3,), kind="<i4")
+        for change, said in (({"q": Stands((1, 9, 8, 64))}, r"q has 4 dimensions, not 3 \(total, heads, head_dim\)"),
+                             ({"cu_seqlens_q": Stands((3,), kind="<i8")}, r"cu_seqlens_q must be \(batch \+ 1\) int32"),
+                             ({"cu_seqlens_k": Stands((1,), kind="<i4")}, "cu_seqlens_k must be"),
+                             ({"cu_seqlens_k": Stands((3,), (8,), kind="<i4")}, "cu_seqlens_k must be"),
+                             ({"cu_seqlens_k": Stands((4,), kind="<i4")}, "has 3 values and cu_seqlens_k 4"),
+                             ({"k": Stands((9, 8, 128))}, "k has batch 1 and head_dim 128"),
+                             ({"out": Stands((9, 4, 64))}, "out must be as q"), ({"scale": 0}, "above 0")):
+            given = {"q": q, "k": q, "v": q, "cu_seqlens_q": cu, "cu_seqlens_k": cu, "max_seqlen_q": 5,
+                     "max_seqlen_k": 5} | change
+            with self.assertRaisesRegex(ValueError, said):
+                warpledger.sdpa_varlen(**given)
+
     def test_says_where_the_library_may_be(self):
         with mock.patch.dict(os.environ, {"WARPLEDGER_SDPA_LIBRARY": "/nowhere.so"}), \
                 mock.patch.object(attention, "_HERE", pathlib.Path("/a/b/c/d/e")), \

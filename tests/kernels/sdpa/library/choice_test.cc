@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/sdpa/library/choice.h"
 
+#include <string>
 #include <string_view>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/sdpa/launch/launch.h"
+#include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/rules/rules.h"
@@ -71,20 +73,49 @@ TEST(ChooseKernel, HasNoneForAnotherHeadDim) {
   EXPECT_EQ(Explain(problem, Contiguous(problem), kSms), "");
 }
 
-// A batch whose stride is heads times the head stride is more heads; else it is a launch.
+// A batch whose stride is heads times the head stride is more heads; else it is a launch, or a
+// sequence of the packed ones' kernel where its stride is so many rows.
 TEST(ChooseKernel, LaunchesOnceForEachBatchWhoseStrideDoesNotFold) {
   Problem problem = {1, 8, 8, 512, 512, 64, true};
-  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).launches, 1);
+  EXPECT_EQ(ChooseKernel(problem, AllRowsOutside(problem), kSms).kernel->name,
+            "pipelined_two_warpgroups");
   problem.batch = 3;
-  const Choice choice = ChooseKernel(problem, AllRowsOutside(problem), kSms);
+  const Choice packed = ChooseKernel(problem, AllRowsOutside(problem), kSms);
+  ASSERT_NE(packed.kernel, nullptr);
+  EXPECT_EQ(packed.kernel->name, "pipelined_varlen");
+  EXPECT_EQ(packed.launches, 1);
+  // Batches inside of rows, with a head of another's between.
+  TensorLayouts layouts;
+  for (TensorStrides* strides : {&layouts.q, &layouts.k, &layouts.v, &layouts.o}) {
+    *strides = {9 * 64, 64, 3 * 9 * 64};
+  }
+  const Choice choice = ChooseKernel(problem, layouts, kSms);
   ASSERT_NE(choice.kernel, nullptr);
   EXPECT_EQ(choice.launches, 3);
   Problem one = problem;
   one.batch = 1;
-  EXPECT_EQ(choice.us, 3 * ChooseKernel(one, AllRowsOutside(one), kSms).us);
-  EXPECT_THAT(Explain(problem, AllRowsOutside(problem), kSms),
-              HasSubstr("in 3 launches, for the batch stride of q is not its heads times its head "
-                        "stride"));
+  EXPECT_EQ(choice.us, 3 * ChooseKernel(one, layouts, kSms).us);
+  const std::string said = Explain(problem, layouts, kSms);
+  EXPECT_THAT(said, HasSubstr("in 3 launches, for the batch stride of q is not its heads times its "
+                              "head stride"));
+  EXPECT_THAT(said, HasSubstr("for the batch stride of q is no multiple of its row stride"));
+}
+
+TEST(ChooseKernel, TakesPackedSequencesInOneLaunchOfTheirKernel) {
+  const Problem problem = {64, 16, 4, 2000, 2000, 128, true, Dtype::kBf16};
+  TensorLayouts layouts;
+  layouts.q = layouts.o = {0, 128, 16 * 128};
+  layouts.k = layouts.v = {0, 128, 4 * 128};
+  layouts.total_q = layouts.total_kv = 64 * 1000;
+  const Choice choice = ChooseKernel(problem, layouts, kSms);
+  ASSERT_NE(choice.kernel, nullptr);
+  EXPECT_EQ(choice.kernel->name, "pipelined_varlen");
+  EXPECT_EQ(choice.launches, 1);
+  Problem average = problem;
+  average.seq_q = average.seq_kv = 1000;
+  EXPECT_EQ(choice.us, ExpectedUs(*choice.kernel, average, kSms));
+  EXPECT_THAT(Explain(problem, layouts, kSms),
+              HasSubstr("pipelined: not supported: it knows one length for all sequences"));
 }
 
 TEST(ChooseKernel, TakesTheFirstRowsOfACacheInOneLaunch) {
@@ -124,9 +155,25 @@ TEST(WhyNot, KnowsWhichKernelsStoreStrides) {
   // Tiles of rows that see no key leave by another way.
   const Problem unseen = {1, 8, 8, 512, 100, 64, true};
   EXPECT_NE(WhyNot(KernelOf("pipelined", 64), unseen, layouts), "");
-  // So does O of head_dim 256.
+  // So does O of head_dim 256. The kernel of packed sequences stores both.
   const Problem wide = {1, 8, 8, 512, 512, 256, true};
-  EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kSms).kernel, nullptr);
+  EXPECT_NE(WhyNot(KernelOf("pipelined", 256), wide, AllRowsOutside(wide)), "");
+  EXPECT_EQ(ChooseKernel(wide, AllRowsOutside(wide), kSms).kernel->name, "pipelined_varlen");
+  EXPECT_EQ(ChooseKernel(unseen, layouts, kSms).kernel->name, "pipelined_varlen");
+}
+
+TEST(WhyNot, CountsRowsOfBatchesForTheKernelOfPackedSequences) {
+  const LibraryKernel& kernel = KernelOf("pipelined_varlen", 64);
+  const Problem problem = {4, 8, 2, 100, 200, 64, true};
+  TensorLayouts layouts = AllRowsOutside(problem);
+  EXPECT_EQ(WhyNot(kernel, problem, layouts), "");
+  layouts.v.batch += layouts.v.row;
+  EXPECT_EQ(WhyNot(kernel, problem, layouts), "k and v have other strides of batches, in rows");
+  layouts.k.batch += layouts.k.row;
+  EXPECT_EQ(WhyNot(kernel, problem, layouts), "");
+  layouts.o.batch += 8;
+  EXPECT_EQ(WhyNot(kernel, problem, layouts),
+            "the batch stride of o is no multiple of its row stride");
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
     }
     const auto fitted = std::count_if(
         std::begin(kFittedCosts), std::end(kFittedCosts), [&](const FittedCosts& costs) {
-          return costs.name == kernel.name && costs.head_dim == kernel.head_dim &&
+          return costs.name == CostsOf(kernel) && costs.head_dim == kernel.head_dim &&
                  std::all_of(costs.us.begin(), costs.us.end(), [](double us) { return us >= 0; });
         });
     EXPECT_EQ(fitted, 1) << kernel.name << " " << kernel.head_dim;

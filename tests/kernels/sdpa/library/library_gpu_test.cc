@@ -4,10 +4,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ablations/subjects/sdpa/correctness.h"
@@ -41,7 +43,9 @@ warpledger_sdpa_problem Given(const Problem& p) {
           {},
           {},
           {},
-          {}};
+          {},
+          0,
+          0};
 }
 
 // Device memory of zeros, which is what a workspace begins as.
@@ -51,13 +55,23 @@ DeviceBuffer Zeros(size_t bytes) {
   return buffer;
 }
 
-DeviceBuffer OnGpu(const std::vector<Bits16>& values) {
-  DeviceBuffer buffer = DeviceBuffer::Allocate(values.size() * sizeof(Bits16)).value();
+template <typename T>
+DeviceBuffer OnGpu(const std::vector<T>& values) {
+  DeviceBuffer buffer = DeviceBuffer::Allocate(values.size() * sizeof(T)).value();
   EXPECT_TRUE(buffer
                   .CopyFromHost(absl::MakeConstSpan(
                       reinterpret_cast<const std::byte*>(values.data()), buffer.bytes()))
                   .ok());
   return buffer;
+}
+
+template <typename T>
+std::vector<T> OnHost(const DeviceBuffer& buffer) {
+  std::vector<T> values(buffer.bytes() / sizeof(T));
+  EXPECT_TRUE(
+      buffer.CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()), buffer.bytes()))
+          .ok());
+  return values;
 }
 
 // One problem's tensors, and calls on them.
@@ -94,16 +108,6 @@ class Call {
   }
 
  private:
-  template <typename T>
-  static std::vector<T> OnHost(const DeviceBuffer& buffer) {
-    std::vector<T> values(buffer.bytes() / sizeof(T));
-    EXPECT_TRUE(
-        buffer
-            .CopyToHost(absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()), buffer.bytes()))
-            .ok());
-    return values;
-  }
-
   Problem problem_;
   Inputs inputs_;
   DeviceBuffer q_, k_, v_, o_, lse_;
@@ -219,6 +223,275 @@ TEST(Library, ServesThreadsAndStreamsAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Packed sequences of random inputs, and calls on them. Rows of no sequence, behind the last one,
+// are NaN in K and V, and O's must stay as they were.
+class PackedCall {
+ public:
+  static constexpr int kRowsBehind = 70;
+  static constexpr int kForeign = 2;  // the sequence whose inputs are NaN, where there are so many
+
+  PackedCall(const Problem& problem, std::vector<std::pair<int, int>> lengths)
+      : problem_(problem), lengths_(std::move(lengths)) {
+    std::vector<int32_t> cu_q = {0};
+    std::vector<int32_t> cu_kv = {0};
+    for (const auto& [q, kv] : lengths_) {
+      cu_q.push_back(cu_q.back() + q);
+      cu_kv.push_back(cu_kv.back() + kv);
+      problem_.seq_q = std::max(problem_.seq_q, q);
+      problem_.seq_kv = std::max(problem_.seq_kv, kv);
+    }
+    problem_.batch = static_cast<int>(lengths_.size());
+    rows_q_ = cu_q.back() + kRowsBehind;
+    rows_kv_ = cu_kv.back() + kRowsBehind;
+    constexpr Bits16 kNan = 0x7fff;  // in both dtypes
+    std::vector<Bits16> q(Elements(rows_q_, problem_.heads_q), kNan);
+    std::vector<Bits16> k(Elements(rows_kv_, problem_.heads_kv), kNan);
+    std::vector<Bits16> v = k;
+    for (size_t i = 0; i < lengths_.size(); ++i) {
+      inputs_.push_back(MakeInputs(ProblemOf(i), InputKind::kNormal, 100 + i));
+      if (IsForeign(i)) continue;
+      Scatter(inputs_[i].q, problem_.heads_q, cu_q[i], lengths_[i].first, &q);
+      Scatter(inputs_[i].k, problem_.heads_kv, cu_kv[i], lengths_[i].second, &k);
+      Scatter(inputs_[i].v, problem_.heads_kv, cu_kv[i], lengths_[i].second, &v);
+    }
+    cu_q_ = cu_q;
+    q_ = OnGpu(q);
+    k_ = OnGpu(k);
+    v_ = OnGpu(v);
+    o_ = OnGpu(std::vector<Bits16>(q.size()));
+    lse_ = DeviceBuffer::Allocate(static_cast<size_t>(rows_q_ * problem_.heads_q) * sizeof(float))
+               .value();
+    device_cu_q_ = OnGpu(cu_q);
+    device_cu_kv_ = OnGpu(cu_kv);
+    EXPECT_TRUE(o_.Fill(0xff).ok());
+    EXPECT_TRUE(lse_.Fill(0xff).ok());
+  }
+
+  warpledger_sdpa_problem given() const {
+    warpledger_sdpa_problem given = Given(problem_);
+    given.total_q = rows_q_;
+    given.total_kv = rows_kv_;
+    return given;
+  }
+  int Forward(const DeviceBuffer& workspace) const {
+    const warpledger_sdpa_problem problem = given();
+    return warpledger_sdpa_forward_varlen(&problem, q_.data(), k_.data(), v_.data(), o_.data(),
+                                          static_cast<float*>(lse_.data()),
+                                          static_cast<const int32_t*>(device_cu_q_.data()),
+                                          static_cast<const int32_t*>(device_cu_kv_.data()),
+                                          workspace.data(), workspace.bytes(), nullptr);
+  }
+  void ExpectRight() const {
+    const std::vector<Bits16> out = OnHost<Bits16>(o_);
+    const std::vector<float> lse = OnHost<float>(lse_);
+    for (size_t i = 0; i < lengths_.size(); ++i) {
+      const Problem p = ProblemOf(i);
+      if (lengths_[i].first == 0 || IsForeign(i)) continue;
+      std::vector<Bits16> mine(static_cast<size_t>(QueryElements(p)));
+      std::vector<float> mine_lse(static_cast<size_t>(QueryRows(p)));
+      const auto rows = static_cast<size_t>(p.seq_q);
+      const auto dim = static_cast<size_t>(p.head_dim);
+      for (size_t head = 0; head < static_cast<size_t>(p.heads_q); ++head) {
+        for (size_t row = 0; row < rows; ++row) {
+          const size_t at = static_cast<size_t>(cu_q_[i]) + row;
+          std::copy_n(out.begin() + static_cast<ptrdiff_t>(
+                                        (at * static_cast<size_t>(p.heads_q) + head) * dim),
+                      dim, mine.begin() + static_cast<ptrdiff_t>((head * rows + row) * dim));
+          mine_lse[head * rows + row] = lse[head * static_cast<size_t>(rows_q_) + at];
+        }
+      }
+      if (lengths_[i].second == 0) {
+        EXPECT_THAT(mine, ::testing::Each(Bits16{0}));
+        EXPECT_THAT(mine_lse, ::testing::Each(-INFINITY));
+        continue;
+      }
+      const Reference reference =
+          ComputeReference(p, inputs_[i], SampleRows(p, ablations::kMaxReferenceFlops / 100, 3));
+      const ablations::Accuracy accuracy = ablations::JudgeAccuracy(reference, mine, mine_lse);
+      EXPECT_TRUE(accuracy.correct)
+          << "sequence " << i << ", " << ProblemName(p) << ": " << accuracy.reason;
+    }
+    const size_t behind = Elements(cu_q_.back(), problem_.heads_q);
+    EXPECT_TRUE(std::all_of(out.begin() + static_cast<ptrdiff_t>(behind), out.end(),
+                            [](Bits16 bits) { return bits == 0xffff; }));
+  }
+
+ private:
+  static bool IsForeign(size_t i) { return i == kForeign; }
+  size_t Elements(int rows, int heads) const {
+    return static_cast<size_t>(rows) * static_cast<size_t>(heads * problem_.head_dim);
+  }
+  // Of lengths of at least 1, for inputs.
+  Problem ProblemOf(size_t i) const {
+    Problem p = problem_;
+    p.batch = 1;
+    p.seq_q = std::max(lengths_[i].first, 1);
+    p.seq_kv = std::max(lengths_[i].second, 1);
+    return p;
+  }
+  // (heads, rows, head_dim) to (rows, heads, head_dim) from `first` on.
+  void Scatter(const std::vector<Bits16>& from, int heads, int first, int rows,
+               std::vector<Bits16>* to) const {
+    const int dim = problem_.head_dim;
+    for (int head = 0; head < heads; ++head) {
+      for (int row = 0; row < rows; ++row) {
+        std::copy_n(from.begin() + (int64_t{head} * rows + row) * dim, dim,
+                    to->begin() + (int64_t{first + row} * heads + head) * dim);
+      }
+    }
+  }
+
+  Problem problem_;
+  std::vector<std::pair<int, int>> lengths_;  // of queries and keys
+  std::vector<int32_t> cu_q_;
+  int rows_q_ = 0;
+  int rows_kv_ = 0;
+  std::vector<Inputs> inputs_;
+  DeviceBuffer q_, k_, v_, o_, lse_, device_cu_q_, device_cu_kv_;
+};
+
+// Ragged ones, none, one row, none of queries, none of keys, and one whose inputs are NaN, which is
+// between others: nothing of it may reach them.
+TEST(Library, IsRightForPackedSequencesAndKeepsThemApart) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  SplitMix64 random(9);
+  const auto up_to = [&](int most) { return static_cast<int>(random.Next() % (most + 1)); };
+  for (const int head_dim : {64, 128, 256}) {
+    for (const Dtype dtype : {Dtype::kFp16, Dtype::kBf16}) {
+      for (const bool causal : {false, true}) {
+        for (const auto& [heads_q, heads_kv] : {std::pair(4, 4), std::pair(6, 2)}) {
+          const Problem problem = {1, heads_q, heads_kv, 1, 1, head_dim, causal, dtype};
+          std::vector<std::pair<int, int>> lengths = {{333, 333}, {1, 1},  {77, 77},  {1, 200},
+                                                      {0, 40},    {50, 0}, {300, 90}, {128, 128}};
+          for (int i = 0; i < 6; ++i) lengths.emplace_back(up_to(400), up_to(700));
+          for (const auto& each : {lengths, {{40, 70}}, {{500, 500}, {3, 1000}}}) {
+            const PackedCall call(problem, each);
+            ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+            ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess) << ProblemName(problem);
+            call.ExpectRight();
+          }
+        }
+      }
+    }
+  }
+}
+
+// Small enough for compute-sanitizer.
+TEST(Library, IsRightForAFewPackedRows) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  for (const int head_dim : {64, 128, 256}) {
+    for (const Dtype dtype : {Dtype::kFp16, Dtype::kBf16}) {
+      for (const bool causal : {false, true}) {
+        const PackedCall call({1, 2, 1, 1, 1, head_dim, causal, dtype},
+                              {{5, 9}, {70, 130}, {3, 3}, {0, 3}, {2, 0}, {200, 200}});
+        ASSERT_EQ(call.Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+        call.ExpectRight();
+      }
+    }
+  }
+}
+
+// Batches whose rows fold into those of packed sequences, in one launch: (batch, seq, heads,
+// head_dim) with some rows and heads of others between.
+TEST(Library, TakesBatchesOfRowsInOneLaunchAndLeavesWhatLiesBetween) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  for (const int head_dim : {64, 128, 256}) {
+    for (const auto& [seq_q, seq_kv] :
+         {std::pair(200, 200), std::pair(130, 70), std::pair(1, 333)}) {
+      const Problem p = {3, 6, 2, seq_q, seq_kv, head_dim, true, Dtype::kBf16};
+      const Inputs inputs = MakeInputs(p, InputKind::kNormal, 5);
+      constexpr int kRowsBetween = 5;
+      // (batch, rows, heads + 1, head_dim): the last head is nobody's.
+      const auto spread = [&](const std::vector<Bits16>& from, int heads, int rows) {
+        std::vector<Bits16> to(
+            static_cast<size_t>(p.batch) *
+                static_cast<size_t>((rows + kRowsBetween) * (heads + 1) * head_dim),
+            0x7fff);
+        for (int b = 0; b < p.batch; ++b) {
+          for (int head = 0; head < heads; ++head) {
+            for (int row = 0; row < rows; ++row) {
+              std::copy_n(
+                  from.begin() + ((int64_t{b} * heads + head) * rows + row) * head_dim, head_dim,
+                  to.begin() +
+                      ((int64_t{b} * (rows + kRowsBetween) + row) * (heads + 1) + head) * head_dim);
+            }
+          }
+        }
+        return to;
+      };
+      const auto strides = [&](int heads, int rows) {
+        const int64_t row = int64_t{heads + 1} * head_dim;
+        return warpledger_sdpa_strides{(rows + kRowsBetween) * row, head_dim, row};
+      };
+      const std::vector<Bits16> poisoned(inputs.q.size(), 0x7ff1);
+      const DeviceBuffer q = OnGpu(spread(inputs.q, p.heads_q, seq_q));
+      const DeviceBuffer k = OnGpu(spread(inputs.k, p.heads_kv, seq_kv));
+      const DeviceBuffer v = OnGpu(spread(inputs.v, p.heads_kv, seq_kv));
+      const DeviceBuffer o = OnGpu(spread(poisoned, p.heads_q, seq_q));
+      DeviceBuffer lse = DeviceBuffer::Allocate(QueryRows(p) * sizeof(float)).value();
+      EXPECT_TRUE(lse.Fill(0xff).ok());
+      warpledger_sdpa_problem given = Given(p);
+      given.q = given.o = strides(p.heads_q, seq_q);
+      given.k = given.v = strides(p.heads_kv, seq_kv);
+      warpledger_sdpa_choice choice = {};
+      choice.size = sizeof choice;
+      ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
+          << warpledger_sdpa_last_error();
+      EXPECT_EQ(choice.launches, 1) << choice.explanation;
+      ASSERT_EQ(warpledger_sdpa_forward(&given, q.data(), k.data(), v.data(), o.data(),
+                                        static_cast<float*>(lse.data()), workspace.data(),
+                                        workspace.bytes(), nullptr),
+                WARPLEDGER_SDPA_OK)
+          << warpledger_sdpa_last_error();
+      ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      const std::vector<Bits16> all = OnHost<Bits16>(o);
+      std::vector<Bits16> mine(inputs.q.size());
+      for (int b = 0; b < p.batch; ++b) {
+        for (int head = 0; head < p.heads_q; ++head) {
+          for (int row = 0; row < seq_q; ++row) {
+            std::copy_n(all.begin() +
+                            ((int64_t{b} * (seq_q + kRowsBetween) + row) * (p.heads_q + 1) + head) *
+                                head_dim,
+                        head_dim,
+                        mine.begin() + ((int64_t{b} * p.heads_q + head) * seq_q + row) * head_dim);
+          }
+        }
+      }
+      const ablations::Accuracy accuracy =
+          ablations::JudgeAccuracy(ComputeReference(p, inputs), mine, OnHost<float>(lse));
+      EXPECT_TRUE(accuracy.correct) << ProblemName(p) << ": " << accuracy.reason;
+      EXPECT_EQ(std::count(all.begin(), all.end(), 0x7fff),
+                static_cast<ptrdiff_t>(all.size() - mine.size()));
+    }
+  }
+}
+
+// The counters and the list lie in what describe() asks for.
+TEST(Library, PlansPackedSequencesInsideTheWorkspaceThatItAsksFor) {
+  constexpr size_t kGuard = 1 << 16;
+  std::vector<std::pair<int, int>> lengths(700, {1, 3});
+  lengths.emplace_back(1000, 1000);
+  const PackedCall call({1, 2, 2, 1, 1, 64, true}, lengths);
+  const warpledger_sdpa_problem given = call.given();
+  warpledger_sdpa_choice choice = {};
+  choice.size = sizeof choice;
+  ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
+      << warpledger_sdpa_last_error();
+  EXPECT_STREQ(choice.kernel, "pipelined_varlen");
+  const DeviceBuffer guarded = Zeros(choice.workspace_bytes + kGuard);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(call.Forward(guarded), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+  }
+  call.ExpectRight();
+  std::vector<std::byte> behind(kGuard);
+  ASSERT_TRUE(guarded.CopyToHost(absl::MakeSpan(behind), choice.workspace_bytes).ok());
+  EXPECT_THAT(behind, ::testing::Each(std::byte{0}));
+  std::vector<std::byte> counters(choice.zeroed_bytes);
+  ASSERT_TRUE(guarded.CopyToHost(absl::MakeSpan(counters), 0).ok());
+  EXPECT_THAT(counters, ::testing::Each(std::byte{0}));
 }
 
 TEST(Library, TakesAnyScaleAndNeedsNoLse) {

@@ -32,7 +32,8 @@ class Problem(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t),
                 *((name, ctypes.c_int32) for name in ("dtype", "batch", "heads_q", "heads_kv", "seq_q",
                                                       "seq_kv", "head_dim", "causal")),
-                ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo")]
+                ("softmax_scale", ctypes.c_float), *((name, Strides) for name in "qkvo"),
+                ("total_q", ctypes.c_int64), ("total_kv", ctypes.c_int64)]
 
 
 class Choice(ctypes.Structure):
@@ -42,8 +43,9 @@ class Choice(ctypes.Structure):
                 ("explanation", ctypes.c_char_p)]
 
 
-# As the structures were before there were strides.
+# As the structures were before there were strides, and packed sequences.
 FIRST_PROBLEM, FIRST_CHOICE = Problem.q.offset, Choice.launches.offset
+SECOND_PROBLEM = Problem.total_q.offset
 
 
 def problem(**changed):
@@ -75,8 +77,8 @@ class Library(unittest.TestCase):
 
     def test_refuses_what_makes_no_sense(self):
         self.refused(INVALID, "problem is null", None)
-        self.refused(INVALID, "problem.size is 8; it must be 144, or 48 as before", problem(size=8))
-        self.refused(INVALID, "choice.size is 8; it must be 56, or 32 as before", problem(), Choice(8))
+        self.refused(INVALID, "problem.size is 8; it must be 160, or 48 as in the first", problem(size=8))
+        self.refused(INVALID, "choice.size is 8; it must be 56, or 32 as in the first", problem(), Choice(8))
         for name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
             for value in (0, -1, 2**20 + 1):
                 self.refused(INVALID, f"{name} is {value}; it must be 1 to 1048576",
@@ -102,9 +104,17 @@ class Library(unittest.TestCase):
         self.refused(INVALID, "the batch stride of o is 512 elements, so that its rows overlap",
                      problem(batch=2, o=Strides(512, 64, 512)))
 
+    def test_refuses_packed_sequences_that_make_no_sense(self):
+        for totals, said in (((100, 0), "total_kv is 0; of packed sequences it must be 1 to 2147483647"),
+                             ((-1, 100), "total_q is -1"), ((1, 1 << 31), "total_kv is 2147483648")):
+            self.refused(INVALID, said, problem(total_q=totals[0], total_kv=totals[1]))
+        self.refused(INVALID, "the head stride of o is 64 elements, so that its rows overlap",
+                     problem(total_q=100, total_kv=100, o=Strides(0, 64, 64)))
+
     @unittest.skipIf(shutil.which("nvidia-smi"), "there may be a GPU")
     def test_says_that_there_is_no_gpu(self):
-        given = [problem(), problem(size=FIRST_PROBLEM),
+        given = [problem(), problem(size=FIRST_PROBLEM), problem(size=SECOND_PROBLEM, total_q=-1),
+                 problem(total_q=9, total_kv=7), problem(total_q=9, total_kv=7, q=Strides(-1, 64, 512)),
                  # What is there once has no stride to speak of.
                  problem(seq_q=1, q=Strides(0, 64, -1), o=Strides(0, 64, -1)),
                  problem(batch=2, q=Strides(64 * 1536, 64, 1536), k=Strides(64 * 1536, 64, 1536))]

@@ -3,7 +3,9 @@
 // whatever the order and the schedule are, and consumers those that their producer took.
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "kernels/sdpa/wgmma/plan.h"
 #include "kernels/sdpa/wgmma/schedule.cuh"
+#include "kernels/sdpa/wgmma/varlen/sequence_plan.cuh"
 #include "tests/emulation/cuda_on_cpu.h"
 
 namespace warpledger::sdpa {
@@ -240,6 +243,206 @@ TEST(EmulatedSchedule, SplitsTheKeysOfATileWithoutGapOrOverlap) {
         EXPECT_EQ(next, (last_row + 300 - seq_q + 1 + kShape.tile_n - 1) / kShape.tile_n);
       }
     }
+  }
+}
+
+// --- Packed sequences ---
+
+// Where each begins, and the last ends.
+std::vector<int> Cumulated(const std::vector<int>& lengths) {
+  std::vector<int> cumulated = {0};
+  for (const int length : lengths) cumulated.push_back(cumulated.back() + length);
+  return cumulated;
+}
+
+struct Plan {
+  std::vector<SequenceBlock> blocks;
+  int count = -1;
+};
+
+Plan PlanOf(SequencePlanParams params) {
+  Plan plan;
+  plan.blocks.resize(static_cast<size_t>(params.capacity) + 1);  // the last is a guard
+  plan.blocks.back().seq_q = -7;
+  params.blocks = plan.blocks.data();
+  params.block_count = &plan.count;
+  auto smem = std::make_unique<SequencePlanSmem>();
+  emulation::RunCtas({.ctas = 1, .threads = kPlanThreads, .smem_bytes = 16},
+                     [&] { ListSequenceBlocks(params, *smem); });
+  EXPECT_EQ(plan.blocks.back().seq_q, -7) << "written behind the list";
+  plan.blocks.resize(static_cast<size_t>(plan.count));
+  return plan;
+}
+
+constexpr WgmmaShape Varlen(bool causal) {
+  WgmmaShape s = Shape(causal, WgmmaTileOrder::kLongestFirst, 1, Schedule::kFetchAhead);
+  s.varlen = true;
+  return s;
+}
+
+// Every block of every sequence and head is one producer's, and what its consumers are told of it
+// is what the lengths say.
+template <bool kCausal>
+void ExpectEachBlockOfEachSequenceOnce(const std::vector<int>& q_lengths,
+                                       const std::vector<int>& kv_lengths, int heads, int ctas) {
+  constexpr WgmmaShape kShape = Varlen(kCausal);
+  const std::vector<int> cu_q = Cumulated(q_lengths);
+  const std::vector<int> cu_kv = Cumulated(kv_lengths);
+  const auto sequences = static_cast<int>(q_lengths.size());
+  SequencePlanParams plan_params = {.cu_seqlens_q = cu_q.data(),
+                                    .cu_seqlens_kv = cu_kv.data(),
+                                    .sequences = sequences,
+                                    .total_q = cu_q.back(),
+                                    .total_kv = cu_kv.back(),
+                                    .tile_m = TileM(kShape),
+                                    .heads = heads,
+                                    .group_size = 1,
+                                    .bytes_of_key = int64_t{32} << 12};  // 256 keys: 1 head
+  plan_params.capacity = static_cast<int>(
+      MostSequenceBlocks(sequences, 0, std::max(cu_q.back(), 1), plan_params.tile_m));
+  const Plan plan = PlanOf(plan_params);
+  WgmmaParamsOf<kShape> params = {};
+  params.heads = heads;
+  params.blocks = plan.blocks.data();
+  params.block_count = &plan.count;
+  int counter = 0;
+  params.next_tile = &counter;
+  std::map<std::pair<int, int>, int> times;  // by head and row of O
+  std::map<int, std::vector<WgmmaWork<kShape>>> produced;
+  std::map<int, std::vector<WgmmaWork<kShape>>> consumed;
+  constexpr int kConsumers = kShape.consumers * kWarpgroup;
+  emulation::RunCtas({.ctas = static_cast<unsigned>(ctas),
+                      .cluster = static_cast<unsigned>(ctas),
+                      .threads = kConsumers + 32,
+                      .smem_bytes = 1024},
+                     [&] {
+                       const WgmmaBarriers<kShape> barriers = {emulation::kWindow};
+                       const int cta = static_cast<int>(blockIdx.x);
+                       const int thread = static_cast<int>(threadIdx.x);
+                       if (thread == 0) barriers.Init();
+                       __syncthreads();
+                       TileQueue<kShape> queue(params, barriers);
+                       if (thread < kConsumers) {
+                         for (int tile = queue.template Next<false>(); tile >= 0;
+                              tile = queue.template Next<false>()) {
+                           if (thread == 40) consumed[cta].push_back(queue.Work(tile));
+                         }
+                       } else if (thread == kConsumers) {
+                         for (int tile = queue.template Next<true>(); tile >= 0;
+                              tile = queue.template Next<true>()) {
+                           queue.FetchAhead();
+                           produced[cta].push_back(queue.Work(tile));
+                         }
+                       }
+                     });
+  EXPECT_EQ(counter, 0);
+  for (const auto& [cta, all] : produced) {
+    ASSERT_EQ(consumed[cta].size(), all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const WgmmaWork<kShape>& work = all[i];
+      const WgmmaWork<kShape>& told = consumed[cta][i];
+      EXPECT_EQ(std::tie(work.head, work.first_row, work.kv_tiles, work.seq_q, work.seq_kv),
+                std::tie(told.head, told.first_row, told.kv_tiles, told.seq_q, told.seq_kv));
+      EXPECT_EQ(told.first_lse, told.first_o);
+      ++times[{told.head, told.first_o + told.first_row}];
+      const auto sequence = static_cast<size_t>(
+          std::upper_bound(cu_q.begin(), cu_q.end(), told.first_o + told.first_row) - cu_q.begin() -
+          1);
+      EXPECT_EQ(told.first_o, cu_q[sequence]);
+      EXPECT_EQ(work.first_q, cu_q[sequence]);
+      EXPECT_EQ(work.first_kv, cu_kv[sequence]);
+      EXPECT_EQ(work.seq_q, q_lengths[sequence]);
+      EXPECT_EQ(work.seq_kv, kv_lengths[sequence]);
+      const int last_row = std::min(work.first_row + TileM(kShape), work.seq_q) - 1;
+      const int keys = kCausal ? std::clamp(last_row + work.seq_kv - work.seq_q + 1, 0, work.seq_kv)
+                               : work.seq_kv;
+      EXPECT_EQ(work.kv_tiles, (keys + kShape.tile_n - 1) / kShape.tile_n);
+    }
+  }
+  size_t expected = 0;
+  for (size_t i = 0; i < q_lengths.size(); ++i) {
+    for (int row = 0; row < q_lengths[i]; row += TileM(kShape)) {
+      for (int head = 0; head < heads; ++head, ++expected) {
+        EXPECT_EQ((times[{head, cu_q[i] + row}]), 1) << "sequence " << i << ", row " << row;
+      }
+    }
+  }
+  EXPECT_EQ(times.size(), expected);
+}
+
+TEST(EmulatedSchedule, HandsOutEachBlockOfPackedSequencesOnce) {
+  std::vector<int> many;
+  for (int i = 0; i < 2 * kPlanThreads + 3; ++i) many.push_back(i * 37 % 90);
+  const std::vector<std::vector<int>> lengths = {
+      {64}, {1}, {0}, {0, 0, 130, 0}, {5, 300, 64, 0, 1, 63, 65, 128, 0}, many};
+  for (const std::vector<int>& q : lengths) {
+    std::vector<int> kv(q.rbegin(), q.rend());
+    for (const auto& [heads, ctas] : {std::pair(1, 1), std::pair(3, 4)}) {
+      SCOPED_TRACE(testing::Message() << q.size() << " sequences, " << heads << " heads");
+      ExpectEachBlockOfEachSequenceOnce<false>(q, kv, heads, ctas);
+      ExpectEachBlockOfEachSequenceOnce<true>(q, q, heads, ctas);
+    }
+  }
+}
+
+TEST(EmulatedSchedule, PlansTheSequencesOfTheMostKeysFirst) {
+  const std::vector<int> cu = Cumulated({10, 300, 64, 300, 128});
+  const Plan plan = PlanOf({.cu_seqlens_q = cu.data(),
+                            .cu_seqlens_kv = cu.data(),
+                            .sequences = 5,
+                            .total_q = cu.back(),
+                            .total_kv = cu.back(),
+                            .capacity = 100});
+  std::vector<int> keys;
+  for (const SequenceBlock& block : plan.blocks) keys.push_back(block.seq_kv);
+  EXPECT_EQ(keys,
+            (std::vector<int>{300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 128, 128, 64, 10}));
+  EXPECT_EQ(plan.blocks[0].first_q, 10);
+  EXPECT_EQ(plan.blocks[5].first_q, 374);
+  EXPECT_EQ(plan.blocks[9].first_block, 5);
+}
+
+// Whatever stands there: nothing outside of the tensors is read, and nothing behind the list
+// written.
+TEST(EmulatedSchedule, PlansNoRowThatTheTensorsDontHave) {
+  const std::vector<int> cu = {-5, 90, 20, 1 << 30, 7, 100};
+  const Plan plan = PlanOf({.cu_seqlens_q = cu.data(),
+                            .cu_seqlens_kv = cu.data(),
+                            .sequences = 5,
+                            .total_q = 100,
+                            .total_kv = 80,
+                            .capacity = 3});
+  EXPECT_EQ(plan.count, 3);
+  for (const SequenceBlock& block : plan.blocks) {
+    EXPECT_GE(block.first_q, 0);
+    EXPECT_GT(block.seq_q, 0);
+    EXPECT_LE(block.first_q + block.seq_q, 100);
+    EXPECT_GE(block.first_kv, 0);
+    EXPECT_GE(block.seq_kv, 0);
+    EXPECT_LE(block.first_kv + block.seq_kv, 80);
+  }
+}
+
+TEST(EmulatedSchedule, PlansBatchesOfOneLengthWithoutCumulatedOnes) {
+  const Plan plan = PlanOf({.sequences = 3,
+                            .total_q = 2 * 100 + 70,
+                            .total_kv = 2 * 90 + 80,
+                            .seq_q = 70,
+                            .seq_kv = 80,
+                            .q_step = 100,
+                            .kv_step = 90,
+                            .o_step = 75,
+                            .lse_step = 1000,
+                            .capacity = 6});
+  ASSERT_EQ(plan.count, 6);
+  for (int i = 0; i < 6; ++i) {
+    const SequenceBlock& block = plan.blocks[static_cast<size_t>(i)];
+    EXPECT_EQ(block.first_q, i / 2 * 100);
+    EXPECT_EQ(block.first_kv, i / 2 * 90);
+    EXPECT_EQ(block.first_o, i / 2 * 75);
+    EXPECT_EQ(block.first_lse, i / 2 * 1000);
+    EXPECT_EQ(block.first_block, i / 2 * 2);
+    EXPECT_EQ(std::pair(block.seq_q, block.seq_kv), std::pair(70, 80));
   }
 }
 
