@@ -5,30 +5,35 @@
 namespace warpledger::sdpa {
 namespace {
 
-template <int kHeadDim, bool kBf16>
-__global__ void __launch_bounds__(kJoinThreads<kHeadDim>)
+template <int kHeadDim, bool kBf16, int kMost>
+__global__ void __launch_bounds__(JoinThreads(kHeadDim, kMost))
     JoinParts(const __grid_constant__ JoinParams p) {
-  __shared__ __align__(16) unsigned char smem[kJoinSmemBytes<kHeadDim>];
+  __shared__ __align__(16) unsigned char smem[JoinSmemBytes(kHeadDim, kMost)];
 #if __CUDA_ARCH__ >= 900  // the only one that launches it
   ptx::AwaitPriorKernel();
   ptx::LaunchDependents();
 #endif
-  JoinRow<kHeadDim, kBf16>(p, smem);
+  JoinRow<kHeadDim, kBf16, kMost>(p, smem);
 }
 
-template <int kHeadDim>
+template <int kHeadDim, int kMost = kLeastJoinCapacity>
 cudaError_t Launch(const JoinParams& params, bool bf16, bool dependent, cudaStream_t stream) {
+  if constexpr (kMost < kMaxJoinSplits) {
+    if (JoinCapacity(params.splits) > kMost) {
+      return Launch<kHeadDim, 2 * kMost>(params, bf16, dependent, stream);
+    }
+  }
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(params.rows));
-  config.blockDim = dim3(kJoinThreads<kHeadDim>);
+  config.blockDim = dim3(JoinThreads(kHeadDim, kMost));
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = dependent ? 1 : 0;
-  return bf16 ? cudaLaunchKernelEx(&config, JoinParts<kHeadDim, true>, params)
-              : cudaLaunchKernelEx(&config, JoinParts<kHeadDim, false>, params);
+  return bf16 ? cudaLaunchKernelEx(&config, JoinParts<kHeadDim, true, kMost>, params)
+              : cudaLaunchKernelEx(&config, JoinParts<kHeadDim, false, kMost>, params);
 }
 
 }  // namespace

@@ -12,30 +12,33 @@
 
 namespace warpledger::sdpa {
 
-inline constexpr int kJoinGroups = 8;  // of threads, that share a row's parts
-inline constexpr int kPartsOfGroup = kMaxJoinSplits / kJoinGroups;
+// Groups of threads that share up to `most` parts of a row.
+constexpr int JoinGroups(int most) { return most < 8 ? most : 8; }
 
 // A thread for each four columns in each group.
-template <int kHeadDim>
-inline constexpr int kJoinThreads = kHeadDim / 4 * kJoinGroups;
-template <int kHeadDim>
-inline constexpr int kJoinSmemBytes = kJoinThreads<kHeadDim>* static_cast<int>(sizeof(float4) +
-                                                                               sizeof(float2));
+constexpr int JoinThreads(int head_dim, int most) { return head_dim / 4 * JoinGroups(most); }
+constexpr int JoinSmemBytes(int head_dim, int most) {
+  return JoinThreads(head_dim, most) * static_cast<int>(sizeof(float4) + sizeof(float2));
+}
 
-// Row blockIdx.x. A thread joins its columns in an eighth of the parts, whose loads stand side by
-// side; then the first group joins the eighths.
-//   smem: kJoinSmemBytes, 16-byte aligned
-template <int kHeadDim, bool kBf16>
+// Row blockIdx.x. A thread joins its columns in its group's parts, whose loads stand side by side;
+// then the first group joins what all have.
+//   kMost: parts that it has loads for, JoinCapacity(p.splits). Each load more reads a part again,
+//          from L2: with loads for 64, 16 parts were read four times.
+//   smem: JoinSmemBytes, 16-byte aligned
+template <int kHeadDim, bool kBf16, int kMost>
 __device__ void JoinRow(const JoinParams& p, unsigned char* smem) {
   constexpr int kQuads = kHeadDim / 4;
+  constexpr int kGroups = JoinGroups(kMost);
+  constexpr int kPartsOfGroup = kMost / kGroups;
   auto* group_x = reinterpret_cast<float4*>(smem);  // (groups, quads)
-  auto* group_stats = reinterpret_cast<float2*>(group_x + kJoinGroups * kQuads);
+  auto* group_stats = reinterpret_cast<float2*>(group_x + kGroups * kQuads);
   const int thread = static_cast<int>(threadIdx.x);
   const int quad = thread % kQuads;
   const int group = thread / kQuads;
   const auto row = static_cast<int64_t>(blockIdx.x);
-  const int first = group * p.splits / kJoinGroups;
-  const int end = (group + 1) * p.splits / kJoinGroups;
+  const int first = group * p.splits / kGroups;
+  const int end = (group + 1) * p.splits / kGroups;
   float2 stats[kPartsOfGroup];
   float4 parts[kPartsOfGroup];
 #pragma unroll
@@ -54,14 +57,15 @@ __device__ void JoinRow(const JoinParams& p, unsigned char* smem) {
   group_x[thread] = joined.x;
   __syncthreads();
   if (group > 0) return;
-  static_assert(kJoinGroups == kPartsOfGroup);
+  float2 stats_of[kGroups];
+  float4 x_of[kGroups];
 #pragma unroll
-  for (int i = 0; i < kJoinGroups; ++i) {
-    stats[i] = group_stats[i * kQuads + quad];
-    parts[i] = group_x[i * kQuads + quad];
+  for (int i = 0; i < kGroups; ++i) {
+    stats_of[i] = group_stats[i * kQuads + quad];
+    x_of[i] = group_x[i * kQuads + quad];
   }
   joined = {};
-  joined.Add(stats, parts, p.softmax_scale);
+  joined.Add(stats_of, x_of, p.softmax_scale);
   joined.Store<kHeadDim, kBf16>(p.o, p.lse, row, quad, p.softmax_scale);
 }
 

@@ -11,6 +11,14 @@ namespace warpledger::sdpa {
 
 inline constexpr int kMaxJoinSplits = 64;
 
+// For how many parts the kernel that joins so many has loads.
+inline constexpr int kLeastJoinCapacity = 2;
+constexpr int JoinCapacity(int splits) {
+  int most = kLeastJoinCapacity;
+  while (most < splits) most *= 2;
+  return most;
+}
+
 struct JoinParams {
   const float4* parts = nullptr;  // (splits, rows, head_dim) fp32, not yet divided
   const float2* stats = nullptr;  // (splits, rows): maximum of raw scores, sum

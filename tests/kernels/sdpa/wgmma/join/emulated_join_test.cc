@@ -63,10 +63,18 @@ struct Joined {
                                .rows = parts.rows,
                                .splits = parts.splits,
                                .softmax_scale = kScale};
-    emulation::RunCtas({.ctas = static_cast<unsigned>(parts.rows),
-                        .threads = kJoinThreads<kHeadDim>,
-                        .smem_bytes = static_cast<size_t>(kJoinSmemBytes<kHeadDim>)},
-                       [&] { JoinRow<kHeadDim, false>(params, emulation::current->cta->smem); });
+    Run<kLeastJoinCapacity>(params);
+  }
+  template <int kMost>
+  static void Run(const JoinParams& params) {
+    if constexpr (kMost < kMaxJoinSplits) {
+      if (JoinCapacity(params.splits) > kMost) return Run<2 * kMost>(params);
+    }
+    emulation::RunCtas(
+        {.ctas = static_cast<unsigned>(params.rows),
+         .threads = JoinThreads(kHeadDim, kMost),
+         .smem_bytes = static_cast<size_t>(JoinSmemBytes(kHeadDim, kMost))},
+        [&] { JoinRow<kHeadDim, false, kMost>(params, emulation::current->cta->smem); });
   }
 
   float O(int row, int column) const {
@@ -102,7 +110,7 @@ void ExpectTheSums(Parts<kHeadDim> parts) {
 }
 
 TEST(EmulatedJoin, OfAnyNumberOfPartsAgreesWithTheSums) {
-  for (const int splits : {1, 2, 7, 8, 9, 33, kMaxJoinSplits}) {
+  for (const int splits : {1, 2, 3, 4, 7, 8, 9, 16, 17, 33, kMaxJoinSplits}) {
     ExpectTheSums(Parts<64>(3, splits));
     ExpectTheSums(Parts<128>(3, splits));
   }
