@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor map of rows of 128 bytes with the 128-byte swizzle, boxes of whole rows: what
-// the copy engine needs for the tiles of an attention kernel.
+// TMA needs for the tiles of an attention kernel.
 //
 //   absl::StatusOr<CUtensorMap> map = EncodeRows(data, /*rows=*/1 << 17, /*box_rows=*/64);
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Question: what does the copy engine (TMA) take for one copy, how much must it have
+// Question: what does TMA take for one copy, how much must it have
 // under way to use L2 and DRAM fully, and what does multicast to a cluster add?
 //
 // Mechanism: one thread orders a whole tile, by address and size (1-D) or by

@@ -32,7 +32,7 @@ __device__ inline void MbarrierInit(uint32_t barrier, uint32_t arrivals) {
                : "memory");
 }
 
-// Makes initialised barriers visible to the copy engine.
+// Makes initialised barriers visible to TMA.
 __device__ inline void MbarrierInitFence() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies by the copy engine (PTX ISA, "cp.async.bulk" and "cp.async.bulk.tensor").
+// Bulk copies by TMA (PTX ISA, "cp.async.bulk" and "cp.async.bulk.tensor").
 // sm_90. One thread calls each. Shared addresses of bulk copies without a tensor map,
 // their global addresses and their sizes are multiples of 16 bytes, those of swizzled
 // boxes multiples of 1024.
@@ -128,7 +128,7 @@ __device__ inline void BulkWaitRead() {
 }
 
 // Orders this thread's ordinary accesses to shared memory before later accesses
-// by the copy engine or wgmma (PTX ISA, "Async proxy").
+// by TMA or wgmma (PTX ISA, "Async proxy").
 __device__ inline void FenceProxyAsync() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }

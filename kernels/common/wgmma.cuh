@@ -53,7 +53,7 @@ __device__ inline void OrderBehind(float sum) {
 }
 
 // Matrix descriptor of a tile in shared memory with the 128-byte swizzle, as the
-// copy engine writes it: rows of 128 bytes, eight rows to an atom of
+// TMA writes it: rows of 128 bytes, eight rows to an atom of
 // 1024 bytes, the tile 1024-byte aligned (PTX ISA, "Matrix Descriptor").
 //   leading_bytes: for a tile whose N runs along the rows (transposed B), the
 //     distance between two blocks of 64 columns; else unused

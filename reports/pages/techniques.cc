@@ -10,6 +10,7 @@
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/registry/config.h"
 #include "kernels/sdpa/registry/registry.h"
+#include "reports/model/derived/measured_claims.h"
 #include "reports/model/describe.h"
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
@@ -155,7 +156,7 @@ Page IndexPage(const std::vector<ReadRecord>& records) {
       "the least to the greatest.\n");
   const std::vector<ShapeGroup> groups = GroupShapes(records);
   for (const Family family : kFamilies) {
-    Append(&out, "\n## The ", sdpa::FamilyName(family), " family\n",
+    Append(&out, "\n## The ", FamilyTitle(family), " (family `", sdpa::FamilyName(family), "`)\n",
            FamilySection(records, family, groups));
   }
   Table table("record | design | shapes | state");

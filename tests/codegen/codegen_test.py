@@ -155,7 +155,7 @@ class CodegenTest(unittest.TestCase):
                                and not on & {"wgmma_equal_registers", "wgmma_inline_loads"})
             expected = {r"^HGMMA": "wgmma_fp8" not in on,  # wgmma in 16 bits
                         r"^QGMMA": "wgmma_fp8" in on,  # and in FP8
-                        r"^UTMALDG": True,  # loads by the copy engine: Q's, where no others are
+                        r"^UTMALDG": True,  # loads by TMA: Q's, where no others are
                         r"^UTMASTG": "tma_store" in on,
                         r"^LDGSTS": "wgmma_cp_async" in on,
                         r"^SYNCS": True,  # mbarriers

@@ -60,7 +60,7 @@ struct Copy {
   bool valid;
 };
 
-// Bytes that a copy engine moves, completed on the mbarrier at `barrier`.
+// Bytes that TMA moves, completed on the mbarrier at `barrier`.
 struct BulkCopy {
   uint32_t barrier;
   void* to;

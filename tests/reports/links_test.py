@@ -28,7 +28,7 @@ QUESTIONS = {
 
 # What the glossary has another term for.
 FORBIDDEN = ("fastest arm", "intervals hold 1", "95% should", "take turns at the tensor cores",
-             "keeps the copy engine busy")
+             "copy engine", "resident family", "(level ", " Level 1", " Level 2", " Level 3")
 
 
 def read(page):

@@ -67,7 +67,7 @@ Problem Average(Problem p, const TensorLayouts& layouts) {
   return p;
 }
 
-// A tile of queries of which no row sees a key is stored without the copy engine.
+// A tile of queries of which no row sees a key is stored without TMA.
 bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 
 }  // namespace

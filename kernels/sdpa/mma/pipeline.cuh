@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Q, K and V on their way to shared memory, in the four ways of the mma family:
 // through registers, by a ring of cp.async that the computing warps fill, by warps that
-// do nothing else, and by a ring that the copy engine fills.
+// do nothing else, and by a ring that TMA fills.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_MMA_PIPELINE_CUH_
@@ -306,7 +306,7 @@ class MmaPipeline {
   __device__ uint32_t BulkFull(int part, int slot) const {
     return smem_ + kSmem.barriers + ((group_ * 2 + part) * kShape.stages + slot) * 8;
   }
-  // Asks the copy engine for the group's tile i, a row by each thread. Past the last key the
+  // Asks TMA for the group's tile i, a row by each thread. Past the last key the
   // last one comes again: its probability is 0 there, and what lies in memory may be NaN.
   __device__ void FetchRows(int i, int slot) const {
     if (i >= tiles_.count) return;

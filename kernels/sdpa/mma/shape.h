@@ -75,7 +75,7 @@ struct MmaShape {
   MmaInput input = MmaInput::kGiven;
   bool layernorm = false;         // x is normalised where it is projected
   bool dependent_launch = false;  // starts beside the kernel before and waits for its end
-  bool bulk_copy = false;         // rows of K and V by the copy engine, each whole (sm_90)
+  bool bulk_copy = false;         // rows of K and V by TMA, each whole (sm_90)
   bool pack_heads = false;        // a tile's rows are (position, query head of the K/V head)
 
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;

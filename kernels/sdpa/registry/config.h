@@ -37,7 +37,7 @@ struct Config {
 // A kernel. A configuration is of one family; a toggle may belong to several.
 enum class Family : unsigned {
   kSmem = 1,      // simt and wmma: S and P pass through shared memory
-  kWgmma = 2,     // Hopper: wgmma, copy engine, warp specialisation
+  kWgmma = 2,     // Hopper: wgmma, TMA, warp specialisation
   kResident = 4,  // Hopper, small problems: no producer, K/V divided between parts
   kMma = 8,       // mma.sync and ldmatrix: S, P and O in registers
 };

@@ -3,7 +3,7 @@
 // fill the GPU, too few keys to fill a pipeline.
 //
 // The keys of 64 query rows are divided between parts: the warpgroups of a CTA, and
-// the CTAs of a cluster. There is no producer and no ring: a part asks the copy engine
+// the CTAs of a cluster. There is no producer and no ring: a part asks TMA
 // for its chunk of K/V at once and works it off, and the parts join at the end.
 //
 //   S = Q K^T in two halves of the chunk; the row maximum as each half ends

@@ -11,7 +11,7 @@ namespace warpledger::sdpa {
 // Tensor maps are 3-D: (head_dim, seq, batch * heads), boxes of 128 bytes by a tile's rows,
 // of K and V with multicast by the share of them that each CTA asks for; 128-byte swizzle.
 // That of Q with packed heads is 4-D: (head_dim, heads of the group, seq, batch * K/V heads).
-// Passed by value, as the copy engine needs them in parameter space.
+// Passed by value, as TMA needs them in parameter space.
 struct WgmmaParams {
   CUtensorMap q;
   CUtensorMap k;

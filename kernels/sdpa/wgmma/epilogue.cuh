@@ -39,7 +39,7 @@ class WgmmaEpilogue {
   __device__ void Store(const WgmmaWork<kShape>& work, const float (&out)[kShape.head_dim / 2],
                         const WgmmaSoftmax<kShape>& softmax, const WgmmaScales& scales) const {
     if constexpr (kShape.tma_store && kShape.varlen) {
-      // The copy engine would write the next sequence's rows too.
+      // TMA would write the next sequence's rows too.
       if (FirstRow(work) + kRowsPerConsumer <= work.seq_q) {
         StoreByCopyEngine(work, out, softmax, scales);
       } else {
@@ -99,7 +99,7 @@ class WgmmaEpilogue {
     }
   }
 
-  // O leaves as a tile: the warpgroup's rows to shared memory, whence the copy engine takes
+  // O leaves as a tile: the warpgroup's rows to shared memory, whence TMA takes
   // them while the warpgroup goes on; rows past the sequence's end it leaves out.
   //
   // The tile is free again when the copies have read it. Only the thread that asked for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused SDPA forward kernel for Hopper: copy engine, wgmma, warp specialisation.
+// The fused SDPA forward kernel for Hopper: TMA, wgmma, warp specialisation.
 //
-// One warpgroup produces: its first thread asks the copy engine for Q, K and V
+// One warpgroup produces: its first thread asks TMA for Q, K and V
 // tiles. The others consume, 64 query rows each, in the schedule of
 // FlashAttention-3 (arXiv 2407.08608, algorithm 2): while the softmax of tile n
 // runs, the tensor cores work on P V of tile n - 1; and the warpgroups take turns,

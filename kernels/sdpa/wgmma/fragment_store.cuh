@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator fragments to shared memory in 16 bits, where the copy engine or wgmma reads them.
+// Accumulator fragments to shared memory in 16 bits, where TMA or wgmma reads them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_FRAGMENT_STORE_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_FRAGMENT_STORE_CUH_

@@ -16,7 +16,7 @@
 
 namespace warpledger::sdpa {
 
-// Where O leaves by the copy engine: its map too, of boxes of one warpgroup's rows.
+// Where O leaves by TMA: its map too, of boxes of one warpgroup's rows.
 // Apart, so that the other kernels' parameters stay short.
 struct WgmmaStoreParams : WgmmaParams {
   CUtensorMap o_map;
@@ -41,7 +41,7 @@ struct WgmmaFp8Params : WgmmaStoreParams {
   int scale_stride = 1;
 };
 
-// Where K and V come without the copy engine: the tensors themselves.
+// Where K and V come without TMA: the tensors themselves.
 struct WgmmaCopyParams : WgmmaParams {
   const void* k_rows =
       nullptr;  // (batch, heads_kv, seq_kv, head_dim) fp16 or bf16, 16-byte aligned

@@ -2,12 +2,12 @@
 // The barriers between the producer and the consumer warpgroups.
 //
 // Q has one buffer, K and V a ring of `stages` buffers each. "Full" completes when
-// the copy engine has delivered a tile, "empty" when every warp that reads it is
+// TMA has delivered a tile, "empty" when every warp that reads it is
 // done. Tiles are counted over the CTA's whole life: tile i lies in slot i % stages
 // and completes phase i / stages. The work slots hand query tiles from the producer
 // to the consumers under the dynamic schedule.
 //
-// 8-bit V takes a detour: the copy engine fills a ring of its own ("raw"), of which the
+// 8-bit V takes a detour: TMA fills a ring of its own ("raw"), of which the
 // producer's other warps fill V's, transposed.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_PIPELINE_CUH_

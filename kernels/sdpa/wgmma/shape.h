@@ -47,7 +47,7 @@ struct WgmmaShape {
   WgmmaTurns turns = WgmmaTurns::kNone;  // at the tensor cores
   bool dynamic_schedule = false;         // CTAs fetch query tiles from a counter as they go
   bool fetch_ahead = false;              // and ask for the next before the last loads of this one
-  bool tma_store = false;                // O leaves through shared memory by the copy engine
+  bool tma_store = false;                // O leaves through shared memory by TMA
   ExpMethod exp = ExpMethod::kExpFolded;
   int cluster = 1;      // CTAs that share each K/V tile, for neighbouring query tiles
   bool p_smem = false;  // P passes to P V through shared memory
@@ -152,7 +152,7 @@ struct WgmmaSmem {
                      // own or, without room, in q's
   int q_bytes = 0;   // of one tile
   int o_bytes = 0;   // of one tile
-  int kv_bytes = 0;  // of one K or V tile as the copy engine brings it
+  int kv_bytes = 0;  // of one K or V tile as TMA brings it
   int v_bytes = 0;   // of one V tile as products read it
   int p_bytes = 0;   // of one warpgroup's P
   int barriers = 0;

@@ -8,7 +8,7 @@
 //   factorial      every legal combination of some toggles on a fixed background
 //   hopper         the end of the mma family's ladder with Q in shared memory, then each toggle
 //                  of the wgmma family on top of all before it
-//   hopper_small   each toggle of the resident family on top of all before it
+//   hopper_small   each toggle of the small-problem kernel on top of all before it
 //   hopper_plus, hopper_tiles, hopper_d64, hopper_d128, hopper_d256, hopper_bf16,
 //   hopper_fp8     designs_hopper_plus.h
 //   hopper_decode, hopper_gqa  designs_hopper.h

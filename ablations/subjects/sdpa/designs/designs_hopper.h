@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladders of the wgmma and of the resident family, the former's end without one toggle, and
+// The ladders of the wgmma and of the small-problem kernel, the former's end without one toggle, and
 // the designs of the pipelined Hopper kernel for grouped heads and few rows of queries.
 //
 //   hopper_decode  one row a head: a CTA per tile; keys shared among CTAs, heads packed into a
@@ -61,7 +61,7 @@ inline Design HopperSmallDesign() {
   Design design = {
       .name = "hopper_small",
       .label =
-          "small problems on Hopper: each toggle of the resident family on top of "
+          "small problems on Hopper: each toggle of the small-problem kernel on top of "
           "all before it, from the pipelined kernel",
       .arms = {{base, config},
                {"hopper_small:pipelined", {.wgmma = 1, .kv_ring_stages = 1, .softmax_overlap = 1}}},

@@ -13,7 +13,7 @@
 //   hopper_bf16   the chain, its ends without turns and with maxima of threads in fp16 and in
 //                 bf16, at two head dimensions
 //   hopper_fp8    the end of `hopper` in fp16 and in FP8, with either schedule; FP8's sums in
-//                 two levels, and then a scale for each tile of keys; or O by the copy engine;
+//                 two levels, and then a scale for each tile of keys; or O by TMA;
 //                 or fewer exponentials by MUFU; or without turns, or without overlap, or with a
 //                 later wait; on the last without turns, some of these again
 //

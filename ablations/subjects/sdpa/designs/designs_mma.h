@@ -213,7 +213,7 @@ inline Design MmaDecodeDesign() {
   const std::string both = packed + "+mma_split_kv";
   AddStep(both, {&Config::mma_split_kv, 1}, packed, &design);
   AddLaunchSteps(both, &design);
-  // The copy engine keeps rows as they are: padded, they conflict as little as swizzled.
+  // TMA keeps rows as they are: padded, they conflict as little as swizzled.
   const std::string padded = AddLevel({&Config::mma_smem_layout, 2}, both, '+', &design);
   design.predicted_on = {base, both, padded};
   std::string last = padded;

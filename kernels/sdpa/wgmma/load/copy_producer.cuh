@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer warpgroup without the copy engine: its threads copy K and V tiles by
+// The producer warpgroup without TMA: its threads copy K and V tiles by
 // cp.async, 16 bytes at a time, into the places where the swizzle has them.
 //
 // The products read shared memory through another proxy, so that a copy counts only after
@@ -31,7 +31,7 @@ class WgmmaCopyProducer {
   __device__ WgmmaCopyProducer(const WgmmaCopyParams& p, uint32_t smem, Barriers barriers)
       : p_(p), smem_(smem), barriers_(barriers) {}
 
-  // All threads of the warpgroup. Q, read once for many tiles of keys, comes by the copy engine.
+  // All threads of the warpgroup. Q, read once for many tiles of keys, comes by TMA.
   __device__ void Run() {
     uint32_t q_phase = 0;
     TileQueue<kShape> queue(p_, barriers_);
@@ -71,7 +71,7 @@ class WgmmaCopyProducer {
 
   // A thread keeps its column of chunks and goes down the rows. A whole tile, as all but the
   // last are, takes one instruction a copy: two steps down, which are whole swizzle atoms, are
-  // the same distance everywhere. Rows past the last key become zeros, as the copy engine
+  // the same distance everywhere. Rows past the last key become zeros, as TMA
   // makes them.
   __device__ void Copy(uint32_t to, const void* rows, int n, int kv_head, uint32_t full) {
     const int chunk = threadIdx.x % kChunks;

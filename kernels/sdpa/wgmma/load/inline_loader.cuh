@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without a producer: one thread of the first consumer warpgroup asks the copy engine for
+// Without a producer: one thread of the first consumer warpgroup asks TMA for
 // tiles, between its own steps.
 //
 // It runs ahead of the consumers by the ring's depth, over their CTA's tiles in the same

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer warpgroup: its first thread asks the copy engine for Q, K and V tiles,
+// The producer warpgroup: its first thread asks TMA for Q, K and V tiles,
 // as far ahead of the consumers as the ring of K/V tiles lets it.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_PRODUCER_CUH_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles by the copy engine, for whichever thread asks for them.
+// Tiles by TMA, for whichever thread asks for them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_TILE_LOAD_CUH_
 #define WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_TILE_LOAD_CUH_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three warps of the producer warpgroup that turn 8-bit V on its way from the copy engine to the
+// Three warps of the producer warpgroup that turn 8-bit V on its way from TMA to the
 // products, which take it with keys along the rows (fp8_layout.h has the layouts).
 
 #ifndef WARPLEDGER_KERNELS_SDPA_WGMMA_LOAD_TRANSPOSE_CUH_

@@ -138,7 +138,7 @@ TEST_P(WholeTile, ArrivesWithKeysAlongTheRowsInTheOrderOfTheirPositions) {
   Bytes raw(static_cast<size_t>(tile_n) * head_dim);
   for (int key = 0; key < tile_n; ++key) {
     for (int column = 0; column < head_dim; ++column) {
-      // As the copy engine writes boxes of 128 columns.
+      // As TMA writes boxes of 128 columns.
       const size_t at = static_cast<size_t>(column / kRowBytes) * tile_n * kRowBytes +
                         SwizzledChunk(key, column % kRowBytes / 16) + column % 16;
       raw.at(at) = Element(key, column);
