@@ -133,7 +133,9 @@ absl::StatusOr<int> RunStudy(const StudyFlags& flags) {
   const std::vector<std::string>& arguments = flags.arguments;
   if (arguments.size() == 2 && arguments[0] == "new") return NewStudy(arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "check") return CheckStudy(arguments[1]);
-  return absl::InvalidArgumentError("it is `study new NAME` or `study check DIR`");
+  return absl::InvalidArgumentError(
+      "it is `study new NAME` or `study check DIR`; a commit is compared with by `run --study=DIR "
+      "--design=since:GITREF`");
 }
 
 }  // namespace

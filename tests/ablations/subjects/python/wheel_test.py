@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -26,7 +27,7 @@ def test_breaks(wl_gate):
 
 
 class Wheel(PythonTest):
-    def run_in(self, *command, timeout=1200, **environment):
+    def run_in(self, *command, timeout=2400, **environment):
         """Without this tree, and without nvcc."""
         return subprocess.run([*map(str, command)], cwd=self.path, capture_output=True, text=True, check=False,
                               timeout=timeout, stdin=subprocess.DEVNULL,
@@ -58,6 +59,25 @@ print(wl.__file__, result, result.report("pages").read_text())
         self.assertIn(str(self.path / "clean/lib"), done.stdout)
         self.assertNotIn(str(ROOT), (self.path / "record/run.json").read_text(encoding="utf-8"))
         self.ends(self.run_in("clean/bin/warpledger", "pack", "record"))
+
+        # What reads records takes those of a GPU, and studies of host code run.
+        program = "clean/bin/warpledger"
+        record = sorted((ROOT / "reports/data/h200").glob("ladder-*.tar.zst"))[-1]
+        self.ends(self.run_in(program, "judge", f"--record={record}", "--out=summary.json"))
+        self.ends(self.run_in(program, "report", f"--record={record}", "--out=ladder_pages", "--noplots"))
+        self.ends(self.run_in(program, "study", "new", "mine"))
+        done = self.run_in(program, "study", "check", "mine", CUDACXX="none", CUDA_HOME="/nonexistent")
+        if not shutil.which("/usr/local/cuda/bin/nvcc"):
+            self.ends(done, code=3, err=["no nvcc, which compiles a study's kernels"])
+        flags = self.path / "flags"
+        shutil.copytree(ROOT / "tests/ablations/subjects/study/flags", flags,
+                        ignore=shutil.ignore_patterns(".warpledger"))
+        text = (flags / "study.toml").read_text(encoding="utf-8")
+        (flags / "study.toml").write_text("[[claim]]".join(text.replace('"-O2"', '"-O2", "-DPASSES=1"').split(
+            "[[claim]]")[:2]), encoding="utf-8")
+        self.ends(self.run_in(program, "study", "check", "flags"))
+        self.ends(self.run_in(program, "run", "--study=flags", "--out=study", "--processes=3", "--blocks=4"))
+        self.ends(self.run_in(program, "judge", "--record=study"), out="ADOPT")
 
         self.write("test_gate.py", GATE)
         done = self.run_in("clean/bin/pytest", "-p", "no:cacheprovider", "test_gate.py")
