@@ -95,7 +95,11 @@ struct XmlReader {
       }
       const std::string attribute = TakeName();
       if (attribute.empty() || !seen.insert(attribute).second) return Fail("no new attribute");
-      if (!Take("=\"") || !TakeText('"') || !Take("\"")) return Fail("no quoted value");
+      const char quote = xml.substr(at, 2) == "='" ? '\'' : '"';
+      const std::string_view end(&quote, 1);
+      if (!Take("=") || !Take(end) || !TakeText(quote) || !Take(end)) {
+        return Fail("no quoted value");
+      }
     }
   }
 };

@@ -28,13 +28,14 @@ TEST(WhyNoPage, NamesATagAControlCharacterAndACellTooMany) {
 
 TEST(WhyNoXml, TakesElementsAttributesAndTexts) {
   EXPECT_THAT(
-      WhyNoXml("<?xml version=\"1.0\"?>\n<a b=\"1 &lt; 2\" c=\"\">\n <d/>x &amp; y\n</a>\n"),
+      WhyNoXml("<?xml version=\"1.0\"?>\n<a b=\"1 &lt; 2\" c='\"'>\n <d/>x &amp; y\n</a>\n"),
       IsEmpty());
 }
 
 TEST(WhyNoXml, NamesWhatIsMalformed) {
-  for (const char* xml : {"", "<a>", "<a></b>", "<a/><b/>", "<a b=\"1\" b=\"2\"/>", "<a b=1/>",
-                          "<a>&nbsp;</a>", "<a>\x1b</a>", "<a b=\"<\"/>", "<a b=\"1/>", "</a>"}) {
+  for (const char* xml :
+       {"", "<a>", "<a></b>", "<a/><b/>", "<a b=\"1\" b=\"2\"/>", "<a b=1/>", "<a>&nbsp;</a>",
+        "<a>\x1b</a>", "<a b=\"<\"/>", "<a b=\"1/>", "<a b='1\"/>", "</a>"}) {
     EXPECT_NE(WhyNoXml(xml), "") << xml;
   }
 }

@@ -113,7 +113,9 @@ void UseSummary(const absl::StatusOr<report::Summary>& summary) {
   }
   const absl::StatusOr<report::Techniques> techniques = report::RenderTechniques({*summary}, {});
   if (!Count("techniques", techniques)) return;
-  for (const report::Page& page : techniques->pages) Made(page.path, page.text, &WhyNoPage);
+  for (const report::Page& page : techniques->pages) {
+    Made(page.path, page.text, page.path.ends_with(".svg") ? &WhyNoXml : &WhyNoPage);
+  }
   Made("techniques in a README", techniques->readme, &WhyNoPage);
   Made("claims", techniques->claim_table, &WhyNoJson);
 }
