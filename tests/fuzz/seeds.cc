@@ -15,9 +15,11 @@
 #include "ablations/judge/profile_summary.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration_plan.h"
+#include "ablations/plan/fleet/fleet.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
+#include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "ablations/subjects/study/study.h"
@@ -238,6 +240,38 @@ Files StoppedAndBroken(Files files) {
   return files;
 }
 
+// The samples as they are written today: the others have lost the sums of their lines, so that
+// damage gets past these.
+Files Summed(Files files) {
+  std::string lines;
+  for (const absl::string_view line :
+       absl::StrSplit(files.at(ablations::kSamplesFile), '\n', absl::SkipEmpty())) {
+    lines += ablations::SummedLine(MustParse({line.data(), line.size()}));
+  }
+  files[ablations::kSamplesFile] = lines;
+  return files;
+}
+
+// Of no committed record either: each arm alone, so that a sample is a visit with its energy.
+Files EachAlone(Files files) {
+  Json run = MustParse(files.at(ablations::kRunFile));
+  run["alone"] = ablations::ToJson(ablations::AlonePlan());
+  files[ablations::kRunFile] = ablations::DumpFile(run);
+  std::string visits;
+  for (const absl::string_view line :
+       absl::StrSplit(files.at(ablations::kSamplesFile), '\n', absl::SkipEmpty())) {
+    Json visit = MustParse({line.data(), line.size()});
+    visit["order"] = 0;
+    visit["of"] = 1;
+    visit["window_s"] = 1.0;
+    visit["energy_j"] = 300.0 + visit["seq"].get<double>();
+    visit["energy_s"] = 1.0;
+    absl::StrAppend(&visits, ablations::DumpLine(visit), "\n");
+  }
+  files[ablations::kSamplesFile] = visits;
+  return files;
+}
+
 Seed RunSeed(const std::string& design, Files files, const std::string& scratch) {
   Seed seed = Placed(SeedKind::kRun, design, scratch, std::move(files));
   seed.judged = Must(
@@ -344,7 +378,11 @@ Seed FormatsSeed(const std::string& scratch) {
   job.excluded = {{"ladder:kv_tiling", "small"}};
   Must(ablations::FromText<ablations::WorkerJob>(ablations::DumpLine(ablations::ToJson(job))),
        "the worker's job");
+  const ablations::Fleet fleet = {
+      .tasks = {{.name = "ladder_0", .group = "ladder", .shapes = {"small"}, .flags = {"--seed=1"}},
+                {.name = "ladder_1", .group = "ladder", .shapes = {"long"}, .flags = {}}}};
   Files files = {
+      {ablations::kFleetFile, ablations::DumpFile(ablations::ToJson(fleet))},
       {kJobFile, ablations::DumpLine(ablations::ToJson(job))},
       {kWaiversFile,
        "kv_tiling sm_90 registers 40 a reason\n# why\nwmma_qk sm_80 spill_bytes 8 x\n"},
@@ -353,6 +391,7 @@ Seed FormatsSeed(const std::string& scratch) {
        "\ncalibrate:wmma_pv;processes=5;family=1;nulls=2;plants=5%x2@100\n2 * rows * cols + "
        "max(rows, 3)\n"}};
   Seed seed = Placed(SeedKind::kFormats, "formats", scratch, std::move(files));
+  Must(ablations::LoadFleet(seed.dir), "the fleet");
   const std::string npy = absl::StrCat(seed.dir, "/", kNpyFile);
   const std::vector<std::byte> zeros(48);
   if (!ablations::WriteNpy(npy, {2, 3, 4}, ablations::NpyType::kFloat16, zeros).ok()) Die(npy);
@@ -432,6 +471,9 @@ std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch)
   }
   seeds.push_back(
       RunSeed("stopped", StoppedAndBroken(CutDown(ReadRecord(newest.at("ladder")))), scratch));
+  seeds.push_back(RunSeed("summed", Summed(CutDown(ReadRecord(newest.at("ladder")))), scratch));
+  seeds.back().summed = true;
+  seeds.push_back(RunSeed("alone", EachAlone(CutDown(ReadRecord(newest.at("ladder")))), scratch));
   seeds.push_back(CalibrationSeed(data, scratch));
   seeds.push_back(ProfileSeed(data, scratch));
   seeds.push_back(MicroSeed(data, scratch));

@@ -44,6 +44,7 @@ struct Seed {
   Files files;
   std::set<std::string> others;         // names in the folder of what is never damaged
   ablations::JudgedRecord judged;       // of a run
+  bool summed = false;                  // its samples carry the sums of their lines
   ablations::CalibrationHeader header;  // of a calibration
 };
 

@@ -22,6 +22,7 @@
 #include "ablations/measure/peers_merge.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration_plan.h"
+#include "ablations/plan/fleet/fleet.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_pack.h"
@@ -140,6 +141,15 @@ void MustBeUntouched(const Seed& seed, const Files& damaged) {
   }
 }
 
+// With the sum of each line, damage takes whole blocks off the end, and changes no sample.
+void MustSayTheSame(const ablations::Record& record, const ablations::Record& whole) {
+  const auto& now = record.samples;
+  const auto& was = whole.samples;
+  if (now.size() > was.size() || !std::equal(now.begin(), now.end(), was.begin())) {
+    Finding("loading", "a changed sample was not noticed");
+  }
+}
+
 // Going on with a damaged record: what is repaired must load afterwards.
 void ResumeRecord(const Seed& seed, const Files& damaged) {
   const auto writer = ablations::RecordWriter::Resume(seed.dir, seed.judged.record.run);
@@ -180,6 +190,7 @@ void UseRun(const Seed& seed, const Files& damaged) {
   }
   const absl::StatusOr<ablations::Record> record = ablations::LoadRecord(seed.dir);
   if (Count("load", record)) {
+    if (seed.summed) MustSayTheSame(*record, seed.judged.record);
     const absl::StatusOr<summary::Summary> summary =
         ablations::Summarize(*record, ablations::SdpaSubject(), kQuick);
     if (Count("summarize", summary)) {
@@ -275,19 +286,30 @@ void UseMicro(const Seed& seed) {
         ablations::NewestMicroRecord(std::filesystem::path(seed.dir).parent_path(), "h200"));
 }
 
+// A task is named by a user, or by a scheduler's number.
+void UseFleet(const Seed& seed) {
+  const absl::StatusOr<ablations::Fleet> fleet = ablations::LoadFleet(seed.dir);
+  if (!Count("fleet", fleet)) return;
+  for (const char* task : {"0", "1", "ladder_0"}) Count("task", ablations::FindTask(*fleet, task));
+}
+
 void UseFormats(const Seed& seed, const Files& damaged) {
   for (const auto& [name, text] : damaged) {
     if (name == kJobFile) Count("job", ablations::FromText<ablations::WorkerJob>(text));
     if (name == kFlagsFile) UseFlags(text);
+    if (name == ablations::kFleetFile) UseFleet(seed);
     if (name == kWaiversFile) Count("waivers", ablations::ParseWaivers(text));
     if (name == kNpyFile) Count("npy", ablations::ReadNpy(absl::StrCat(seed.dir, "/", kNpyFile)));
   }
 }
 
 // What comes out of a pack goes into one again.
-void UsePacked(std::string_view what, const std::string& bytes, const std::string& name) {
+// Its sums let no change of a file through.
+void UsePacked(std::string_view what, const std::string& bytes, const std::string& name,
+               const ablations::RecordPack& whole) {
   const absl::StatusOr<ablations::RecordPack> pack = ablations::DecodePack(bytes, name);
   if (!Count(what, pack)) return;
+  if (pack->files != whole.files) Finding(what, "a changed file was not noticed");
   const absl::StatusOr<std::string> again = ablations::EncodePack(*pack);
   MustLoad("packed again", again);
   const absl::StatusOr<ablations::RecordPack> same = ablations::DecodePack(*again, name);
@@ -296,9 +318,11 @@ void UsePacked(std::string_view what, const std::string& bytes, const std::strin
 }
 
 void UsePack(const Seed& seed, const Files& damaged) {
+  const auto whole = ablations::DecodePack(seed.files.at(kPackFile), kPackFile);
+  MustLoad("the whole pack", whole);
   for (const auto& [name, text] : damaged) {
-    if (name == kPackFile) UsePacked("pack", text, name);
-    if (name == kTarFile) UsePacked("tar in a pack", PackOfTar(text), name);
+    if (name == kPackFile) UsePacked("pack", text, name, *whole);
+    if (name == kTarFile) UsePacked("tar in a pack", PackOfTar(text), name, *whole);
   }
   Count("load a pack", ablations::LoadRecord(absl::StrCat(seed.dir, "/", kPackFile)));
   MustBeUntouched(seed, damaged);
