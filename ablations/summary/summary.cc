@@ -43,8 +43,10 @@ absl::Status CheckAllKeys(const Summary& s) {
   };
   RETURN_IF_ERROR(CheckKeys(shapes, "verdicts", s.verdicts, pair_of));
   RETURN_IF_ERROR(CheckKeys(shapes, "comparisons", s.comparisons, pair_of));
-  RETURN_IF_ERROR(
-      CheckKeys(shapes, "controls", s.controls, [](const Control& c) { return c.candidate; }));
+  // Of arms that were timed alone, one on time and one on joules.
+  RETURN_IF_ERROR(CheckKeys(shapes, "controls", s.controls, [](const Control& c) {
+    return absl::StrCat(c.candidate, " on ", c.estimand);
+  }));
   RETURN_IF_ERROR(CheckKeys(shapes, "attribution", s.attribution,
                             [](const Attribution& a) { return a.toggle; }));
   return CheckKeys(shapes, "interactions", s.interactions,

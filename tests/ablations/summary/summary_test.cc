@@ -40,6 +40,16 @@ TEST(SummaryTest, ASummaryOfTheFirstSchemaIsReadAsOneOfTimes) {
   EXPECT_FALSE(summary->verdicts[0].standard_error.has_value());
 }
 
+TEST(SummaryTest, AControlThatWasTimedAloneIsJudgedOnTimeAndOnJoules) {
+  ordered_json json = report::Synthetic();
+  ordered_json& controls = json["controls"];
+  controls.push_back(controls[0]);
+  EXPECT_THAT(std::string(ReadSummary(json).status().message()),
+              HasSubstr("repeats control:aa on time at small"));
+  controls.back()["estimand"] = kJoules;
+  EXPECT_TRUE(ReadSummary(json).ok()) << ReadSummary(json).status();
+}
+
 TEST(SummaryTest, AnErrorNamesThePathOfADamagedFieldAndTheRemedy) {
   using Damage = std::function<void(ordered_json&)>;
   const ordered_json errors = {{"inputs", "normal"},   {"mean_err", {1, 2}},
