@@ -47,6 +47,11 @@ class Gate(CompareTest):
         self.assertRegex(result.stdout, r"minimal_scalar +small .* PASS")
         self.gate(PASS, "--tolerance=0.1")
         self.assertIn("none/here.xml", self.gate(REGRESSION, "--junit=none/here.xml").stderr)
+        # Found is found, also where it could not be printed.
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = self.run_program("gate", "--record=new", "--baseline=old", stdout=full)
+        self.assertEqual(done.returncode, REGRESSION, done.stderr)
+        self.assertIn("standard output can't be written to its end", done.stderr)
 
     def test_cannot_tell_from_too_few_processes(self):
         self.make("new", 2, processes=1)
