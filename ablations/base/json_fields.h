@@ -113,6 +113,8 @@ struct AtMostBytes {
   bool Holds(std::string_view value) const { return value.size() <= most; }
   std::string Words() const { return absl::StrCat("at most ", most, " bytes"); }
 };
+// Of a regular expression: std::regex recurses for each character of it.
+inline constexpr AtMostBytes kPatternBytes{500};
 
 // OneOf("warm", "cold").
 template <size_t kCount>

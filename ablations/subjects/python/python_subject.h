@@ -29,7 +29,7 @@ struct PythonCallable {
       Must{"a name without '+', ':', ',', '@' and blanks",
            [](const std::string& text) { return text.find_first_of("+:, @") == text.npos; }});
     f("sha256", sha256, NotEmpty{});
-    f("launched", launched, kOnlyWhereSet);
+    f("launched", launched, kOnlyWhereSet, kPatternBytes);
   }
 };
 

@@ -158,10 +158,10 @@ struct StudyClaim {
     f("flags", flags, kOnlyWhereSet, Each{NotEmpty{}});
     f("prediction", prediction, kOnlyWhereSet);
     f("gate", gate, kOlderRecordsLack, Above{1, "a ratio"});
-    f("sass", sass, kOnlyWhereSet);
-    f("fewer_sass", fewer_sass, kOnlyWhereSet);
-    f("ptx", ptx, kOnlyWhereSet);
-    f("launched", launched, kOnlyWhereSet);
+    f("sass", sass, kOnlyWhereSet, kPatternBytes);
+    f("fewer_sass", fewer_sass, kOnlyWhereSet, kPatternBytes);
+    f("ptx", ptx, kOnlyWhereSet, kPatternBytes);
+    f("launched", launched, kOnlyWhereSet, kPatternBytes);
     f("counter", counter, kOnlyWhereSet);
     f("lower_counter", lower_counter, kOnlyWhereSet);
     f("prior", prior, kOnlyWhereSet);

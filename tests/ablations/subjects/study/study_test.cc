@@ -60,6 +60,8 @@ TEST(StudyTest, WhatIsWrongHasItsLine) {
       {"problem = \"large\"", "problem = \"huge\"",
        "prediction.problem: there is no problem 'huge'"},
       {"sass = \"LDG", "sass = \"(LDG", "claim[0].sass: '(LDG\\.E\\.128' is no regular expression"},
+      {"sass = \"LDG", "sass = \"" + std::string(501, '('),
+       "claim[0].sass: expected at most 500 bytes"},
       {"rows = 4096, cols", "row = 4096, cols", "problem[1].parameters: they have other names"},
       {"architectures = [\"sm_90\"]", "", "architectures: name them for device"},
       {"reference = \"reference.py\"", "", "check.reference: name a Python file"},
