@@ -122,7 +122,7 @@ std::string StarvedText(const Summary& summary) {
          FormatSignificant(100 * of.idle_share_p50.value_or(0), 2),
          "% of the window in the median visit and ",
          FormatSignificant(100 * of.idle_share_max.value_or(0), 2), "% in the worst; ",
-         FormatSignificant(100 * ablations::Sample::kMostIdle, 2), "% is allowed.\n");
+         FormatSignificant(100 * ablations::Sample::kMostIdle, 1), "% is allowed.\n");
   return out;
 }
 

@@ -244,7 +244,7 @@ TEST(StandingsTest, APageOfContendersAloneSaysWhichVisitsWaitedForTheHost) {
   json["provenance"]["idle_share_max"] = 0.12;
   EXPECT_THAT(AloneSection(*ViewOf(json)),
               HasSubstr("**INVALID, and left out of all figures: 3 of 84 visits**. The GPU waited "
-                        "for the host for at most 0.04% of the window in the median visit and 12% "
+                        "for the host for at most 0.040% of the window in the median visit and 12% "
                         "in the worst; 1% is allowed."));
 }
 
