@@ -379,7 +379,7 @@ class EnergyWindow:
     """
 
     PATIENCE_S = 0.5
-    SHARP_S = 0.005
+    SHARP_S = 0.02
 
     def __init__(self, plan, read):
         self._plan, self._read = plan, read
@@ -439,7 +439,7 @@ class WatchedWindow:
     """A window whose counter a thread of its own reads: next() never waits for NVML, which may take
     longer for an answer than the GPU has work queued. `at_end` is called in that thread."""
 
-    READ_EVERY_S = 0.002
+    READ_EVERY_S = 0.001  # after each answer
 
     def __init__(self, window, at_end):
         self._window, self._at_end = window, at_end

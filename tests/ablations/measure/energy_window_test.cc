@@ -69,6 +69,18 @@ TEST(EnergyWindow, ReadsTheCounterFromStepToStep) {
   }
 }
 
+// Two of these bound a step, to no less than 9 ms.
+TEST(EnergyWindow, ReadsACounterWhoseAnswersTakeTheirTime) {
+  for (int i = 0; i < 50; ++i) {
+    const Outcome outcome =
+        OutcomeOf({.slow_s = 0.004, .always_slow = true, .seconds = 0.0007 + 0.002 * i},
+                  {.settle_s = 0.5, .window_s = 1});
+    ASSERT_TRUE(outcome.joules.has_value()) << i;
+    EXPECT_NEAR(*outcome.joules / *outcome.seconds, 700, 0.006 * 700) << i;
+    EXPECT_NEAR(*outcome.seconds, 1, 0.01) << i;
+  }
+}
+
 // A step that showed in an answer of 30 ms may be as old as that: another one counts.
 TEST(EnergyWindow, TakesNoStepWhoseTimeIsNotKnown) {
   int known = 0;

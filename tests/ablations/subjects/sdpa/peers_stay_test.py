@@ -147,6 +147,12 @@ class EnergyWindowTest(unittest.TestCase):
         self.assertAlmostEqual(energy["energy_j"] / energy["energy_s"], 700, delta=0.002 * 700)
         self.assertAlmostEqual(energy["energy_s"], 1, delta=0.002)
 
+    def test_reads_a_counter_whose_answers_take_their_time(self):
+        for i in range(50):
+            energy = Load(slow_s=0.004, nth=1, now_s=0.0007 + 0.002 * i).energy()
+            self.assertAlmostEqual(energy["energy_j"] / energy["energy_s"], 700, delta=0.006 * 700)
+            self.assertAlmostEqual(energy["energy_s"], 1, delta=0.01)
+
     def test_takes_no_step_whose_time_is_not_known(self):
         energies = [Load(slow_s=0.03, now_s=0.0007 + 0.002 * i).energy() for i in range(50)]
         known = [energy["energy_j"] / energy["energy_s"] for energy in energies if energy]
