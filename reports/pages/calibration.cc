@@ -198,7 +198,7 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
       "(Clopper–Pearson).\n\n");
 
   if (const summary::PlantedIntervals& held = summary.planted_intervals; held.of > 0) {
-    Append(&out, "Of all sizes together, the ", confidence, " interval holds the achieved size in ",
+    Append(&out, "Over all sizes together, the ", confidence, " interval holds the achieved size in ",
            RateText(held), ". If it did so in ", confidence,
            " of independent trials, so few would be seen with probability ",
            FormatSignificant(held.chance_of_as_few, 2),

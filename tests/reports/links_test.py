@@ -94,6 +94,7 @@ class Links(unittest.TestCase):
         for page in pages:
             text = page.read_text(encoding="utf-8")
             self.assertEqual([term for term in FORBIDDEN if term in text], [], page)
+            self.assertNotRegex(text, r"(?m)(?:^|[.:] )Of (?:all|those|what|the|these) ", page)
 
 
 if __name__ == "__main__":

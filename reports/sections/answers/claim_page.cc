@@ -151,7 +151,7 @@ std::string FamilyOfTests(const MeasuredClaim& claim) {
   if (of_toggle > 0 || own == 0) parts.push_back(on_toggle);
   if (own > 0) parts.push_back(on_claim);
   return Cat(absl::StrJoin(parts, "; "),
-             ". Of those that decide, at most 5% are expected to miss (false coverage rate)");
+             ". At most 5% of those that decide are expected to miss (false coverage rate)");
 }
 
 // "results": whether the claim to leave every bit was kept.

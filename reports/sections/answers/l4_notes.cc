@@ -124,8 +124,8 @@ constexpr TwoCells kSuspects[] = {
      "subtracted): no row has NaN at 128 keys, every row has at 384 and at 512 "
      "([test](../../tests/ablations/subjects/sdpa/dtypes/dtype_mistakes_test.cc))."},
     {"What it was",
-     "Can't be known: that version of their source is not at hand. Of what was "
-     "tested, the sums alone begin where their note says."},
+     "Can't be known: that version of their source is not at hand. The sums in fp16 are the only "
+     "tested cause that begins where their note says."},
 };
 
 constexpr TwoCells kOpen[] = {
