@@ -198,9 +198,9 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
       "(Clopper–Pearson).\n\n");
 
   if (const summary::PlantedIntervals& held = summary.planted_intervals; held.of > 0) {
-    Append(&out, "Over all sizes together, the ", confidence, " interval holds the achieved size in ",
-           RateText(held), ". If it did so in ", confidence,
-           " of independent trials, so few would be seen with probability ",
+    Append(&out, "Over all sizes together, the ", confidence,
+           " interval holds the achieved size in ", RateText(held), ". If it did so in ",
+           confidence, " of independent trials, so few would be seen with probability ",
            FormatSignificant(held.chance_of_as_few, 2),
            "; trials of one group are not quite independent.\n\n");
   }

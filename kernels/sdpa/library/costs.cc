@@ -15,8 +15,8 @@ namespace warpledger::sdpa {
 namespace {
 
 constexpr int kSmemPerSm = 228 << 10;  // of sm_90
-// The small-problem kernel is for small problems. With large logits and 26,496 keys and more its LSE was
-// off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
+// The small-problem kernel is for small problems. With large logits and 26,496 keys and more its
+// LSE was off by 2% to 45% more than the rule allows (reports/decisions/0037-one-call.md).
 constexpr int kMostResidentKeys = 4096;
 
 // The launch that lists packed sequences' blocks.

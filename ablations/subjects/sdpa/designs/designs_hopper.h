@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladders of the wgmma and of the small-problem kernel, the former's end without one toggle, and
-// the designs of the pipelined Hopper kernel for grouped heads and few rows of queries.
+// The ladders of the wgmma and of the small-problem kernel, the former's end without one toggle,
+// and the designs of the pipelined Hopper kernel for grouped heads and few rows of queries.
 //
 //   hopper_decode  one row a head: a CTA per tile; keys shared among CTAs, heads packed into a
 //                  tile, and both; on both what L2 fetches, shorter tiles of keys, a dependent
