@@ -11,8 +11,10 @@
 #include "ablations/stats/quantile.h"
 #include "ablations/stats/random.h"
 #include "ablations/stats/verdict.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "kernels/common/nvml.h"
 
 namespace warpledger::ablations {
@@ -122,6 +124,10 @@ absl::Status RecordIndex::AddSamples() {
           absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
                        "' is not in run.json; the record is not whole"));
     }
+    if (sample.IsStarved()) {
+      starved_[{sample.arm, sample.shape}].push_back(*sample.idle_share);
+      continue;
+    }
     const Timing& timing = timings_[{sample.arm, sample.shape}].emplace_back(TimingOf(sample));
     if (!peer && timing.sm_mhz != std::round(timing.sm_mhz)) clocks_of_samples_ = true;
     if (const std::optional<double> joules = sample.JoulesPerCall()) {
@@ -186,7 +192,7 @@ std::optional<summary::Alone> RecordIndex::AloneOf(const std::string& arm,
   std::vector<double> sm_mhz;
   std::vector<double> watts;
   for (const Sample& sample : record_->samples) {
-    if (sample.arm != arm || sample.shape != shape) continue;
+    if (sample.arm != arm || sample.shape != shape || sample.IsStarved()) continue;
     if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
     if (sample.Watts()) watts.push_back(*sample.Watts());
   }
@@ -199,6 +205,20 @@ std::optional<summary::Alone> RecordIndex::AloneOf(const std::string& arm,
   const Interval interval = log_joules.Envelope(options_.confidence);
   alone.joules = summary::RatioOfLogs(log_joules.estimate(), interval.low, interval.high);
   return alone;
+}
+
+std::string RecordIndex::WhyStarved(std::initializer_list<std::string> arms,
+                                    const std::string& shape) const {
+  for (const std::string& arm : arms) {
+    const auto starved = starved_.find(ArmShape(arm, shape));
+    if (starved == starved_.end()) continue;
+    const size_t count = starved->second.size();
+    const size_t visits = count + Timings(arm, shape).size();
+    if (2 * count <= visits) continue;
+    return absl::StrFormat("the GPU waited for the host in %d of %d visits of %s, for up to %.2g%%",
+                           count, visits, arm, 100 * *absl::c_max_element(starved->second));
+  }
+  return "";
 }
 
 CheckFacts RecordIndex::Checks(const std::string& arm, const std::string& shape) const {

@@ -90,6 +90,9 @@ class RecordIndex {
 
   // Each arm was timed alone.
   bool IsAlone() const { return run().alone.has_value(); }
+  // Why not enough visits of two arms are left, a visit counting for nothing where the GPU waited
+  // for the host; empty where they are.
+  std::string WhyStarved(std::initializer_list<std::string> arms, const std::string& shape) const;
   // Medians of the visits of an arm or a peer; nullopt where there are none.
   std::optional<summary::Alone> AloneOf(const std::string& arm, const std::string& shape) const;
 
@@ -143,6 +146,7 @@ class RecordIndex {
   std::map<std::string, const Arm*> arms_;
   std::map<ArmShape, std::vector<analysis::Timing>> timings_;
   std::map<ArmShape, std::vector<analysis::Timing>> joules_;
+  std::map<ArmShape, std::vector<double>> starved_;  // idle shares of the visits that don't count
   std::map<ArmShape, CheckFacts> checks_;
   std::map<std::string, StoppingState> looks_;
   bool clocks_of_samples_ = false;

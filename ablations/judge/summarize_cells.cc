@@ -85,7 +85,7 @@ std::vector<PeerRatio> PeerRatiosOf(const RecordIndex& index) {
         continue;
       }
       const std::vector<Pair> pairs = index.Pairs(peer, arm.name, shape);
-      if (pairs.empty()) continue;
+      if (pairs.empty() || !index.WhyStarved({peer, arm.name}, shape).empty()) continue;
       PeerRatio& ratio = ratios.emplace_back();
       ratio.peer = peer;
       ratio.arm = arm.name;

@@ -33,12 +33,12 @@ bool PlansPeers(const RecordIndex& index, const ShapeInfo& shape) {
 // shape, and which did not break, shows in what they left.
 int64_t PlannedVisits(const RecordIndex& index, const ShapeInfo& shape, bool peers) {
   if (!index.IsAlone()) return 1;
-  int64_t visits = 0;
-  for (const auto& [key, timings] : index.timings()) {
-    const bool is_peer = key.first.rfind(kPeerPrefix, 0) == 0;
-    visits += key.second == shape.name && is_peer == peers ? 1 : 0;
+  std::set<std::string> arms;
+  for (const Sample& sample : index.record().samples) {
+    const bool is_peer = sample.arm.rfind(kPeerPrefix, 0) == 0;
+    if (sample.shape == shape.name && is_peer == peers) arms.insert(sample.arm);
   }
-  return std::max<int64_t>(visits, 1);
+  return std::max<int64_t>(std::ssize(arms), 1);
 }
 
 // What run.json plans against what is there: an interrupted run shows here.
@@ -120,6 +120,9 @@ std::vector<summary::Peer> PeersOf(const RecordIndex& index) {
       }
       peer.reason = peer.available && info.available ? "" : info.reason;
       peer.alone = index.AloneOf(info.name, shape.name);
+      if (!peer.available && peer.reason.empty()) {
+        peer.reason = index.WhyStarved({info.name}, shape.name);
+      }
       if (!peer.available && peer.reason.empty()) peer.reason = "not timed on this shape";
     }
   }
@@ -134,13 +137,17 @@ summary::Provenance ProvenanceOf(const RecordIndex& index) {
   std::vector<double> temp_c;
   std::vector<double> power_w;
   std::vector<double> energy_over_power;
+  std::vector<double> idle;
+  int starved = 0;
   int throttled = 0;
   int unknown_throttle = 0;
   for (const Sample& sample : index.record().samples) {
     if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
     if (sample.temp_c) temp_c.push_back(*sample.temp_c);
     if (sample.power_w) power_w.push_back(*sample.power_w);
-    if (sample.Watts() && sample.power_w.value_or(0) > 0) {
+    if (sample.idle_share) idle.push_back(*sample.idle_share);
+    if (sample.IsStarved()) ++starved;
+    if (!sample.IsStarved() && sample.Watts() && sample.power_w.value_or(0) > 0) {
       energy_over_power.push_back(*sample.Watts() / *sample.power_w);
     }
     if (!sample.throttle) ++unknown_throttle;
@@ -152,6 +159,11 @@ summary::Provenance ProvenanceOf(const RecordIndex& index) {
   provenance.sm_mhz_p50 = MedianOf(std::move(sm_mhz));
   provenance.temp_c_p50 = MedianOf(std::move(temp_c));
   provenance.power_w_p50 = MedianOf(std::move(power_w));
+  if (!idle.empty()) {
+    provenance.starved_visits = starved;
+    provenance.idle_share_max = SixDigits(*std::max_element(idle.begin(), idle.end()));
+    provenance.idle_share_p50 = MedianOf(std::move(idle));
+  }
   provenance.energy_over_power = MedianOf(std::move(energy_over_power));
   return provenance;
 }

@@ -266,6 +266,9 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
     compared.invalid = index.WhyToggleInvalid(
         index.ArmNamed(compared.base), index.ArmNamed(compared.candidate), shape, arm.toggle);
   }
+  if (compared.invalid.empty()) {
+    compared.invalid = index.WhyStarved({compared.base, compared.candidate}, shape.name);
+  }
   // What the power limit does to an arm alone belongs to the arm.
   if (compared.invalid.empty()) {
     compared.invalid = index.IsAlone() ? analysis::WhyThrottled(compared.pairs)

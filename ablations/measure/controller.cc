@@ -98,8 +98,15 @@ class Controller {
         samples[0].IsVisit()                            ? ", " + samples[0].arm
         : absl::StartsWith(samples[0].arm, kPeerPrefix) ? ", peers"
                                                         : "");
+    const Sample first = samples[0];
     RETURN_IF_ERROR(writer_->AppendBlock(std::move(samples)));
     progress_->Step(where);
+    if (first.IsStarved()) {
+      progress_->Note(absl::StrFormat(
+          "This visit is INVALID: the GPU waited for the host for %.2g%% of it, and %g%% is "
+          "allowed. Keep the host's cores free.",
+          100 * *first.idle_share, 100 * Sample::kMostIdle));
+    }
     return absl::OkStatus();
   }
 

@@ -8,7 +8,6 @@
 
 #include "ablations/measure/energy_window.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "kernels/common/cuda_status.h"
 #include "kernels/common/device.h"
 #include "kernels/common/nvml.h"
@@ -91,19 +90,21 @@ class CudaMachine final : public Machine {
   absl::StatusOr<Visit> StayOn(const TimedCalls& calls, const AlonePlan& plan,
                                const SamplePlace& /*place*/) override {
     Visit visit;
-    EnergyWindow window(plan, [this] { return nvml_ ? nvml_->EnergyJ() : std::nullopt; });
-    ASSIGN_OR_RETURN(const harness::StaySample sample,
-                     timer_.StayOn(static_cast<const Graph&>(calls).graph(), [&] {
-                       const harness::Stay next = window.Next(absl::Now());
-                       if (next == harness::Stay::kEndWindow) visit.sensors = ReadSensors();
-                       return next;
-                     }));
+    // NVML is the other thread's until the window is stopped.
+    WatchedWindow window(
+        plan, [this] { return nvml_ ? nvml_->EnergyJ() : std::nullopt; },
+        [&] { visit.sensors = ReadSensors(); });
+    ASSIGN_OR_RETURN(
+        const harness::StaySample sample,
+        timer_.StayOn(static_cast<const Graph&>(calls).graph(), [&] { return window.Next(); }));
+    const EnergyWindow& energy = window.Stop();
     visit.us = sample.us;
     visit.sm_mhz = sample.sm_mhz;
     visit.launches = sample.launches;
     visit.window_s = sample.window_s;
-    visit.energy_j = window.joules();
-    visit.energy_s = window.seconds();
+    visit.idle_share = sample.idle_share;
+    visit.energy_j = energy.joules();
+    visit.energy_s = energy.seconds();
     return visit;
   }
 

@@ -241,6 +241,7 @@ class Worker {
       sample.us = visit.us;
       if (visit.sm_mhz > 0) sample.sm_mhz = Tenths(visit.sm_mhz);
       sample.window_s = visit.window_s;
+      sample.idle_share = visit.idle_share;
       sample.energy_j = visit.energy_j;
       sample.energy_s = visit.energy_s;
       // As before the last block of arms in turn.

@@ -15,8 +15,8 @@ namespace {
 constexpr double kStartSeconds = 1;
 // The untimed replays before the first block of a shape (worker.cc), below the power limit.
 constexpr double kWarmUpSeconds = 0.3;
-// Until the energy counter steps, at either end of a visit.
-constexpr double kStepSeconds = 0.15;
+// Until the energy counter steps, at either end of a visit, and until its queue is empty.
+constexpr double kStepSeconds = 0.25;
 // ComputeReference() does about so many of the shape's operations per second
 // and core: 0.7e9 on a server's core at the shape `long`, and 1.7 times as many since its rows
 // share a cache (4.1 CPU seconds before, 2.5 after on another core).

@@ -63,6 +63,8 @@ struct Visit {
   double sm_mhz = 0;    // mean over the window; 0: not read
   int launches = 0;     // in the window
   double window_s = 0;  // that these took
+  // Of the window: the machine waited for the host. nullopt: it has no queue.
+  std::optional<double> idle_share;
   // Between two steps of the energy counter; nullopt: there is none.
   std::optional<double> energy_j;
   std::optional<double> energy_s;

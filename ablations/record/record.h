@@ -286,10 +286,15 @@ struct Sample {
   std::string cache;
   // Of a visit, in a run that times each arm alone. The rest is of its window.
   std::optional<double> window_s;
+  std::optional<double> idle_share;
   std::optional<double> energy_j;
   std::optional<double> energy_s;
 
+  // Where the machine waited longer for the host, its clock and its time are not the arm's.
+  static constexpr double kMostIdle = 0.01;
+
   bool IsVisit() const { return window_s.has_value(); }
+  bool IsStarved() const { return idle_share.value_or(0) > kMostIdle; }
   // By the energy counter; nullopt where there is none.
   std::optional<double> Watts() const {
     return energy_j && energy_s ? std::optional(*energy_j / *energy_s) : std::nullopt;
@@ -315,6 +320,9 @@ struct Sample {
     f("throttle", throttle, "NVML's bit mask of clock event reasons");
     f("cache", cache, "that of run.json");
     f("window_s", window_s, kOnlyWhereSet, Above{0}, "of a visit: how long its calls were timed");
+    f("idle_share", idle_share, kOnlyWhereSet,
+      Must{"a share of 1", [](double value) { return value >= 0 && value <= 1; }},
+      "of the window: the GPU waited for the host, at most so long");
     f("energy_j", energy_j, kOnlyWhereSet, Above{0},
       "between two steps of NVML's total-energy counter");
     f("energy_s", energy_s, kOnlyWhereSet, Above{0}, "between these steps");

@@ -431,6 +431,9 @@ struct Provenance : ablations::RunInfo, Conditions {
   std::optional<int64_t> throttled_samples;
   int64_t unknown_throttle_samples = 0;
   std::optional<double> energy_over_power;
+  std::optional<int64_t> starved_visits;
+  std::optional<double> idle_share_p50;
+  std::optional<double> idle_share_max;
   std::optional<MicroSource> micro;
 
   void Visit(auto& f) {
@@ -447,6 +450,10 @@ struct Provenance : ablations::RunInfo, Conditions {
     Conditions::Visit(f);
     f("energy_over_power", energy_over_power, kOnlyWhereSet,
       "watts by the energy counter over NVML's reading of the power at a visit's end: the median");
+    f("starved_visits", starved_visits, kOnlyWhereSet, kCount,
+      "that count for nothing, because the GPU waited for the host; decisions/0045");
+    f("idle_share_p50", idle_share_p50, kOnlyWhereSet, "of all visits");
+    f("idle_share_max", idle_share_max, kOnlyWhereSet);
     f("micro", micro, kOnlyWhereSet, "whose values `micro` quotes");
   }
 };

@@ -2,11 +2,12 @@
 #include "micro/harness/graph_timer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "kernels/common/cuda_status.h"
+#include "micro/harness/stay.h"
 
 namespace warpledger::harness {
 namespace {
@@ -33,16 +34,57 @@ class Events {
   }
   absl::Status Create() {
     for (cudaEvent_t& event : events_) {
-      RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                           "creating an event");
+      RETURN_IF_CUDA_ERROR(cudaEventCreate(&event), "creating an event");
     }
     return absl::OkStatus();
   }
-  size_t size() const { return events_.size(); }
-  cudaEvent_t operator[](size_t i) const { return events_[i]; }
+  cudaEvent_t operator[](int i) const { return events_[static_cast<size_t>(i)]; }
 
  private:
   std::vector<cudaEvent_t> events_;
+};
+
+// Replays of one graph on a stream.
+class StreamOfGraph final : public ReplayStream {
+ public:
+  StreamOfGraph(cudaStream_t stream, std::function<absl::Status()> submit, ClockProbe& clock)
+      : stream_(stream), submit_(std::move(submit)), clock_(clock), events_(kEvents) {}
+  absl::Status Create() { return events_.Create(); }
+
+  absl::Status Submit() override { return submit_(); }
+  absl::Status Record(int event) override {
+    RETURN_IF_CUDA_ERROR(cudaEventRecord(events_[event], stream_), "recording an event");
+    return absl::OkStatus();
+  }
+  absl::Status Wait(int event) override {
+    RETURN_IF_CUDA_ERROR(cudaEventSynchronize(events_[event]), "waiting for replays");
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> IsPast(int event) override {
+    const cudaError_t state = cudaEventQuery(events_[event]);
+    if (state == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // or the next launch would be blamed for it
+      return false;
+    }
+    RETURN_IF_CUDA_ERROR(state, "asking for an event");
+    return true;
+  }
+  absl::StatusOr<double> MsBetween(int from, int to) override {
+    float ms = 0;
+    RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, events_[from], events_[to]),
+                         "reading the events");
+    return ms;
+  }
+  absl::Status StampClock(bool begin) override {
+    return begin ? clock_.Begin(stream_) : clock_.End(stream_);
+  }
+  absl::Time Now() override { return absl::Now(); }
+
+ private:
+  const cudaStream_t stream_;
+  const std::function<absl::Status()> submit_;
+  ClockProbe& clock_;
+  Events events_;
 };
 
 }  // namespace
@@ -157,37 +199,13 @@ absl::StatusOr<StaySample> GraphTimer::StayOn(const TimedGraph& graph,
   RETURN_IF_ERROR(MakeClock());
   const absl::StatusOr<double> us = ReplayUs(graph);
   if (!us.ok()) return us.status();
-  constexpr size_t kMostQueued = 64;
-  const double replays = 1000 * kQueuedMs / (*us * graph.launches());
-  Events queued(std::clamp(static_cast<size_t>(std::ceil(replays)), size_t{2}, kMostQueued));
-  RETURN_IF_ERROR(queued.Create());
-  int64_t launches = 0;
-  bool in_window = false;
-  for (size_t at = 0;; at = (at + 1) % queued.size()) {
-    // One that was never recorded is past.
-    RETURN_IF_CUDA_ERROR(cudaEventSynchronize(queued[at]), "waiting for a replay");
-    const Stay what = next();
-    if (what == Stay::kBeginWindow) {
-      RETURN_IF_ERROR(clock_->Begin(stream_));
-      RETURN_IF_CUDA_ERROR(cudaEventRecord(start_, stream_), "recording an event");
-      in_window = true;
-    }
-    // A window holds a replay at least.
-    if (what == Stay::kEndWindow && launches > 0) break;
-    RETURN_IF_ERROR(Submit(graph));
-    RETURN_IF_CUDA_ERROR(cudaEventRecord(queued[at], stream_), "recording an event");
-    launches += in_window ? graph.launches() : 0;
-  }
-  RETURN_IF_CUDA_ERROR(cudaEventRecord(stop_, stream_), "recording an event");
-  RETURN_IF_ERROR(clock_->End(stream_));
+  StreamOfGraph stream(
+      stream_, [&] { return Submit(graph); }, *clock_);
+  RETURN_IF_ERROR(stream.Create());
+  absl::StatusOr<StaySample> sample =
+      harness::StayOn(stream, 1e-3 * *us * graph.launches(), graph.launches(), next);
   RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_), "waiting for replays");
-  float ms = 0;
-  RETURN_IF_CUDA_ERROR(cudaEventElapsedTime(&ms, start_, stop_), "reading the events");
-  StaySample sample;
-  sample.us = 1000.0 * static_cast<double>(ms) / static_cast<double>(launches);
-  sample.sm_mhz = clock_->Mhz();
-  sample.launches = static_cast<int>(launches);
-  sample.window_s = 1e-3 * static_cast<double>(ms);
+  if (sample.ok()) sample->sm_mhz = clock_->Mhz();
   return sample;
 }
 

@@ -11,8 +11,7 @@
 // Where the SM clock is wanted too, it is stamped before the untimed replay and after the
 // second event, so that nothing stands between the replays.
 //
-// A stay is many replays without a pause, so that a kernel runs at the clock that its own power
-// allows; a part of them is the window that is timed, with the clock over all of it.
+// A stay is many replays without a pause (stay.h), with the clock over all of its window.
 //
 // By stream, the same launches are submitted one by one in place of both replays: the
 // host's time for them counts where the GPU waits for it.
@@ -79,9 +78,7 @@ class GraphTimer {
   absl::StatusOr<double> ReplayUs(const TimedGraph& graph);
   // The same, with the clock that it ran at.
   absl::StatusOr<ReplaySample> Replay(const TimedGraph& graph);
-  // Replays until `next`, which is asked once a replay, has begun and ended the window. The GPU
-  // has kQueuedMs of replays before it whenever that is asked.
-  static constexpr double kQueuedMs = 20;
+  // Replays until `next` has begun and ended the window.
   absl::StatusOr<StaySample> StayOn(const TimedGraph& graph, const std::function<Stay()>& next);
   // Captures as many launches as the plan asks for, after a few to warm up and
   // to estimate the kernel's time; these are kept where no more are asked for.

@@ -29,8 +29,9 @@ struct ReplaySample {
 enum class Stay { kGoOn, kBeginWindow, kEndWindow };
 
 struct StaySample : ReplaySample {
-  int launches = 0;     // in the window
-  double window_s = 0;  // that they took
+  int launches = 0;       // in the window
+  double window_s = 0;    // that they took
+  double idle_share = 0;  // of the window: the stream waited for the host
 };
 
 // Launches for a kernel that takes about `kernel_us`, within the plan's limits.

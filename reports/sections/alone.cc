@@ -109,6 +109,23 @@ std::string AloneAnswer(const Summary& summary) {
   return Cat(out, "\n");
 }
 
+// Whether the host kept the GPU at work.
+std::string StarvedText(const Summary& summary) {
+  const summary::Provenance& of = summary.provenance;
+  if (!of.starved_visits) return "";
+  std::string out = "\nNo visit is INVALID. ";
+  if (*of.starved_visits > 0) {
+    out = Cat("\n**INVALID, and left out of all figures: ", *of.starved_visits, " of ",
+              Count(of.n_samples, "visit"), "**. ");
+  }
+  Append(&out, "The GPU waited for the host for at most ",
+         FormatSignificant(100 * of.idle_share_p50.value_or(0), 2),
+         "% of the window in the median visit and ",
+         FormatSignificant(100 * of.idle_share_max.value_or(0), 2), "% in the worst; ",
+         FormatSignificant(100 * ablations::Sample::kMostIdle, 2), "% is allowed.\n");
+  return out;
+}
+
 }  // namespace
 
 std::string AloneSection(const Summary& summary) {
@@ -132,6 +149,7 @@ std::string AloneSection(const Summary& summary) {
            " times NVML's reading of the power at a visit's end");
   }
   Append(&out, " ([0045](../decisions/0045-each-alone.md)).\n");
+  Append(&out, StarvedText(summary));
   return out;
 }
 

@@ -31,7 +31,8 @@ samples are printed when all are, so a kill loses those of the shape in flight.
 
 With "alone": {"settle_s":0.5,"window_s":1} each sample is a visit, as in our own worker
 (reports/decisions/0045): a backend's replays without a pause, with the SM clock by the SMs'
-counters and the joules of NVML's energy counter; it is printed when it is over. A shape's
+counters, the joules of NVML's energy counter and the share of the time that the GPU waited for
+the host; it is printed when it is over. A shape's
 "visited", [["cudnn",0],...], are those that the record has.
 
 FlashAttention-3 ("fa3") is the library that the environment's WARPLEDGER_FA3 names: the file
@@ -58,6 +59,7 @@ import os
 import random
 import re
 import sys
+import threading
 import time
 import warnings
 
@@ -377,44 +379,173 @@ class EnergyWindow:
     """
 
     PATIENCE_S = 0.5
+    SHARP_S = 0.005
 
     def __init__(self, plan, read):
         self._plan, self._read = plan, read
         self._arrived = self._begin = self._last = self._first_step = self._last_step = None
         self._counts = True
 
-    def next(self, now):
+    def next(self):
         """"begin" or "end" where the window does, else None."""
+        now = time.monotonic()
         if self._arrived is None:
             self._arrived = now
-        if now - self._arrived < self._plan["settle_s"]:
-            return None
-        stepped = False
-        if self._counts:
-            joules = self._read()
-            if joules is None:
-                self._counts = False
-            elif self._last is None or joules != self._last[1]:
-                stepped = self._last is not None
-                self._last = now, joules
-            elif now - self._last[0] > self.PATIENCE_S:
-                self._counts = False
-        if self._counts and not stepped:
-            return None
         if self._begin is None:
-            self._begin, self._first_step = now, self._last
+            settled = self._arrived + self._plan["settle_s"]
+            if now < settled:
+                return None
+            is_edge, self._first_step = self._edge(settled, now)
+            if not is_edge:
+                return None
+            self._begin = now
             return "begin"
-        if now - self._begin < self._plan["window_s"]:
+        whole = self._begin + self._plan["window_s"] - self.SHARP_S
+        is_edge, self._last_step = self._edge(whole, now)
+        return "end" if is_edge else None
+
+    def _edge(self, since, now):
+        """Whether the window may begin or end now, which it might since then, and the step."""
+        step = self._next_step() if self._counts else None
+        if now < since:
+            return False, None
+        if step is None and now - since > self.PATIENCE_S:
+            self._counts = False
+        return step is not None or not self._counts, step
+
+    def _next_step(self):
+        """(when, joules) of a step that is known to SHARP_S, if there was one."""
+        asked, joules = time.monotonic(), self._read()
+        answered = time.monotonic()
+        if joules is None:
+            self._counts = False
             return None
-        self._last_step = self._last
-        return "end"
+        last, self._last = self._last, (asked, joules)
+        if last is None or joules == last[1] or answered - last[0] > self.SHARP_S:
+            return None
+        return (last[0] + answered) / 2, joules
 
     def energy(self):
         """What a sample says of it; nothing where there was no counter."""
-        if not self._counts or None in (self._first_step, self._last_step):
+        if None in (self._first_step, self._last_step):
             return {}
         return {"energy_j": self._last_step[1] - self._first_step[1],
                 "energy_s": self._last_step[0] - self._first_step[0]}
+
+
+class WatchedWindow:
+    """A window whose counter a thread of its own reads: next() never waits for NVML, which may take
+    longer for an answer than the GPU has work queued. `at_end` is called in that thread."""
+
+    READ_EVERY_S = 0.002
+
+    def __init__(self, window, at_end):
+        self._window, self._at_end = window, at_end
+        self._begun, self._ended, self._told = False, False, False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self):
+        while not self._stop.is_set():
+            what = self._window.next()
+            if what == "begin":
+                self._begun = True
+            if what == "end":
+                self._at_end()
+                self._ended = True
+                return
+            self._stop.wait(self.READ_EVERY_S)
+
+    def next(self):
+        if self._begun and not self._told:
+            self._told = True
+            return "begin"
+        return "end" if self._ended else None
+
+    def stop(self):
+        """Waits for the thread."""
+        self._stop.set()
+        self._thread.join()
+
+
+class Stay:
+    """Replays without a pause, a part of them timed: the same as micro/harness/stay.h, which has
+    the contract. `stream` has submit(), record(i), wait(i), is_past(i), ms_between(i, j) of events
+    with any number, stamp(0 or 1) of the clock, and the host's now() in seconds."""
+
+    QUEUED_S = 0.1
+    GROUP_S = 0.002
+    ASK_EVERY_S = 0.002
+    MOST_GROUPS = 256
+    SLOTS = MOST_GROUPS + 1
+
+    def __init__(self, stream, replay_s, launches):
+        self._stream, self._launches = stream, launches
+        self._replays = max(1, math.ceil(self.GROUP_S / max(replay_s, 1e-9)))  # of a group
+        self._fastest_s = self._replays * replay_s
+        self._groups = {}  # slot: (event that its wait began with or None, late_ms)
+        self._submitted = self._retired = self._timed = 0
+        self._begun, self._idle_ms = None, 0.0
+
+    def on(self, ask):
+        """Until `ask` has said "begin" and "end"; what a sample says of the window."""
+        stream, ask_at = self._stream, -math.inf
+        while True:
+            if stream.now() >= ask_at:
+                what, ask_at = ask(), stream.now() + self.ASK_EVERY_S
+                if what == "begin":
+                    stream.stamp(0)
+                    stream.record("begin")
+                    self._begun = self._submitted
+                if what == "end" and self._timed > 0:  # a window holds a replay at least
+                    break
+            # A replay takes less at a higher clock: the fastest says how many are enough.
+            depth = math.ceil(self.QUEUED_S / max(self._fastest_s, 1e-9))
+            while self._submitted - self._retired < min(max(2, depth), self.MOST_GROUPS):
+                self._submit_group()
+            self._retire()
+            while self._retired < self._submitted and stream.is_past(self._after(self._retired)):
+                self._retire()
+        stream.record("end")
+        stream.stamp(1)
+        while self._retired < self._submitted:
+            self._retire()
+        stream.wait("end")
+        ms = stream.ms_between("begin", "end")
+        return {"us": 1000.0 * ms / self._timed, "launches": self._timed, "window_s": ms / 1000.0,
+                "idle_share": min(1.0, self._idle_ms / ms)}
+
+    def _before(self, group):
+        return 2 * (group % self.SLOTS)
+
+    def _after(self, group):
+        return self._before(group) + 1
+
+    def _submit_group(self):
+        stream, group, now = self._stream, self._submitted, self._stream.now()
+        stream.record(self._before(group))
+        for _ in range(self._replays):
+            stream.submit()
+        stream.record(self._after(group))
+        waits_from = None
+        if self._begun is not None:
+            waits_from = "begin" if self._begun == group else self._after(group - 1)
+            self._timed += self._launches * self._replays
+        late = group > 0 and stream.is_past(self._after(group - 1))
+        self._groups[group % self.SLOTS] = waits_from, 1000 * (stream.now() - now) if late else 0
+        self._submitted += 1
+
+    def _retire(self):
+        """Waits for the oldest group, and counts what the stream waited for it."""
+        stream, group = self._stream, self._retired
+        stream.wait(self._after(group))
+        took_ms = stream.ms_between(self._before(group), self._after(group))
+        self._fastest_s = min(self._fastest_s, took_ms / 1000)
+        waits_from, late_ms = self._groups[group % self.SLOTS]
+        if waits_from is not None:
+            self._idle_ms += late_ms + stream.ms_between(waits_from, self._before(group))
+        self._retired += 1
 
 
 # --- The GPU -----------------------------------------------------------------
@@ -671,6 +802,37 @@ class ShapeInputs:
                            "max_ref": reference.abs().max().item()}
 
 
+class ArmStream:
+    """What Stay needs, of the current stream and one graph."""
+
+    def __init__(self, torch, graph, clock):
+        self._torch, self._graph, self._clock = torch, graph, clock
+        self._events = {}
+
+    def submit(self):
+        self._graph.replay()
+
+    def record(self, event):
+        if event not in self._events:
+            self._events[event] = self._torch.cuda.Event(enable_timing=True)
+        self._events[event].record()
+
+    def wait(self, event):
+        self._events[event].synchronize()
+
+    def is_past(self, event):
+        return self._events[event].query()
+
+    def ms_between(self, start, end):
+        return self._events[start].elapsed_time(self._events[end])
+
+    def stamp(self, which):
+        self._clock.stamp(which)
+
+    def now(self):
+        return time.monotonic()
+
+
 class Arm:
     """One backend on one shape, as a CUDA graph of `launches` calls."""
 
@@ -699,42 +861,20 @@ class Arm:
         end.synchronize()
         return start.elapsed_time(end) * 1000.0 / self.launches
 
-    # Of replays before the host whenever it looks, so that the GPU never waits for it.
-    QUEUED_S = 0.02
-    MOST_QUEUED = 64
-
     def stay(self, plan):
         """Replays without a pause; what a sample says of the window that is timed."""
-        torch, bench = self.torch, self._inputs.bench
-        window = EnergyWindow(plan, bench.sensors.joules)
+        bench, sensors = self._inputs.bench, {}
+        stream = ArmStream(self.torch, self._graph, bench.clock)
         replay_s = 1e-6 * self.time() * self.launches
-        queued = [None] * min(max(2, math.ceil(self.QUEUED_S / max(replay_s, 1e-6))),
-                              self.MOST_QUEUED)
-        start = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        replays, begun, sensors = 0, False, {}
-        for turn in itertools.count():
-            place = turn % len(queued)
-            if queued[place] is not None:
-                queued[place].synchronize()
-            what = window.next(time.monotonic())
-            if what == "begin":
-                bench.clock.stamp(0)
-                start.record()
-                begun = True
-            if what == "end" and replays > 0:
-                sensors = bench.read_sensors()
-                break
-            self._graph.replay()
-            replays += begun
-            queued[place] = torch.cuda.Event(enable_timing=False)
-            queued[place].record()
-        end.record()
-        bench.clock.stamp(1)
-        torch.cuda.synchronize()
-        ms, launches = start.elapsed_time(end), replays * self.launches
-        return {"us": 1000.0 * ms / launches, "launches": launches, **sensors,
-                "sm_mhz": bench.clock.mhz(), "window_s": ms / 1000.0, **window.energy()}
+        energy = EnergyWindow(plan, bench.sensors.joules)
+        # NVML is the other thread's until the window is stopped.
+        window = WatchedWindow(energy, lambda: sensors.update(bench.read_sensors()))
+        try:
+            timed = Stay(stream, replay_s, self.launches).on(window.next)
+        finally:
+            window.stop()
+        self.torch.cuda.synchronize()
+        return {**sensors, **timed, "sm_mhz": bench.clock.mhz(), **energy.energy()}
 
     def _attend(self, tensors):
         with self._inputs.bench.sdpa_kernel([self._backend]):

@@ -177,6 +177,7 @@ absl::StatusOr<Visit> StandInRig::StayOn(const TimedCalls& calls, const AlonePla
   visit.launches = calls.launches();
   visit.us = spent_us_alone_ / calls.launches() * noise * neighbour;
   visit.window_s = plan.window_s;
+  visit.idle_share = 0;
   visit.sm_mhz = replay.sm_mhz * spent_us_ / spent_us_alone_ / neighbour;
   visit.energy_s = plan.window_s;
   visit.energy_j = watts * plan.window_s;

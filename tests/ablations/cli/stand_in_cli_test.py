@@ -96,6 +96,7 @@ class StandIn(CliTest):
         self.assertEqual(watts["one_on:four_accumulators"], 120)  # the limit
         page = self.page_of("record", pictures=False)
         self.assertIn("each arm alone", page)
+        self.assertIn("No visit is INVALID. The GPU waited for the host for at most 0", page)
         self.assertIn("| **ADOPT** | 1.06", page)  # of time, then of joules
         self.assertIn("in the median 1.000 times NVML's reading", page)
 

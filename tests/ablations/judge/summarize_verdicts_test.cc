@@ -85,6 +85,48 @@ TEST(SummarizeTest, WhatIsBrokenNeitherDecidesNorLeavesTheFamily) {
   EXPECT_EQ(summary["statistics"]["family_size"], 4);
 }
 
+// Visits before a host that kept the GPU waiting in the first `starved` of an arm.
+Record VisitsWith(int starved) {
+  Record record = ExampleRecord();
+  record.run.alone = AlonePlan{};
+  for (Sample& sample : record.samples) {
+    sample.window_s = 1;
+    sample.idle_share = 0.0005;
+    if (sample.shape != "mission_b" || sample.arm != "ladder:wmma_qk") continue;
+    if (--starved < 0) continue;
+    sample.idle_share = 0.3;
+    sample.us *= 2;
+  }
+  return record;
+}
+
+TEST(SummarizeTest, AVisitThatWaitedForTheHostCountsForNothing) {
+  const Json summary = SummaryOf(VisitsWith(8));
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["n_pairs"], 16);
+  EXPECT_NEAR(verdict["ratio"].get<double>(), 1.6, 0.004);
+  EXPECT_EQ(verdict["verdict"], "ADOPT");
+  const Json provenance = summary["provenance"];
+  EXPECT_EQ(provenance["starved_visits"], 8);
+  EXPECT_EQ(provenance["idle_share_max"], 0.3);
+  EXPECT_EQ(provenance["idle_share_p50"], 0.0005);
+  EXPECT_EQ(provenance["blocks_missing"], SummaryOf(VisitsWith(0))["provenance"]["blocks_missing"]);
+  EXPECT_EQ(SummaryOf(VisitsWith(0))["provenance"]["starved_visits"], 0);
+  EXPECT_FALSE(SummaryOf(ExampleRecord())["provenance"].contains("starved_visits"));
+}
+
+TEST(SummarizeTest, AVerdictIsInvalidWhereMostVisitsWaitedForTheHost) {
+  const Json summary = SummaryOf(VisitsWith(16));
+  const Json verdict = VerdictOn(summary, "wmma_qk", "mission_b");
+  EXPECT_EQ(verdict["verdict"], "INVALID");
+  EXPECT_THAT(verdict["reason"].get<std::string>(),
+              HasSubstr("the GPU waited for the host in 16 of 24 visits of ladder:wmma_qk, for up "
+                        "to 30%"));
+  EXPECT_EQ(VerdictOn(summary, "wmma_qk", "small")["verdict"], "ADOPT");
+  // Not even one is left.
+  EXPECT_EQ(VerdictOn(SummaryOf(VisitsWith(24)), "wmma_qk", "mission_b")["verdict"], "INVALID");
+}
+
 TEST(SummarizeTest, AVerdictHasAnIntervalOfItsBoardAndAWiderOneOfBoardsOfItsKind) {
   const Json verdict = VerdictOn(SummaryOf(ExampleRecord()), "wmma_qk", "mission_b");
   EXPECT_EQ(verdict["estimand"], "time");

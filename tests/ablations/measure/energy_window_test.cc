@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 
 namespace warpledger::ablations {
@@ -11,17 +14,22 @@ namespace {
 
 using harness::Stay;
 
-// A load of so many watts on a counter that steps every 100 ms, asked every millisecond.
+// A load of so many watts on a counter that steps every 100 ms, asked every millisecond. Each
+// thirtieth answer takes `slow_s`, and is of its end.
 struct Load {
   double watts = 700;
   double step_s = 0.1;
   double stops_at_s = HUGE_VAL;  // the counter
   bool has_counter = true;
+  double slow_s = 0;
+  bool always_slow = false;
+  double seconds = 0.0337;  // now, and not at the counter's own steps
 
-  double seconds = 0;  // now
+  int readings = 0;
 
-  std::optional<double> Read() const {
+  std::optional<double> Read() {
     if (!has_counter) return std::nullopt;
+    if (++readings % 30 == 0 || always_slow) seconds += slow_s;
     return watts * step_s * std::floor(std::min(seconds, stops_at_s) / step_s);
   }
 };
@@ -34,12 +42,13 @@ struct Outcome {
 };
 
 Outcome OutcomeOf(Load load, const AlonePlan& plan) {
-  EnergyWindow window(plan, [&] { return load.Read(); });
+  EnergyWindow window(
+      plan, [&] { return load.Read(); },
+      [&] { return absl::UnixEpoch() + absl::Seconds(load.seconds); });
   Outcome outcome;
-  for (int ms = 0; ms < 10'000; ++ms) {
-    // Not at the counter's own steps.
-    load.seconds = 0.0337 + 1e-3 * ms;
-    const Stay next = window.Next(absl::UnixEpoch() + absl::Seconds(load.seconds));
+  for (int i = 0; i < 10'000; ++i) {
+    load.seconds += 1e-3;
+    const Stay next = window.Next();
     if (next == Stay::kBeginWindow) outcome.begin_s = load.seconds;
     if (next == Stay::kEndWindow) {
       outcome.end_s = load.seconds;
@@ -58,6 +67,26 @@ TEST(EnergyWindow, ReadsTheCounterFromStepToStep) {
     // The calibration that a reading at any time would fail: half a step is 5%.
     EXPECT_NEAR(*outcome.seconds, 1.0, 0.002);
   }
+}
+
+// A step that showed in an answer of 30 ms may be as old as that: another one counts.
+TEST(EnergyWindow, TakesNoStepWhoseTimeIsNotKnown) {
+  int known = 0;
+  for (int i = 0; i < 50; ++i) {
+    const Outcome outcome = OutcomeOf({.slow_s = 0.03, .seconds = 0.0007 + 0.002 * i},
+                                      {.settle_s = 0.5, .window_s = 1});
+    if (!outcome.joules) continue;
+    ++known;
+    EXPECT_NEAR(*outcome.joules / *outcome.seconds, 700, 0.006 * 700) << i;
+  }
+  EXPECT_GE(known, 40);
+}
+
+TEST(EnergyWindow, DoesWithoutACounterThatNeverAnswersInTime) {
+  const Outcome outcome =
+      OutcomeOf({.slow_s = 0.6, .always_slow = true}, {.settle_s = 0.5, .window_s = 1});
+  EXPECT_EQ(outcome.joules, std::nullopt);
+  EXPECT_LT(outcome.end_s, 5);
 }
 
 TEST(EnergyWindow, BeginsAfterTheSettlingAndLastsLongEnough) {
@@ -80,6 +109,43 @@ TEST(EnergyWindow, DoesWithoutACounterThatStands) {
     EXPECT_LT(outcome.end_s, 3) << stops_at_s;
     EXPECT_EQ(outcome.joules, std::nullopt) << stops_at_s;
   }
+}
+
+// Who submits work must never wait for the counter.
+TEST(WatchedWindow, AnswersWhileTheCounterDoesNot) {
+  absl::Notification answers;
+  std::thread::id reader;
+  bool at_end = false;
+  const absl::Time began = absl::Now();
+  WatchedWindow window(
+      {.settle_s = 0, .window_s = 0},
+      [&]() -> std::optional<double> {
+        reader = std::this_thread::get_id();
+        answers.WaitForNotificationWithTimeout(absl::Seconds(20));
+        return std::nullopt;
+      },
+      [&] { at_end = true; });
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(window.Next(), Stay::kGoOn);
+  EXPECT_LT(absl::Now() - began, absl::Seconds(15));
+  answers.Notify();
+  Stay next = Stay::kGoOn;
+  while (next == Stay::kGoOn) next = window.Next();
+  EXPECT_EQ(next, Stay::kBeginWindow) << "though it may have ended";
+  do next = window.Next();
+  while (next == Stay::kGoOn);
+  EXPECT_EQ(next, Stay::kEndWindow);
+  EXPECT_EQ(window.Stop().joules(), std::nullopt);
+  EXPECT_TRUE(at_end);
+  EXPECT_NE(reader, std::this_thread::get_id());
+}
+
+TEST(WatchedWindow, EndsWithItsOwner) {
+  bool at_end = false;
+  {
+    const WatchedWindow window(
+        {.settle_s = 50}, [] { return 1.0; }, [&] { at_end = true; });
+  }
+  EXPECT_FALSE(at_end);
 }
 
 }  // namespace

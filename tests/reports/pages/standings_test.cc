@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "reports/sections/sections.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 
@@ -233,6 +234,18 @@ ordered_json AloneRecord(const std::vector<double>& ratios, double library) {
   json["cells"] = cells;
   json["verdicts"] = json["floors"] = json["controls"] = ordered_json::array();
   return json;
+}
+
+TEST(StandingsTest, APageOfContendersAloneSaysWhichVisitsWaitedForTheHost) {
+  ordered_json json = AloneRecord({2}, 1);
+  json["provenance"]["n_samples"] = 84;
+  json["provenance"]["starved_visits"] = 3;
+  json["provenance"]["idle_share_p50"] = 0.0004;
+  json["provenance"]["idle_share_max"] = 0.12;
+  EXPECT_THAT(AloneSection(*ViewOf(json)),
+              HasSubstr("**INVALID, and left out of all figures: 3 of 84 visits**. The GPU waited "
+                        "for the host for at most 0.04% of the window in the median visit and 12% "
+                        "in the worst; 1% is allowed."));
 }
 
 TEST(StandingsTest, ContendersAloneGiveTheRatiosAndTheLibrarysChoiceStandsBesideTheFastest) {

@@ -180,10 +180,13 @@ class Event:
         self.torch = torch
 
     def record(self):
-        self.at_us = self.torch.clock_us
+        self.at_us, self.waited = self.torch.clock_us, False
 
     def synchronize(self):
-        pass
+        self.waited = True
+
+    def query(self):
+        return self.waited  # the GPU is never ahead of the host
 
     def elapsed_time(self, end):
         return (end.at_us - self.at_us) / 1000.0
@@ -196,7 +199,7 @@ class Counter:
         self.watts, self.step_s, self.now_s = watts, step_s, 0.0
 
     def monotonic(self):
-        self.now_s += 0.01
+        self.now_s += 0.0005
         return self.now_s
 
     def joules(self):
@@ -206,7 +209,14 @@ class Counter:
 def visits_on(torch, wanted, counter):
     """As run_on(), where an energy counter and a clock of the SMs can be read."""
     probe = mock.Mock(**{"mhz.return_value": 1500.5})
-    with (mock.patch.object(peers.time, "monotonic", counter.monotonic),
+
+    class Asked:
+        """In place of a thread, which would move the clock whenever it runs."""
+
+        def __init__(self, window, at_end):
+            self.next, self.stop = window.next, at_end
+    with (mock.patch.object(peers, "WatchedWindow", Asked),
+          mock.patch.object(peers.time, "monotonic", counter.monotonic),
           mock.patch.object(peers.Sensors, "joules", lambda self: counter.joules()),
           mock.patch.object(peers, "ClockProbe", lambda torch: probe)):
         return run_on(torch, wanted)
@@ -223,7 +233,9 @@ def run_on(torch, wanted, warm_up_s=0.0):
         with mock.patch.object(peers.ctypes, "CDLL", side_effect=OSError):
             bench, reason = peers.open_bench(wanted)
         assert bench is not None, reason
-        with mock.patch.object(peers, "WARM_UP_S", warm_up_s):
+        # Each replay is computed when it is queued.
+        with (mock.patch.object(peers, "WARM_UP_S", warm_up_s),
+              mock.patch.object(peers.Stay, "QUEUED_S", 0.002)):
             peers.run(wanted, bench, lines.append)
     return ([line["peer"] for line in lines if "peer" in line],
             [line for line in lines if "peer" not in line])
@@ -336,14 +348,15 @@ class AloneTest(unittest.TestCase):
         self.assertEqual(len(set(there_and_back)), 3)
 
     def test_a_visit_holds_time_clock_and_joules_of_its_window(self):
-        _, samples = visits_on(FakeTorch(us_per_call=10.0),
+        _, samples = visits_on(FakeTorch(us_per_call=250.0),
                                request(peers=["math"], blocks=1, alone=ALONE), Counter(watts=650))
         sample, = samples
-        self.assertAlmostEqual(sample["us"], 10.0)
+        self.assertAlmostEqual(sample["us"], 250.0)
+        self.assertEqual(sample["idle_share"], 0)
         self.assertEqual(sample["sm_mhz"], 1500.5)
         self.assertEqual(sample["launches"] % 4, 0)
-        self.assertAlmostEqual(sample["window_s"], 1e-5 * sample["launches"])
-        self.assertGreaterEqual(sample["energy_s"], 1)
+        self.assertAlmostEqual(sample["window_s"], 2.5e-4 * sample["launches"])
+        self.assertGreaterEqual(sample["energy_s"], 0.99)
         self.assertLess(sample["energy_s"], 1.2)
         # Within one reading of the clock at either end.
         self.assertAlmostEqual(sample["energy_j"] / sample["energy_s"], 650, delta=0.02 * 650)
