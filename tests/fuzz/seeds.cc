@@ -140,6 +140,7 @@ std::string KeptLines(std::string_view text, const Json& run) {
     }
     lines.push_back(std::move(json));
   }
+  if (run.contains("alone")) blocks.clear();  // there each sample is a visit by itself
   for (auto& [key, block] : blocks) {
     std::sort(block.begin(), block.end(),
               [&](size_t a, size_t b) { return lines[a]["order"] < lines[b]["order"]; });
@@ -463,7 +464,8 @@ std::vector<Seed> MakeSeeds(const std::string& data, const std::string& scratch)
   for (const std::string& path : RecordsWith(data, ablations::kSamplesFile)) {
     const Json run = MustParse(Must(ablations::ReadRecordFile(path, ablations::kRunFile), path));
     // A study's record is judged by the study, whose own seed is below.
-    if (!run.contains("definition")) newest[run["design"].get<std::string>()] = path;
+    if (run.contains("definition")) continue;
+    newest[run["design"].get<std::string>() + (run.contains("alone") ? "_alone" : "")] = path;
   }
   std::vector<Seed> seeds;
   for (const auto& [design, path] : newest) {
