@@ -24,7 +24,6 @@ ALLOWED = {
     "ablations/measure/controller.cc": "peer: is a space of names beside the arms",
     "ablations/record/record_lines.cc": "peer: is a space of names beside the arms",
     "ablations/subjects/host/listed_subject.cc": "factorial: is a formula, which the user writes",
-    "ablations/subjects/sdpa/plan.cc": "fa3 is a group of problems, which --shapes names",
     "ablations/subjects/study/study_subject.cc": "since: is a formula, which the user writes",
     "plots/calibration.py": "a calibration's null arms; it judges no claim",
     "plots/dtypes.py": "colours of formats",

@@ -241,9 +241,7 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
   if (list == "ladder" || list == "fa3") {
     std::vector<sdpa::NamedShape> shapes;
     for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-      if (list == "ladder" ? shape.ladder : absl::StartsWith(Text(shape.name), "fa3_")) {
-        shapes.push_back(shape);
-      }
+      if (list == "ladder" ? shape.ladder : shape.fa3) shapes.push_back(shape);
     }
     return shapes;
   }

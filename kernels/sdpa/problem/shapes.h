@@ -15,6 +15,7 @@ struct NamedShape {
   Problem problem;
   bool ladder = false;  // timed by the ladder design unless --shapes says otherwise
   std::string_view why;
+  bool fa3 = false;  // of the grid of FlashAttention-3's paper, which `--shapes=fa3` names
 };
 
 inline constexpr NamedShape kShapes[] = {
@@ -164,10 +165,11 @@ inline constexpr NamedShape kShapes[] = {
   {"fa3_d" #d "_s" #s "_full" suffix,                                                           \
    {16384 / s, 2048 / d, 2048 / d, s, s, d, false, dtype},                                      \
    false,                                                                                       \
-   "the grid of FlashAttention-3's paper"},                                                     \
+   "the grid of FlashAttention-3's paper",                                                      \
+   true},                                                                                       \
   {                                                                                             \
     "fa3_d" #d "_s" #s "_causal" suffix, {16384 / s, 2048 / d, 2048 / d, s, s, d, true, dtype}, \
-        false, "the grid of FlashAttention-3's paper"                                           \
+        false, "the grid of FlashAttention-3's paper", true                                     \
   }
 #define WARPLEDGER_FA3_HEAD_DIM(d, ...)                                           \
   WARPLEDGER_FA3(d, 512, __VA_ARGS__), WARPLEDGER_FA3(d, 1024, __VA_ARGS__),      \

@@ -157,6 +157,9 @@ TEST(ParseShapes, TakesAllOrTheLaddersOrAListInTheOrderGiven) {
   EXPECT_THAT(Names(ParseShapes("ladder")),
               ElementsAre("small", "tiny", "medium", "mission_a", "mission_b", "long"));
   EXPECT_THAT(Names(ParseShapes("long,small,long")), ElementsAre("long", "small"));
+  // Six lengths, two masks, three head dimensions in fp16 and one in bf16.
+  EXPECT_EQ(Names(ParseShapes("fa3")).size(), 6u * 2u * 4u);
+  EXPECT_THAT(Names(ParseShapes("fa3")), ::testing::Each(::testing::StartsWith("fa3_d")));
 }
 
 TEST(ParseShapes, TakesNamesThatSayTheSizes) {
