@@ -74,11 +74,13 @@ WatchedWindow::WatchedWindow(const AlonePlan& plan, ReadJoules read, std::functi
 }
 
 Stay WatchedWindow::Next() {
+  // The end first: what has ended had begun, so that no end is told before its beginning.
+  const bool ended = ended_;
   if (begun_ && !told_) {
     told_ = true;
     return Stay::kBeginWindow;
   }
-  return ended_ ? Stay::kEndWindow : Stay::kGoOn;
+  return ended ? Stay::kEndWindow : Stay::kGoOn;
 }
 
 const EnergyWindow& WatchedWindow::Stop() {
