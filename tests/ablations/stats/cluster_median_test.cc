@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <vector>
 
+#include "ablations/stats/quantile.h"
 #include "ablations/stats/random.h"
 
 namespace warpledger::analysis {
@@ -26,6 +29,49 @@ TEST(ClusterMedianTest, EqualSeedsGiveEqualIntervalsToTheBit) {
   const ClusterMedian b(values, kOptions);
   EXPECT_EQ(a.Bootstrap(0.95).low, b.Bootstrap(0.95).low);
   EXPECT_EQ(a.Bootstrap(0.95).high, b.Bootstrap(0.95).high);
+}
+
+// The medians of resamples as one would write it: each is copied and sorted.
+std::vector<double> PlainMedians(const std::vector<std::vector<double>>& clusters,
+                                 const BootstrapOptions& options) {
+  Random random(options.seed);
+  const auto n = static_cast<uint32_t>(clusters.size());
+  std::vector<double> medians;
+  for (int i = 0; i < options.resamples; ++i) {
+    std::vector<double> drawn;
+    for (uint32_t slot = 0; slot < n; ++slot) {
+      const std::vector<double>& cluster = clusters[random.Below(n)];
+      for (const double value : cluster) {
+        const bool inside = options.inside_clusters || n == 1;
+        const auto size = static_cast<uint32_t>(cluster.size());
+        drawn.push_back(inside ? cluster[random.Below(size)] : value);
+      }
+    }
+    medians.push_back(Median(drawn));
+  }
+  std::sort(medians.begin(), medians.end());
+  return medians;
+}
+
+TEST(ClusterMedianTest, IntervalsAreThoseOfSortedResamplesToTheBit) {
+  Random random(7);
+  for (const int n_clusters : {1, 2, 5, 6, 7, 12}) {
+    for (const bool inside : {false, true}) {
+      std::vector<std::vector<double>> clusters(static_cast<size_t>(n_clusters));
+      for (std::vector<double>& cluster : clusters) {
+        const uint32_t size = 1 + random.Below(9);  // uneven, with equal values
+        for (uint32_t i = 0; i < size; ++i) cluster.push_back(0.1 * random.Below(20));
+      }
+      const BootstrapOptions options = {.resamples = 501, .seed = 3, .inside_clusters = inside};
+      const std::vector<double> plain = PlainMedians(clusters, options);
+      const ClusterMedian median(clusters, options);
+      for (const double confidence : {0.1, 0.5, 0.95, 0.998}) {
+        const Interval interval = median.Bootstrap(confidence);
+        EXPECT_EQ(interval.low, SortedQuantile(plain, 0.5 * (1 - confidence)));
+        EXPECT_EQ(interval.high, SortedQuantile(plain, 1 - 0.5 * (1 - confidence)));
+      }
+    }
+  }
 }
 
 TEST(ClusterMedianTest, ResamplesOfOneValuePerClusterFollowTheMultinomial) {
