@@ -82,8 +82,9 @@ def write_tarball(folder, name, out):
             info.mode = 0o755 if os.access(path, os.X_OK) else 0o644
             tar.addfile(info, io.BytesIO(content))
     packed = io.BytesIO()
+    # Level 6 takes 3.1 s for a program with all kernels, level 4 1.1 s and 7% more bytes.
     with gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0,
-                       compresslevel=6) as file:
+                       compresslevel=4) as file:
         file.write(raw.getvalue())
     whole_file.replace(out, packed.getvalue())
 
