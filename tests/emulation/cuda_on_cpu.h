@@ -91,9 +91,14 @@ struct Cta {
   std::vector<Warp> warps;
 };
 
+// Where a fiber or the scheduler goes on: of __builtin_setjmp().
+using Place = void* [5];
+
 struct Fiber {
-  ucontext_t context;
-  std::vector<char> stack;
+  ucontext_t context;  // of its first turn
+  bool begun = false;
+  Place place;
+  std::unique_ptr<char[]> stack;
   uint3 index;
   Cta* cta;
   Warp* warp;
@@ -110,16 +115,36 @@ struct World {
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Fiber>> fibers;
   Barrier cluster_barrier;
-  ucontext_t scheduler;
+  Place scheduler;
   int64_t progress = 0;
 };
 
 inline World* world = nullptr;
 inline Fiber* current = nullptr;
+// Of fibers that have ended. To clear a stack takes longer than most threads run.
+inline std::vector<std::unique_ptr<char[]>> stacks;
 
 [[noreturn]] inline void Die(const char* why) {
   std::fprintf(stderr, "emulation: %s\n", why);
   std::abort();
+}
+
+// Changes of fibers: swapcontext() would ask the kernel for the signal mask twice each time, which
+// took half of the tests' time. A function must not jump to a place of its own, so that none of
+// these is inlined.
+#define WARPLEDGER_NOINLINE __attribute__((noinline))
+
+[[noreturn]] WARPLEDGER_NOINLINE inline void JumpTo(Place& place) { __builtin_longjmp(place, 1); }
+
+WARPLEDGER_NOINLINE inline void Yield() {
+  if (__builtin_setjmp(current->place) == 0) JumpTo(world->scheduler);
+}
+
+WARPLEDGER_NOINLINE inline void TakeTurn() {
+  if (__builtin_setjmp(world->scheduler) != 0) return;
+  if (current->begun) JumpTo(current->place);
+  current->begun = true;
+  setcontext(&current->context);
 }
 
 inline void Arrive(Barrier& barrier, int threads) {
@@ -130,7 +155,7 @@ inline void Arrive(Barrier& barrier, int threads) {
     ++world->progress;
     return;
   }
-  while (barrier.phase == phase) swapcontext(&current->context, &world->scheduler);
+  while (barrier.phase == phase) Yield();
 }
 
 // What every lane of the warp gives, to each.
@@ -224,14 +249,14 @@ inline void WaitForPhase(uint32_t address, uint32_t parity) {
   const std::vector<BulkCopy> due(behind, copies.end());
   copies.erase(behind, copies.end());
   for (const BulkCopy& copy : due) Perform(copy);
-  while (barrier.phase % 2 == parity) swapcontext(&current->context, &world->scheduler);
+  while (barrier.phase % 2 == parity) Yield();
 }
 
 inline void Enter() {
   world->body();
   current->done = true;
   ++world->progress;
-  swapcontext(&current->context, &world->scheduler);
+  Yield();
 }
 
 // Of thread `thread` of the CTA.
@@ -242,10 +267,12 @@ inline std::unique_ptr<Fiber> MakeFiber(Cta* cta, int thread) {
   fiber->cta = cta;
   fiber->warp = &cta->warps[static_cast<size_t>(thread / 32)];
   fiber->lane = thread % 32;
-  fiber->stack.resize(kStackBytes);
+  if (stacks.empty()) stacks.emplace_back(new char[kStackBytes]);
+  fiber->stack = std::move(stacks.back());
+  stacks.pop_back();
   getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = fiber->stack.data();
-  fiber->context.uc_stack.ss_size = fiber->stack.size();
+  fiber->context.uc_stack.ss_sp = fiber->stack.get();
+  fiber->context.uc_stack.ss_size = kStackBytes;
   fiber->context.uc_link = nullptr;
   makecontext(&fiber->context, &Enter, 0);
   return fiber;
@@ -277,11 +304,12 @@ inline void RunSideBySide(const Launch& launch, unsigned first, const std::funct
     for (const std::unique_ptr<Fiber>& fiber : here.fibers) {
       if (fiber->done) continue;
       current = fiber.get();
-      swapcontext(&here.scheduler, &fiber->context);
+      TakeTurn();
       left = left || !fiber->done;
     }
     if (left && here.progress == before) Die("a barrier that not all threads reach");
   }
+  for (const std::unique_ptr<Fiber>& fiber : here.fibers) stacks.push_back(std::move(fiber->stack));
   world = nullptr;
   current = nullptr;
 }
