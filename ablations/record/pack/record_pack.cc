@@ -127,12 +127,15 @@ absl::Status Damaged(const std::string& path, std::string_view why) {
   return absl::DataLossError(absl::StrCat(path, ": ", std::string(why)));
 }
 
-// What the frame claims of its size is not trusted: memory grows with what comes out.
+// What the frame claims of its size is not trusted: that much address space is set aside, up to the
+// limit, and memory is used with what comes out.
 absl::StatusOr<std::string> Decompress(std::string_view bytes, const std::string& path) {
   const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
                                                                    &ZSTD_freeDCtx);
   if (context == nullptr) return absl::InternalError("libzstd has no memory");
   std::string tar;
+  const unsigned long long claimed = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+  if (claimed <= kMaxPackBytes) tar.reserve(claimed);
   std::vector<char> buffer(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in = {bytes.data(), bytes.size(), 0};
   while (true) {
