@@ -15,11 +15,15 @@ is written.
 
 import argparse
 import io
+import os
 import pathlib
 import re
 import signal
 import sys
 
+# A picture multiplies no large matrices. NumPy's threads for those would wait busily, for as long as
+# it takes to draw a picture.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 try:
     from matplotlib import pyplot
 except ModuleNotFoundError as error:

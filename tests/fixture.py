@@ -15,6 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # The program `warpledger` of the build, and whether it has kernels: ctest names both.
 PROGRAM = os.environ.get("WARPLEDGER_PROGRAM", "")
 HAS_KERNELS = os.environ.get("WARPLEDGER_HAS_KERNELS", "") == "ON"
+# No test multiplies large matrices. NumPy's threads for those, in every program that a test starts,
+# would wait busily for work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class FolderTest(unittest.TestCase):

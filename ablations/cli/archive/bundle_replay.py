@@ -113,6 +113,7 @@ def foreign_commands(commands):
 
 
 def matplotlib_version():
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as plots/render.py says
     try:
         import matplotlib
     except ImportError:
