@@ -30,8 +30,10 @@ class BundleTest(FolderTest):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.scratch.name)
         # As folders, whose files can be changed one by one; pack_cli_test bundles a pack.
-        cls.record = cls.unpacked("run.json", f"{DESIGN}-")
-        cls.profile = cls.unpacked("profile.json", "profile-")
+        cls.record = cls.unpacked(record_files.records(DATA, "run.json", f"{DESIGN}-")[-1])
+        # The smallest: eight times its pictures are drawn.
+        cls.profile = cls.unpacked(min(record_files.records(DATA, "profile.json", "profile-"),
+                                       key=lambda record: record.path.stat().st_size))
         cls.tarball = cls.folder / "one.tar.gz"
         cls.made = cls.pack(cls.tarball)
         assert cls.made.returncode == 0, cls.made.stderr
@@ -46,15 +48,16 @@ class BundleTest(FolderTest):
         cls.scratch.cleanup()
 
     @classmethod
-    def unpacked(cls, file, kind):
-        record = record_files.records(DATA, file, kind)[-1]
+    def unpacked(cls, record):
         folder = cls.folder / "data" / record.name
         with record.folder() as files:
             shutil.copytree(files, folder)
-        # What a record's verdicts quote lies beside it.
-        for micro in record_files.records(DATA, "micro.json", "micro-"):
+        # What a record's verdicts quote lies beside it: the newest, of which they need no sample.
+        micro = record_files.open_record(max(record.path.parent.glob("micro-*")))
+        if not (folder.parent / micro.name).exists():
             with micro.folder() as files:
-                shutil.copytree(files, folder.parent / micro.name, dirs_exist_ok=True)
+                shutil.copytree(files, folder.parent / micro.name,
+                                ignore=shutil.ignore_patterns("micro_raw.*"))
         return folder
 
     @classmethod
