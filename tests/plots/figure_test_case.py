@@ -39,18 +39,19 @@ class FigureTest(FolderTest):
 
     def assert_readable(self, figure, air=1):
         """Returns the texts. Their extents include a pixel of air."""
-        figure.canvas.draw()
-        texts = drawn_texts(figure)
+        figure.draw_without_rendering()
+        # Plain numbers: a Bbox computes each of its four at each question.
+        texts = [(text, *map(float, extent.extents)) for text, extent in drawn_texts(figure)]
         self.assertGreater(len(texts), 5)
-        box = figure.bbox
-        for text, extent in texts:
-            self.assertTrue(extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0
-                            and extent.y1 <= box.y1, f"{text!r} is cut off")
-        for (text, extent), (other, other_extent) in itertools.combinations(texts, 2):
-            wide = min(extent.x1, other_extent.x1) - max(extent.x0, other_extent.x0)
-            high = min(extent.y1, other_extent.y1) - max(extent.y0, other_extent.y0)
+        left, bottom, right, top = figure.bbox.extents
+        for text, x0, y0, x1, y1 in texts:
+            self.assertTrue(x0 >= left and x1 <= right and y0 >= bottom and y1 <= top,
+                            f"{text!r} is cut off")
+        for (text, x0, y0, x1, y1), (other, *of_other) in itertools.combinations(texts, 2):
+            wide = min(x1, of_other[2]) - max(x0, of_other[0])
+            high = min(y1, of_other[3]) - max(y0, of_other[1])
             self.assertFalse(wide > air and high > air, f"{text!r} overlaps {other!r}")
-        return [text for text, _ in texts]
+        return [text for text, *_ in texts]
 
     def run_on(self, content, *arguments, main=render.main, flag="--summary", name="summary.json"):
         """Exit code and stderr of a program that draws this; its pictures go to out/."""
