@@ -8,7 +8,7 @@ import json
 import subprocess
 
 from fixture import HAS_KERNELS, PROGRAM, FolderTest
-from invented_record import check_lines, run_json, sample_lines
+from invented_record import check_lines, run_json, sample_lines, write_no_micro
 
 # Exit codes, as `warpledger --help` explains them.
 OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
@@ -69,3 +69,4 @@ class RecordTest(CliTest):
         super().setUp()
         self.record = self.path / "record"
         self.write_record(run_json())
+        write_no_micro(self.path)

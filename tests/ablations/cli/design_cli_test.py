@@ -15,7 +15,7 @@ import sys
 import cli_fixture
 import record_files
 from fixture import ROOT
-from invented_record import check_lines, run_json, sample_lines, scatter
+from invented_record import check_lines, run_json, sample_lines, scatter, write_no_micro
 
 # ln of what each toggle gains wherever it is on.
 GAINS = {"kv_tiling": 1.0, "tile_m32_warps4": 0.2, "warp_shuffle": 0.25, "vector_loads": 0.3,
@@ -56,6 +56,7 @@ class DesignTest(cli_fixture.CliTest):
         run = run_json(design, [*arms, floor], shapes, run_id=f"{design}-invented", cache=cache,
                        blocks_per_process=5)
         self.write_record(run, sample_lines(run, sample), check_lines(run, wrong))
+        write_no_micro(self.path)
         # The null toggle reaches no code.
         codes = {arm["config"]: hashlib.sha256(
             arm["config"].replace("+null_toggle", "").encode()).hexdigest() for arm in arms}

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
+import invented_record
 import record_files
 from fixture import PROGRAM, ROOT
 
@@ -76,6 +77,7 @@ class ReplayTest(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder, records[-1].folder() as plain:
                 record = pathlib.Path(folder) / "record"
                 shutil.copytree(plain, record)
+                invented_record.write_no_micro(record.parent, run["gpu"]["slug"])
                 whole = judged(record)
                 run["stopping"] = {"half_width": GOAL, "confidence": 0.95,
                                    "looks": [3, run["processes"]], "alpha_shares": [0.5, 0.5]}
