@@ -37,7 +37,7 @@ from plots import calibration, dtypes, effects, interactions, json_text, ladder 
 from plots import matrix, parts, roofline, speedup, stalls, svg, throughput, waterfall  # noqa: E402
 from plots import whole_file  # noqa: E402
 from plots.profile import ProfileSummary  # noqa: E402
-from plots.summary import Summary, SummaryError, load_json  # noqa: E402
+from plots.summary import Summary, SummaryError, load_json, with_shown_names  # noqa: E402
 
 
 def figures(summary):
@@ -151,6 +151,7 @@ def main(argv=None):
     try:
         summaries = (from_stdin() if arguments.summary == ["-"]
                      else [load_json(path) for path in arguments.summary])
+        summaries = [with_shown_names(each) for each in summaries]
         data = summaries[0]
         if arguments.joined or len(summaries) > 1:
             several = [Summary(each) for each in summaries]

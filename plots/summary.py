@@ -56,6 +56,20 @@ class SummaryError(Exception):
     """The summary can't be drawn; the message is one line that says what and why."""
 
 
+def with_shown_names(data):
+    """The summary with its problems called as pages call them ("shown", reports/RECORD.md)."""
+    shapes = data.get("shapes") if isinstance(data, dict) else None
+    shown = {shape["name"]: shape["shown"] for shape in shapes if isinstance(shape, dict)
+             and all(isinstance(shape.get(key), str) for key in ("name", "shown"))
+             } if isinstance(shapes, list) else {}
+    for key, rows in data.items() if shown else ():
+        name = "name" if key == "shapes" else "shape"
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict) and isinstance(row.get(name), str):
+                row[name] = shown.get(row[name], row[name])
+    return data
+
+
 def load_json(path):
     try:
         return json_text.loads(pathlib.Path(path).read_bytes())
@@ -165,7 +179,7 @@ class Summary:
         shape = {"name": _field(j, path, "name", str), "flops": _field(j, path, "flops", _NUMBER)}
         if not self._is_attention:
             shape["words"] = ", ".join(f"{key} {value}" for key, value in j.items()
-                                       if key not in ("name", "flops", "min_bytes"))
+                                       if key not in ("name", "shown", "flops", "min_bytes"))
             return shape
         shape["causal"] = _field(j, path, "causal", bool)
         for key in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):

@@ -35,7 +35,7 @@ TEXT
 # the families of a hundred verdicts and more have eight, of four blocks each, because a call
 # takes milliseconds there. The slowest sets take some fourteen minutes on an H200.
 # A study is one of ablations/studies. It needs nvcc, and NumPy in WARPLEDGER_PYTHON.
-readonly kSquare=mission_a,mission_b,long
+readonly kSquare=b2_h8_s256_d64,b1_h8_s512_d64,long
 readonly kLargest=fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal,fa3_d256_s8192_full,fa3_d256_s8192_causal
 # Each contender alone (reports/decisions/0045). FlashAttention-3's library is what WARPLEDGER_FA3
 # names; where it is not set, the record says so.
@@ -53,8 +53,8 @@ lengths() { # of a head dimension, full and causal
 }
 readonly kSets="
 ladder|ladder|ladder|
-ladder_cold|ladder|medium,mission_a,mission_b,long|--cache=cold
-hopper_small|hopper_small|mission_a,mission_b,medium,long|
+ladder_cold|ladder|medium,b2_h8_s256_d64,b1_h8_s512_d64,long|--cache=cold
+hopper_small|hopper_small|b2_h8_s256_d64,b1_h8_s512_d64,medium,long|
 hopper|hopper|$kSquare,fa3_d64_s8192_full,fa3_d64_s8192_causal,fa3_d128_s8192_full,fa3_d128_s8192_causal|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_leave_one_out|hopper_leave_one_out|$kLargest|--blocks=6
 hopper_d64|hopper_d64|$(lengths 64)|--peers=flash,cudnn --processes=8 --blocks=4
@@ -68,12 +68,12 @@ hopper_plus|hopper_plus|$kSquare,fa3_d64_s512_full,$kLargest|--peers=off --proce
 hopper_tiles|hopper_tiles|fa3_d64_s512_full,fa3_d128_s512_full,fa3_d64_s8192_full,fa3_d128_s8192_full|--peers=off --processes=8 --blocks=4
 hopper_bf16|hopper_bf16|$(lengths 128 "" _bf16)|--peers=flash,cudnn --processes=8 --blocks=4
 hopper_fp8|hopper_fp8|$(lengths 128 "2048 4096 8192 16384")|--peers=flash,cudnn --processes=8 --blocks=4
-hopper_decode|hopper_decode|decode_b1,decode_b16,decode_mqa_b1,mission_b|--processes=8 --blocks=4
+hopper_decode|hopper_decode|decode_b1,decode_b16,decode_mqa_b1,b1_h8_s512_d64|--processes=8 --blocks=4
 hopper_gqa|hopper_gqa|gqa_prefill,mqa_prefill|--processes=8 --blocks=4
 mma|mma|$kSquare,$kFlash2|--peers=flash,cudnn --blocks=8
 mma_d128|mma_d128|$kFlash2D128|--peers=flash,cudnn --blocks=8
 mma_leave_one_out|mma_leave_one_out|$kSquare,$kFlash2|--peers=off --blocks=8
-mma_groups|mma_groups|mission_a,mission_b,medium,long,$kFlash2|--peers=flash,cudnn --blocks=8
+mma_groups|mma_groups|b2_h8_s256_d64,b1_h8_s512_d64,medium,long,$kFlash2|--peers=flash,cudnn --blocks=8
 mma_tiles|mma_tiles|$kSquare,$kFlash2|--peers=off --blocks=8
 mma_exp|mma_exp|$kSquare,$kFlash2|--peers=off --blocks=8
 mma_layout|mma_layout|$kSquare,$kFlash2|--peers=off --blocks=8
@@ -82,15 +82,15 @@ mma_options|mma_options|$kSquare,$kFlash2|--peers=off --blocks=8
 mma_decode|mma_decode|decode_b1,decode_b16,decode_mqa_b1|
 mma_decode_dtype|mma_decode_dtype|decode_b1,decode_b16|--peers=off
 mma_dtype|mma_dtype|$kSquare,$kFlash2|--peers=off --blocks=8
-mma_bf16|mma_bf16|mission_b,mission_b_bf16,fa3_d128_s2048_full,fa3_d128_s2048_full_bf16|
+mma_bf16|mma_bf16|b1_h8_s512_d64,b1_h8_s512_d64_bf16,fa3_d128_s2048_full,fa3_d128_s2048_full_bf16|
 mma_gqa|mma_gqa|gqa_prefill,mqa_prefill|
-mma_launch|mma_launch|mission_a,mission_b,medium,long,$kFlash2|--peers=off --blocks=8
+mma_launch|mma_launch|b2_h8_s256_d64,b1_h8_s512_d64,medium,long,$kFlash2|--peers=off --blocks=8
 fusion|fusion|fusion_a,fusion_b|
 stage2_plus|stage2_plus|$kSquare,$kFlash2|--peers=off --blocks=4
 wmma_d128|wmma_d128|fa3_d128_s512_full,$kFlash2D128|--peers=off --blocks=6
 one_on|one_on|$kSquare,$kFlash2Slow|--peers=off --blocks=6
 leave_one_out|leave_one_out|$kSquare,$kFlash2Slow|--peers=off --blocks=6
-factorial|factorial|small,mission_b,long|--peers=off
+factorial|factorial|small,b1_h8_s512_d64,long|--peers=off
 folklore_reduction|ladder|all|--study=reduction --blocks=12
 folklore_transpose|one_on|all|--study=transpose --blocks=12
 folklore_sgemm|ladder|all|--study=sgemm --blocks=12

@@ -12,6 +12,7 @@
 #include "ablations/base/rounded.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
+#include "ablations/plan/known_subjects.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/effects/false_coverage.h"
 #include "ablations/stats/paired.h"
@@ -146,6 +147,7 @@ class CalibrationSummarizer {
                       .trial_blocks = run_.blocks_per_process,
                       .family_size = plan_.family_size};
     out.problems = {run_.shapes[0]};
+    if (const auto subject = SubjectOf(run_); subject.ok()) (*subject)->AddShownNames(out.problems);
     out.variant = plan_.variant;
     out.kernel = Kernel();
     out.groups = {.planned = n_groups_, .used = std::ssize(groups_)};

@@ -213,6 +213,7 @@ absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& pat
   out.provenance = std::move(record.info);
   // What the record is called where it lies; a run was told where to write, and no more.
   out.provenance.run_id = files.name();
+  subject.AddShownNames(out.provenance.shapes);
 
   Times times;
   std::error_code error;

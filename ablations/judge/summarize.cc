@@ -96,6 +96,7 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
     out.statistics.spreads.push_back(SpreadOf(regime->name, regime->spread));
   }
   out.problems = run.shapes;
+  subject.AddShownNames(out.problems);
   const std::vector<PeerRatio> ratios = PeerRatiosOf(index);
   for (const Arm& arm : run.arms) {
     for (const ShapeInfo& shape : run.shapes) {

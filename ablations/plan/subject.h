@@ -167,6 +167,15 @@ class Subject {
   virtual absl::StatusOr<std::vector<ShapeInfo>> ParseProblems(std::string_view list) const = 0;
   // Whether a record's problem is one: InvalidArgument names the parameter.
   virtual absl::Status CheckProblem(const ShapeInfo& problem) const = 0;
+  // What pages and pictures call a problem of a record.
+  virtual std::string_view ShownName(std::string_view problem) const { return problem; }
+  // A summary's problems say it for pictures, as "shown", where it is not their name.
+  void AddShownNames(std::vector<ShapeInfo>& problems) const {
+    for (ShapeInfo& problem : problems) {
+      const std::string_view shown = ShownName(problem.name);
+      if (shown != problem.name) problem.fields["shown"] = shown;
+    }
+  }
   // The kinds of inputs that variants are checked on; the first is also what is timed.
   virtual std::vector<std::string> InputKinds() const = 0;
 

@@ -7,6 +7,7 @@
 #include "ablations/summary/parts.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 
@@ -109,7 +110,7 @@ GateResult Shown(GateResult result) {
   }
   for (GateCell& cell : result.cells) {
     for (std::string* text : {&cell.variant, &cell.config, &cell.shape, &cell.reason}) {
-      *text = PlainText(*text);
+      *text = sdpa::ShownName(PlainText(*text));
     }
   }
   for (std::string& note : result.notes) note = PlainText(note);

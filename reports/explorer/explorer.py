@@ -41,8 +41,8 @@ def timings(record):
 def ratios(claim, times):
     """A list per process: the ratio of each pair that the verdict is of, in RATIO_UNIT. Of times,
     or of cycles, as the verdict is."""
-    base = times[claim["problem"], claim["base"]]
-    candidate = times[claim["problem"], claim["candidate"]]
+    base = times[claim["problem_in_record"], claim["base"]]
+    candidate = times[claim["problem_in_record"], claim["candidate"]]
     # Pairs of processes behind the interim analysis that ended a run come last.
     pairs = sorted(base.keys() & candidate.keys())[:claim["n_pairs"]]
     if len(pairs) < claim["n_pairs"]:
@@ -84,7 +84,8 @@ def page(claims, records):
             raise record_files.RecordError(f"{name} is not among the records: no samples of it")
         if name not in times_of:
             times_of[name] = timings(by_name[name])
-        rows.append(claim | {"samples": ratios(claim, times_of[name])})
+        shown = {key: value for key, value in claim.items() if key != "problem_in_record"}
+        rows.append(shown | {"samples": ratios(claim, times_of[name])})
     data = json.dumps(packed(rows), ensure_ascii=False, separators=(",", ":"))
     before, after = TEMPLATE.read_text(encoding="utf-8").split(PLACE)
     return before + data.replace("</", "<\\/") + after

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -141,7 +142,7 @@ Miss MissOf(const Verdict& verdict, const Range& range) {
 }
 
 std::string PredictionOutcome(const ablations::ClaimPrediction& predicted, const Verdict* verdict) {
-  const std::string shape = Code(predicted.problem);
+  const std::string shape = Code(sdpa::ShownName(predicted.problem));
   if (verdict == nullptr) {
     return Cat("The record has no verdict at ", shape, ", so nothing is said of it.");
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a record says, made safe to show: every text of a described struct
 // (ablations/base/json_fields.h) as PlainText() gives it. A renderer calls it once, on what it was
-// given, so that no line of a page has to think of it.
+// given, so that no line of a page has to think of it. A problem gets the name that pages have for
+// it (sdpa::ShownName()).
 //
 //   const summary::ProfileSummary summary = Plain(read);
 //
-// Numbers stay. So do problems and definitions of subjects, whose names are checked where a record
-// is read.
+// Numbers stay. So do the parameters of problems and definitions of subjects, which are checked
+// where a record is read.
 
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "ablations/summary/summary.h"
+#include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {
@@ -30,7 +32,9 @@ class PlainFields {
   void Make(T& value) {
     using namespace ablations::json_fields;
     if constexpr (std::is_same_v<T, std::string>) {
-      value = PlainText(value);
+      value = sdpa::ShownName(PlainText(value));
+    } else if constexpr (std::is_same_v<T, ablations::ShapeInfo>) {
+      Make(value.name);
     } else if constexpr (std::is_same_v<T, summary::Opcodes>) {
       for (auto& opcode : value.list) Make(opcode.name);
     } else if constexpr (kIsOptional<T>) {
@@ -39,7 +43,9 @@ class PlainFields {
       T plain;
       for (auto& [name, element] : value) {
         Make(element);
-        plain.insert_or_assign(PlainText(name), std::move(element));
+        std::string key = name;
+        Make(key);
+        plain.insert_or_assign(std::move(key), std::move(element));
       }
       value = std::move(plain);
     } else if constexpr (List<T>) {

@@ -35,11 +35,14 @@ void Flatten(const std::string& prefix, const Json& json,
 
 absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subject& subject) {
   Summary view;
+  const std::vector<ablations::ShapeInfo> recorded = summary.problems;
   static_cast<summary::Summary&>(view) = Plain(std::move(summary));
   view.subject = &subject;
-  for (const ablations::ShapeInfo& problem : view.problems) {
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    const ablations::ShapeInfo& problem = view.problems[i];
     Shape& shape = view.shapes.emplace_back();
     shape.name = problem.name;
+    shape.in_record = recorded[i].name;
     shape.flops = problem.flops();
     shape.min_bytes = problem.min_bytes();
     if (subject.name() == ablations::kFirstSubject) {
@@ -48,7 +51,7 @@ absl::StatusOr<Summary> ViewOf(summary::Summary summary, const ablations::Subjec
       continue;
     }
     for (const auto& [name, value] : problem.fields.items()) {
-      if (name == "flops" || name == "min_bytes") continue;
+      if (name == "flops" || name == "min_bytes" || name == "shown") continue;
       Append(&shape.parameters, shape.parameters.empty() ? "" : ", ", name, " ",
              PlainText(value.dump()));
     }
@@ -100,7 +103,7 @@ const MicroValue* Summary::FindMicro(std::string_view name) const {
 
 const Shape& Summary::MainShape() const {
   for (const Shape& shape : shapes) {
-    if (shape.name == "mission_b") return shape;
+    if (shape.name == "b1_h8_s512_d64") return shape;
   }
   return shapes.back();
 }

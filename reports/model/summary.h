@@ -3,7 +3,7 @@
 // with problems of attention as attention sees them.
 //
 //   absl::StatusOr<Summary> view = ViewOf(*std::move(summary), subject);
-//   const Cell* cell = view->FindCell("ladder:wmma_pv", "mission_b");
+//   const Cell* cell = view->FindCell("ladder:wmma_pv", "b1_h8_s512_d64");
 //
 // Errors of ViewOf(): InvalidArgument with the path of a parameter that attention's shapes have and
 // this one lacks.
@@ -76,6 +76,7 @@ struct Attention {
 
 struct Shape {
   std::string name;
+  std::string in_record;   // its name there
   std::string parameters;  // "n 1024": all that is no declared work; empty of attention
   double flops = 0;
   double min_bytes = 0;
@@ -101,7 +102,7 @@ struct Summary : summary::Summary {
   // Whether each launch finds an L2 that has forgotten its inputs.
   bool IsCold() const { return provenance.cache == ablations::kCacheCold; }
 
-  // mission_b where the record has it, else the record's last shape.
+  // b1_h8_s512_d64 where the record has it, else the record's last shape.
   const Shape& MainShape() const;
 
   // Whether a cell may be compared with others: it passed correctness, it was

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/arm_names.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/derived/measured_claims.h"
@@ -25,7 +26,8 @@ std::string PredictionSentence(const Summary& summary) {
   for (const std::string& toggle : StepToggles(summary)) {
     const ablations::Claim* claim = summary.FindClaim(toggle);
     if (claim == nullptr) continue;
-    const Verdict* verdict = FindToggleVerdict(summary, toggle, claim->predicted.problem);
+    const Verdict* verdict =
+        FindToggleVerdict(summary, toggle, sdpa::ShownName(claim->predicted.problem));
     if (verdict == nullptr || !verdict->prediction_held || !HasMeaning(*verdict)) continue;
     ++judged;
     switch (MissOf(*verdict, PredictedRange(claim->predicted, verdict))) {

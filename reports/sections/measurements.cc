@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/code_change.h"
 #include "reports/model/derived/floors.h"
@@ -44,7 +45,7 @@ std::string LadderTable(const Summary& summary, const Shape& shape) {
   // The notes' figures belong to their own mission shape; in another shape's
   // table they would be a comparison of two problems.
   bool has_prior = false;
-  if (shape.name == "mission_b") {
+  if (shape.name == "b1_h8_s512_d64") {
     for (const Cell* cell : summary.Ladder(shape.name)) has_prior |= PriorUs(summary, *cell) > 0;
   }
   const std::string ci = FormatPercent(summary.statistics.confidence) + " CI, µs";
@@ -101,10 +102,11 @@ std::string ToggleParagraph(const Summary& summary, const std::string& toggle) {
     const auto& [source, link] = claim->source;
     if (!source.empty()) Append(&out, "**Who says so.** [", source, "](", link, ").\n\n");
     if (predicted.high > 0) {
-      const Verdict* verdict = FindToggleVerdict(summary, toggle, predicted.problem);
+      const Verdict* verdict =
+          FindToggleVerdict(summary, toggle, sdpa::ShownName(predicted.problem));
       const Range range = PredictedRange(predicted, verdict);
       Append(&out, "**Prediction.** ", FormatLimit(range.low), " to ", FormatLimit(range.high),
-             " at ", Code(predicted.problem), ". ",
+             " at ", Code(sdpa::ShownName(predicted.problem)), ". ",
              predicted.blind ? "" : "Not blind: prototypes had run. ", predicted.why, " ",
              PredictionOutcome(predicted, verdict), "\n\n");
     }

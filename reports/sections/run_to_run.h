@@ -5,7 +5,7 @@
 // Contract: computed from the summaries alone; says so where they hold nothing of the
 // kind. No errors.
 //
-//   std::string text = RunToRunSection({.shape = "mission_b", …}, runs);
+//   std::string text = RunToRunSection({.shape = "b1_h8_s512_d64", …}, runs);
 
 #pragma once
 

@@ -210,8 +210,8 @@ def newest_json(kind, keep=2):
 
 SAMPLES = "".join(json.dumps({"shape": "small", "arm": arm, "process": 0, "block": block, "us": us}) + "\n"
                   for arm, us in (("off", 3.0), ("on", 2.0)) for block in (0, 1)).encode()
-CLAIM = {"record": "run", "problem": "small", "base": "off", "candidate": "on", "n_pairs": 2,
-         "ratio": 1.5, "estimand": "time", "reason": "", "predicted_low": None}
+CLAIM = {"record": "run", "problem": "small", "problem_in_record": "small", "base": "off",
+         "candidate": "on", "n_pairs": 2, "ratio": 1.5, "estimand": "time", "reason": "", "predicted_low": None}
 MANIFEST = {"schema_version": 1, "name": "b", "check": "python3 replay.py",
             "environment": {"program": "w", "python": "3", "matplotlib": "", "machine": "x",
                             "system": "Linux", "libc": "glibc"},

@@ -352,6 +352,17 @@ class CommandTest(FigureTest):
             self.assertNotIn(b"matplotlib", content.lower(), name)
             self.assertNotIn(b"metadata", content, name)
 
+    def test_a_problem_goes_by_the_name_that_the_summary_gives_it_for_pages(self):
+        summary = synthetic()
+        for shape in summary["shapes"]:
+            if shape["name"] == "mission_b":
+                shape["shown"] = "b1_h8_s512_d64"
+        code, _ = self.run_on(summary)
+        self.assertEqual(code, 0)
+        self.assertIn("ladder_b1_h8_s512_d64.svg", self.written())
+        for name, content in self.written().items():
+            self.assertNotIn(b"mission_b", content, name)
+
     def test_one_figure_can_be_chosen(self):
         code, _ = self.run_on(synthetic(), "--figure", "ladder_mission_b")
         self.assertEqual(code, 0)

@@ -126,7 +126,7 @@ class Pages:
     def __init__(self, folder):
         self.folder = folder
         self.records = set(records_of(folder))
-        self.pages_of, self.arms = {}, {}
+        self.pages_of, self.arms, self.problems = {}, {}, {}
         design = None
         for part in re.split(r"\n(?=<summary>)", (folder / "names.md").read_text("utf-8")):
             if part.startswith("<summary>"):
@@ -134,6 +134,8 @@ class Pages:
             for columns, rows in tables(part):
                 if columns[0] == "page of a toggle, once":
                     self.pages_of = {plain(row[0]): PATH.findall(" ".join(row[1:])) for row in rows}
+                elif columns[:2] == ["in records", "on pages"]:
+                    self.problems = {plain(row[0]): plain(row[1]) for row in rows}
                 elif design:
                     self.arms |= {(design, plain(old)): plain(new) for old, new in rows}
         self._rows = {}
@@ -163,6 +165,8 @@ class Pages:
         names = row.names
         if row.kind == "resources":
             names = tuple(self.arms.get((row.design, arm), arm) for arm in names)
+        else:
+            names = (self.problems.get(names[0], names[0]), *names[1:])
         today = self.rows(row.toggle).get((row.design, names), [set()])
         return min((set(row.figures) - has for has in today), key=len)
 

@@ -13,7 +13,7 @@ namespace warpledger::cli {
 struct CalibrateFlags : FlagSet {
   Flag<std::string> subject{this, "subject", "sdpa", kSubjectHelp};
   Flag<std::string> variant{this, "variant", "", kVariantHelp};
-  Flag<std::string> shape{this, "shape", "mission_b", "the one shape to calibrate on"};
+  Flag<std::string> shape{this, "shape", "b1_h8_s512_d64", "the one shape to calibrate on"};
   Flag<std::string> out{this, "out", "", kOutHelp};
   Flag<int> aa_pairs{this, "aa_pairs", 30, "pairs of identical arms in each block"};
   Flag<int> aa_family{

@@ -17,8 +17,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/status_macros.h"
+#include "kernels/common/text.h"
 #include "kernels/sdpa/dtype/dtype_name.h"
 #include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/rules/families.h"
 #include "kernels/sdpa/rules/rules.h"
 
@@ -152,6 +154,7 @@ Json RegistryJson() {
   Json shapes = Json::array();
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     shapes.push_back(ablations::ToJson(ablations::ShapeInfoOf(shape)));
+    shapes.back()["shown"] = sdpa::ShownName(shape.name);
   }
   Json inputs = Json::array();
   for (const sdpa::NamedInputKind& kind : sdpa::kInputKinds) inputs.push_back(kind.name);
@@ -167,7 +170,7 @@ void PrintToggles() {
       absl::StrAppend(&needs, needs.empty() ? "" : ", ", need);
     absl::PrintF("\n  %s: %s\n    claim:     %s\n", row.id, row.label, row.claim);
     absl::PrintF("    predicted: %.2fx to %.2fx at %s; gate %.2fx\n", row.predicted.low,
-                 row.predicted.high, row.predicted.shape, row.gate);
+                 row.predicted.high, sdpa::ShownName(row.predicted.shape), row.gate);
     if (!needs.empty()) absl::PrintF("    needs:     %s\n", needs);
     absl::PrintF("    prior:     %s\n", row.prior.text);
   }
@@ -200,11 +203,12 @@ void PrintShapes() {
   absl::PrintF("Shapes (* timed by the ladder)\n");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     const sdpa::Problem& p = shape.problem;
-    absl::PrintF("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s\n", shape.name,
-                 shape.ladder ? "*" : " ", p.batch, p.heads_q, p.heads_kv, p.seq_q, p.seq_kv,
-                 p.head_dim, p.causal ? " causal" : "",
+    absl::PrintF("  %-22s%s B%d Hq%d Hkv%d Sq%d Skv%d D%d%s%s%s: %s%s\n",
+                 sdpa::ShownName(shape.name), shape.ladder ? "*" : " ", p.batch, p.heads_q,
+                 p.heads_kv, p.seq_q, p.seq_kv, p.head_dim, p.causal ? " causal" : "",
                  p.dtype == sdpa::Dtype::kFp16 ? "" : " bf16",
-                 p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim) : "", shape.why);
+                 p.embed_dim > 0 ? absl::StrCat(" from x, E", p.embed_dim) : "", shape.why,
+                 shape.shown.empty() ? "" : absl::StrCat("; ", Text(shape.name), " in records"));
   }
 }
 

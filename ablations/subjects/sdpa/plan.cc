@@ -10,6 +10,7 @@
 
 #include "ablations/base/nearest.h"
 #include "ablations/subjects/sdpa/designs/own_designs.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -248,7 +249,14 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
   // Those of the list that no row holds, and the rows.
   std::vector<sdpa::NamedShape> known(std::begin(sdpa::kShapes), std::end(sdpa::kShapes));
   if (list == "all") return known;
-  for (const std::string& name : SplitNames(list)) {
+  std::vector<std::string> names = SplitNames(list);
+  for (std::string& name : names) {
+    const auto row =
+        absl::c_find_if(known, [&](const sdpa::NamedShape& each) { return each.shown == name; });
+    if (row != known.end()) {
+      name = row->name;
+      continue;
+    }
     const std::optional<sdpa::Problem> problem = sdpa::ProblemFromName(name);
     if (!problem) continue;
     if (problem->heads_q % problem->heads_kv != 0) {
@@ -258,7 +266,7 @@ absl::StatusOr<std::vector<sdpa::NamedShape>> ParseShapes(std::string_view list)
     }
     known.push_back({Interned(name), *problem, false, "its name says its sizes"});
   }
-  return ParseRows("shape", list, known);
+  return ParseRows("shape", absl::StrJoin(names, ","), known);
 }
 
 absl::StatusOr<std::vector<sdpa::NamedInputKind>> ParseInputKinds(std::string_view list) {

@@ -18,6 +18,7 @@
 #include "kernels/common/status_macros.h"
 #include "kernels/sdpa/dtype/dtype_name.h"
 #include "kernels/sdpa/problem/inputs.h"
+#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/claims.h"
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
@@ -210,6 +211,10 @@ class Sdpa final : public Subject {
 
   absl::Status CheckProblem(const ShapeInfo& problem) const override {
     return ProblemOf(problem).status();
+  }
+
+  std::string_view ShownName(std::string_view problem) const override {
+    return sdpa::ShownName(problem);
   }
 
   std::vector<std::string> InputKinds() const override {

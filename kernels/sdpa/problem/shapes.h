@@ -16,6 +16,9 @@ struct NamedShape {
   bool ladder = false;  // timed by the ladder design unless --shapes says otherwise
   std::string_view why;
   bool fa3 = false;  // of the grid of FlashAttention-3's paper, which `--shapes=fa3` names
+  // What pages call it, where records have an older name; commands take both. It is
+  // ProblemName()'s.
+  std::string_view shown = "";
 };
 
 inline constexpr NamedShape kShapes[] = {
@@ -26,13 +29,22 @@ inline constexpr NamedShape kShapes[] = {
     {"mission_a",
      {2, 8, 8, 256, 256, 64, false},
      true,
-     "the L4 notes' mission shape in their later tables"},
+     "the L4 notes' mission shape in their later tables",
+     false,
+     "b2_h8_s256_d64"},
     {"mission_b",
      {1, 8, 8, 512, 512, 64, false},
      true,
-     "the L4 notes' mission shape in their harness"},
+     "the L4 notes' mission shape in their harness",
+     false,
+     "b1_h8_s512_d64"},
     {"long", {1, 8, 8, 2048, 2048, 64, false}, true, "the L4 notes"},
-    {"mission_b_causal", {1, 8, 8, 512, 512, 64, true}, false, "mission_b under the causal mask"},
+    {"mission_b_causal",
+     {1, 8, 8, 512, 512, 64, true},
+     false,
+     "b1_h8_s512_d64 under the causal mask",
+     false,
+     "b1_h8_s512_d64_causal"},
     {"ragged_1x1", {1, 2, 2, 1, 1, 64, false}, false, "a single key"},
     {"ragged_33x65", {2, 3, 3, 33, 65, 64, false}, false, "one past a tile on both axes"},
     {"ragged_113x203", {1, 2, 2, 113, 203, 64, false}, false, "FlashAttention's ragged shape"},
@@ -80,7 +92,9 @@ inline constexpr NamedShape kShapes[] = {
     {"mission_b_bf16",
      {1, 8, 8, 512, 512, 64, false, Dtype::kBf16},
      false,
-     "mission_b in bfloat16"},
+     "b1_h8_s512_d64 in bfloat16",
+     false,
+     "b1_h8_s512_d64_bf16"},
     {"gqa_3to1", {2, 6, 2, 67, 300, 64, false}, false, "groups that divide no tile of rows"},
     {"gqa_3to1_d128_causal",
      {2, 6, 2, 67, 300, 128, true},
@@ -148,11 +162,11 @@ inline constexpr NamedShape kShapes[] = {
     {"fusion_a",
      {2, 8, 8, 256, 256, 64, false, Dtype::kFp16, 512},
      false,
-     "mission_a behind its projection"},
+     "b2_h8_s256_d64 behind its projection"},
     {"fusion_b",
      {1, 8, 8, 512, 512, 64, false, Dtype::kFp16, 512},
      false,
-     "mission_b behind its projection"},
+     "b1_h8_s512_d64 behind its projection"},
     {"ragged_fusion",
      {2, 3, 3, 129, 129, 64, true, Dtype::kFp16, 192},
      false,
@@ -182,6 +196,14 @@ inline constexpr NamedShape kShapes[] = {
 #undef WARPLEDGER_FA3_HEAD_DIM
 #undef WARPLEDGER_FA3
 };
+
+// What pages call the problem that records call `name`.
+constexpr std::string_view ShownName(std::string_view name) {
+  for (const NamedShape& shape : kShapes) {
+    if (!shape.shown.empty() && shape.name == name) return shape.shown;
+  }
+  return name;
+}
 
 }  // namespace warpledger::sdpa
 

@@ -74,13 +74,15 @@ std::string ClaimLink(const MeasuredClaim& claim, std::string_view prefix) {
 }
 
 sdpa::Claim DeclaredOf(const MeasuredClaim& claim) {
-  for (const sdpa::Claim& each : sdpa::DeclaredClaims()) {
-    if (each.row == claim.row && each.over == claim.from && each.level == claim.to) return each;
+  for (sdpa::Claim& each : sdpa::DeclaredClaims()) {
+    if (each.row != claim.row || each.over != claim.from || each.level != claim.to) continue;
+    each.problem = sdpa::ShownName(each.problem);
+    return each;
   }
   return {.row = claim.row,
           .over = claim.from,
           .level = claim.to,
-          .problem = claim.row->predicted.shape};
+          .problem = sdpa::ShownName(claim.row->predicted.shape)};
 }
 
 std::string_view FamilyTitle(sdpa::Family family) {
@@ -106,7 +108,7 @@ std::string RegimeOf(const Attention& problem) {
 
 std::string RegimeOf(const sdpa::Claim& claim) {
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
-    if (shape.name != claim.problem) continue;
+    if (sdpa::ShownName(shape.name) != claim.problem) continue;
     const sdpa::Problem& p = shape.problem;
     return RegimeOf(Attention{
         .seq_q = p.seq_q, .seq_kv = p.seq_kv, .embed_dim = p.embed_dim, .causal = p.causal});

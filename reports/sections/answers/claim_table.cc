@@ -21,6 +21,14 @@ Json P50(const Summary& summary, const std::string& arm, const std::string& shap
   return cell == nullptr ? Json() : OrNull(cell->p50_us.value);
 }
 
+// By which the samples of the record are called.
+Json InRecord(const Summary& summary, const std::string& problem) {
+  for (const Shape& shape : summary.shapes) {
+    if (shape.name == problem) return shape.in_record;
+  }
+  return problem;
+}
+
 Json Row(const MeasuredClaim& claim, const Judgement& judgement) {
   const sdpa::ToggleRow& row = *claim.row;
   const sdpa::TechniqueRow* technique = sdpa::FindTechnique(row.technique);
@@ -39,7 +47,8 @@ Json Row(const MeasuredClaim& claim, const Judgement& judgement) {
               {"over", row.levels.NameOf(claim.from)},
               {"base", v.base},
               {"candidate", v.candidate},
-              {"problem", v.shape}};
+              {"problem", v.shape},
+              {"problem_in_record", InRecord(summary, v.shape)}};
   if (const Attention* problem = ProblemOf(judgement)) {
     out.update({{"regime", RegimeOf(*problem)},
                 {"batch", problem->batch},

@@ -156,10 +156,10 @@ std::string Found(const std::vector<MeasuredClaim>& claims, const Quoted& quoted
     }
     std::string out = ClaimLink(claim, "");
     const auto there = Restricted({claim}, [](const Judgement& judgement) {
-      return judgement.verdict->shape == "mission_b";
+      return judgement.verdict->shape == "b1_h8_s512_d64";
     });
     if (!there.empty() && TallyOf(there[0]).n > 0) {
-      Append(&out, ": ", Outcome(there[0]), " at `mission_b`; everywhere ", Outcome(claim));
+      Append(&out, ": ", Outcome(there[0]), " at `b1_h8_s512_d64`; everywhere ", Outcome(claim));
     } else {
       Append(&out, ": ", Outcome(claim));
     }
@@ -215,12 +215,12 @@ std::string AgainstTarget(const std::vector<MeasuredClaim>& claims, sdpa::Toggle
   for (const MeasuredClaim& claim : claims) {
     if (claim.row->field != toggle || claim.to != to || claim.from != from) continue;
     const auto here = Restricted({claim}, [](const Judgement& judgement) {
-      return judgement.verdict->shape == "mission_b";
+      return judgement.verdict->shape == "b1_h8_s512_d64";
     });
     if (here.empty()) break;
     if (TallyOf(here[0]).n == 0) return Cat(ClaimLink(claim, ""), ": no sound measurement");
     return Cat(TallyOf(here[0]).median >= target ? "**met**" : "**missed**", ": ",
-               ClaimLink(claim, ""), ": ", Outcome(here[0]), " at `mission_b`");
+               ClaimLink(claim, ""), ": ", Outcome(here[0]), " at `b1_h8_s512_d64`");
   }
   return "not measured on this GPU";
 }
@@ -228,23 +228,23 @@ std::string AgainstTarget(const std::vector<MeasuredClaim>& claims, sdpa::Toggle
 std::string Targets(const std::vector<ReadRecord>& records,
                     const std::vector<MeasuredClaim>& claims) {
   Table table("target of the notes | here");
-  for (const std::string_view shape : {"mission_a", "mission_b"}) {
+  for (const std::string_view shape : {"b2_h8_s256_d64", "b1_h8_s512_d64"}) {
     const std::string fastest = FastestAt(records, shape);
     table.AddRow({Cat("less than 5 µs, ", Code(shape)),
                   fastest.empty() ? std::string("not measured on this GPU") : fastest});
   }
   const Summary* ladder = LadderOf(records);
-  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("mission_b");
+  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("b1_h8_s512_d64");
   if (end != nullptr && GainOf(*end).value) {
     table.AddRow({"15× over the first kernel",
                   Cat(*GainOf(*end).value >= 15 ? "**met**" : "**missed**",
                       ": the ladder's end is ", FormatRatio(GainOf(*end).value),
-                      " over its first step at `mission_b` (", DesignLink(*ladder, ""), ")")});
+                      " over its first step at `b1_h8_s512_d64` (", DesignLink(*ladder, ""), ")")});
   }
-  const std::string peers = ladder == nullptr ? "" : PeersAt(*ladder, "mission_a");
+  const std::string peers = ladder == nullptr ? "" : PeersAt(*ladder, "b2_h8_s256_d64");
   if (!peers.empty()) {
     table.AddRow({"faster than PyTorch's 47 µs on an L4; which backend is not told",
-                  Cat("on this GPU at `mission_a`: ", peers)});
+                  Cat("on this GPU at `b2_h8_s256_d64`: ", peers)});
   }
   table.AddRow({"stage 1, two stages of cp.async: gate of +10%",
                 AgainstTarget(claims, &Config::cp_async_stages, 2, 0, 1.10)});
@@ -274,16 +274,18 @@ std::string Histories(const std::vector<ReadRecord>& records) {
     }
     return std::nullopt;
   };
-  if (ladder == nullptr || !time("mission_a") || !time("mission_b")) return out;
+  if (ladder == nullptr || !time("b2_h8_s256_d64") || !time("b1_h8_s512_d64")) return out;
   constexpr double kTheirs = 1199.0 / 761.0;
-  Append(&out,
-         "\nTheir harness timed batch 1, 8 heads, 512 keys (`mission_b`), and their later tables "
-         "are of batch 2, 8 heads, 256 keys (`mission_a`), which is half the work. Our step takes ",
-         FormatUs(time("mission_b")), " µs and ", FormatUs(time("mission_a")),
-         " µs there, a factor of ", FormatRatio(*time("mission_b") / *time("mission_a")),
-         "; their two times are ", FormatRatio(kTheirs),
-         " apart. So the two shapes explain why the times differ, and not by how much. They don't "
-         "explain the registers, which no shape changes: two kernels were told as one.\n");
+  Append(
+      &out,
+      "\nTheir harness timed batch 1, 8 heads, 512 keys (`b1_h8_s512_d64`), and their later tables "
+      "are of batch 2, 8 heads, 256 keys (`b2_h8_s256_d64`), which is half the work. Our step "
+      "takes ",
+      FormatUs(time("b1_h8_s512_d64")), " µs and ", FormatUs(time("b2_h8_s256_d64")),
+      " µs there, a factor of ", FormatRatio(*time("b1_h8_s512_d64") / *time("b2_h8_s256_d64")),
+      "; their two times are ", FormatRatio(kTheirs),
+      " apart. So the two shapes explain why the times differ, and not by how much. They don't "
+      "explain the registers, which no shape changes: two kernels were told as one.\n");
   return out;
 }
 
@@ -330,16 +332,18 @@ std::string Shapes(const std::vector<ReadRecord>& records) {
   Table table("shape of the notes | here | recorded by");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     if (shape.why.find("L4 notes") == std::string_view::npos) continue;
+    const std::string_view shown = sdpa::ShownName(shape.name);
+    const std::string sizes = sdpa::ProblemName(shape.problem);
     std::vector<std::string> designs;
     for (const ReadRecord& record : records) {
       if (std::any_of(record.summary.shapes.begin(), record.summary.shapes.end(),
-                      [&](const Shape& each) { return each.name == shape.name; })) {
+                      [&](const Shape& each) { return each.in_record == shape.name; })) {
         designs.push_back(DesignLink(record.summary, ""));
       }
     }
     table.AddRow({std::string(shape.why),
-                  Cat(Code(shape.name), ", ", Code(sdpa::ProblemName(shape.problem))),
-                  designs.empty() ? Cat("no record yet: `warpledger run --shapes=", shape.name, "`")
+                  shown == sizes ? Code(shown) : Cat(Code(shown), ", ", Code(sizes)),
+                  designs.empty() ? Cat("no record yet: `warpledger run --shapes=", shown, "`")
                                   : JoinWords(designs)});
   }
   return table.ToMarkdown();
@@ -360,7 +364,7 @@ std::string Quotations(const std::vector<MeasuredClaim>& claims, const Rows& row
 std::vector<std::string> L4NotesAnswer(const std::vector<ReadRecord>& records) {
   std::vector<std::string> lines;
   std::vector<std::string> fastest;
-  for (const std::string_view shape : {"mission_a", "mission_b"}) {
+  for (const std::string_view shape : {"b2_h8_s256_d64", "b1_h8_s512_d64"}) {
     if (std::string text = FastestAt(records, shape); !text.empty()) fastest.push_back(text);
   }
   if (!fastest.empty()) {
@@ -368,10 +372,10 @@ std::vector<std::string> L4NotesAnswer(const std::vector<ReadRecord>& records) {
                         absl::StrJoin(fastest, "; "), "."));
   }
   const Summary* ladder = LadderOf(records);
-  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("mission_b");
+  const Cell* end = ladder == nullptr ? nullptr : ladder->LastStep("b1_h8_s512_d64");
   if (end != nullptr && GainOf(*end).value) {
     lines.push_back(Cat("They aimed at 15× over the first kernel; the ladder's end is ",
-                        FormatRatio(GainOf(*end).value), " over it at `mission_b` (",
+                        FormatRatio(GainOf(*end).value), " over it at `b1_h8_s512_d64` (",
                         DesignLink(*ladder, ""), ")."));
   }
   return lines;
@@ -382,9 +386,9 @@ std::string L4NotesText(const std::vector<ReadRecord>& records,
   return Cat(
       "# The L4 notes, claim by claim, on ", records[0].summary.provenance.gpu.name,
       "\n\nWhich claims of an earlier attempt on an NVIDIA L4 hold on this GPU, with kernels of "
-      "ours. Their figures are p50 at `mission_b`, of another GPU and another code ([what is known "
-      "of the notes](../decisions/0000-l4-notes.md)); no ratio here is computed from them. Written "
-      "from the newest record of each design by `warpledger techniques`; edit those or the "
+      "ours. Their figures are p50 at `b1_h8_s512_d64`, of another GPU and another code ([what is "
+      "known of the notes](../decisions/0000-l4-notes.md)); no ratio here is computed from them. "
+      "Written from the newest record of each design by `warpledger techniques`; edit those or the "
       "renderer, never this page.\n\n## Targets\n\n",
       Targets(records, claims), "\n## Stages\n\n", Quotations(claims, kStages), "\n## Planned\n\n",
       Quotations(claims, kPlanned), "\n## Two histories of one step\n\n", Histories(records),

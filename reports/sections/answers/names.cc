@@ -41,11 +41,11 @@ std::string LevelTable() {
 }
 
 std::string ProblemTable() {
-  Table table("problem | by its sizes | why");
+  Table table("in records | on pages | by its sizes | why");
   for (const sdpa::NamedShape& shape : sdpa::kShapes) {
     if (shape.problem.embed_dim > 0) continue;  // their names are the only ones
-    table.AddRow(
-        {Code(shape.name), Code(sdpa::ProblemName(shape.problem)), std::string(shape.why)});
+    table.AddRow({Code(shape.name), Code(sdpa::ShownName(shape.name)),
+                  Code(sdpa::ProblemName(shape.problem)), std::string(shape.why)});
   }
   return table.ToMarkdown();
 }
@@ -61,7 +61,8 @@ std::string NamesText(const std::vector<ReadRecord>& records,
           PageTable(claims),
           "\n## Levels\n\nA toggle alone is its first level: `cp_async_stages` is "
           "`cp_async_stages=2`.\n\n",
-          LevelTable(), "\n## Problems\n\n", ProblemTable(),
+          LevelTable(), "\n## Problems\n\n`warpledger` takes each of a problem's names.\n\n",
+          ProblemTable(),
           "\n## Variants\n\nA name is a base of its design and what is changed from there; "
           "`warpledger` takes the name of the record.\n");
   for (const ReadRecord& record : records) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/sdpa/problem/shapes.h"
 #include "kernels/sdpa/registry/techniques.h"
 #include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
@@ -143,8 +144,8 @@ std::string TogglePart(const std::vector<ReadRecord>& records,
   }
   Append(&out, "\n\n**Foreseen** of ", Code(row.levels.names[1]), ": ",
          FormatLimit(row.predicted.low), " to ", FormatLimit(row.predicted.high), " at ",
-         Code(row.predicted.shape), ", adopted from ", FormatLimit(row.gate), " on. ",
-         row.predicted.why);
+         Code(sdpa::ShownName(row.predicted.shape)), ", adopted from ", FormatLimit(row.gate),
+         " on. ", row.predicted.why);
   if (std::none_of(claims.begin(), claims.end(),
                    [&](const MeasuredClaim& claim) { return claim.row == &row; })) {
     out += " No record judges it on this GPU.";

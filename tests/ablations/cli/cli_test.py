@@ -248,7 +248,7 @@ class List(CliTest):
     def test_shows_only_the_sections_that_are_asked_for(self):
         self.assertEqual(list(self.listed("shapes", "inputs")), ["shapes", "inputs"])
         text = self.run_program("list", "shapes").stdout
-        self.assertIn("mission_b", text)
+        self.assertRegex(text, r"b1_h8_s512_d64 +\* .*; mission_b in records\n")
         self.assertNotIn("Toggles", text)
 
     def test_is_text_for_people_unless_told_otherwise(self):

@@ -102,7 +102,7 @@ class OneOn(DesignTest):
 class ColdL2(DesignTest):
     def test_has_a_page_and_pictures_beside_those_of_the_warm_record(self):
         for design, linked in (("one_on", ["one_on_effects_cold", "one_on_matrix_cold"]),
-                               ("ladder", ["effects_cold", "ladder_mission_b_cold", "matrix_cold",
+                               ("ladder", ["effects_cold", "ladder_b1_h8_s512_d64_cold", "matrix_cold",
                                            "speedup_overview_cold"])):
             with self.subTest(design):
                 self.judged(design, cache="cold")
@@ -301,14 +301,14 @@ class Factorial(DesignTest):
         self.assertAlmostEqual(math.log(rows["warp_shuffle"]["main_effect_ratio"]), 0.25,
                                delta=2e-3)
         self.assertEqual(self.report(), [
-            "factorial.md", "factorial_interactions_mission_b.svg"])
+            "factorial.md", "factorial_interactions_b1_h8_s512_d64.svg"])
         self.assertIn("shares can't be given", (self.path / "out/factorial.md").read_text())
 
     def test_the_page_says_what_a_ladder_hides(self):
         self.judged("factorial", shapes=("small", "mission_b"))
         self.assertEqual(self.report(), [
-            "factorial.md", "factorial_interactions_mission_b.svg",
-            "factorial_interactions_small.svg", "factorial_mission_b.svg",
+            "factorial.md", "factorial_b1_h8_s512_d64.svg",
+            "factorial_interactions_b1_h8_s512_d64.svg", "factorial_interactions_small.svg",
             "factorial_small.svg"])
         page = (self.path / "out/factorial.md").read_text()
         self.assertRegex(page, r"- `cp_async_stages`: \+3\.\d% \[.*\] on `cell:vector_loads`, "

@@ -7,8 +7,9 @@ import re
 import explorer
 from fixture import ROOT, FolderTest
 
-CLAIM = {"record": "run", "problem": "small", "base": "off", "candidate": "on", "n_pairs": 4,
+CLAIM = {"record": "run", "problem": "b1_h1_s32_d64", "base": "off", "candidate": "on", "n_pairs": 4,
          "ratio": 1.25, "estimand": "time", "reason": "less than </script>", "predicted_low": None}
+IN_RECORD = {"problem_in_record": "small"}
 LIMIT_MB = 5
 
 
@@ -33,7 +34,8 @@ class Explorer(FolderTest):
             json.dumps({"shape": "small", "arm": arm, "process": process, "block": block, "us": us,
                         "sm_mhz": 1500.5 if arm == "on" else 3001}) + "\n"
             for (arm, process, block), us in times.items()))
-        self.write("claims.json", json.dumps([CLAIM, CLAIM | {"ratio": None, "predicted_low": 1.1}]))
+        self.write("claims.json", json.dumps([
+            CLAIM | IN_RECORD, CLAIM | IN_RECORD | {"ratio": None, "predicted_low": 1.1}]))
 
     def make(self, record="run"):
         return self.run_main(explorer.main, "--claims", self.path / "claims.json", "--record",
@@ -47,14 +49,14 @@ class Explorer(FolderTest):
                           CLAIM | {"ratio": None, "predicted_low": 1.1, "samples": samples}])
 
     def test_a_verdict_of_cycles_has_samples_of_cycles(self):
-        self.write("claims.json", json.dumps([CLAIM | {"estimand": "cycles"}]))
+        self.write("claims.json", json.dumps([CLAIM | IN_RECORD | {"estimand": "cycles"}]))
         self.make()
         self.assertEqual(data_of((self.path / "explorer.html").read_text(encoding="utf-8"))[0]["samples"],
                          [[30000, 25000], [25000, 6667]])
 
     def test_a_claim_whose_samples_are_missing_is_an_error(self):
-        self.write("claims.json", json.dumps([CLAIM | {"n_pairs": 6}]))
-        self.assertEqual(self.make(), (1, "explorer.py: run has 5 pairs of on on small, and the "
+        self.write("claims.json", json.dumps([CLAIM | IN_RECORD | {"n_pairs": 6}]))
+        self.assertEqual(self.make(), (1, "explorer.py: run has 5 pairs of on on b1_h1_s32_d64, and the "
                                           "verdict is of 6\n"))
         self.write("claims.json", json.dumps([CLAIM | {"record": "another"}]))
         self.assertEqual(self.make()[0], 1)

@@ -22,7 +22,7 @@ TEST(SummaryContractTest, TheReportRendersWhatTheJudgeWrites) {
       ablations::Summarize(ablations::JudgeableRecord(), ablations::SdpaSubject()).value());
   const absl::StatusOr<std::string> report = RenderReport(summary, {});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(*report, HasSubstr("### `mission_b`"));
+  EXPECT_THAT(*report, HasSubstr("### `b1_h8_s512_d64`"));
   EXPECT_THAT(*report, HasSubstr("### K/V tiling, serial reductions (`kv_tiling`)"));
   EXPECT_TRUE(RenderReadmeSection(summary, {}).ok());
 }

@@ -124,7 +124,7 @@ TEST(ProfileReport, SetsTheModelOfBankConflictsBesideItsCounter) {
   // 64 CTAs of 4 warps: 4 + 8 tiles x 32 ldmatrix of 32 wavefronts each.
   metrics[kCounter] = {"", 2129920.0 * 1.25};
   summary.profiles.push_back(Profiled(kLinear, metrics));
-  EXPECT_THAT(Page(summary), HasSubstr(std::string("| `mission_b` | `") + kLinear +
+  EXPECT_THAT(Page(summary), HasSubstr(std::string("| `b1_h8_s512_d64` | `") + kLinear +
                                        "` | 66560 | 32.0 | 2129920 | 2662400 | 1.2500 |"));
   shape["causal"] = true;
   EXPECT_THAT(Page(summary), Not(HasSubstr("Bank conflicts"))) << "some tiles are not read";
@@ -202,8 +202,9 @@ TEST(ProfileReport, HoldsClaimsAgainstCounters) {
 }
 
 TEST(ProfileReport, NamesWhatCouldNotBeProfiled) {
-  EXPECT_THAT(Page(Example()),
-              HasSubstr("- `ladder:warp_shuffle` at `mission_b`: ncu exited with status 9 | and"));
+  EXPECT_THAT(
+      Page(Example()),
+      HasSubstr("- `ladder:warp_shuffle` at `b1_h8_s512_d64`: ncu exited with status 9 | and"));
 }
 
 TEST(ProfileReport, WarnsWhenTheKernelsAreNewer) {

@@ -35,24 +35,25 @@ TEST(RenderReportTest, ShowsABrokenStepAndNeverRanksIt) {
   verdict["reason"] = "max_err 0.41 exceeds its limit";
   verdict["prediction_held"] = true;
   const std::string report = Render(json);
-  const std::string section = Section(report, "### `mission_b`");
+  const std::string section = Section(report, "### `b1_h8_s512_d64`");
   EXPECT_EQ(
       Row(section, "`wmma_pv`"),
       "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | – | – | – | 96 | 36.2 | 0 | 5 | 1600 "
       "→ 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 | **no** (4.1e-01 against 1.2e-04) | "
       "**BROKEN** | 656.0 |");
   EXPECT_THAT(section, HasSubstr("- `wmma_pv`: max_err 0.41 exceeds its limit\n"));
-  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
-  EXPECT_THAT(Section(report, "### Peers at `mission_b`"), HasSubstr("Ours: `cp_async_stages`"));
+  EXPECT_THAT(report, HasSubstr("At `b1_h8_s512_d64` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(Section(report, "### Peers at `b1_h8_s512_d64`"),
+              HasSubstr("Ours: `cp_async_stages`"));
   EXPECT_THAT(Section(report, "### WMMA for P V (`wmma_pv`)"),
-              HasSubstr("Not judged: the verdict at `mission_b` is `BROKEN`."));
+              HasSubstr("Not judged: the verdict at `b1_h8_s512_d64` is `BROKEN`."));
 }
 
 TEST(RenderReportTest, NeverRanksAStepWhoseTimingIsInvalid) {
   ordered_json json = Synthetic();
   Find(json["verdicts"], "toggle", "wmma_pv", "mission_b")["verdict"] = "INVALID";
   const std::string report = Render(json);
-  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(report, HasSubstr("At `b1_h8_s512_d64` the fastest step is `cp_async_stages`"));
   EXPECT_THAT(report, HasSubstr("**INVALID** (the timing is no evidence), 1 step: `wmma_pv`.\n"));
 }
 
@@ -60,8 +61,9 @@ TEST(RenderReportTest, NeverRanksAStepThatWasNotChecked) {
   ordered_json json = Synthetic();
   Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b")["correct"] = nullptr;
   const std::string report = Render(json);
-  EXPECT_THAT(report, HasSubstr("At `mission_b` the fastest step is `cp_async_stages`"));
-  EXPECT_THAT(Row(Section(report, "### `mission_b`"), "`wmma_pv`"), HasSubstr("| not checked |"));
+  EXPECT_THAT(report, HasSubstr("At `b1_h8_s512_d64` the fastest step is `cp_async_stages`"));
+  EXPECT_THAT(Row(Section(report, "### `b1_h8_s512_d64`"), "`wmma_pv`"),
+              HasSubstr("| not checked |"));
 }
 
 TEST(RenderReportTest, PrintsAnEnDashForEveryFigureThatIsNull) {
@@ -78,7 +80,7 @@ TEST(RenderReportTest, PrintsAnEnDashForEveryFigureThatIsNull) {
   }
   verdict["verdict"] = "NOT_APPLICABLE";
   EXPECT_EQ(
-      Row(Section(Render(json), "### `mission_b`"), "`wmma_pv`"),
+      Row(Section(Render(json), "### `b1_h8_s512_d64`"), "`wmma_pv`"),
       "| WMMA for P V `wmma_pv` | – | – | – | – | – | – | – | – | – | 1600 → 1700: `HMMA` 0 → "
       "32, `LDS` 80 → 54, `MUFU` 8 → 4 | yes | "
       "**NOT_APPLICABLE** | 656.0 |");
@@ -89,7 +91,7 @@ TEST(RenderReportTest, SaysSoWhenNothingPassedCorrectness) {
   for (ordered_json& cell : json["cells"]) cell["correct"] = false;
   for (ordered_json& verdict : json["verdicts"]) verdict["verdict"] = "BROKEN";
   const std::string report = Render(json);
-  EXPECT_THAT(report, HasSubstr("At `mission_b` no step passed correctness and was timed."));
+  EXPECT_THAT(report, HasSubstr("At `b1_h8_s512_d64` no step passed correctness and was timed."));
   EXPECT_THAT(report, HasSubstr("No step of ours is ranked here."));
 }
 
@@ -114,7 +116,7 @@ TEST(RenderReportTest, NeverRanksAPeerThatIsAbsentOrWrong) {
   for (const char* key : {"p50_us", "ci_low_us", "ci_high_us"}) flash[key] = nullptr;
   const std::string report = Render(json);
   EXPECT_THAT(report, HasSubstr("our fastest step is 4.59× faster."));
-  const std::string peers = Section(report, "### Peers at `mission_b`");
+  const std::string peers = Section(report, "### Peers at `b1_h8_s512_d64`");
   EXPECT_THAT(Row(peers, "flash"), HasSubstr("| – | – | – | yes | not built for this GPU |"));
   EXPECT_THAT(Row(peers, "cudnn"), HasSubstr("[8.910, 9.090] | – | **no** |"));
 }
@@ -204,7 +206,8 @@ TEST(RenderReportTest, SaysThatThrottleReasonsWereNotReadable) {
   ordered_json json = Synthetic();
   EXPECT_THAT(Render(json), HasSubstr("Of 3960 samples, 0 were taken while the GPU was throttled"));
   json["provenance"]["unknown_throttle_samples"] = 60;
-  EXPECT_THAT(Render(json), HasSubstr("Of 3900 samples whose throttle reasons were readable, 0 "));
+  EXPECT_THAT(Render(json),
+              HasSubstr("Of 3900 samples whose throttle reasons were readable, 0 "));
   json["provenance"]["unknown_throttle_samples"] = 3960;
   json["provenance"]["throttled_samples"] = nullptr;
   const std::string report = Render(json);
@@ -217,7 +220,7 @@ TEST(RenderReportTest, NeverRanksAPeerThatWasNotChecked) {
   Find(json["peers"], "name", "peer:cudnn", "mission_b")["correct"] = nullptr;
   const std::string report = Render(json);
   EXPECT_THAT(report, HasSubstr("The best peer, flash, takes 10.20 µs"));
-  EXPECT_THAT(Row(Section(report, "### Peers at `mission_b`"), "cudnn"),
+  EXPECT_THAT(Row(Section(report, "### Peers at `b1_h8_s512_d64`"), "cudnn"),
               HasSubstr("| – | not checked |"));
 }
 

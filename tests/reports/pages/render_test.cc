@@ -30,7 +30,7 @@ TEST(RenderReportTest, NamesGpuAndDateOfTheRecordInItsTitle) {
 }
 
 TEST(RenderReportTest, ShowsTheFiguresOfAStepInItsRow) {
-  const std::string row = Row(Section(Render(Synthetic()), "### `mission_b`"), "`wmma_pv`");
+  const std::string row = Row(Section(Render(Synthetic()), "### `b1_h8_s512_d64`"), "`wmma_pv`");
   EXPECT_EQ(row,
             "| WMMA for P V `wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | 17.3× | 37.8 "
             "| 96 | 36.2 | 0 | 5 | 1600 → 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 | yes "
@@ -42,12 +42,12 @@ TEST(RenderReportTest, ShowsWhatAToggleDidToTheKernelBesideEachVerdict) {
   const char* const kInstructions = "| 1600 → 1700: `HMMA` 0 → 32, `LDS` 80 → 54, `MUFU` 8 → 4 |";
   ordered_json json = Synthetic();
   const std::string steps = Section(Render(json), "### WMMA for P V (`wmma_pv`)");
-  for (const char* shape : {"`small`", "`mission_b`", "`long`"}) {
+  for (const char* shape : {"`small`", "`b1_h8_s512_d64`", "`long`"}) {
     EXPECT_THAT(Row(steps, shape), HasSubstr(kKernel));
     EXPECT_THAT(Row(steps, shape), HasSubstr(kInstructions));
   }
   json["design"] = "one_on";
-  const std::string row = Row(Section(Render(json), "## `mission_b`"), "`wmma_pv`");
+  const std::string row = Row(Section(Render(json), "## `b1_h8_s512_d64`"), "`wmma_pv`");
   EXPECT_THAT(row, HasSubstr(kKernel));
   EXPECT_THAT(row, HasSubstr(kInstructions));
 }
@@ -60,11 +60,12 @@ TEST(RenderReportTest, NamesSpillsWhereThereAreAnyAndLeavesOutWhatIsNotKnown) {
   change["smem_bytes"] = {nullptr, nullptr};
   for (const char* field : {"instructions", "evidence", "opcodes"}) change[field] = nullptr;
   const std::string heading = "### WMMA for P V (`wmma_pv`)";
-  EXPECT_THAT(Row(Section(Render(json), heading), "`mission_b`"),
+  EXPECT_THAT(Row(Section(Render(json), heading), "`b1_h8_s512_d64`"),
               HasSubstr("| 88 → 96 registers, 20 → – warps / SM, 0 → 48 B of spills | – |"));
   // A summary of an older program.
   Find(json["verdicts"], "toggle", "wmma_pv", "mission_b").erase("change");
-  EXPECT_THAT(Row(Section(Render(json), heading), "`mission_b`"), HasSubstr("** | – | – | – |"));
+  EXPECT_THAT(Row(Section(Render(json), heading), "`b1_h8_s512_d64`"),
+              HasSubstr("** | – | – | – |"));
 }
 
 TEST(RenderReportTest, ComputesItsSentencesFromTheRecord) {
@@ -87,9 +88,10 @@ TEST(RenderReportTest, SaysThatOursIsFasterWhereItBeatsThePeer) {
 
 TEST(RenderReportTest, ShowsTheNotesFiguresOnlyBesideMissionB) {
   const std::string report = Render(Synthetic());
-  EXPECT_THAT(Section(report, "### `mission_b`"), HasSubstr("L4 notes, p50 µs on an L4"));
-  EXPECT_THAT(Section(report, "### `mission_b`"), HasSubstr("reports/decisions/0000-l4-notes.md"));
-  for (const char* shape : {"### `small`", "### `medium`", "### `mission_a`", "### `long`"}) {
+  EXPECT_THAT(Section(report, "### `b1_h8_s512_d64`"), HasSubstr("L4 notes, p50 µs on an L4"));
+  EXPECT_THAT(Section(report, "### `b1_h8_s512_d64`"),
+              HasSubstr("reports/decisions/0000-l4-notes.md"));
+  for (const char* shape : {"### `small`", "### `medium`", "### `b2_h8_s256_d64`", "### `long`"}) {
     EXPECT_THAT(Section(report, shape), Not(HasSubstr("L4"))) << shape;
   }
 }
@@ -118,8 +120,9 @@ TEST(RenderReportTest, SaysByHowMuchAPredictionMissedLow) {
   verdict["ci_high"] = 1.05;
   verdict["prediction_held"] = false;
   const std::string paragraph = Section(Render(json), "### WMMA for QK^T (`wmma_qk`)");
-  EXPECT_THAT(paragraph, HasSubstr("It **missed low**: 1.040× [1.030, 1.050] at `mission_b` is "
-                                   "1.250× short of the range's lower end."));
+  EXPECT_THAT(paragraph,
+              HasSubstr("It **missed low**: 1.040× [1.030, 1.050] at `b1_h8_s512_d64` is "
+                        "1.250× short of the range's lower end."));
 }
 
 TEST(RenderReportTest, SaysOfAnArmThatTheKernelsCanNotHaveThatItIsNotApplicableAndWhy) {
@@ -162,7 +165,7 @@ TEST(RenderReportTest, PutsThePrefixBeforeEveryPicture) {
   RenderOptions options;
   options.picture_prefix = "plots/";
   const std::string pictures = Section(Render(Synthetic(), options), "## Pictures");
-  EXPECT_THAT(pictures, HasSubstr("](plots/ladder_mission_b.svg)"));
+  EXPECT_THAT(pictures, HasSubstr("](plots/ladder_b1_h8_s512_d64.svg)"));
   EXPECT_THAT(pictures, HasSubstr("](plots/speedup_overview.svg)"));
   EXPECT_THAT(pictures, HasSubstr("](plots/effects.svg)"));
   EXPECT_THAT(pictures, HasSubstr("](plots/ladder_long.svg)"));
@@ -237,8 +240,8 @@ TEST(RenderReadmeSectionTest, ShowsPictureLadderAndVerdictsOfTheMainShape) {
   RenderOptions options;
   options.picture_prefix = "reports/h200/plots/";
   const std::string section = RenderReadmeSection(Synthetic(), options).value();
-  EXPECT_THAT(section, ::testing::StartsWith("![Ladder at mission_b on NVIDIA H200]("
-                                             "reports/h200/plots/ladder_mission_b.svg)\n"));
+  EXPECT_THAT(section, ::testing::StartsWith("![Ladder at b1_h8_s512_d64 on NVIDIA H200]("
+                                             "reports/h200/plots/ladder_b1_h8_s512_d64.svg)\n"));
   EXPECT_EQ(Row(section, "WMMA for P V"),
             "| WMMA for P V | 14.22 | 2.41× [2.39, 2.43] | 17.3× | **ADOPT** |");
   EXPECT_THAT(section, HasSubstr("**ADOPT** (met the gate), 5 steps: "));

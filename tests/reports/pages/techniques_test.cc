@@ -110,7 +110,7 @@ TEST(TechniquesTest, AClaimsPictureHasAMarkForEachVerdictThatMeansSomething) {
   ordered_json json = Synthetic();
   VerdictOn(json, "wmma_pv", "long")["verdict"] = "BROKEN";
   const std::string svg = Text(Pages({json}), "claims/wmma_pv.svg");
-  EXPECT_THAT(svg, HasSubstr("mission_b</text>"));
+  EXPECT_THAT(svg, HasSubstr("b1_h8_s512_d64</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("long</text>")));
   size_t marks = 0;
   for (size_t at = svg.find("<g "); at != std::string::npos; at = svg.find("<g ", at + 1)) ++marks;
@@ -122,9 +122,9 @@ TEST(TechniquesTest, APageHoldsEveryVerdictOfEveryRecord) {
   other["design"] = "one_on";
   const std::string page = Text(Pages({Synthetic(), other}), "claims/wmma_pv.md");
   EXPECT_THAT(page, HasSubstr("10 verdicts in 2 designs"));
-  EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
+  EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `b1_h8_s512_d64` |"),
               HasSubstr("| 2.41× [2.39, 2.43] | [2.40, 2.42] | 1.15× | **ADOPT** |"));
-  EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `mission_b` |"),
+  EXPECT_THAT(Lines(page, "| [ladder](../ladder.md) | `b1_h8_s512_d64` |"),
               HasSubstr("| `ladder:cp_async_stages` → `ladder:wmma_pv` |"));
   EXPECT_THAT(Lines(page, "| [one_on](../one_on.md) | `long` |"), HasSubstr("**ADOPT**"));
 }
@@ -186,7 +186,7 @@ TEST(TechniquesTest, AComparisonOfTwoArmsIsAClaimThoughNoStepLeadsBetweenThem) {
   const std::vector<Page> pages = Pages({json});
   const std::string page = Text(pages, "claims/cp_async_stages.three_stages_over_two_stages.md");
   EXPECT_THAT(page, HasSubstr("**No difference in the one verdict: 1.003×.**"));
-  EXPECT_THAT(Lines(page, "| prediction | "), HasSubstr("0.98× to 1.03× at `mission_b`"));
+  EXPECT_THAT(Lines(page, "| prediction | "), HasSubstr("0.98× to 1.03× at `b1_h8_s512_d64`"));
   EXPECT_THAT(Lines(page, "| prediction | "), HasSubstr("It **held**: 1.003× [0.999, 1.007]"));
   EXPECT_THAT(Lines(page, "| family of tests | "), HasSubstr("no step of the design leads from"));
   EXPECT_THAT(Lines(page, "| results | "), HasSubstr("in all 12 checks"));
@@ -207,7 +207,9 @@ TEST(TechniquesTest, NamesResolveOldPagesLevelsAndArms) {
       Lines(names, "| `techniques/wmma_pv.md` |"),
       HasSubstr("[Tensor cores](techniques/tensor_cores.md) | [wmma_pv](claims/wmma_pv.md)"));
   EXPECT_THAT(Lines(names, "| `kv_ring_stages=3` |"), HasSubstr("`kv_ring_stages=three_stages`"));
-  EXPECT_THAT(Lines(names, "| `mission_b` |"), HasSubstr("`b1_h8_s512_d64`"));
+  EXPECT_THAT(Lines(names, "| `mission_b` |"),
+              HasSubstr("| `b1_h8_s512_d64` | `b1_h8_s512_d64` | the L4 notes' mission shape"));
+  EXPECT_THAT(Lines(names, "| `long` |"), HasSubstr("| `long` | `b1_h8_s2048_d64` |"));
   EXPECT_THAT(Lines(names, "| `ladder:kv_tiling` |"),
               HasSubstr("`minimal_scalar{kv_tiling, cp_async_stages=three_stages}`"));
 }
@@ -258,8 +260,9 @@ TEST(TechniquesTest, KeepsHeadDimensionsAndMasksInTablesOfTheirOwn) {
     if (shape["name"] == "long") shape["causal"] = true;
   }
   const std::string index = Text(Pages({json}), "techniques.md");
-  EXPECT_THAT(index, HasSubstr("head_dim 64:\n\n| technique | `small` | `medium` | `mission_a` | "
-                               "`mission_b` |\n"));
+  EXPECT_THAT(index,
+              HasSubstr("head_dim 64:\n\n| technique | `small` | `medium` | `b2_h8_s256_d64` | "
+                        "`b1_h8_s512_d64` |\n"));
   EXPECT_THAT(index, HasSubstr("head_dim 64, causal:\n\n| technique | `long` |\n"));
 }
 
@@ -328,8 +331,9 @@ TEST(TechniquesTest, SaysWhereATechniqueCantBeAndWhy) {
 TEST(TechniquesTest, TellsBlindPredictionsFromOthers) {
   ordered_json json = Synthetic();
   const std::vector<Page> pages = Pages({json});
-  EXPECT_THAT(Lines(Text(pages, "claims/wmma_pv.md"), "| prediction | "),
-              HasSubstr("1.50× to 2.50× at `mission_b`, written before anything of it had run. "));
+  EXPECT_THAT(
+      Lines(Text(pages, "claims/wmma_pv.md"), "| prediction | "),
+      HasSubstr("1.50× to 2.50× at `b1_h8_s512_d64`, written before anything of it had run. "));
   EXPECT_THAT(Lines(Text(pages, "claims/vector_loads.md"), "| prediction | "),
               HasSubstr("It **missed high**"));
   for (ordered_json& cell : json["cells"]) {

@@ -52,7 +52,7 @@ TEST(ErrorSectionTest, ShowsErrorsRatioSharesAndCorrectnessOfAToggleThatMovesThe
                               "`long` | 1.0e-05 → 1.5e-05, **1.540×** | 1.0e-04 → 1.1e-04, 1.100× "
                               "| 0.0e+00 → 1.0e-06 | 60%, 90%, 2% | yes |\n"));
   // The other shapes and toggles stay silent.
-  EXPECT_THAT(text, Not(HasSubstr("`mission_b`")));
+  EXPECT_THAT(text, Not(HasSubstr("`b1_h8_s512_d64`")));
   EXPECT_THAT(text, Not(HasSubstr("`kv_tiling`")));
 }
 
@@ -70,10 +70,12 @@ TEST(ErrorSectionTest, ShapesShareARowWhereTheRatiosHardlyDiffer) {
   set("long", 1e-05, 2e-05, 0.8);       // as the first, and wrong
   Find(json["cells"], "variant", "ladder:wmma_pv", "long")["correct"] = false;
   const std::string text = ErrorsSection(json);
-  EXPECT_THAT(text, HasSubstr("| `small`, `medium` and `mission_b` | 1.0e-05 → 2.4e-05, **2.00× to "
-                              "2.40×** | 0.0e+00 → 0.0e+00 | 70%, 40%, 2% | yes |\n"));
-  EXPECT_THAT(text, HasSubstr("| `mission_a` | 2.0e-05 → 5.2e-05, **2.60×** | 0.0e+00 → 0.0e+00 | "
-                              "100%, 40%, 2% | yes |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| `small`, `medium` and `b1_h8_s512_d64` | 1.0e-05 → 2.4e-05, **2.00× to "
+                        "2.40×** | 0.0e+00 → 0.0e+00 | 70%, 40%, 2% | yes |\n"));
+  EXPECT_THAT(text,
+              HasSubstr("| `b2_h8_s256_d64` | 2.0e-05 → 5.2e-05, **2.60×** | 0.0e+00 → 0.0e+00 | "
+                        "100%, 40%, 2% | yes |\n"));
   EXPECT_THAT(text, HasSubstr("| `long` | 1.0e-05 → 2.0e-05, **2.00×** | 0.0e+00 → 0.0e+00 | 80%, "
                               "40%, 2% | **no** |\n"));
 }
@@ -114,9 +116,10 @@ TEST(ErrorSectionTest, GivesTheReasonWhereNoErrorIsOverItsLimit) {
   verdict["reason"] = "ladder:wmma_pv: trap: unspecified launch failure";
   Find(json["cells"], "variant", "ladder:wmma_pv", "mission_b")["correct"] = false;
   const std::string text = ErrorsSection(json);
-  EXPECT_THAT(text, HasSubstr("| `mission_b` | –, –, – | **no** |"));
-  EXPECT_THAT(text, HasSubstr("\nBroken without an error over its limit:\n\n- `ladder:wmma_pv` at "
-                              "`mission_b`: ladder:wmma_pv: trap: unspecified launch failure\n"));
+  EXPECT_THAT(text, HasSubstr("| `b1_h8_s512_d64` | –, –, – | **no** |"));
+  EXPECT_THAT(text,
+              HasSubstr("\nBroken without an error over its limit:\n\n- `ladder:wmma_pv` at "
+                        "`b1_h8_s512_d64`: ladder:wmma_pv: trap: unspecified launch failure\n"));
 }
 
 TEST(ErrorSectionTest, SaysWhichErrorsLeaveTheCostOfStorageOut) {

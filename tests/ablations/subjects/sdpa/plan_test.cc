@@ -163,12 +163,17 @@ TEST(ParseShapes, TakesAllOrTheLaddersOrAListInTheOrderGiven) {
 }
 
 TEST(ParseShapes, TakesNamesThatSayTheSizes) {
-  const auto shapes = ParseShapes("b2_h8_s256_d64,long,b1_h32x8_s1x8192_d128_causal_bf16");
+  const auto shapes = ParseShapes("b3_h8_s256_d64,long,b1_h32x8_s1x8192_d128_causal_bf16");
   EXPECT_THAT(Names(shapes),
-              ElementsAre("b2_h8_s256_d64", "long", "b1_h32x8_s1x8192_d128_causal_bf16"));
-  EXPECT_EQ((*shapes)[0].problem, (sdpa::Problem{2, 8, 8, 256, 256, 64, false}));
+              ElementsAre("b3_h8_s256_d64", "long", "b1_h32x8_s1x8192_d128_causal_bf16"));
+  EXPECT_EQ((*shapes)[0].problem, (sdpa::Problem{3, 8, 8, 256, 256, 64, false}));
   EXPECT_EQ((*shapes)[2].problem,
             (sdpa::Problem{1, 32, 8, 1, 8192, 128, true, sdpa::Dtype::kBf16}));
+}
+
+TEST(ParseShapes, TakesTheNameOnPagesForTheNameInRecords) {
+  EXPECT_THAT(Names(ParseShapes("b1_h8_s512_d64,mission_a,b2_h8_s256_d64,B=1:H=8:S=512:D=64:bf16")),
+              ElementsAre("mission_b", "mission_a", "mission_b_bf16"));
 }
 
 TEST(ParseShapes, TakesAProblemByItsParameters) {

@@ -17,6 +17,16 @@ TEST(ProblemName, SaysTheSizesAndGivesThemBack) {
   }
 }
 
+TEST(ShownName, IsOfTheSizesWhereRecordsHaveAnotherName) {
+  EXPECT_EQ(ShownName("mission_a"), "b2_h8_s256_d64");
+  EXPECT_EQ(ShownName("long"), "long");
+  EXPECT_EQ(ShownName("a_problem_of_yours"), "a_problem_of_yours");
+  for (const NamedShape& shape : kShapes) {
+    if (shape.shown.empty()) continue;
+    EXPECT_EQ(shape.shown, ProblemName(shape.problem));
+  }
+}
+
 TEST(ProblemFromName, TakesOneSpellingAlone) {
   for (const char* name :
        {"", "b2", "b2_h8_s256", "b2_h8_s256_d", "b0_h8_s256_d64", "b02_h8_s256_d64",

@@ -112,7 +112,7 @@ void Forget(ordered_json& json, const std::string& name) {
 
 Budget At(const ordered_json& json) {
   const Summary summary = ViewOf(json).value();
-  const Cell* cell = summary.FindCell("ladder:wmma_pv", "mission_b");
+  const Cell* cell = summary.FindCell("ladder:wmma_pv", "b1_h8_s512_d64");
   return BudgetOf(summary, summary.MainShape(), *cell).value();
 }
 
@@ -178,7 +178,7 @@ TEST(BudgetTest, APartWithoutItsMicrobenchmarkHasNoFigure) {
 
 TEST(BudgetTest, RefusesAConfigurationOfAnotherRegistry) {
   const absl::StatusOr<Summary> summary = ViewOf(BudgetRecord("no_such_toggle"));
-  const Cell* cell = summary->FindCell("ladder:wmma_pv", "mission_b");
+  const Cell* cell = summary->FindCell("ladder:wmma_pv", "b1_h8_s512_d64");
   EXPECT_THAT(BudgetOf(*summary, summary->MainShape(), *cell).status().ToString(),
               HasSubstr("no_such_toggle"));
 }
@@ -202,8 +202,8 @@ TEST(SmallShapesSectionTest, StandsInThatDesignsReportAlone) {
 }
 
 TEST(SmallShapesSectionTest, SetsStepsPeersAndBudgetTogether) {
-  const std::string text = Part(BudgetSection(BudgetRecord(kClustered)), "### `mission_b`");
-  EXPECT_THAT(text, HasSubstr("](plots/hopper_small_ladder_mission_b.svg)"));
+  const std::string text = Part(BudgetSection(BudgetRecord(kClustered)), "### `b1_h8_s512_d64`");
+  EXPECT_THAT(text, HasSubstr("](plots/hopper_small_ladder_b1_h8_s512_d64.svg)"));
   EXPECT_THAT(text, HasSubstr("`ladder:wmma_pv` | 14.22 | [14.16, 14.27] | 2.41× [2.39, 2.43] | "
                               "0.633× | yes"));
   EXPECT_THAT(text, HasSubstr("| peer: cudnn | 9.000 |"));
