@@ -68,7 +68,7 @@ def _cut(verdicts):
 
 
 def _limits(verdicts, cut, neutral_delta):
-    """A ratio range that holds 1, what is neutral, every gate and every ratio inside the cut, with
+    """A ratio range that contains 1, what is neutral, every gate and every ratio inside the cut, with
     what of its interval lies there or a little beyond."""
     values = [1.0, 1 - neutral_delta, 1 + neutral_delta]
     ends = []

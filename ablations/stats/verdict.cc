@@ -200,7 +200,7 @@ void DecideByEffect(const Evidence& evidence, Judgement* j) {
            absl::StrFormat("at most %.3fx at %.2f%% confidence", high, percent));
   } else {
     decide(Verdict::kInconclusive,
-           absl::StrFormat("the %.2f%% interval holds 1; %s would find %.3fx", percent,
+           absl::StrFormat("the %.2f%% interval contains 1; %s would find %.3fx", percent,
                            evidence.whose, *j->mde_ratio));
   }
 }

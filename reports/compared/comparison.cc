@@ -95,9 +95,9 @@ std::string AgreementSentence(const VerdictsCompared& verdicts) {
   const int64_t decided = verdicts.decided;
   const int64_t agreed = verdicts.agreed;
   if (decided == 0) return "No verdict was decided in both.";
-  return absl::StrCat("Of ", decided, " that neither leaves INCONCLUSIVE",
-                      verdicts.unanswered > 0 ? ", INVALID, BROKEN or NOT_APPLICABLE" : "", ", ",
-                      agreed, " agree (",
+  return absl::StrCat(agreed, " of ", decided, " that neither leaves INCONCLUSIVE",
+                      verdicts.unanswered > 0 ? ", INVALID, BROKEN or NOT_APPLICABLE" : "",
+                      " agree (",
                       FormatPercent(static_cast<double>(agreed) / static_cast<double>(decided)),
                       absl::StrFormat("; at least %.1f%%", 100 * *verdicts.agreed_at_least),
                       " by a one-sided ", FormatPercent(summary::kAgreementConfidence),
@@ -214,8 +214,8 @@ std::string ComparisonMarkdown(const Comparison& compared) {
   const std::string caveat = Caveat(comparison);
   std::string text = absl::StrCat(
       "# Two records compared\n\nA is ", Code(RunName(comparison.a)), ", B is ",
-      Code(RunName(comparison.b)), ". A ratio is time(A) / time(B): above 1 B is faster. Of ",
-      comparison.cells.size(), " cells, ", Counts(comparison), ".", caveat.empty() ? "" : " ",
+      Code(RunName(comparison.b)), ". A ratio is time(A) / time(B): above 1 B is faster. ",
+      comparison.cells.size(), " cells: ", Counts(comparison), ".", caveat.empty() ? "" : " ",
       caveat, "\n\n", VerdictSentence(comparison.verdicts),
       "\n\nThe samples of two records have no partners, so the intervals rest on how much whole "
       "processes differ, and are wider than those inside one record. They are at ",

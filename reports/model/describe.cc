@@ -192,7 +192,7 @@ std::string VerdictCell(const Cell& cell, const Verdict* verdict) {
 
 std::string Remark(const Verdict& verdict) {
   if (verdict.verdict != "INCONCLUSIVE" || !verdict.mde_ratio) return verdict.reason;
-  return Cat(verdict.reason, verdict.reason.empty() ? "" : " ",
+  return Cat(verdict.reason, verdict.reason.empty() ? "" : "; ",
              "smallest effect these samples could show: ", FormatRatio(verdict.mde_ratio));
 }
 

@@ -79,7 +79,7 @@ std::string PooledSentence(const CalibrationSummary& summary, const PooledFamili
 std::string PowerTable(const CalibrationSummary& summary) {
   Table table(
       "slow-down, aimed at: | achieved: | by the delay alone: | trials: | interval excludes 1 | "
-      "REGRESSION, alone | REGRESSION, strictest level | NEUTRAL | interval holds the achieved "
+      "REGRESSION, alone | REGRESSION, strictest level | NEUTRAL | interval contains the achieved "
       "size");
   for (const summary::PlantedSize& plant : summary.plants) {
     table.AddRow({Percent(plant.aimed_percent, 1),
@@ -160,14 +160,14 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
          " µs; an empty kernel takes ", FormatUs(kernel.floor_us), " µs).\n\n");
   if (const int64_t invalid = aa.invalid_trials; invalid > 0) {
     Append(&out, "- INVALID: ", invalid, " of ", aa.trials,
-           " trials, which stand in no rate, and neither do families that hold one.\n");
+           " trials, which stand in no rate, and neither do families that have one.\n");
   }
   Append(&out, "- False verdicts, any but NEUTRAL and INCONCLUSIVE: **",
          RateText(aa.false_verdicts), "** judged alone, ", RateText(aa.false_verdicts_in_family),
          " at the false coverage rate of families of ", aa.family_size,
          "; families with one: ", RateText(aa.families_with_false_verdict), ".\n");
-  Append(&out, "- The ", confidence, " interval holds 1 in ", RateText(aa.intervals_holding_truth),
-         ": its coverage on this GPU.\n");
+  Append(&out, "- The ", confidence, " interval contains 1 in ",
+         RateText(aa.intervals_holding_truth), ": its coverage on this GPU.\n");
   Append(&out, "- Verdicts: ", CountsText(aa.verdicts), " alone; ",
          CountsText(aa.verdicts_in_family), " in families. The largest of all estimates is ",
          Percent(aa.largest_percent, 3), " off; NEUTRAL's band is ±", delta, ".\n");
@@ -199,7 +199,7 @@ std::string RenderCalibration(const CalibrationSummary& read, const RenderOption
 
   if (const summary::PlantedIntervals& held = summary.planted_intervals; held.of > 0) {
     Append(&out, "Over all sizes together, the ", confidence,
-           " interval holds the achieved size in ", RateText(held), ". If it did so in ",
+           " interval contains the achieved size in ", RateText(held), ". If it did so in ",
            confidence, " of independent trials, so few would be seen with probability ",
            FormatSignificant(held.chance_of_as_few, 2),
            "; trials of one group are not quite independent.\n\n");

@@ -397,7 +397,7 @@ std::string RenderProfileReport(const ProfileSummary& read, const RenderOptions&
   if (staleness.IsStale()) {
     Append(&out, "> **Warning: this record is older than the kernels.** Since it was made, ",
            WhatChanged(staleness),
-           ". Counters of what changed speak of other code than this tree's.\n\n");
+           ". Counters of what changed are of other code than this tree's.\n\n");
   }
   if (const std::string harmless = HarmlessChanges(staleness); !harmless.empty()) {
     Append(&out, harmless, "\n\n");

@@ -518,7 +518,7 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
   Standings out;
   const std::string& gpu = records->front().summary.provenance.gpu.name;
   if (all.empty() && contests.empty()) {
-    out.readme = "No record holds a variant of ours beside a peer that was timed alone.\n";
+    out.readme = "No record has a variant of ours beside a peer that was timed alone.\n";
     out.page = Cat("# The fastest kernels beside their peers on ", gpu, "\n\n", out.readme);
     return out;
   }
@@ -544,7 +544,7 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
       "alone in the same run ([0020](../decisions/0020-peers-alone.md)): ",
       PeerVersions(all),
       ". Records whose peers took turns, or some of whose variants read K and V in 8 bits, don't "
-      "count here. Where several hold the same problems, that one counts which holds most "
+      "count here. Where several have the same problems, that one counts which has most "
       "lengths, then that in which ours is fastest. A row whose "
       "machine code is older has variants that this tree's kernels have changed since.\n\n");
   if (!contests.empty()) {

@@ -70,7 +70,7 @@ std::string CalibrationTable(const summary::CalibrationSummary& summary) {
   const summary::AaTrials& aa = summary.aa;
   const auto neutral = aa.verdicts.find("NEUTRAL");
   std::string table = absl::StrFormat("%-10s  %-12s  %-14s  %-14s  %-16s\n", "planted", "found",
-                                      "in a family", "neutral", "interval holds truth");
+                                      "in a family", "neutral", "contains truth");
   absl::StrAppendFormat(&table, "%-10s  %-12s  %-14s  %-14s  %-16s\n", "0 (A/A)",
                         RateText(aa.false_verdicts), RateText(aa.false_verdicts_in_family),
                         absl::StrCat(neutral == aa.verdicts.end() ? 0 : neutral->second, " of ",

@@ -70,7 +70,7 @@ std::string HiddenByLadders(const Summary& summary, const Shape& shape) {
   if (!out.empty()) {
     out =
         Cat("\nA ladder meets each toggle in one place. Here each is met alone, with only what it "
-            "needs, and last, with everything else that can be on; time saved is given as gain in "
+            "needs, and last, with everything else that can be on; time saved is shown as gain in "
             "speed:\n\n",
             out);
   }

@@ -227,7 +227,7 @@ std::string StorageNote(const Summary& summary) {
   return Cat(
       "\n", JoinWords(toggles), toggles.size() == 1 ? " changes" : " change", " what ",
       queries ? "Q, " : "",
-      "K and V are stored as, and each variant is held against the reference of the numbers "
+      "K and V are stored as, and each variant is compared with the reference of the numbers "
       "that it reads. So these are errors of the arithmetic",
       queries ? ", in which P is FP8 too" : "",
       ". The rounding of O counts among them: where softmax leaves a single key, O of fp16 K "

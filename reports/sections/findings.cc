@@ -46,7 +46,7 @@ std::string PredictionSentence(const Summary& summary) {
   }
   if (judged == 0) return "No prediction could be judged.";
   std::string out =
-      Cat("Of ", Count(judged, "prediction"), " written down before the run, ", held, " held");
+      Cat(held, " of ", Count(judged, "prediction"), " written down before the run held");
   if (!low.empty()) Append(&out, "; ", JoinWords(low), " missed low");
   if (!high.empty()) Append(&out, "; ", JoinWords(high), " missed high");
   return out + ".";
@@ -124,7 +124,7 @@ std::string WarningSection(const Summary& summary, const Staleness& staleness) {
     Append(&out, out.empty() ? "" : ">\n",
            "> **Warning: this record is older than the kernels.** Since it was made, ",
            WhatChanged(staleness),
-           ". Figures of what changed speak of other code than this tree's. Run the ",
+           ". Figures of what changed are of other code than this tree's. Run the ",
            summary.design == "ladder" ? "ladder" : "design", " again to renew them.\n");
   }
   if (summary.provenance.git.dirty) {
@@ -223,7 +223,7 @@ std::string HowToReadSection(const Summary& summary) {
       "; `REGRESSION` upper end below 1; `INCONCLUSIVE` otherwise; `BROKEN` wrong results, timed "
       "but never ranked; `INVALID` throttled, drifting or not in the machine code; "
       "`NOT_APPLICABLE` with its reason. “",
-      kNone, "” means that the record holds no such figure.\n- ", kHowToReadChanges, "\n");
+      kNone, "” means that the record has no such figure.\n- ", kHowToReadChanges, "\n");
 }
 
 std::string PictureSection(const Summary& summary, std::string_view picture_prefix) {

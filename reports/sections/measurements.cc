@@ -156,7 +156,7 @@ std::string MissedControls(const Summary& summary) {
                  ? Cat("That is far inside the neutral zone of ±", FormatPercent(delta),
                        ", so it moves no verdict; but so narrow an interval claims more than it "
                        "knows there.")
-                 : std::string("That is as large as effects that verdicts are given on."),
+                 : std::string("That is as large as effects that verdicts tell."),
              "\n");
 }
 
@@ -184,7 +184,7 @@ std::string CompactLadder(const Summary& summary, const Shape& shape) {
 
 std::string PeerSection(const Summary& summary) {
   std::string out = "## Peers\n\n";
-  if (summary.peers.empty()) return out + "The record holds no peer.\n";
+  if (summary.peers.empty()) return out + "The record has no peer.\n";
   out +=
       "Peers run in a process of their own between ours, so their samples are not paired with "
       "ours: "
@@ -272,7 +272,7 @@ std::string FloorSection(const Summary& summary) {
       rates ? "The other columns are arithmetic: operations, bytes and exponentials of the shape "
               "over the GPU's rates. The DRAM time supposes that no input is in L2 yet"
             : Cat("Arithmetic floors are left out: this build knows no rates for ",
-                  Code(summary.gpu), ", or the record holds no clock"),
+                  Code(summary.gpu), ", or the record has no clock"),
       rates ? Cat("; this record's cache mode is `", summary.provenance.cache, "`.") : ".", "\n\n",
       table.ToMarkdown());
   if (rates) Append(&out, "\n", rates->source, "\n");
@@ -290,7 +290,7 @@ std::string ControlSection(const Summary& summary) {
   Append(&out, "\n\n**", ControlSentence(summary), "**\n");
   if (summary.controls.empty()) return out;
   Table table(Cat("control | shape | ratio: | ", FormatPercent(summary.statistics.confidence),
-                  " interval, this board: | holds 1 | what the samples say | verdict | false"));
+                  " interval, this board: | contains 1 | what the samples say | verdict | false"));
   for (const Control& control : summary.controls) {
     table.AddRow({Code(control.candidate), Code(control.shape), FormatRatio(control.ratio.value),
                   FormatRatioInterval(control.ratio.low, control.ratio.high),
@@ -329,7 +329,7 @@ std::string StatisticsSection(const Summary& summary) {
       s.bootstrap_resamples, " resamples (seed ", s.bootstrap_seed, ") at ",
       FormatPercent(s.confidence),
       ".\n\nA verdict has two intervals. *This board*: what another run on this board would say. "
-      "*Boards of the kind*: what a record of another board would say; verdicts are given on it. ",
+      "*Boards of the kind*: what a record of another board would say; a verdict rests on it. ",
       s.spreads.empty()
           ? "How boards differ is not known of this subject, so that both are of this "
             "board"
@@ -346,9 +346,8 @@ std::string StatisticsSection(const Summary& summary) {
       FormatPercent(s.neutral_delta), ".");
   if (p.throttled_samples) {
     const int64_t readable = p.n_samples - p.unknown_throttle_samples;
-    Append(&out, " Of ", readable, " samples",
-           p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "", ", ",
-           *p.throttled_samples,
+    Append(&out, " ", *p.throttled_samples, " of ", readable, " samples",
+           p.unknown_throttle_samples > 0 ? " whose throttle reasons were readable" : "",
            " were taken while the GPU was throttled; they are kept and flagged.");
     if (p.unknown_throttle_samples > 0) {
       Append(&out, " Of ", p.unknown_throttle_samples, " more they were not readable.");

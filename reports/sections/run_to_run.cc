@@ -143,9 +143,9 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
     }
   }
   return Cat(
-      table.ToMarkdown(), "\nOf ", all.differences.size(), " such repeats, ", all.apart,
-      " have intervals of p50 that don't overlap: **an interval of p50 speaks of its own run, not "
-      "of the next one.** ",
+      table.ToMarkdown(), "\n", all.apart, " of ", all.differences.size(),
+      " such repeats have intervals of p50 that don't overlap: **an interval of p50 is of its own "
+      "run, not of the next one.** ",
       times.empty() ? ""
                     : Cat("The calibrated kernel took ", JoinWords(times), " at ",
                           Code(calibrated.shape), ". "),
@@ -159,7 +159,7 @@ std::string RepeatSection(const CalibratedNoise& calibrated, const OtherRuns& ot
 }  // namespace
 
 std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& runs) {
-  std::string out = Cat("## What it does not cover\n\nA block here holds ", calibrated.arms,
+  std::string out = Cat("## What it does not cover\n\nA block here has ", calibrated.arms,
                         " variants, nearly all of them one kernel. The rates above are those of "
                         "such quiet blocks. In a "
                         "run, other kernels stand between the two variants of a pair, and the "

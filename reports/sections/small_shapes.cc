@@ -101,7 +101,7 @@ std::string BudgetTable(const Summary& summary, const Shape& shape) {
 std::string SmallShapesSection(const Summary& summary, std::string_view picture_prefix) {
   if (summary.design != kSmallShapesDesign) return "";
   std::string out = Cat(
-      "## Step by step, with a budget\n\nThe budget holds what each part takes at least, in µs: "
+      "## Step by step, with a budget\n\nThe budget lists what each part takes at least, in µs: "
       "its "
       "work over a rate that was measured alone, or a latency. Parts overlap in a kernel, so the "
       "sum is no bound; it is what a kernel takes that reaches every floor and overlaps nothing. "

@@ -170,7 +170,7 @@ std::string ThroughputSection(const Summary& summary, std::string_view picture_p
             "([0020](../decisions/0020-peers-alone.md))."
           : "Ratios are of medians, above 1 ours is faster.",
       "\n\n", RateTable(summary, all));
-  if (summary.peers.empty()) return out + "\nThe record holds no peer.\n";
+  if (summary.peers.empty()) return out + "\nThe record has no peer.\n";
   if (HasEightBits(summary)) return Cat(out, "\n", PeersSurroundings(summary), "\n");
   return Cat(out, "\n", RatioTable(summary, all), "\n", PeersSurroundings(summary), "\n",
              Means(summary, all));

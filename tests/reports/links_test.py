@@ -29,7 +29,7 @@ QUESTIONS = {
 # What the glossary has another term for.
 FORBIDDEN = ("fastest arm", "intervals hold 1", "95% should", "take turns at the tensor cores",
              "copy engine", "resident family", "(level ", " Level 1", " Level 2", " Level 3",
-             "or (2)", "scale (1)")
+             "or (2)", "scale (1)", "interval holds", "speak of other code")
 
 
 def read(page):

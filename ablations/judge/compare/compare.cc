@@ -37,7 +37,7 @@ Outcome OutcomeOf(const MatchedCell& cell, double alpha, double neutral_delta) {
   const std::string by = cell.SameCode() ? ", though the machine code is the same" : "";
   if (interval.low > 0) return {"FASTER", absl::StrCat("B is faster", by)};
   if (interval.high < 0) return {"SLOWER", absl::StrCat("B is slower", by)};
-  return {"CANNOT_TELL", "the interval holds 1, and more than the neutral zone"};
+  return {"CANNOT_TELL", "the interval contains 1, and more than the neutral zone"};
 }
 
 summary::BothSides Sides(const MatchedCell& cell, std::optional<int64_t> CellFacts::*field) {

@@ -117,7 +117,7 @@ absl::StatusOr<Budget> BudgetOf(const Summary& summary, const Shape& shape, cons
   }
   if (summary.provenance.gpu.sm_count <= 0 ||
       summary.provenance.gpu.max_sm_clock_mhz.value_or(0) <= 0) {
-    return absl::InvalidArgumentError("the record holds no clock or no number of SMs");
+    return absl::InvalidArgumentError("the record has no clock or no number of SMs");
   }
   sdpa::Config instance = *config;
   instance.head_dim = static_cast<int>(shape.attention->head_dim);

@@ -22,7 +22,7 @@ std::optional<Rates> ArithmeticRates(std::string_view gpu_slug, int64_t sm_count
       "Rates: %.0f TFLOP/s dense fp16 on tensor cores and %.1f TB/s of DRAM bandwidth (NVIDIA H200 "
       "datasheet); %.2f T exponentials/s = %.0f per clock and SM on the MUFU (CUDA C++ Programming "
       "Guide, throughput of arithmetic instructions) × %d SMs × %.0f MHz, the SMs and the maximum "
-      "clock as this record holds them.",
+      "clock of this record.",
       kTensorFlopPerS / 1e12, kDramBytesPerS / 1e12, rates.exp_per_s / 1e12, kExpPerClockPerSm,
       sm_count, *max_sm_clock_mhz);
   return rates;

@@ -133,7 +133,7 @@ std::string PredictionOf(const MeasuredClaim& claim, const sdpa::Claim& declared
     Append(&out, claim.row->predicted.why, " ");
   }
   return out + (tested.judgement == nullptr
-                    ? std::string("No record judges it where the prediction speaks of it.")
+                    ? std::string("No record judges it at the problem of the prediction.")
                     : PredictionOutcome(prediction, &tested.verdict));
 }
 
@@ -156,7 +156,7 @@ std::string FamilyOfTests(const MeasuredClaim& claim) {
 
 // "results": whether the claim to leave every bit was kept.
 std::string BitsOf(const MeasuredClaim& claim) {
-  if (!sdpa::KeepsBits(*claim.row)) return "held against FP64; the bits may differ";
+  if (!sdpa::KeepsBits(*claim.row)) return "compared with FP64; the bits may differ";
   int64_t checks = 0;
   int64_t same = 0;
   for (const Judgement& judgement : claim.judged) {
@@ -201,7 +201,7 @@ std::string DeclarationPart(const std::vector<ReadRecord>& records, const Measur
   table.AddRow({"baseline → candidate",
                 Cat(level(claim.from), " → ", level(claim.to), " of ", Code(row.id), ", ",
                     FamilyTitle(claim.family), "; in records ", InRecords(claim))});
-  table.AddRow({"regime", Cat(RegimeOf(declared), ", the kind of ", Code(declared.problem))});
+  table.AddRow({"regime", Cat(RegimeOf(declared), ": problems like ", Code(declared.problem))});
   table.AddRow({"prediction", PredictionOf(claim, declared)});
   table.AddRow({"gate", Cat("adopted from ", FormatLimit(row.gate), " on")});
   table.AddRow({"family of tests", FamilyOfTests(claim)});
@@ -347,7 +347,7 @@ std::string StaleWarning(const std::vector<ReadRecord>& records, const MeasuredC
   if (stale.empty()) return "";
   return Cat("> **Warning: older than the kernels** ", stale.size() == 1 ? "is " : "are ",
              JoinWords(stale),
-             ". Figures from there speak of other code than this tree's; [the index](../",
+             ". Their figures are of other code than this tree's; [the index](../",
              kTechniqueIndexFile, "#records) says what changed.\n\n");
 }
 

@@ -130,7 +130,7 @@ constexpr TwoCells kSuspects[] = {
 
 constexpr TwoCells kOpen[] = {
     {"Error at `long` between 0.003 and 0.022 over builds of the same arithmetic",
-     "A data race in their code. Here equal inputs must give equal bits twice."},
+     "A data race in their code. Here two runs on equal inputs must have equal bits."},
     {"Tolerance of 0.06, absolute",
      "At 4096 keys plain averaging of V passes it. The rule here is relative to a naive kernel of "
      "the same precision. 0.06 lets 16 of 85 planted bugs pass ([trust](../TRUST.md))."},
@@ -385,7 +385,8 @@ std::string L4NotesText(const std::vector<ReadRecord>& records,
                         const std::vector<MeasuredClaim>& claims) {
   return Cat(
       "# The L4 notes, claim by claim, on ", records[0].summary.provenance.gpu.name,
-      "\n\nWhich claims of an earlier attempt on an NVIDIA L4 hold on this GPU, with kernels of "
+      "\n\nWhich claims of an earlier attempt on an NVIDIA L4 are true on this GPU, with kernels "
+      "of "
       "ours. Their figures are p50 at `b1_h8_s512_d64`, of another GPU and another code ([what is "
       "known of the notes](../decisions/0000-l4-notes.md)); no ratio here is computed from them. "
       "Written from the newest record of each design by `warpledger techniques`; edit those or the "

@@ -287,7 +287,7 @@ class StandingsCommand(RecordTest):
     def test_of_a_record_without_peers_it_says_so(self):
         self.said("judge", "--record=record")
         self.said("standings", "--record=record", "--out=out")
-        self.assertIn("No record holds a variant of ours beside a peer",
+        self.assertIn("No record has a variant of ours beside a peer",
                       (self.path / "out/standings.md").read_text(encoding="utf-8"))
 
     def test_writes_the_page_and_renews_the_readme(self):

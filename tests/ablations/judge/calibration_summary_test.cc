@@ -255,7 +255,7 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
   EXPECT_THAT(*page, HasSubstr("0 of 6 (0.0%"));
   EXPECT_THAT(*page, HasSubstr("42 checks"));
   EXPECT_THAT(*page, HasSubstr("(#what-it-does-not-cover)"));
-  EXPECT_THAT(*page, HasSubstr("A block here holds 9 variants, nearly all of them one kernel."));
+  EXPECT_THAT(*page, HasSubstr("A block here has 9 variants, nearly all of them one kernel."));
   EXPECT_THAT(*page, HasSubstr("No other record lies beside this one"));
   EXPECT_THAT(TableOf(summary), HasSubstr("0 (A/A)"));
   Json broken = summary;

@@ -102,7 +102,7 @@ TEST(RenderReportTest, RendersARecordWithoutPeersFloorsAndControls) {
   json["controls"] = ordered_json::array();
   json["controls_summary"]["trials"] = 0;
   const std::string report = Render(json);
-  EXPECT_THAT(report, HasSubstr("The record holds no peer."));
+  EXPECT_THAT(report, HasSubstr("The record has no peer."));
   EXPECT_THAT(report, HasSubstr("No control was timed, so nothing bounds the false verdicts."));
   EXPECT_THAT(Row(Section(report, "## Floors"), "`long`"), HasSubstr("| `long` | – | 8.7 | "));
 }
@@ -204,10 +204,10 @@ TEST(RenderReportTest, SaysThatARecordIsUnfinishedBeforeAnythingElse) {
 
 TEST(RenderReportTest, SaysThatThrottleReasonsWereNotReadable) {
   ordered_json json = Synthetic();
-  EXPECT_THAT(Render(json), HasSubstr("Of 3960 samples, 0 were taken while the GPU was throttled"));
+  EXPECT_THAT(Render(json), HasSubstr("0 of 3960 samples were taken while the GPU was throttled"));
   json["provenance"]["unknown_throttle_samples"] = 60;
   EXPECT_THAT(Render(json),
-              HasSubstr("Of 3900 samples whose throttle reasons were readable, 0 "));
+              HasSubstr("0 of 3900 samples whose throttle reasons were readable were "));
   json["provenance"]["unknown_throttle_samples"] = 3960;
   json["provenance"]["throttled_samples"] = nullptr;
   const std::string report = Render(json);

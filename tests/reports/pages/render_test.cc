@@ -74,7 +74,7 @@ TEST(RenderReportTest, ComputesItsSentencesFromTheRecord) {
                                  "over the first step (246.0 µs)"));
   EXPECT_THAT(summary, HasSubstr("The best peer, cudnn, takes 9.000 µs: it is 1.580× faster than "
                                  "our fastest step."));
-  EXPECT_THAT(summary, HasSubstr("Of 7 predictions written down before the run, 6 held; "
+  EXPECT_THAT(summary, HasSubstr("6 of 7 predictions written down before the run held; "
                                  "`vector_loads` missed high."));
   EXPECT_THAT(summary, HasSubstr("0 false verdicts in 10 trials (0%)"));
   EXPECT_THAT(summary, HasSubstr("- **REGRESSION** (slower), 1 step: `kv_tiling` (0.780×).\n"));
@@ -215,7 +215,7 @@ TEST(RenderReportTest, SaysByHowMuchAControlsIntervalMissesOneAndWhetherThatMatt
       HasSubstr("The 2 that leave out 1, at `small` and `long`, miss it by at most 0.02%."));
   miss("long", 0.980, 0.990);
   EXPECT_THAT(Section(Render(json), "## Controls"),
-              HasSubstr("by at most 1%. That is as large as effects that verdicts are given on."));
+              HasSubstr("by at most 1%. That is as large as effects that verdicts tell."));
 }
 
 TEST(RenderReportTest, SaysWhatTheLevelOfAFamilyBounds) {

@@ -164,8 +164,8 @@ TEST(StandingsTest, RecordsWhosePeersTookTurnsOrWithEightBitsDontCount) {
   ordered_json bits = GridRecord("bits", {2, 2, 2, 2, 2});
   bits["cells"][0]["kv_bits"] = 8;
   const Standings none = Render({turns, bits});
-  EXPECT_THAT(none.page, HasSubstr("No record holds a variant of ours beside a peer"));
-  EXPECT_THAT(none.readme, HasSubstr("No record holds a variant of ours beside a peer"));
+  EXPECT_THAT(none.page, HasSubstr("No record has a variant of ours beside a peer"));
+  EXPECT_THAT(none.readme, HasSubstr("No record has a variant of ours beside a peer"));
   EXPECT_THAT(none.page, Not(HasSubstr("|")));
   const std::string page = Render({turns, bits, GridRecord("good", {4, 4, 4, 4, 4})}).page;
   EXPECT_THAT(page, HasSubstr("| [good](good.md) | this tree's |"));

@@ -80,7 +80,7 @@ TEST(RunToRunTest, CountsRepeatsOfTheSameCodeWhoseIntervalsLieApart) {
   const std::string text =
       RunToRunSection(kCalibrated, {{RecordOf("a", "x", 20), RecordOf("b", "x", 20.6)}, 0.02});
   EXPECT_THAT(text, HasSubstr("| `a`, `b` | the same | 3 | 1 | 0.00% (2.91%) | 1 |\n"));
-  EXPECT_THAT(text, HasSubstr("Of 3 such repeats, 1 have intervals of p50 that don't overlap"));
+  EXPECT_THAT(text, HasSubstr("1 of 3 such repeats have intervals of p50 that don't overlap"));
   EXPECT_THAT(text, HasSubstr("The calibrated kernel took 20.00 µs [19.80, 20.20] in `a` and "
                               "20.60 µs [20.40, 20.80] in `b` at `mission_b`."));
   EXPECT_THAT(text, HasSubstr("identical code differed by more in 1 of the 3 repeats"));
