@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ablations/record/pack/record_pack.h"
+#include "ablations/record/record_pack.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 

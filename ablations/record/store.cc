@@ -14,10 +14,10 @@
 
 #include "ablations/base/files.h"
 #include "ablations/record/micro_record.h"
-#include "ablations/record/pack/sha256.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
+#include "ablations/record/record_pack.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

@@ -40,8 +40,7 @@ KERNELS = SHARED | PROBLEM | {"kernels/sdpa/rules", "kernels/sdpa/launch", "kern
                               "kernels/sdpa/mma/projection"}
 # The engine's rooms (ablations/README.md). None of them knows what is measured.
 BASE = {"ablations/base", "kernels/common"}
-PACK = {"ablations/record/pack", "kernels/common"}
-RECORD = BASE | PACK | {"ablations/record"}
+RECORD = BASE | {"ablations/record"}
 PLAN = RECORD | {"ablations/stats", "ablations/plan"}
 FACTORIAL = PLAN | {"ablations/stats/factorial", "ablations/summary", "ablations/judge/factorial"}
 JUDGE = FACTORIAL | {"ablations/stats/effects", "ablations/judge"}
@@ -54,7 +53,6 @@ ROOMS = {
     "ablations/stats/effects": {"ablations/stats", "ablations/stats/effects"},
     "ablations/stats/factorial": {"ablations/stats", "ablations/stats/factorial"},
     "ablations/record": RECORD,
-    "ablations/record/pack": PACK,
     # What a replay is, a machine must know too.
     "ablations/plan": PLAN | {"micro/harness"},
     "ablations/summary": RECORD | {"ablations/plan", "ablations/summary"},

@@ -44,6 +44,11 @@ class RecordFilesTest : public ::testing::Test {
   fs::path dir_;
 };
 
+TEST(Sha256, IsTheStandards) {
+  EXPECT_EQ(Sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
 TEST(Pack, IsDecodedToWhatWasEncoded) {
   const RecordPack pack = {"mine",
                            {{"a.json", "{}\n"}, {"b.gz", std::string("\0\xff", 2)}, {"c", ""}}};

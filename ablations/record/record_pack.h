@@ -44,4 +44,7 @@ absl::StatusOr<RecordPack> DecodePack(std::string_view bytes, const std::string&
 // first a dot or a dash, no longer than 100 characters with both.
 bool IsPackName(std::string_view name);
 
+// In hexadecimal digits.
+std::string Sha256(std::string_view bytes);
+
 }  // namespace warpledger::ablations

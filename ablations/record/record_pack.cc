@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/record/pack/record_pack.h"
+#include "ablations/record/record_pack.h"
 
+#include <sys/types.h>
+// After it: libmd's header needs its types.
+#include <sha2.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/record/pack/sha256.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -243,6 +246,12 @@ bool IsPackName(std::string_view name) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
                   std::string_view("._+-").find(c) != std::string_view::npos;
          });
+}
+
+std::string Sha256(std::string_view bytes) {
+  std::array<char, SHA256_DIGEST_STRING_LENGTH> digits = {};
+  SHA256Data(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), digits.data());
+  return digits.data();
 }
 
 absl::StatusOr<std::string> EncodePack(const RecordPack& pack) {
