@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_split.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/text.h"
 
