@@ -100,6 +100,9 @@ print(result)
 """
 
 NUMBA = """
+import numpy
+if not hasattr(numpy, "row_stack"):  # older Numbas name it, and newer NumPys lack it
+    numpy.row_stack = numpy.vstack
 import torch
 from numba import cuda
 import warpledger as wl
