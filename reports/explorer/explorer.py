@@ -15,6 +15,7 @@ Exit codes: 0 done; 1 a file can't be read, or a claim's samples are in none of 
 import argparse
 import collections
 import json
+import math
 import pathlib
 import sys
 
@@ -25,8 +26,9 @@ from plots import json_text, whole_file  # noqa: E402
 
 TEMPLATE = pathlib.Path(__file__).with_name("explorer.html")
 PLACE = "/* data */"
-# Ratios are kept as whole ten-thousandths: a tenth of the smallest effect that counts.
-RATIO_UNIT = 1e-4
+# Ratios are kept as whole parts of this size, a tenth of the smallest effect that counts: the claim's
+# own ratio is near all of them, so what they have more or less than it takes few digits.
+RATIO_PARTS = 10_000
 
 
 def timings(record):
@@ -39,8 +41,8 @@ def timings(record):
 
 
 def ratios(claim, times):
-    """A list per process: the ratio of each pair that the verdict is of, in RATIO_UNIT. Of times,
-    or of cycles, as the verdict is."""
+    """A list per process: of each pair that the verdict is of, the parts by which its ratio is above
+    the claim's, or above 1 where the claim has none. Of times, or of cycles, as the verdict is."""
     base = times[claim["problem_in_record"], claim["base"]]
     candidate = times[claim["problem_in_record"], claim["candidate"]]
     # Pairs of processes behind the interim analysis that ended a run come last.
@@ -53,25 +55,26 @@ def ratios(claim, times):
     def cost(us, sm_mhz):
         return us * sm_mhz if claim["estimand"] == "cycles" else us
 
+    # The page's script computes the same.
+    claimed = math.floor((1 if claim["ratio"] is None else claim["ratio"]) * RATIO_PARTS)
     of_process = collections.defaultdict(list)
     for pair in pairs:
         of_process[pair[0]].append(
-            round(cost(*base[pair]) / cost(*candidate[pair]) / RATIO_UNIT))
+            round(cost(*base[pair]) / cost(*candidate[pair]) * RATIO_PARTS) - claimed)
     return list(of_process.values())
 
 
 def packed(claims):
-    """Rows as lists, in which a text stands once and is a number wherever it recurs."""
-    columns = list(dict.fromkeys(key for claim in claims for key in claim))
+    """The cells by column, in which a text stands once and is a number wherever it recurs."""
     texts = {}
 
     def value(cell):
         return texts.setdefault(cell, len(texts)) if isinstance(cell, str) else cell
 
-    rows = [[value(claim.get(column)) for column in columns] for claim in claims]
-    text_columns = [column for column in columns
-                    if any(isinstance(claim.get(column), str) for claim in claims)]
-    return {"columns": columns, "text_columns": text_columns, "texts": list(texts), "rows": rows}
+    names = dict.fromkeys(key for claim in claims for key in claim)
+    columns = {name: [value(claim.get(name)) for claim in claims] for name in names}
+    text_columns = [name for name in names if any(isinstance(claim.get(name), str) for claim in claims)]
+    return {"columns": columns, "text_columns": text_columns, "texts": list(texts)}
 
 
 def page(claims, records):

@@ -17,10 +17,10 @@ def data_of(page):
     """What the page's script makes of its data: a list of rows."""
     packed = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>',
                                   page, re.DOTALL)[1])
-    is_text = [column in packed["text_columns"] for column in packed["columns"]]
-    return [{column: packed["texts"][cell] if text and cell is not None else cell
-             for column, cell, text in zip(packed["columns"], row, is_text, strict=True)}
-            for row in packed["rows"]]
+    names = packed["columns"]
+    return [{name: packed["texts"][cell] if name in packed["text_columns"] and cell is not None else cell
+             for name, cell in zip(names, row, strict=True)}
+            for row in zip(*names.values(), strict=True)]
 
 
 class Explorer(FolderTest):
@@ -43,16 +43,16 @@ class Explorer(FolderTest):
 
     def test_each_row_has_its_verdict_and_its_pairs_by_process(self):
         self.assertEqual(self.make(), (0, f"{self.path / 'explorer.html'}: 2 verdicts\n"))
-        samples = [[15000, 12500], [12500, 3333]]
         self.assertEqual(data_of((self.path / "explorer.html").read_text(encoding="utf-8")),
-                         [CLAIM | {"samples": samples},
-                          CLAIM | {"ratio": None, "predicted_low": 1.1, "samples": samples}])
+                         [CLAIM | {"samples": [[2500, 0], [0, 3333 - 12500]]},
+                          CLAIM | {"ratio": None, "predicted_low": 1.1,
+                                   "samples": [[5000, 2500], [2500, 3333 - 10000]]}])
 
     def test_a_verdict_of_cycles_has_samples_of_cycles(self):
         self.write("claims.json", json.dumps([CLAIM | IN_RECORD | {"estimand": "cycles"}]))
         self.make()
         self.assertEqual(data_of((self.path / "explorer.html").read_text(encoding="utf-8"))[0]["samples"],
-                         [[30000, 25000], [25000, 6667]])
+                         [[17500, 12500], [12500, 6667 - 12500]])
 
     def test_a_claim_whose_samples_are_missing_is_an_error(self):
         self.write("claims.json", json.dumps([CLAIM | IN_RECORD | {"n_pairs": 6}]))
