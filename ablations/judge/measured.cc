@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ablations/base/rounded.h"
-#include "ablations/stats/variance_split.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
 
 namespace warpledger::ablations {

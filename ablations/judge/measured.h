@@ -9,7 +9,7 @@
 //   (decisions/0045). The ledger has too few boards of such records: their verdicts are of this
 //   board.
 // - The effect is the median log-ratio of all pairs. Its error is that of the processes' medians,
-//   moderated over the comparisons of the record in the same regime (stats/effects/moderation.h).
+//   moderated over the comparisons of the record in the same regime (stats/effects/effect.h).
 // - On this board: Student's t with that error, and with what the place of a graph in its process
 //   adds (repeatability).
 // - On boards of the kind: what a record of another board would say (reproducibility). How boards
@@ -25,8 +25,8 @@
 #include <optional>
 #include <vector>
 
-#include "ablations/stats/effects/moderation.h"
-#include "ablations/stats/paired.h"
+#include "ablations/stats/effects/effect.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/stats/random_effects.h"
 #include "ablations/summary/parts.h"
 #include "absl/types/span.h"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "ablations/base/rounded.h"
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
 #include "ablations/stats/verdict.h"
 #include "absl/algorithm/container.h"

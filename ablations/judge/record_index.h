@@ -23,7 +23,7 @@
 #include "ablations/plan/subject.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/cluster_median.h"
-#include "ablations/stats/paired.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 

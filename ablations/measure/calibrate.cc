@@ -12,7 +12,7 @@
 #include "ablations/plan/calibration_record.h"
 #include "ablations/plan/job.h"
 #include "ablations/record/store.h"
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/medians.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"

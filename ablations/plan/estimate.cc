@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ablations/plan/job.h"
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/medians.h"
 #include "micro/harness/replay.h"
 
 namespace warpledger::ablations {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ablations/stats/cluster_median.h"
-#include "ablations/stats/paired.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/stats/random.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/distributions.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
-#include "ablations/stats/student_t.h"
 
 namespace warpledger::analysis {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/medians.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 

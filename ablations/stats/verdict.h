@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "ablations/stats/effects/effect.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/stats/opcodes.h"
-#include "ablations/stats/paired.h"
 #include "absl/types/span.h"
 
 namespace warpledger::analysis {

@@ -97,9 +97,8 @@ ROOMS |= {"ablations/cli": CLI, "ablations/cli/sdpa": CLI - CLI_ROOMS,
           "ablations/cli/study": ENGINE | STUDY | {"ablations/cli", "ablations/cli/study"},
           **{room: ENGINE | {room, "ablations/cli", "ablations/cli/records", *REPORTS}
              for room in CLI_ROOMS}}
-# Most source files of a room, and the rooms that are still larger.
+# Most source files of a room.
 ROOM_FILES = 17
-LARGER = {"ablations/stats": 25}
 
 # Folder -> the folders that its files may include. The longest matching folder
 # counts, on both sides.
@@ -189,8 +188,8 @@ def large_rooms(root):
         room = path.parent.as_posix()
         if room.startswith(("ablations/", "reports/", "kernels/sdpa")):
             rooms[room] = rooms.get(room, 0) + 1
-    return [f"{room}: {count} files; it may have {LARGER.get(room, ROOM_FILES)}"
-            for room, count in rooms.items() if count > LARGER.get(room, ROOM_FILES)]
+    return [f"{room}: {count} files; it may have {ROOM_FILES}"
+            for room, count in rooms.items() if count > ROOM_FILES]
 
 
 def kernels_that_read_texts(root):

@@ -15,7 +15,7 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
-#include "ablations/stats/proportion.h"
+#include "ablations/stats/distributions.h"
 #include "ablations/summary/calibration.h"
 #include "ablations/summary/gate.h"
 #include "ablations/summary/summary.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ablations/base/rounded.h"
-#include "ablations/stats/proportion.h"
+#include "ablations/stats/distributions.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

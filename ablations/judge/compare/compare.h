@@ -8,7 +8,7 @@
 //   are matched by printed configuration and shape, because an arm's name may
 //   stand for another configuration in another version; where several arms of B
 //   have it, the one of the same name goes first.
-// - Samples of two records are never paired (analysis/unpaired.h). Levels are
+// - Samples of two records are never paired (stats/log_ratios.h). Levels are
 //   Holm's over all matched cells.
 // - A run that a stopping rule could end early is compared up to the look that it
 //   reached, and its intervals have the share of alpha of that look, where both
@@ -36,8 +36,8 @@
 
 #include "ablations/judge/summarize.h"
 #include "ablations/record/store.h"
-#include "ablations/stats/holm.h"
-#include "ablations/stats/unpaired.h"
+#include "ablations/stats/family.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/summary/comparison.h"
 #include "absl/status/statusor.h"
 

@@ -10,7 +10,7 @@
 #include "ablations/base/json_fields.h"
 #include "ablations/judge/compare/compare.h"
 #include "ablations/judge/record_index.h"
-#include "ablations/stats/paired.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/stats/random.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"

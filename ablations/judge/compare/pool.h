@@ -13,7 +13,7 @@
 //   (repeatability), the mean over boards, and what a record of another board of the kind would say
 //   (reproducibility). One record is enough: how far boards differ then comes from the ledger.
 // - The verdict is that of the rules of stats/verdict.h on the third; a claim on a kind of GPU is a
-//   family (stats/effects/false_coverage.h). One record alone, of which nothing is
+//   family (stats/family.h). One record alone, of which nothing is
 //   left out, has its own verdicts.
 // - Deterministic; the order of the records does not matter but for the order of what is returned.
 //

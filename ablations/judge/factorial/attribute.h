@@ -20,7 +20,7 @@
 #include "ablations/plan/subject.h"
 #include "ablations/record/record.h"
 #include "ablations/stats/factorial/attribution.h"
-#include "ablations/stats/paired.h"
+#include "ablations/stats/log_ratios.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"

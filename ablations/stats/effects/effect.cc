@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
-#include "ablations/stats/student_t.h"
+#include "ablations/stats/distributions.h"
 
 namespace warpledger::analysis {
 
@@ -39,6 +40,84 @@ double Effect::DecisionPValue(double delta) const {
   const double room = std::log1p(delta) - std::fabs(log_ratio);
   if (std::isinf(error) || room <= 0) return different;
   return std::min(different, StudentTwoSidedTail(room / error, df) / 2);
+}
+
+namespace {
+
+constexpr double kLeastVariance = 1e-10;
+
+// The first three derivatives of ln Gamma(x), x > 0: recurrence up to 10, then the asymptotic
+// series (Abramowitz and Stegun, 6.3.18, 6.4.12 and 6.4.13).
+double Digamma(double x) {
+  double value = 0;
+  for (; x < 10; ++x) value -= 1 / x;
+  const double y = 1 / (x * x);
+  return value + std::log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y / 252));
+}
+
+double Trigamma(double x) {
+  double value = 0;
+  for (; x < 10; ++x) value += 1 / (x * x);
+  const double y = 1 / (x * x);
+  return value + 1 / x + y / 2 + y / x * (1.0 / 6 - y * (1.0 / 30 - y / 42));
+}
+
+double Tetragamma(double x) {
+  double value = 0;
+  for (; x < 10; ++x) value -= 2 / (x * x * x);
+  const double y = 1 / (x * x);
+  return value - y - y / x - y * y * (0.5 - y * (1.0 / 6 - y / 6));
+}
+
+// The x with Trigamma(x) = y, by Newton's method on 1 / Trigamma, which is convex.
+double InverseTrigamma(double y) {
+  double x = 0.5 + 1 / y;
+  for (int i = 0; i < 50; ++i) {
+    const double value = Trigamma(x);
+    const double step = value * (1 - value / y) / Tetragamma(x);
+    x += step;
+    if (std::fabs(step) < 1e-12 * x) break;
+  }
+  return x;
+}
+
+}  // namespace
+
+std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estimates) {
+  std::vector<VarianceEstimate> moderated(estimates.begin(), estimates.end());
+  for (VarianceEstimate& each : moderated) {
+    each.variance = std::max(each.variance, kLeastVariance);
+  }
+  if (std::ssize(moderated) < kLeastToModerate) return moderated;
+  const double n = static_cast<double>(moderated.size());
+  double mean = 0;  // of ln s^2, less what its own degrees of freedom put there
+  double all_df = 0;
+  double expected = 0;  // variance of ln s^2 from its own degrees of freedom
+  std::vector<double> logs;
+  for (const VarianceEstimate& each : moderated) {
+    const double half = each.df / 2;
+    logs.push_back(std::log(each.variance) - Digamma(half) + std::log(half));
+    mean += logs.back() / n;
+    expected += Trigamma(half) / n;
+    all_df += each.df;
+  }
+  double variance = 0;
+  for (const double value : logs) variance += (value - mean) * (value - mean) / (n - 1);
+  const double excess = variance - expected;
+  double prior_df = all_df;  // no more scatter than chance: one variance for all
+  double prior_log = mean;
+  if (excess > 0) {
+    const double half = InverseTrigamma(excess);
+    prior_log = mean + Digamma(half) - std::log(half);
+    prior_df = std::min(2 * half, all_df);
+  }
+  const double prior = std::exp(prior_log);
+  for (VarianceEstimate& each : moderated) {
+    const double df = prior_df + each.df;
+    each = {.variance = (prior_df * prior + each.df * each.variance) / df,
+            .df = std::min(df, all_df)};
+  }
+  return moderated;
 }
 
 }  // namespace warpledger::analysis

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/distributions.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
-#include "ablations/stats/student_t.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 

@@ -8,7 +8,7 @@
 
 #include "ablations/judge/summarize.h"
 #include "ablations/stats/effects/effect.h"
-#include "ablations/stats/variance_split.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "gmock/gmock.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
 
 namespace warpledger::analysis {

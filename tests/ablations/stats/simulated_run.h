@@ -17,9 +17,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ablations/stats/paired.h"
+#include "ablations/stats/log_ratios.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
-#include "ablations/stats/variance_split.h"
 
 namespace warpledger::analysis {
 

@@ -18,9 +18,8 @@
 
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/effects/effect.h"
-#include "ablations/stats/effects/false_coverage.h"
-#include "ablations/stats/effects/moderation.h"
-#include "ablations/stats/quantile.h"
+#include "ablations/stats/family.h"
+#include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
 #include "tests/ablations/stats/simulated_run.h"
 
