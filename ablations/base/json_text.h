@@ -3,6 +3,10 @@
 
 #pragma once
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +27,17 @@ absl::StatusOr<nlohmann::ordered_json> ParseJson(std::string_view text);
 std::string DumpLine(const nlohmann::ordered_json& json);
 // Indented, with a final newline: the form of the files that people read.
 std::string DumpFile(const nlohmann::ordered_json& json);
+
+// A figure as summary.json holds it. Empty for what is no number. What is below six significant
+// digits depends on the machine's libm, and the bytes must not.
+inline std::optional<double> SixDigits(double value) {
+  if (!std::isfinite(value)) return std::nullopt;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return std::strtod(text, nullptr);
+}
+inline std::optional<double> SixDigits(const std::optional<double>& value) {
+  return value ? SixDigits(*value) : std::nullopt;
+}
 
 }  // namespace warpledger::ablations

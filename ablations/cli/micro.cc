@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/cli/flags.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

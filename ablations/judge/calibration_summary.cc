@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/judge/calibration_summary.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -9,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
+#include "ablations/judge/summarize.h"
 #include "ablations/plan/known_subjects.h"
 #include "ablations/stats/cluster_median.h"
 #include "ablations/stats/distributions.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
 

@@ -2,8 +2,6 @@
 // What the page of a profile record is made of: counters, times of the same
 // machine code, ceilings that the microbenchmarks measured.
 
-#include "ablations/judge/profile_summary.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -86,7 +84,7 @@ absl::StatusOr<summary::Summary> SummaryOfRun(const std::string& path, const Sub
 absl::StatusOr<std::optional<summary::Summary>> ReadTimes(const std::string& path,
                                                           const Subject& subject,
                                                           const std::vector<Profile>& profiles,
-                                                          const SummaryOf& summary_of) {
+                                                          const SummaryAt& summary_of) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
   if (files.Has(kSummaryFile)) {
     ASSIGN_OR_RETURN(const std::string text, files.Read(kSummaryFile));
@@ -188,7 +186,7 @@ double MetricOr(const Profile& profile, const char* name, double otherwise) {
 
 absl::StatusOr<summary::ProfileSummary> SummarizeProfiles(const std::string& path,
                                                           const Subject& subject,
-                                                          const SummaryOf& summary_of) {
+                                                          const SummaryAt& summary_of) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
   ASSIGN_OR_RETURN(ProfileRecord record, LoadProfiles(path));
   for (const ShapeInfo& shape : record.info.shapes) {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <set>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/stats/medians.h"
 #include "ablations/stats/random.h"
 #include "ablations/stats/verdict.h"

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/judge/options.h"
+#include "ablations/judge/summarize.h"
 #include "ablations/plan/stopping.h"
 #include "ablations/plan/subject.h"
 #include "ablations/record/store.h"

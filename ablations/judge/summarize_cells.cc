@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/summarize_parts.h"
 #include "ablations/stats/verdict.h"

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/judge/summarize_parts.h"
 
 namespace warpledger::ablations {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/judge/summarize_parts.h"
 #include "kernels/common/nvml.h"
 

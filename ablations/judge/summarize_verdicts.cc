@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/summarize_parts.h"
-#include "ablations/record/flaws.h"
+#include "ablations/record/record.h"
 #include "ablations/stats/family.h"
 #include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"

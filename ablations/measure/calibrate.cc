@@ -7,7 +7,7 @@
 
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
-#include "ablations/measure/describe_run.h"
+#include "ablations/measure/run.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration_record.h"
 #include "ablations/plan/job.h"

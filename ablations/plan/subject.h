@@ -215,7 +215,7 @@ class Subject {
   virtual std::optional<int64_t> KvBits(const std::string& /*config*/) const {
     return std::nullopt;
   }
-  // The name of the arithmetic ceiling that it stands under (profile_summary.h); empty: unknown.
+  // The name of the arithmetic ceiling that it stands under (judge/summarize.h); empty: unknown.
   virtual std::string RoofOf(const std::string& /*config*/) const { return ""; }
   // What of it reaches its launch and no machine code, printed.
   virtual std::string LaunchPart(const std::string& /*config*/) const { return ""; }

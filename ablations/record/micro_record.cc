@@ -7,7 +7,6 @@
 
 #include "ablations/base/json_fields.h"
 #include "ablations/base/json_text.h"
-#include "ablations/base/rounded.h"
 #include "ablations/record/record_files.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "ablations/base/json_fields.h"
+#include "ablations/record/record.h"
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 
@@ -559,5 +560,14 @@ const Instance* CodeFor(std::string_view gpu_arch, const std::vector<Instance>& 
   }
   return nearest;
 }
+
+// Records that were made in a way that turned out to be wrong.
+//
+// Contract: by cause, never by outcome. A flaw is a protocol (RunInfo::protocol_sha256) and what an
+// arm of the run must have for the fault to act; decisions/ says how it was found. All comparisons
+// of such a record are INVALID.
+//
+// Why no comparison of the run is what it says; empty where no flaw is known.
+std::string WhyFlawed(const RunInfo& run);
 
 }  // namespace warpledger::ablations

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ablations/base/json_fields.h"
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/common/status_macros.h"

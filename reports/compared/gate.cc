@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/compared/gate.h"
-
 #include <utility>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/sdpa/problem/shapes.h"
+#include "reports/compared/compared.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
 

@@ -11,7 +11,7 @@
 
 #include "ablations/summary/calibration.h"
 #include "reports/model/options.h"
-#include "reports/sections/run_to_run.h"
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 

@@ -11,7 +11,6 @@
 
 #include "kernels/sdpa/registry/registry.h"
 #include "kernels/sdpa/registry/variant.h"
-#include "reports/model/derived/alone.h"
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/records.h"

@@ -15,13 +15,7 @@
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
-#include "reports/sections/answers/claim_page.h"
-#include "reports/sections/answers/claim_picture.h"
-#include "reports/sections/answers/claim_table.h"
-#include "reports/sections/answers/l4_notes.h"
-#include "reports/sections/answers/names.h"
-#include "reports/sections/answers/questions.h"
-#include "reports/sections/answers/technique_page.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

@@ -32,7 +32,7 @@ struct Page {
 struct Techniques {
   std::vector<Page> pages;  // the index of techniques, questions, names; techniques; claims
   std::string readme;       // a README's section
-  std::string claim_table;  // of sections/answers/claim_table.h, as JSON
+  std::string claim_table;  // of sections/answers/answers.h, as JSON
 };
 
 // `options.picture_prefix` goes before the links of the README's section alone.

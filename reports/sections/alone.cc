@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/model/derived/alone.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>

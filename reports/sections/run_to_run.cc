@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/run_to_run.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 namespace {

@@ -6,8 +6,11 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ablations/summary/profile.h"
 #include "reports/model/staleness.h"
@@ -80,5 +83,65 @@ std::string ControlSection(const Summary& summary);
 std::string ToggleSection(const Summary& summary);
 std::string StatisticsSection(const Summary& summary);
 std::string ProvenanceSection(const Summary& summary);
+
+// What each technique is worth alone, by its microbenchmark.
+//
+// Contract: pure functions of their arguments. Units in which less is
+// better ("cycles", "us", "ns") are told from rates, so that an effect above 1 is
+// always the faster one. No errors.
+//
+//   Isolated isolated = IsolatedOf(summary, claim.micro);
+//   if (isolated.effect) text += FormatRatio(isolated.effect);
+
+// What the microbenchmarks that a summary quotes say of one toggle.
+struct Isolated {
+  const MicroValue* off = nullptr;  // null where the summary doesn't quote the case
+  const MicroValue* on = nullptr;
+  std::optional<double> effect;  // above 1: the technique is faster
+};
+
+Isolated IsolatedOf(const Summary& summary, const ablations::ClaimMicro& micro);
+
+// The cases and their values in words: "`a/b`: 16.0 B/clk/SM, against `a/c`: 128 B/clk/SM".
+std::string DescribeCases(const Isolated& isolated, const ablations::ClaimMicro& micro);
+
+// What a calibration does not meet, from other records of the same GPU: the noise of
+// pairs of different kernels, and what the same machine code takes in another run.
+//
+// Contract: computed from the summaries alone; says so where they hold nothing of the
+// kind. No errors.
+//
+//   std::string text = RunToRunSection({.shape = "b1_h8_s512_d64", …}, runs);
+
+// Of the calibration that the runs are set beside; medians over its A/A trials.
+struct CalibratedNoise {
+  std::string shape;
+  std::string config;  // of the one kernel
+  int64_t arms = 0;
+  int64_t trials = 0;
+  double within_percent = 0;
+  double between_percent = 0;
+  double mde_percent = 0;
+};
+
+// Summaries of other records of the same GPU.
+// Families of identical arms of several calibrations together.
+struct PooledFamilies {
+  std::vector<std::string> runs;  // of all but the page's own calibration
+  int64_t with_false_verdict = 0;
+  int64_t of = 0;
+  double bound = 1;  // one-sided, at 95%
+};
+
+struct OtherRuns {
+  std::vector<Summary> summaries;
+  double gate_tolerance = 0;  // that `warpledger gate` has by default, as a fraction
+  PooledFamilies families = {};
+};
+
+inline constexpr std::string_view kRunToRunAnchor = "what-it-does-not-cover";
+
+// A section with a heading, in Markdown.
+std::string RunToRunSection(const CalibratedNoise& calibrated, const OtherRuns& runs);
 
 }  // namespace warpledger::report

@@ -11,8 +11,7 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/npy.h"
-#include "ablations/judge/calibration_summary.h"
-#include "ablations/judge/profile_summary.h"
+#include "ablations/judge/summarize.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration_plan.h"
 #include "ablations/plan/fleet/fleet.h"

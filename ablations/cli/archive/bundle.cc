@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/summaries.h"

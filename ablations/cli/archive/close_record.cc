@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/plan/calibration_record.h"
 #include "ablations/plan/known_subjects.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
 #include "absl/strings/str_cat.h"

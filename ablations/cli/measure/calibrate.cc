@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/measure/calibrate.h"
 #include "ablations/plan/job.h"

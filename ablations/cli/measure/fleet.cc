@@ -11,7 +11,6 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/json_text.h"
-#include "ablations/base/paths.h"
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/record/store.h"

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/measure/fleet.h"
 #include "absl/algorithm/container.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/cli/measure/run_request.h"
 #include "ablations/measure/run.h"
 #include "ablations/plan/known_subjects.h"

@@ -8,7 +8,7 @@
 #include "ablations/cli/flags.h"
 #include "ablations/plan/known_subjects.h"
 #include "kernels/common/status_macros.h"
-#include "reports/compared/comparison.h"
+#include "reports/compared/compared.h"
 
 namespace warpledger::cli {
 namespace {

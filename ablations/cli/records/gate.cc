@@ -9,7 +9,7 @@
 #include "ablations/plan/known_subjects.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
-#include "reports/compared/gate.h"
+#include "reports/compared/compared.h"
 
 namespace warpledger::cli {
 namespace {

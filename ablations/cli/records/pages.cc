@@ -7,7 +7,6 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/json_text.h"
-#include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/records/summaries.h"
 #include "ablations/plan/known_subjects.h"

@@ -14,7 +14,7 @@
 #include "ablations/cli/records/summaries.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
-#include "reports/compared/pooled.h"
+#include "reports/compared/compared.h"
 
 namespace warpledger::cli {
 namespace {

@@ -8,8 +8,6 @@
 
 #include "ablations/base/files.h"
 #include "ablations/base/json_text.h"
-#include "ablations/base/paths.h"
-#include "ablations/judge/calibration_summary.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/plan/known_subjects.h"
 #include "ablations/record/record_files.h"

@@ -2,7 +2,6 @@
 // `warpledger dtypes`: what K and V in fewer bits cost in accuracy. Needs no GPU.
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/cli/flags.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"

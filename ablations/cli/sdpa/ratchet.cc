@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/cli/flags.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/plan.h"

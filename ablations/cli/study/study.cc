@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/cli/flags.h"
 #include "ablations/subjects/study/build.h"
 #include "ablations/subjects/study/data.h"

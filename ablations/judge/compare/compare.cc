@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/stats/distributions.h"
 #include "ablations/stats/verdict.h"
 #include "absl/strings/str_cat.h"

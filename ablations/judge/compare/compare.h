@@ -38,7 +38,7 @@
 #include "ablations/record/store.h"
 #include "ablations/stats/family.h"
 #include "ablations/stats/log_ratios.h"
-#include "ablations/summary/comparison.h"
+#include "ablations/summary/compared.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {

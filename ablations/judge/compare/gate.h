@@ -15,10 +15,10 @@
 //   with the reason: boards of one model differ by more than small tolerances.
 // - Cells, conditions and references are compare.h's.
 //
-// The exit code is the gravest that applies, in the order of the constants of summary/gate.h.
+// The exit code is the gravest that applies, in the order of the constants of summary/compared.h.
 //
 //   absl::StatusOr<GateResult> gate = Gate(baseline, record, {.tolerance = 0.02});
-//   std::cout << report::GateText(*gate);  // reports/compared/gate.h
+//   std::cout << report::GateText(*gate);  // reports/compared/compared.h
 //   return gate->exit;
 
 #pragma once
@@ -26,7 +26,7 @@
 #include <string>
 
 #include "ablations/judge/compare/compare.h"
-#include "ablations/summary/gate.h"
+#include "ablations/summary/compared.h"
 #include "absl/status/statusor.h"
 
 namespace warpledger::ablations {

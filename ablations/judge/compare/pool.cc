@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "ablations/base/json_text.h"
-#include "ablations/base/rounded.h"
 #include "ablations/judge/measured.h"
 #include "ablations/stats/family.h"
 #include "ablations/stats/medians.h"

@@ -25,7 +25,7 @@
 #pragma once
 
 #include "ablations/stats/random_effects.h"
-#include "ablations/summary/pooled.h"
+#include "ablations/summary/compared.h"
 #include "ablations/summary/summary.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/stats/verdict.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "ablations/base/rounded.h"
+#include "ablations/base/json_text.h"
 #include "ablations/stats/factorial/main_effects.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

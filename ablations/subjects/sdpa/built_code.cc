@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

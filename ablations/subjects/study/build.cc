@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/subjects/study/python.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "ablations/base/paths.h"
+#include "ablations/base/files.h"
 #include "ablations/base/subprocess.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"

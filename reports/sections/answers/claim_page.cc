@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/claim_page.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -12,6 +10,7 @@
 #include "reports/model/derived/counters.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

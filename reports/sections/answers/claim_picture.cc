@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/claim_picture.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

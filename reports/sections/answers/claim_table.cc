@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/claim_table.h"
-
 #include <optional>
 #include <string>
 
 #include "kernels/sdpa/registry/techniques.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/l4_notes.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -13,6 +11,7 @@
 #include "reports/model/derived/beside_peers.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

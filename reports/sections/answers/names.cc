@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/names.h"
-
 #include "absl/strings/str_join.h"
 #include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/problem/shapes.h"
 #include "reports/model/arm_names.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/questions.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +6,7 @@
 #include "kernels/sdpa/registry/techniques.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
-#include "reports/sections/answers/l4_notes.h"
-#include "reports/sections/answers/names.h"
+#include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {
 namespace {

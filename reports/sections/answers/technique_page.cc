@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/answers/technique_page.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,7 +10,8 @@
 #include "kernels/sdpa/rules/rules.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
-#include "reports/sections/isolated.h"
+#include "reports/sections/answers/answers.h"
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/judge/calibration_summary.h"
-
 #include <gmock/gmock.h>
 
 #include <limits>
 #include <string>
 
+#include "ablations/judge/summarize.h"
 #include "ablations/stats/random.h"
 #include "reports/pages/calibration.h"
 #include "reports/pages/terminal.h"

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/base/subprocess.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/subject.h"

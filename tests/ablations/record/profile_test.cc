@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "ablations/base/files.h"
-#include "ablations/judge/profile_summary.h"
+#include "ablations/judge/summarize.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/subject.h"
 #include "absl/strings/str_cat.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "kernels/sdpa/registry/registry.h"
-#include "reports/model/derived/floors.h"
+#include "reports/model/derived/budget.h"
 #include "reports/model/describe.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections/run_to_run.h"
-
 #include <gmock/gmock.h>
+
+#include "reports/sections/sections.h"
 
 namespace warpledger::report {
 namespace {

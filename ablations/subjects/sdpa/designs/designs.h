@@ -28,7 +28,6 @@
 #include "ablations/subjects/sdpa/designs/designs_fusion.h"       // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper.h"       // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_hopper_plus.h"  // IWYU pragma: export
-#include "ablations/subjects/sdpa/designs/designs_library.h"      // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_mma.h"          // IWYU pragma: export
 #include "ablations/subjects/sdpa/designs/designs_wmma.h"         // IWYU pragma: export
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/plan/job.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/sdpa/built_code.h"

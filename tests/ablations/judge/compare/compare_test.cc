@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "ablations/plan/stopping.h"
-#include "reports/compared/comparison.h"
+#include "reports/compared/compared.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "reports/compared/gate.h"
+#include "reports/compared/compared.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {

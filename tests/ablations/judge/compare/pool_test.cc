@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/compared/pooled.h"
+#include "reports/compared/compared.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {

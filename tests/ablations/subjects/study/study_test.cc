@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "ablations/base/files.h"
-#include "ablations/base/paths.h"
 #include "ablations/subjects/study/study_subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the regression gate says, for a terminal, a pull request and a pipeline.
+// What records say of each other: two compared, a gate of one against another, several boards
+// together.
 //
-// Contract: pure functions of the result. No errors.
+// Contract: pure functions of the values. No errors.
 //
+//   std::cout << ComparisonText(comparison);
 //   WriteFileAtomically("gate.xml", GateJUnit(gate));
 
 #pragma once
 
 #include <string>
 
-#include "ablations/summary/gate.h"
+#include "ablations/summary/compared.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::report {
+
+std::string ComparisonText(const summary::Comparison& compared);
+std::string ComparisonMarkdown(const summary::Comparison& compared);
 
 const char* GateOutcomeName(summary::GateOutcome outcome);
 
@@ -25,5 +30,8 @@ std::string GateMarkdown(const summary::GateResult& read);
 // CANNOT_TELL and NEW are skipped, because they gave no answer (the exit code
 // still tells CANNOT_TELL from a pass).
 std::string GateJUnit(const summary::GateResult& result);
+
+std::string PooledText(const summary::Pooled& read);
+std::string CoverageText(const summary::Coverage& coverage);
 
 }  // namespace warpledger::report
