@@ -15,21 +15,20 @@ import sys
 # As a script, Python looks for modules beside this file; the package's parent is needed.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from plots import (json_text, micro_cp_async, micro_exp, micro_memory, micro_overlap,  # noqa: E402
-                   micro_reduction, micro_swizzle, micro_wgmma)
+from plots import json_text, micro_figures  # noqa: E402
 from plots.micro_data import MicroError, load  # noqa: E402
 from plots.render import draw_all, write  # noqa: E402
 
 # {name: function of a record that returns the figure, or None where it lacks the cases}
 FIGURES = {
-    "bank_conflict_slope": micro_swizzle.draw_slope,
-    "cp_async_depth": micro_cp_async.draw,
-    "exp_pareto": micro_exp.draw,
-    "memory_hierarchy": micro_memory.draw,
-    "overlap_matrix": micro_overlap.draw,
-    "reduction_costs": micro_reduction.draw,
-    "swizzle_dilution": micro_swizzle.draw_dilution,
-    "wgmma_widths": micro_wgmma.draw,
+    "bank_conflict_slope": micro_figures.draw_bank_conflict_slope,
+    "cp_async_depth": micro_figures.draw_cp_async_depth,
+    "exp_pareto": micro_figures.draw_exp_pareto,
+    "memory_hierarchy": micro_figures.draw_memory_hierarchy,
+    "overlap_matrix": micro_figures.draw_overlap_matrix,
+    "reduction_costs": micro_figures.draw_reduction_costs,
+    "swizzle_dilution": micro_figures.draw_swizzle_dilution,
+    "wgmma_widths": micro_figures.draw_wgmma_widths,
 }
 
 
