@@ -33,14 +33,13 @@ TEST(LadderDesign, StartsWithEverythingOff) {
   EXPECT_EQ(base.toggle, "");
 }
 
-TEST(LadderDesign, AddsInEachStepExactlyItsToggleToTheStepBefore) {
+TEST(LadderDesign, StandsEachStepOnTheStepBefore) {
   const Design design = LadderDesign();
   std::set<std::string> added;
   std::string previous = design.arms.front().name;
   for (const DesignArm& arm : design.arms) {
     if (arm.role != "step") continue;
     EXPECT_EQ(arm.base, previous) << arm.name;
-    EXPECT_THAT(Differences(design, arm.name, arm.base), ElementsAre(arm.toggle)) << arm.name;
     EXPECT_TRUE(added.insert(arm.toggle).second) << arm.name;
     previous = arm.name;
   }
@@ -92,7 +91,6 @@ TEST(OneOnDesign, AddsEachToggleToExactlyWhatItNeeds) {
     if (arm.role != "step") continue;
     EXPECT_EQ(arm.name, "one_on:" + arm.toggle);
     const DesignArm& base = ArmNamed(design, arm.base);
-    EXPECT_EQ(Differences(arm.config, base.config), std::set<std::string>{arm.toggle}) << arm.name;
     EXPECT_TRUE(added.insert(arm.toggle).second) << arm.name;
     // Nothing in the base could be spared: without it the toggle would be illegal.
     for (const sdpa::ToggleRow& row : sdpa::kToggles) {
@@ -156,9 +154,7 @@ TEST(FactorialDesign, HoldsEveryLegalCombinationAndDeclaresTheOthers) {
     EXPECT_TRUE(configs.insert(sdpa::ConfigName(arm.config)).second) << arm.name;
     EXPECT_EQ(arm.config.kv_tiling, 1) << arm.name;
     EXPECT_EQ(arm.config.tile_m32_warps4, 1) << arm.name;
-    if (arm.role != "step") continue;
-    ++steps;
-    EXPECT_THAT(Differences(design, arm.name, arm.base), ElementsAre(arm.toggle)) << arm.name;
+    steps += arm.role == "step" ? 1 : 0;
   }
   // cp.async needs vector loads: 8 of 32 combinations have one without the other.
   EXPECT_EQ(configs.size(), 24u);
@@ -228,7 +224,6 @@ TEST(FusionDesign, TakesWhatStandsInFrontOfAttentionOneStepAtATimeIntoIt) {
   std::set<std::string> steps;
   for (const DesignArm& arm : design.arms) {
     if (arm.role != "step") continue;
-    EXPECT_THAT(Differences(design, arm.name, arm.base), ElementsAre(arm.toggle)) << arm.name;
     steps.insert(arm.toggle);
     for (const sdpa::Config& config : Specialisations(design, arm)) {
       EXPECT_TRUE(config.projected) << arm.name;
@@ -270,7 +265,6 @@ TEST(Stage2PlusDesign, HoldsEachLevelBeyondTheLadderAloneOnTheLaddersEnd) {
       EXPECT_EQ(arm.role, "step");
       EXPECT_EQ(arm.toggle, row.id);
       EXPECT_EQ(arm.base, "stage2");
-      EXPECT_EQ(Differences(arm.config, EverythingOn()), (std::set<std::string>{arm.toggle}));
       EXPECT_EQ(arm.config.*row.field, row.levels.values[i]);
     }
   }
@@ -301,7 +295,6 @@ TEST(Stage2PlusDesign, ChainsEachStepToTheOneBefore) {
       ArmNamed(design, "stage2:softmax_in_registers=3+exp_method=1+tile_n=128+producer_warps=2");
   EXPECT_EQ(last.toggle, "producer_warps");
   EXPECT_EQ(last.base, "stage2:softmax_in_registers=3+exp_method=1+tile_n=128");
-  EXPECT_THAT(Differences(design, last.name, last.base), ElementsAre("producer_warps"));
 }
 
 TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
@@ -318,18 +311,15 @@ TEST(Stage2PlusDesign, IsSpokenOfByThePredictionsOfFirstLevelsAlone) {
   }
 }
 
-TEST(WmmaD128Design, HasLegalArmsAtHeadDim128AloneEachOneToggleFromItsBase) {
+TEST(WmmaD128Design, HasArmsOfTheSmemFamilyAtHeadDim128Alone) {
   const Design design = WmmaD128Design();
   EXPECT_EQ(design.head_dims, (std::vector<int>{128}));
   EXPECT_EQ(design.arms.front().config, EverythingOn());
   for (const DesignArm& arm : design.arms) {
     for (const sdpa::Config& config : Specialisations(design, arm)) {
       EXPECT_EQ(config.head_dim, 128) << arm.name;
-      EXPECT_FALSE(sdpa::WhyInvalid(config)) << arm.name;
       EXPECT_EQ(sdpa::FamilyOf(config), sdpa::Family::kSmem) << arm.name;
     }
-    if (arm.role != "step" && arm.role != "without") continue;
-    EXPECT_THAT(Differences(design, arm.name, arm.base), ElementsAre(arm.toggle)) << arm.name;
   }
   EXPECT_EQ(ArmNamed(design, "wmma_d128:without_wmma_pv").config.wmma_pv, 0);
   const std::string chain = "wmma_d128:softmax_in_registers=3+exp_method=1+tile_n=64";
@@ -366,6 +356,9 @@ TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {
     std::set<std::string> earlier;
     for (const DesignArm& arm : design.arms) {
       EXPECT_FALSE(sdpa::WhyInvalid(arm.config)) << arm.name;
+      for (const sdpa::Config& config : Specialisations(design, arm)) {
+        EXPECT_FALSE(sdpa::WhyInvalid(config)) << sdpa::InstanceName(config);
+      }
       EXPECT_EQ(arm.role == "base", arm.base.empty()) << arm.name;
       if (!arm.base.empty()) {
         EXPECT_TRUE(earlier.contains(arm.base)) << arm.name << " against " << arm.base;
@@ -373,6 +366,26 @@ TEST(AllDesigns, HaveArmsThatAreLegalNamedOnceAndJudgedAgainstAnEarlierArm) {
       EXPECT_TRUE(earlier.insert(arm.name).second) << arm.name;
     }
   }
+}
+
+TEST(AllDesigns, LeadFromAnArmToTheNextByTheToggleThatIsJudged) {
+  int judged = 0;
+  for (const Design& design : AllDesigns()) {
+    for (const DesignArm& arm : design.arms) {
+      if (arm.role != "step" && arm.role != "without") continue;
+      const std::set<std::string> differ = Differences(design, arm.name, arm.base);
+      EXPECT_TRUE(differ.contains(arm.toggle)) << arm.name;
+      // What needs a toggle goes with it; FP8 is judged with the sums that keep it right; a family's
+      // first step leads from the end of another one.
+      if (arm.name.ends_with("(+dependents)") || arm.toggle == "wgmma_fp8" ||
+          sdpa::FamilyOf(arm.config) != sdpa::FamilyOf(ArmNamed(design, arm.base).config)) {
+        continue;
+      }
+      EXPECT_EQ(differ.size(), 1u) << arm.name;
+      ++judged;
+    }
+  }
+  EXPECT_GT(judged, 300);
 }
 
 // An arm's name must not read as another configuration on the command line.
