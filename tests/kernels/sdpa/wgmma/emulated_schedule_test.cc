@@ -48,13 +48,13 @@ struct Handed {
   int counter = 0;                                           // the dynamic schedule's, afterwards
 };
 
-// All CTAs run side by side, so that they compete for the counter.
-template <WgmmaShape kShape>
-Handed Launch(WgmmaParamsOf<kShape> params, int ctas, bool reversed = false) {
+// Calls produced(cta, queue, tile) of each tile that a producer takes and consumed(cta, thread, queue,
+// tile) of each that it tells a consumer's thread. All CTAs run side by side, so that they compete for
+// the counter.
+template <WgmmaShape kShape, typename Produced, typename Consumed>
+void RunQueues(const WgmmaParamsOf<kShape>& params, int ctas, bool reversed, Produced produced,
+               Consumed consumed) {
   constexpr int kConsumers = kShape.consumers * kWarpgroup;
-  Handed out;
-  out.to_producers.resize(static_cast<size_t>(ctas));
-  params.next_tile = &out.counter;
   emulation::RunCtas({.ctas = static_cast<unsigned>(ctas),
                       .cluster = static_cast<unsigned>(ctas),
                       .threads = kConsumers + 32,
@@ -70,20 +70,35 @@ Handed Launch(WgmmaParamsOf<kShape> params, int ctas, bool reversed = false) {
                        if (thread < kConsumers) {
                          for (int tile = queue.template Next<false>(); tile >= 0;
                               tile = queue.template Next<false>()) {
-                           if (thread % 32 == 31) out.to_warps[{cta, thread / 32}].push_back(tile);
+                           consumed(cta, thread, queue, tile);
                          }
                        } else if (thread == kConsumers) {
                          for (int tile = queue.template Next<true>(); tile >= 0;
                               tile = queue.template Next<true>()) {
                            queue.FetchAhead();
-                           out.to_producers[static_cast<size_t>(cta)].push_back(tile);
-                           const WgmmaWork<kShape> work = DecodeWork<kShape>(params, tile);
-                           int begin = 0;
-                           if constexpr (kShape.split_kv) begin = work.split_begin;
-                           out.blocks.push_back({work.head, work.first_row, begin, work.kv_tiles});
+                           produced(cta, queue, tile);
                          }
                        }
                      });
+}
+
+template <WgmmaShape kShape>
+Handed Launch(WgmmaParamsOf<kShape> params, int ctas, bool reversed = false) {
+  Handed out;
+  out.to_producers.resize(static_cast<size_t>(ctas));
+  params.next_tile = &out.counter;
+  RunQueues<kShape>(
+      params, ctas, reversed,
+      [&](int cta, auto&, int tile) {
+        out.to_producers[static_cast<size_t>(cta)].push_back(tile);
+        const WgmmaWork<kShape> work = DecodeWork<kShape>(params, tile);
+        int begin = 0;
+        if constexpr (kShape.split_kv) begin = work.split_begin;
+        out.blocks.push_back({work.head, work.first_row, begin, work.kv_tiles});
+      },
+      [&](int cta, int thread, auto&, int tile) {
+        if (thread % 32 == 31) out.to_warps[{cta, thread / 32}].push_back(tile);
+      });
   return out;
 }
 
@@ -310,31 +325,12 @@ void ExpectEachBlockOfEachSequenceOnce(const std::vector<int>& q_lengths,
   std::map<std::pair<int, int>, int> times;  // by head and row of O
   std::map<int, std::vector<WgmmaWork<kShape>>> produced;
   std::map<int, std::vector<WgmmaWork<kShape>>> consumed;
-  constexpr int kConsumers = kShape.consumers * kWarpgroup;
-  emulation::RunCtas({.ctas = static_cast<unsigned>(ctas),
-                      .cluster = static_cast<unsigned>(ctas),
-                      .threads = kConsumers + 32,
-                      .smem_bytes = 1024},
-                     [&] {
-                       const WgmmaBarriers<kShape> barriers = {emulation::kWindow};
-                       const int cta = static_cast<int>(blockIdx.x);
-                       const int thread = static_cast<int>(threadIdx.x);
-                       if (thread == 0) barriers.Init();
-                       __syncthreads();
-                       TileQueue<kShape> queue(params, barriers);
-                       if (thread < kConsumers) {
-                         for (int tile = queue.template Next<false>(); tile >= 0;
-                              tile = queue.template Next<false>()) {
-                           if (thread == 40) consumed[cta].push_back(queue.Work(tile));
-                         }
-                       } else if (thread == kConsumers) {
-                         for (int tile = queue.template Next<true>(); tile >= 0;
-                              tile = queue.template Next<true>()) {
-                           queue.FetchAhead();
-                           produced[cta].push_back(queue.Work(tile));
-                         }
-                       }
-                     });
+  RunQueues<kShape>(
+      params, ctas, false,
+      [&](int cta, auto& queue, int tile) { produced[cta].push_back(queue.Work(tile)); },
+      [&](int cta, int thread, auto& queue, int tile) {
+        if (thread == 40) consumed[cta].push_back(queue.Work(tile));
+      });
   EXPECT_EQ(counter, 0);
   for (const auto& [cta, all] : produced) {
     ASSERT_EQ(consumed[cta].size(), all.size());
