@@ -290,6 +290,17 @@ void VisitSchema(auto& f, int newest) {
 namespace json_fields {
 
 template <typename T>
+bool IsDefault(const T& value) {
+  if constexpr (kIsOptional<T>) {
+    return !value.has_value();
+  } else if constexpr (std::ranges::range<T>) {
+    return value.empty();
+  } else {
+    return value == T{};
+  }
+}
+
+template <typename T>
 Json Write(const T& value) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -405,7 +416,7 @@ absl::Status Obey(int version, const SchemaUpTo& rule, const Json& json, const F
 template <typename T, typename... Rules>
 void FieldWriter::operator()(const char* name, const T& value, const Rules&...) {
   if constexpr (json_fields::kHas<OnlyWhereSet, Rules...>) {
-    if (value == T{}) return;
+    if (json_fields::IsDefault(value)) return;
   }
   if constexpr (json_fields::kHas<OneForAll, Rules...>) {
     const auto differs = [&](const auto& element) { return element != value.front(); };

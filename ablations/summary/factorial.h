@@ -30,8 +30,6 @@ struct Attribution {
   Estimate last;
   std::string reason;
 
-  friend bool operator==(const Attribution&, const Attribution&) = default;
-
   void Visit(auto& f) {
     FIELDS(design, shape, toggle, n_pairs);
     main_effect.VisitAs(f, "main_effect_ratio", "ci_low", "ci_high");
@@ -56,8 +54,6 @@ struct Interaction {
   std::optional<double> b_with_a;
   std::string reason;
 
-  friend bool operator==(const Interaction&, const Interaction&) = default;
-
   void Visit(auto& f) {
     FIELDS(design, shape, a, b, n_quadruples);
     ratio.VisitAs(f, "interaction_ratio", "ci_low", "ci_high");
@@ -73,8 +69,6 @@ struct InfeasibleCell {
   std::string why;
   std::string verdict;
 
-  friend bool operator==(const InfeasibleCell&, const InfeasibleCell&) = default;
-
   void Visit(auto& f) {
     FIELDS(variant, toggle, missing);
     f("why", why, kOnlyWhereSet);
@@ -89,8 +83,6 @@ struct MainEffect {
     std::string b;
     std::optional<double> coefficient;
 
-    friend bool operator==(const Alias&, const Alias&) = default;
-
     DESCRIBE_FIELDS(a, b, coefficient)
   };
   std::string shape;
@@ -99,8 +91,6 @@ struct MainEffect {
   Estimate ratio;
   std::vector<Alias> aliases;
   std::string reason;
-
-  friend bool operator==(const MainEffect&, const MainEffect&) = default;
 
   void Visit(auto& f) {
     FIELDS(shape, toggle, n_cells);

@@ -93,8 +93,6 @@ struct BoardSpread {
   double df = 0;
   double slope = 0;
 
-  friend bool operator==(const BoardSpread&, const BoardSpread&) = default;
-
   void Visit(auto& f) {
     f("regime", regime, kIsRegime);
     f("floor_sd", floor, "of log-ratios, between boards whose records have no error");
@@ -109,8 +107,6 @@ struct Spread {
   std::optional<double> within;
   std::optional<double> between;
 
-  friend bool operator==(const Spread&, const Spread&) = default;
-
   void Visit(auto& f) {
     f("within_process_sd", within, kOlderRecordsLack);
     f("between_process_sd", between, kOlderRecordsLack);
@@ -122,8 +118,6 @@ template <typename T>
 struct Both {
   std::optional<T> before;
   std::optional<T> after;
-
-  friend bool operator==(const Both&, const Both&) = default;
 };
 
 template <typename T>

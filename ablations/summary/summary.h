@@ -48,8 +48,6 @@ struct Alone {
   std::optional<double> watts;
   Estimate joules;  // per call
 
-  friend bool operator==(const Alone&, const Alone&) = default;
-
   void Visit(auto& f) {
     f("sm_mhz", sm_mhz, "the SM clock by the SMs' counters, of ours and of peers");
     f("watts", watts, "by the energy counter; null where there is none, as the next three");
@@ -63,8 +61,6 @@ struct OverPeer {
   std::string peer;
   Estimate time;
   std::optional<Estimate> joules;
-
-  friend bool operator==(const OverPeer&, const OverPeer&) = default;
 
   void Visit(auto& f) {
     f("peer", peer);
@@ -80,8 +76,6 @@ struct EnergyVerdict {
   std::optional<double> adjusted_confidence;
   std::string verdict;
   std::string reason;
-
-  friend bool operator==(const EnergyVerdict&, const EnergyVerdict&) = default;
 
   void Visit(auto& f) {
     ratio.Visit(f);
@@ -174,12 +168,8 @@ struct Opcodes {
   struct Opcode {
     std::string name;
     Both<int64_t> count;
-
-    friend bool operator==(const Opcode&, const Opcode&) = default;
   };
   std::vector<Opcode> list;
-
-  friend bool operator==(const Opcodes&, const Opcodes&) = default;
 };
 
 nlohmann::ordered_json ToJson(const Opcodes& opcodes);
@@ -196,8 +186,6 @@ struct CodeChange {
   std::optional<Counts> instructions;
   std::optional<Counts> evidence;
   std::optional<Opcodes> opcodes;
-
-  friend bool operator==(const CodeChange&, const CodeChange&) = default;
 
   void Visit(auto& f) {
     FIELDS(registers, smem_bytes, spill_bytes, warps_per_sm);
@@ -217,8 +205,6 @@ struct ErrorChange {
   Both<double> lse_share;
   Both<bool> correct;
 
-  friend bool operator==(const ErrorChange&, const ErrorChange&) = default;
-
   DESCRIBE_FIELDS(inputs, mean_err, mean_share, max_share, lse_share, correct)
 };
 
@@ -227,8 +213,6 @@ struct PowerCapped {
   int64_t candidate_pairs = 0;
   std::optional<double> base_sm_mhz;
   std::optional<double> candidate_sm_mhz;
-
-  friend bool operator==(const PowerCapped&, const PowerCapped&) = default;
 
   DESCRIBE_FIELDS(base_pairs, candidate_pairs, base_sm_mhz, candidate_sm_mhz)
 };
@@ -240,8 +224,6 @@ struct SameErrors {
 
   bool All() const { return same == checks; }
   std::string WhyInvalid() const { return same <= checks ? "" : "same is above checks"; }
-  friend bool operator==(const SameErrors&, const SameErrors&) = default;
-
   void Visit(auto& f) {
     f("checks", checks, kCount);
     f("same", same, kCount);
@@ -279,8 +261,6 @@ struct Verdict {
   std::optional<EnergyVerdict> energy;
   std::vector<ErrorChange> errors;
   std::optional<SameErrors> same_errors;
-
-  friend bool operator==(const Verdict&, const Verdict&) = default;
 
   void Visit(auto& f) {
     FIELDS(toggle, design, base, candidate, shape, n_pairs, n_processes);
@@ -363,8 +343,6 @@ struct Look {
   std::optional<double> worst_half_width;
   bool stopped_early = false;
 
-  friend bool operator==(const Look&, const Look&) = default;
-
   DESCRIBE_FIELDS(shape, look, processes, alpha_share, worst_half_width, stopped_early)
 };
 
@@ -402,8 +380,6 @@ struct MicroSource {
   std::string gpu_uuid;
   int processes = 0;
   int64_t n_samples = 0;
-
-  friend bool operator==(const MicroSource&, const MicroSource&) = default;
 
   void Visit(auto& f) {
     FIELDS(run_id, started, gpu_uuid, processes);
