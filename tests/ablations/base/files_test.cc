@@ -17,15 +17,11 @@ using ::testing::HasSubstr;
 
 class Files : public ::testing::Test {
  protected:
-  Files() {
-    std::string pattern = ::testing::TempDir() + "/files_XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~Files() override { fs::remove_all(dir_); }
   std::string In(const std::string& name) const { return dir_ / name; }
   std::string Said(const absl::Status& status) const { return std::string(status.message()); }
 
-  fs::path dir_;
+  const ScratchFolder folder_ = ScratchFolder::Make().value();
+  const fs::path dir_ = folder_.path();
 };
 
 TEST_F(Files, AWriteReplacesAFileAndKeepsItsMode) {

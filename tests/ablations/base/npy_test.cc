@@ -10,6 +10,7 @@
 #include <limits>
 #include <sstream>
 
+#include "ablations/base/files.h"
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"
 
@@ -56,14 +57,7 @@ std::vector<std::byte> Bytes(const std::string& text) {
 
 class NpyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "npy_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  std::string Path(const std::string& name = "q.npy") const { return (dir_ / name).string(); }
+  std::string Path(const std::string& name = "q.npy") const { return dir_.path() + "/" + name; }
 
   absl::StatusOr<NpyArray> ReadBytes(const std::string& bytes) {
     std::ofstream(Path(), std::ios::binary) << bytes;
@@ -79,7 +73,7 @@ class NpyTest : public ::testing::Test {
   }
   std::string HeaderRefusal(const std::string& header) { return Refusal(FileBytes(1, header, "")); }
 
-  fs::path dir_;
+  const ScratchFolder dir_ = ScratchFolder::Make().value();
 };
 
 TEST_F(NpyTest, ReadsEveryVersionOfTheFormat) {
@@ -221,7 +215,7 @@ TEST_F(NpyTest, SaysThatAFileIsMissing) {
 }
 
 TEST_F(NpyTest, RefusesFoldersAndPipes) {
-  EXPECT_THAT(std::string(ReadNpy(dir_.string()).status().message()),
+  EXPECT_THAT(std::string(ReadNpy(dir_.path()).status().message()),
               HasSubstr("this is no regular file"));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(std::string(ReadNpy(Path("pipe")).status().message()),
@@ -264,7 +258,7 @@ TEST_F(NpyTest, ReplacesAFileAndLeavesNothingBesideIt) {
   ASSERT_TRUE(WriteNpy(Path(), {2}, NpyType::kFloat16, Bytes("abcd")).ok());
   ASSERT_TRUE(WriteNpy(Path(), {1}, NpyType::kFloat16, Bytes("ef")).ok());
   EXPECT_EQ(ReadNpy(Path())->data, Bytes("ef"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(NpyTest, KeepsTheOldFileWhenAWriteFails) {
@@ -273,7 +267,7 @@ TEST_F(NpyTest, KeepsTheOldFileWhenAWriteFails) {
   EXPECT_THAT(WriteNpy(Path(), {1}, NpyType::kFloat16, Bytes("ab")),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("this is a folder")));
   EXPECT_TRUE(fs::is_directory(Path()));
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(NpyTest, RefusesAnArrayThatIsLargerThanAnyFileThatIsRead) {

@@ -66,7 +66,7 @@ Record Load(const std::string& dir) { return LoadRecord(dir).value(); }
 
 // What a whole run leaves.
 Record Measured(std::vector<std::string> worker_flags = {}) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   EXPECT_EQ(RunControlled(ExamplePlan(dir.path(), std::move(worker_flags))), absl::OkStatus());
   return Load(dir.path());
 }
@@ -175,7 +175,7 @@ TEST(Controller, TimesAnArmWithWrongResultsButJudgesItBroken) {
 }
 
 TEST(Controller, AResumedRunLeavesOutWhatBrokeInTheCallBefore) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   // Ends with an error in the second shape, after an arm broke on the first.
   EXPECT_FALSE(RunControlled(ExamplePlan(dir.path(), {Fault("trap", kStep, "sum_1k", 1),
                                                       Fault("exit", kAa, "sum_64k", 1)}))
@@ -196,7 +196,7 @@ struct Stranger {
 class EndThatIsNoArmsDoing : public ::testing::TestWithParam<Stranger> {};
 
 TEST_P(EndThatIsNoArmsDoing, EndsTheRunBlamesNobodyAndIsResumed) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   EXPECT_THAT(
       RunControlled(ExamplePlan(dir.path(), {Fault(GetParam().fault, kStep, "sum_64k", 1)})),
       StatusIs(_, HasSubstr(GetParam().message)));
@@ -213,14 +213,14 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<Stranger>& info) { return std::string(info.param.fault); });
 
 TEST(Controller, BlamesNoArmWhenTheFloorDies) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   EXPECT_FALSE(
       RunControlled(ExamplePlan(dir.path(), {Fault("segv", kFloorArm, "sum_1k", 0)})).ok());
   EXPECT_THAT(Load(dir.path()).broken, IsEmpty());
 }
 
 TEST(Controller, RefusesToGoOnWithOtherFaultsPlantedThanTheRecordDeclares) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
   ControlledRun planted = ExamplePlan(dir.path());
   planted.run.planted = {{"trap", kStep, ""}};
@@ -237,7 +237,7 @@ ControlledRun StoppingPlan(const std::string& dir, const std::string& goal) {
 }
 
 TEST(Controller, EndsAtTheFirstLookWhereTheGoalIsMet) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   const Record record = Load(dir.path());
   EXPECT_EQ(BlocksOf(record, kStep, "sum_1k"), 3 * 4);
@@ -248,13 +248,13 @@ TEST(Controller, EndsAtTheFirstLookWhereTheGoalIsMet) {
 }
 
 TEST(Controller, RunsAllProcessesWhereTheGoalIsNeverMet) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")).ok());
   EXPECT_EQ(BlocksOf(Load(dir.path()), kStep, "sum_1k"), 5 * 4);
 }
 
 TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   EXPECT_THAT(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("stopping")));
@@ -308,7 +308,7 @@ bool RunAndKill(const ControlledRun& plan, absl::Duration delay) {
 }
 
 TEST(ControllerKilledAtRandomMoments, LeavesTheRecordOfARunThatWasNeverKilled) {
-  const TemporaryDirectory reference;
+  const ScratchFolder reference = ScratchFolder::Make().value();
   const absl::Time begin = absl::Now();
   ASSERT_TRUE(RunControlled(ExamplePlan(reference.path(), FlagsOfKilledRuns(300))).ok());
   const absl::Duration whole = absl::Now() - begin;
@@ -322,7 +322,7 @@ TEST(ControllerKilledAtRandomMoments, LeavesTheRecordOfARunThatWasNeverKilled) {
   std::set<size_t> sizes;  // of samples.jsonl at the kills: where in the run they fell
   while (kills < kKills) {
     ++runs;
-    const TemporaryDirectory dir;
+    const ScratchFolder dir = ScratchFolder::Make().value();
     const ControlledRun plan = ExamplePlan(dir.path(), FlagsOfKilledRuns(300));
     // A kill at every third of a run on average; a run that goes nowhere would
     // be killed for ever, so after many the rest goes undisturbed.
@@ -345,7 +345,7 @@ TEST(ControllerKilledAtRandomMoments, LeavesTheRecordOfARunThatWasNeverKilled) {
 
 // A power cut may leave any prefix of what was being appended.
 TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
-  const TemporaryDirectory reference;
+  const ScratchFolder reference = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(ExamplePlan(reference.path(), FlagsOfKilledRuns(0))).ok());
   const Files expected = FilesOf(reference.path());
   // The first block without the arm that broke: only behind it can both files have
@@ -356,7 +356,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
   const size_t broke_line = whole.rfind('\n', broke) + 1;
   SplitMix64 random(7);
   for (int i = 0; i < 30; ++i) {
-    const TemporaryDirectory dir;
+    const ScratchFolder dir = ScratchFolder::Make().value();
     WriteFiles(dir.path(), expected);
     std::filesystem::resize_file(dir.path() + "/" + kSamplesFile,
                                  broke_line + random.Below(whole.size() - broke_line));
@@ -364,7 +364,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
     EXPECT_EQ(FilesOf(dir.path()), expected);
   }
   for (size_t cut = 1; cut < expected.at(kBrokenFile).size(); cut += 7) {
-    const TemporaryDirectory dir;
+    const ScratchFolder dir = ScratchFolder::Make().value();
     WriteFiles(dir.path(), expected);
     // The arm was being written down, so there is no block without it yet.
     std::filesystem::resize_file(dir.path() + "/" + kSamplesFile, broke_line);
@@ -377,7 +377,7 @@ TEST(ControllerAfterATornWrite, MendsAnyLengthOfAnyAppendedFile) {
 }
 
 TEST(Controller, RemovesWhatAKilledWriterOfAWholeFileLeftBehind) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(RunControlled(ExamplePlan(dir.path())).ok());
   EXPECT_FALSE(std::filesystem::exists(dir.path() + "/" + kBrokenFile)) << "no arm broke";
   const std::string left = dir.path() + "/" + kRunFile + ".tmp.123.0";
@@ -411,7 +411,7 @@ std::vector<std::string> VisitsOf(const Record& record, int process, const std::
 }
 
 TEST(ControllerAlone, VisitsEachArmOnceARoundAndBackInTheNext) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_EQ(RunControlled(AlonePlanOf(dir.path())), absl::OkStatus());
   const Record record = Load(dir.path());
   for (const char* shape : {"sum_1k", "sum_64k"}) {
@@ -429,10 +429,10 @@ TEST(ControllerAlone, VisitsEachArmOnceARoundAndBackInTheNext) {
 }
 
 TEST(ControllerAlone, AKillCostsAtMostOneVisitAndTheSameCallResumes) {
-  const TemporaryDirectory whole;
+  const ScratchFolder whole = ScratchFolder::Make().value();
   ASSERT_EQ(RunControlled(AlonePlanOf(whole.path())), absl::OkStatus());
   const std::string all = SamplesIn(whole.path());
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   // In the last visit of the first process on its second shape.
   const std::string last = VisitsOf(Load(whole.path()), 0, "sum_64k").back();
   EXPECT_FALSE(RunControlled(AlonePlanOf(dir.path(), {Fault("kill", last, "sum_64k", 0)})).ok());
@@ -445,7 +445,7 @@ TEST(ControllerAlone, AKillCostsAtMostOneVisitAndTheSameCallResumes) {
 }
 
 TEST(ControllerAlone, GoesOnWithoutAnArmThatBreaks) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_EQ(RunControlled(AlonePlanOf(dir.path(), {Fault("trap", kStep, "sum_64k", 0)})),
             absl::OkStatus());
   const Record record = Load(dir.path());
@@ -457,7 +457,7 @@ TEST(ControllerAlone, GoesOnWithoutAnArmThatBreaks) {
 }
 
 TEST(ControllerAlone, ARecordOfArmsInTurnIsNotGoneOnWith) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ControlledRun turns = ExamplePlan(dir.path());
   turns.run.processes = 4;
   turns.run.blocks_per_process = 1;

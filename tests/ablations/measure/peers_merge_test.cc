@@ -44,7 +44,7 @@ TEST(PeerFindingsTest, LinesOfOneBackendMergeIntoOneEntryInTheListsOrder) {
 }
 
 TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   const PeerFindings none = LoadPeerFindings(dir.path(), kPeers).value();
   EXPECT_TRUE(none.empty());
 
@@ -64,7 +64,7 @@ TEST(PeerFindingsTest, WhatAnEarlierCallFoundSurvivesAKill) {
 }
 
 TEST(PeerFindingsTest, ADamagedFileIsAnErrorAndNotOverwritten) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   ASSERT_TRUE(WriteFileAtomically(dir.path() + "/" + kPeersFile, "{").ok());
   EXPECT_THAT(LoadPeerFindings(dir.path(), kPeers),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr(kPeersFile)));

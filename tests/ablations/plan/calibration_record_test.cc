@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ablations/base/files.h"
 #include "ablations/record/record_lines.h"
 #include "ablations/record/store.h"
 #include "tests/ablations/record/record_fixture.h"
@@ -57,7 +58,7 @@ class CalibrationRecordTest : public ::testing::Test {
   std::string BlocksPath() const { return dir_ + "/" + kBlocksFile; }
 
  private:
-  const TemporaryDirectory parent_;
+  const ScratchFolder parent_ = ScratchFolder::Make().value();
 
  protected:
   const std::string dir_ = parent_.path() + "/record";  // not there yet

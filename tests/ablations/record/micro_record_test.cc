@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ablations/base/files.h"
 #include "tests/ablations/record/record_fixture.h"
 
 namespace warpledger::ablations {
@@ -27,7 +28,7 @@ class MicroRecordTest : public ::testing::Test {
         {"name": "a/b/d", "unit": "GB/s", "value": 2, "percent_of_limit": 33.33333333}]})";
   }
 
-  const TemporaryDirectory folder_;
+  const ScratchFolder folder_ = ScratchFolder::Make().value();
   const std::filesystem::path dir_ = folder_.path();
 };
 

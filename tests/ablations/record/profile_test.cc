@@ -176,7 +176,7 @@ class ProfileRecordTest : public ::testing::Test {
     return profile;
   }
 
-  TemporaryDirectory parent_;
+  ScratchFolder parent_ = ScratchFolder::Make().value();
   std::string dir_ = absl::StrCat(parent_.path(), "/profile-test");
   ProfileInfo info_;
 };

@@ -5,10 +5,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,22 +15,6 @@
 #include "ablations/record/store.h"
 
 namespace warpledger::ablations {
-
-// A directory of its own that goes away with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = ::testing::TempDir() + "/warpledger_XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // One batch of square self-attention at head_dim 64.
 inline ShapeInfo ExampleShape(const std::string& name, int heads, int seq) {

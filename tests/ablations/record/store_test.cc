@@ -55,7 +55,7 @@ class StoreTest : public ::testing::Test {
   }
   absl::StatusOr<Record> Load() const { return LoadRecord(dir()); }
 
-  TemporaryDirectory root_;
+  ScratchFolder root_ = ScratchFolder::Make().value();
 };
 
 TEST_F(StoreTest, WhatIsWrittenIsReadBack) {

@@ -165,7 +165,7 @@ TEST(RatchetTest, AWaiverWithoutAReasonOrWithAnUnknownResourceIsRefused) {
 }
 
 TEST(RatchetTest, TheBaselineIsARecordOrAResourcesFile) {
-  const TemporaryDirectory dir;
+  const ScratchFolder dir = ScratchFolder::Make().value();
   const Record example = ExampleRecord(1);
   std::unique_ptr<RecordWriter> writer = RecordWriter::Create(dir.path(), example.run).value();
   EXPECT_TRUE(absl::IsNotFound(LoadBaselineFacts(dir.path()).status()));
