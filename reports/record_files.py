@@ -25,7 +25,7 @@ from plots import json_text  # noqa: E402 (the path comes first)
 
 SUFFIX = ".tar.zst"
 SUMS = "SHA256SUMS"
-MOST_BYTES = 1 << 28  # of the archive within, as in ablations/record/record_pack.h
+MOST_BYTES = 1 << 28  # of the archive within, as in ablations/record/record_files.h
 NAME = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*")
 
 

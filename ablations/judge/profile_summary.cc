@@ -15,7 +15,7 @@
 
 #include "ablations/base/json_fields.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"

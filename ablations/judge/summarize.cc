@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ablations/judge/factorial/attribute.h"
-#include "ablations/judge/factorial/fractional_effects.h"
 #include "ablations/judge/measured.h"
 #include "ablations/judge/record_index.h"
 #include "ablations/judge/summarize_parts.h"

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/plan/subject.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/store.h"

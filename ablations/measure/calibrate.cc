@@ -9,7 +9,7 @@
 #include "ablations/base/subprocess.h"
 #include "ablations/measure/run.h"
 #include "ablations/measure/worker.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/plan/job.h"
 #include "ablations/record/store.h"
 #include "ablations/stats/medians.h"

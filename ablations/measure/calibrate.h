@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger calibrate`: measures how often the ledger would be wrong, on pairs
-// whose truth is known (calibration_plan.h), and writes a record.
+// whose truth is known (plan/calibration.h), and writes a record.
 //
 // Samples are taken by the same worker as those of `run`, under the same protocol
 // and budget per trial. The same call on the same directory resumes after a kill.
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/plan/calibration_plan.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/plan/machine.h"
 #include "ablations/plan/rig.h"
 #include "absl/status/status.h"

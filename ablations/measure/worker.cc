@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "ablations/plan/block_order.h"
-#include "ablations/plan/calibration_plan.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/record/record.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

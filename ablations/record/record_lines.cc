@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ablations/record/record_pack.h"
+#include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

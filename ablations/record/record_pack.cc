@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ablations/record/record_pack.h"
-
 #include <sys/types.h>
+
+#include "ablations/record/record_files.h"
 // After it: libmd's header needs its types.
 #include <sha2.h>
 #include <zstd.h>

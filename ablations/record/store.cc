@@ -17,7 +17,6 @@
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
-#include "ablations/record/record_pack.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/summary/parts.h"
 
 namespace warpledger::summary {

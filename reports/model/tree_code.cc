@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/model/tree_code.h"
-
 #include "absl/status/status.h"
+#include "reports/model/options.h"
 #include "reports/model/text.h"
 
 namespace warpledger::report {

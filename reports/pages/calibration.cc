@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/calibration.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "reports/model/describe.h"
 #include "reports/model/plain.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/dtypes.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "reports/model/describe.h"
 #include "reports/model/plain.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 namespace {

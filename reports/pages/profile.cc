@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/profile.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -18,6 +16,7 @@
 #include "reports/model/plain.h"
 #include "reports/model/staleness.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 #include "reports/sections/sections.h"
 
 namespace warpledger::report {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/render.h"
-
 #include "absl/status/status.h"
 #include "reports/model/describe.h"
 #include "reports/model/staleness.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 #include "reports/sections/sections.h"
 
 namespace warpledger::report {

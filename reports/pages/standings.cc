@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/standings.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -15,6 +13,7 @@
 #include "reports/model/describe.h"
 #include "reports/model/records.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 namespace {

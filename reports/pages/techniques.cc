@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/techniques.h"
-
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include "reports/model/records.h"
 #include "reports/model/summary.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 #include "reports/sections/answers/answers.h"
 
 namespace warpledger::report {

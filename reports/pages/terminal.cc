@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/terminal.h"
-
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 namespace {

@@ -13,7 +13,7 @@
 #include "ablations/base/npy.h"
 #include "ablations/judge/summarize.h"
 #include "ablations/measure/worker.h"
-#include "ablations/plan/calibration_plan.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/plan/fleet/fleet.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
@@ -26,8 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/common/text.h"
-#include "reports/pages/dtypes.h"
-#include "reports/pages/profile.h"
+#include "reports/pages/pages.h"
 #include "tests/reports/from_json.h"
 
 namespace warpledger::fuzz {

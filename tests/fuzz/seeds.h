@@ -20,7 +20,7 @@
 
 #include "ablations/judge/compare/compare.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 
 namespace warpledger::fuzz {
 

@@ -14,8 +14,7 @@
 #include "kernels/common/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "reports/model/summary.h"
-#include "reports/pages/calibration.h"
-#include "reports/pages/render.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 

@@ -13,7 +13,7 @@
 #include "ablations/base/subprocess.h"
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/summaries.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"

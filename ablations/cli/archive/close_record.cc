@@ -18,7 +18,7 @@
 
 #include "ablations/base/files.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/plan/known_subjects.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"

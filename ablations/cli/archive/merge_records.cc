@@ -21,7 +21,6 @@
 #include "ablations/plan/fleet/fleet.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/record_lines.h"
-#include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

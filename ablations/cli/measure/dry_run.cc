@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ablations/cli/measure/run_request.h"
-#include "ablations/judge/factorial/fractional_effects.h"
+#include "ablations/judge/factorial/attribute.h"
 #include "ablations/plan/estimate.h"
 #include "ablations/plan/job.h"
 #include "ablations/record/record_files.h"

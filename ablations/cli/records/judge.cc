@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
-#include "reports/pages/terminal.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
-#include "reports/model/tree_code.h"
+#include "reports/model/options.h"
 #include "warpledger_source_hashes.h"
 
 namespace warpledger::cli {

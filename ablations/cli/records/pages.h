@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "reports/pages/render.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::cli {
 

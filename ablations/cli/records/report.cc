@@ -23,10 +23,7 @@
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 #include "reports/model/describe.h"
-#include "reports/pages/calibration.h"
-#include "reports/pages/dtypes.h"
-#include "reports/pages/profile.h"
-#include "reports/pages/render.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::cli {
 namespace {

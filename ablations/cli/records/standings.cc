@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger standings`: the fastest kernels beside their peers, from all designs of a GPU.
 
-#include "reports/pages/standings.h"
-
 #include <cstddef>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include "ablations/judge/summarize.h"
 #include "ablations/plan/known_subjects.h"
 #include "ablations/record/record_files.h"
-#include "ablations/record/record_pack.h"
 #include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger techniques`: a page per technique, from all designs of a GPU.
 
-#include "reports/pages/techniques.h"
-
 #include <vector>
 
 #include "ablations/cli/flags.h"
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::cli {
 namespace {

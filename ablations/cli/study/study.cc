@@ -15,7 +15,6 @@
 #include "ablations/cli/flags.h"
 #include "ablations/subjects/study/build.h"
 #include "ablations/subjects/study/data.h"
-#include "ablations/subjects/study/report.h"
 #include "ablations/subjects/study/rig/study_rig.h"
 #include "ablations/subjects/study/study_subject.h"
 #include "absl/algorithm/container.h"

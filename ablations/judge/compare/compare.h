@@ -24,7 +24,7 @@
 //   absl::StatusOr<JudgedRecord> a = LoadJudged("out/before", subject_of, {});
 //   absl::StatusOr<JudgedRecord> b = LoadJudged("out/after", subject_of, {});
 //   const summary::Comparison comparison = Compare(*a, *b);
-//   std::cout << report::ComparisonText(comparison);  // reports/compared/comparison.h
+//   std::cout << report::ComparisonText(comparison);  // reports/compared/compared.h
 
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ablations/base/files.h"
-#include "ablations/record/record_pack.h"
+#include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

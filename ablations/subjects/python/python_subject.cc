@@ -9,7 +9,7 @@
 #include "ablations/base/files.h"
 #include "ablations/plan/known_subjects.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/host/host_machine.h"
+#include "ablations/subjects/host/host_rig.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
 

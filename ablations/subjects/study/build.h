@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ablations/record/record.h"
+#include "ablations/subjects/study/build.h"
 #include "ablations/subjects/study/study.h"
 #include "absl/status/statusor.h"
 
@@ -93,5 +94,19 @@ std::vector<std::string> UnreadDefinitions(const StudyFile& file, const StudyBui
 // All of them, and no definition that no source reads.
 absl::StatusOr<StudyBuild> BuildStudy(const StudyFile& file,
                                       const std::vector<std::string>& variants);
+
+// What a study's build shows before anything is measured: which techniques reach the machine code,
+// which are one kernel, and whether the evidence that each claim names is there.
+//
+//   const BuildReport report = ReportOn(file, subject, build);
+//   for (const std::string& finding : report.findings) …
+
+struct BuildReport {
+  std::vector<std::string> table;     // a line for each variant of one technique at most
+  std::vector<std::string> evidence;  // a line for each pattern of a claim
+  std::vector<std::string> findings;  // what is wrong, with its place in the study
+};
+
+BuildReport ReportOn(const StudyFile& file, const StudyBuild& build);
 
 }  // namespace warpledger::ablations

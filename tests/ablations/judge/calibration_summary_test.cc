@@ -6,8 +6,7 @@
 
 #include "ablations/judge/summarize.h"
 #include "ablations/stats/random.h"
-#include "reports/pages/calibration.h"
-#include "reports/pages/terminal.h"
+#include "reports/pages/pages.h"
 #include "tests/ablations/record/record_fixture.h"
 #include "tests/reports/from_json.h"
 #include "tests/status_matchers.h"

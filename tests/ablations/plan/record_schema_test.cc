@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ablations/base/files.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/record/field_table.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "ablations/base/files.h"
-#include "ablations/plan/calibration_record.h"
+#include "ablations/plan/calibration.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/store.h"
 #include "tests/status_matchers.h"

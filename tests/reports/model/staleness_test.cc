@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "reports/model/tree_code.h"
+#include "reports/model/options.h"
 
 namespace warpledger::report {
 namespace {

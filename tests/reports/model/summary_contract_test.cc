@@ -8,7 +8,7 @@
 
 #include "ablations/judge/summarize.h"
 #include "ablations/subjects/sdpa/subject.h"
-#include "reports/pages/render.h"
+#include "reports/pages/pages.h"
 #include "tests/ablations/record/record_fixture.h"
 #include "tests/reports/from_json.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/dtypes.h"
-
 #include "gmock/gmock.h"
+#include "reports/pages/pages.h"
 #include "tests/status_matchers.h"
 
 namespace warpledger::report {

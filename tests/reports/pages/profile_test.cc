@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/profile.h"
-
 #include <gmock/gmock.h>
 
 #include <map>
@@ -9,6 +7,7 @@
 
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/counters.h"
+#include "reports/pages/pages.h"
 
 namespace warpledger::report {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "reports/model/tree_code.h"
+#include "reports/model/options.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"
 #include "tests/reports/synthetic_summary.h"

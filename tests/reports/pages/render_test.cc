@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/render.h"
-
 #include <gmock/gmock.h>
 
 #include <cstddef>
@@ -9,6 +7,7 @@
 #include "kernels/sdpa/registry/registry.h"
 #include "reports/model/derived/budget.h"
 #include "reports/model/describe.h"
+#include "reports/pages/pages.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/pages/render_fixture.h"
 #include "tests/reports/synthetic_summary.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/standings.h"
-
 #include <gmock/gmock.h>
 
+#include "reports/pages/pages.h"
 #include "reports/sections/sections.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/techniques.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "reports/model/derived/measured_claims.h"
 #include "reports/model/describe.h"
 #include "reports/model/text.h"
+#include "reports/pages/pages.h"
 #include "tests/reports/from_json.h"
 #include "tests/reports/synthetic_summary.h"
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/pages/terminal.h"
-
 #include <gmock/gmock.h>
 
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "reports/pages/pages.h"
 #include "tests/ablations/judge/summarize_fixture.h"
 
 namespace warpledger::report {

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "ablations/base/files.h"
-#include "ablations/record/record_pack.h"
+#include "ablations/record/record_files.h"
 #include "ablations/subjects/study/include/warpledger/study.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"

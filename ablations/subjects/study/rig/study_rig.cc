@@ -10,7 +10,7 @@
 
 #include "ablations/base/files.h"
 #include "ablations/record/store.h"
-#include "ablations/subjects/host/host_machine.h"
+#include "ablations/subjects/host/host_rig.h"
 #include "ablations/subjects/study/data.h"
 #include "ablations/subjects/study/rig/buffers.h"
 #include "ablations/subjects/study/rig/library.h"

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "ablations/judge/factorial/fractional_effects.h"
+#include "ablations/judge/factorial/attribute.h"
 #include "ablations/stats/factorial/main_effects.h"
 #include "ablations/subjects/sdpa/plan.h"
 #include "ablations/subjects/sdpa/subject.h"
