@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle checks itself: it gives the same results elsewhere, and names what was changed."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -138,13 +139,19 @@ class BundleTest(FolderTest):
         self.ends(call(PROGRAM, "verify"), 2, err="name one bundle")
 
     @staticmethod
-    def promise(bundle, name):
-        """What the manifest promises of a file becomes what the file is."""
+    @contextlib.contextmanager
+    def manifest(bundle):
+        """Its content, written back with what was changed."""
         manifest = json.loads((bundle / "manifest.json").read_text())
-        content = (bundle / name).read_bytes()
-        manifest["files"][name] = {"sha256": hashlib.sha256(content).hexdigest(),
-                                   "bytes": len(content)}
+        yield manifest
         (bundle / "manifest.json").write_text(json.dumps(manifest))
+
+    def promise(self, bundle, name):
+        """What the manifest promises of a file becomes what the file is."""
+        content = (bundle / name).read_bytes()
+        with self.manifest(bundle) as manifest:
+            manifest["files"][name] = {"sha256": hashlib.sha256(content).hexdigest(),
+                                       "bytes": len(content)}
 
     def test_says_that_pictures_are_left_out(self):
         self.assertNotIn("left out", self.made.stderr)
@@ -163,11 +170,10 @@ class BundleTest(FolderTest):
         bundle = self.copy()
         for micro in (bundle / "data").glob("micro-*"):
             shutil.rmtree(micro)
-        manifest = json.loads((bundle / "manifest.json").read_text())
-        manifest["files"] = {name: file for name, file in manifest["files"].items()
-                             if not name.startswith("data/micro-")}
-        manifest["environment"]["matplotlib"] = ""  # no picture is drawn
-        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        with self.manifest(bundle) as manifest:
+            manifest["files"] = {name: file for name, file in manifest["files"].items()
+                                 if not name.startswith("data/micro-")}
+            manifest["environment"]["matplotlib"] = ""  # no picture is drawn
         # The tree still holds these microbenchmarks; the packed program must not find them.
         self.ends(self.replay(bundle), 1, out=f"differs: {self.record.name}/summary.json")
 
@@ -210,9 +216,8 @@ class BundleTest(FolderTest):
     def test_a_changed_manifest_is_named(self):
         digest = hashlib.sha256((self.bundle / "manifest.json").read_bytes()).hexdigest()
         bundle = self.copy()
-        manifest = json.loads((bundle / "manifest.json").read_text())
-        manifest["environment"]["python"] = "2.7"
-        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        with self.manifest(bundle) as manifest:
+            manifest["environment"]["python"] = "2.7"
         self.assert_named(bundle, "changed: manifest.json", f"--manifest_sha256={digest}")
         (bundle / "manifest.json").write_text("{")
         self.ends(self.replay(bundle), 1, out="changed: manifest.json")
@@ -222,15 +227,13 @@ class BundleTest(FolderTest):
         name = f"expected/{self.record.name}/{DESIGN}.md"
         forged = (bundle / name).read_bytes().replace(b"ADOPT", b"ADORE", 1)
         (bundle / name).write_bytes(forged)
-        manifest = json.loads((bundle / "manifest.json").read_text())
-        manifest["files"][name]["sha256"] = hashlib.sha256(forged).hexdigest()
-        manifest["environment"]["matplotlib"] = ""  # no picture is drawn
-        (bundle / "manifest.json").write_text(json.dumps(manifest))
+        self.promise(bundle, name)
+        with self.manifest(bundle) as manifest:
+            manifest["environment"]["matplotlib"] = ""  # no picture is drawn
         self.assert_named(bundle, f"differs: {self.record.name}/{DESIGN}.md")
 
     def test_a_picture_is_named_where_it_shows_something_else_and_not_for_its_last_digits(self):
         bundle = self.copy()
-        manifest = json.loads((bundle / "manifest.json").read_text())
         for picture, moved in ((f"{DESIGN}_matrix.svg", 0.01), (f"{DESIGN}_effects.svg", 1)):
             name = f"expected/{self.record.name}/{picture}"
             drawn = (bundle / name).read_text()
@@ -239,9 +242,7 @@ class BundleTest(FolderTest):
                              drawn)
             self.assertNotEqual(shifted, drawn)
             (bundle / name).write_text(shifted)
-            manifest["files"][name] = {"sha256": hashlib.sha256(shifted.encode()).hexdigest(),
-                                       "bytes": len(shifted.encode())}
-        (bundle / "manifest.json").write_text(json.dumps(manifest))
+            self.promise(bundle, name)
         self.assert_named(bundle, f"differs: {self.record.name}/{DESIGN}_effects.svg")
 
     def test_what_is_no_record_is_refused_and_nothing_is_written(self):

@@ -48,15 +48,6 @@ std::string Lines(const std::string& text, const std::string& start) {
   return out;
 }
 
-ordered_json& VerdictOn(ordered_json& summary, const std::string& toggle,
-                        const std::string& shape) {
-  for (ordered_json& verdict : summary["verdicts"]) {
-    if (verdict["toggle"] == toggle && verdict["shape"] == shape) return verdict;
-  }
-  ADD_FAILURE() << "no verdict on " << toggle;
-  return summary["verdicts"][0];
-}
-
 TEST(TechniquesTest, EveryToggleStandsOnThePageOfItsTechniqueWhichTheIndexLinks) {
   const std::vector<Page> pages = Pages({Synthetic()});
   const std::string index = Text(pages, "techniques.md");
@@ -107,7 +98,7 @@ TEST(TechniquesTest, AClaimsFirstScreenIsItsAnswerThenTheRestIsFolded) {
 
 TEST(TechniquesTest, AClaimsPictureHasAMarkForEachVerdictThatMeansSomething) {
   ordered_json json = Synthetic();
-  VerdictOn(json, "wmma_pv", "long")["verdict"] = "BROKEN";
+  Find(json["verdicts"], "toggle", "wmma_pv", "long")["verdict"] = "BROKEN";
   const std::string svg = Text(Pages({json}), "claims/wmma_pv.svg");
   EXPECT_THAT(svg, HasSubstr("b1_h8_s512_d64</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("long</text>")));
@@ -172,7 +163,7 @@ TEST(TechniquesTest, AComparisonOfTwoArmsIsAClaimThoughNoStepLeadsBetweenThem) {
   rename("ladder:cp_async_stages", two);
   rename("ladder:wmma_pv", two + "=3");
   json["comparisons"] = ordered_json::array();
-  ordered_json compared = VerdictOn(json, "wmma_pv", "mission_b");
+  ordered_json compared = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
   compared["toggle"] = "cp_async_stages";
   compared["ratio"] = 1.003;
   compared["ci_low"] = 0.999;
@@ -225,7 +216,7 @@ TEST(TechniquesTest, SaysSoWhereNoRecordJudgesATechnique) {
 
 TEST(TechniquesTest, ABrokenTechniqueShowsItsFailingFigureAndNoRatio) {
   ordered_json json = Synthetic();
-  ordered_json& verdict = VerdictOn(json, "wmma_pv", "long");
+  ordered_json& verdict = Find(json["verdicts"], "toggle", "wmma_pv", "long");
   verdict["verdict"] = "BROKEN";
   verdict["reason"] = "wrong on normal inputs";
   for (ordered_json& cell : json["cells"]) {
@@ -244,7 +235,7 @@ TEST(TechniquesTest, ABrokenTechniqueShowsItsFailingFigureAndNoRatio) {
 
 TEST(TechniquesTest, TheIndexCountsWhereADesignJudgesATechniqueSeveralTimes) {
   ordered_json json = Synthetic();
-  ordered_json second = VerdictOn(json, "wmma_pv", "mission_b");
+  ordered_json second = Find(json["verdicts"], "toggle", "wmma_pv", "mission_b");
   second["candidate"] = "ladder:wmma_pv=2";
   second["verdict"] = "NEUTRAL";
   second["ratio"] = 1.001;

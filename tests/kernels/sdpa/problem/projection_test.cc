@@ -170,17 +170,21 @@ TEST(MakeInputs, OfKindConstantMakeEveryKeyAndEveryValueTheSame) {
 
 // --- The reference of SDPA behind a projection ---------------------------------
 
+// That of Q, K and V in fp16, without the projection that they come from.
+Reference ReferenceOf(const Problem& problem, const Projected<Fp16>& from) {
+  Problem given = problem;
+  given.embed_dim = 0;
+  Inputs inputs;
+  inputs.q = from.q;
+  inputs.k = from.k;
+  inputs.v = from.v;
+  return ComputeReference(given, inputs);
+}
+
 TEST(Reference, BehindAProjectionIsThatOfTheProjectedTensors) {
   const Inputs in = MakeInputs(kGrouped, InputKind::kNormal, 8);
   const Reference behind = ComputeReference(kGrouped, in);
-  const Projected<Fp16> naive = ProjectNaive(kGrouped, in);
-  Problem given = kGrouped;
-  given.embed_dim = 0;
-  Inputs rounded;
-  rounded.q = naive.q;
-  rounded.k = naive.k;
-  rounded.v = naive.v;
-  const Reference of_rounded = ComputeReference(given, rounded);
+  const Reference of_rounded = ReferenceOf(kGrouped, ProjectNaive(kGrouped, in));
   // The naive computation goes on from its rounded tensors, and so does the rounded LSE.
   EXPECT_EQ(behind.naive_out, of_rounded.naive_out);
   EXPECT_EQ(behind.rounded_lse, of_rounded.lse);
@@ -216,17 +220,15 @@ struct Candidate {
 // What a kernel would return that goes on, without an error of its own, from fp16 Q, K
 // and V.
 Candidate Attend(const Problem& problem, const Projected<Fp16>& from) {
-  Problem given = problem;
-  given.embed_dim = 0;
-  Inputs inputs;
-  inputs.q = from.q;
-  inputs.k = from.k;
-  inputs.v = from.v;
-  const Reference reference = ComputeReference(given, inputs);
+  const Reference reference = ReferenceOf(problem, from);
   Candidate candidate;
   for (const double value : reference.out) candidate.out.push_back(Half(value));
   for (const double value : reference.lse) candidate.lse.push_back(static_cast<float>(value));
   return candidate;
+}
+
+ablations::Accuracy Judged(const Reference& reference, const Candidate& candidate) {
+  return ablations::JudgeAccuracy(reference, candidate.out, candidate.lse);
 }
 
 TEST(JudgeAccuracy, PassesAProjectionThatIsRoundedToFp16OnAllKindsOfInputs) {
@@ -234,9 +236,8 @@ TEST(JudgeAccuracy, PassesAProjectionThatIsRoundedToFp16OnAllKindsOfInputs) {
     for (const NamedInputKind& kind : kInputKinds) {
       const Inputs in = MakeInputs(problem, kind.kind, 10);
       const Reference reference = ComputeReference(problem, in);
-      const Candidate rounded = Attend(problem, ProjectNaive(problem, in));
       const ablations::Accuracy accuracy =
-          ablations::JudgeAccuracy(reference, rounded.out, rounded.lse);
+          Judged(reference, Attend(problem, ProjectNaive(problem, in)));
       EXPECT_TRUE(accuracy.correct) << kind.name << ": " << accuracy.reason;
     }
   }
@@ -258,8 +259,7 @@ TEST(JudgeAccuracy, FailsAProjectionWithoutLayernorm) {
       }
     }
   }
-  const Candidate candidate = Attend(kMission, raw);
-  EXPECT_FALSE(ablations::JudgeAccuracy(reference, candidate.out, candidate.lse).correct);
+  EXPECT_FALSE(Judged(reference, Attend(kMission, raw)).correct);
 }
 
 TEST(JudgeAccuracy, FailsAProjectionWithKAndVExchanged) {
@@ -267,8 +267,7 @@ TEST(JudgeAccuracy, FailsAProjectionWithKAndVExchanged) {
   const Reference reference = ComputeReference(kMission, in);
   Projected<Fp16> swapped = ProjectNaive(kMission, in);
   std::swap(swapped.k, swapped.v);
-  const Candidate candidate = Attend(kMission, swapped);
-  EXPECT_FALSE(ablations::JudgeAccuracy(reference, candidate.out, candidate.lse).correct);
+  EXPECT_FALSE(Judged(reference, Attend(kMission, swapped)).correct);
 }
 
 // The rounding of Q and K loosens the limit of the LSE; it must not swallow a hundredth.
@@ -277,8 +276,7 @@ TEST(JudgeAccuracy, StillFailsALogSumExpBehindAProjectionThatIsOffByAHundredth) 
   const Reference reference = ComputeReference(kMission, in);
   Candidate candidate = Attend(kMission, ProjectNaive(kMission, in));
   candidate.lse[77] += 0.01f;
-  const ablations::Accuracy accuracy =
-      ablations::JudgeAccuracy(reference, candidate.out, candidate.lse);
+  const ablations::Accuracy accuracy = Judged(reference, candidate);
   EXPECT_FALSE(accuracy.correct);
   EXPECT_LT(accuracy.lse_limit, 0.005);
 }
