@@ -44,7 +44,8 @@ struct RunOptions {
 absl::Status RunDesign(const RunOptions& options, const Subject& subject, const Rig& rig,
                        const Machine& machine);
 
-// What run.json says of when, and of which build, a record was made. Fills in the time of creation, and the run's name: `<what>-<time>`.
+// What run.json says of when, and of which build, a record was made. Fills in the time of creation,
+// and the run's name: `<what>-<time>`.
 void DescribeNow(const std::string& what, RunInfo* run);
 
 // Fills in git, hashes and toolchain of this build.

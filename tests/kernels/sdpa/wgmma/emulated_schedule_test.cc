@@ -48,9 +48,9 @@ struct Handed {
   int counter = 0;                                           // the dynamic schedule's, afterwards
 };
 
-// Calls produced(cta, queue, tile) of each tile that a producer takes and consumed(cta, thread, queue,
-// tile) of each that it tells a consumer's thread. All CTAs run side by side, so that they compete for
-// the counter.
+// Calls produced(cta, queue, tile) of each tile that a producer takes and consumed(cta, thread,
+// queue, tile) of each that it tells a consumer's thread. All CTAs run side by side, so that they
+// compete for the counter.
 template <WgmmaShape kShape, typename Produced, typename Consumed>
 void RunQueues(const WgmmaParamsOf<kShape>& params, int ctas, bool reversed, Produced produced,
                Consumed consumed) {

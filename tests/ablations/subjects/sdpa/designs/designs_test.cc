@@ -375,8 +375,8 @@ TEST(AllDesigns, LeadFromAnArmToTheNextByTheToggleThatIsJudged) {
       if (arm.role != "step" && arm.role != "without") continue;
       const std::set<std::string> differ = Differences(design, arm.name, arm.base);
       EXPECT_TRUE(differ.contains(arm.toggle)) << arm.name;
-      // What needs a toggle goes with it; FP8 is judged with the sums that keep it right; a family's
-      // first step leads from the end of another one.
+      // What needs a toggle goes with it; FP8 is judged with the sums that keep it right; a
+      // family's first step leads from the end of another one.
       if (arm.name.ends_with("(+dependents)") || arm.toggle == "wgmma_fp8" ||
           sdpa::FamilyOf(arm.config) != sdpa::FamilyOf(ArmNamed(design, arm.base).config)) {
         continue;
