@@ -68,6 +68,10 @@ class GenerateInstances(FolderTest):
         # No design measures packed sequences, so that instances.json has none of their kernels.
         packed = [file for file in code if file.endswith("varlen.fatbin")]
         self.assertTrue(packed)
+        # A kernel whose parts another one joins lets that one start early.
+        table = (self.path / "library/instances.cc").read_text().splitlines()
+        joined = [".wgmma_dependent_launch = 1" in line for line in table if ".wgmma_join_kernel = 1" in line]
+        self.assertEqual(joined, 12 * [True])
         printed = self.call(only="library").stdout.splitlines()
         self.assertEqual(len(printed), len(code))
         self.assertEqual({pathlib.Path(line.split()[1]).stem for line in printed},

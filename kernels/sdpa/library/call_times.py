@@ -3,6 +3,7 @@
 """Times the library's call beside PyTorch's backends and FlashAttention-3, and checks each.
 
     PYTHONPATH=ablations/subjects/python python3 kernels/sdpa/library/call_times.py few
+    … call_times.py few --before main/libwarpledger_sdpa.so
     … call_times.py varlen --fa3 _vllm_fa3_C.abi3.so --out varlen.json
     … call_times.py host
 
@@ -11,14 +12,17 @@ varlen  packed sequences of random lengths (reports/decisions/0046), by cumulati
 host    microseconds that a call takes of the host
 
 Needs PyTorch, a GPU of compute capability 9.0 and the library. FlashAttention-3 is any library that
-registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. Each contender is captured into a graph whose
-calls rotate over input sets, is checked against FP64 on new inputs by a replay, and runs alone, in a
-random order in each of the rounds; the figure is the median over rounds of each one's median.
+registers torch.ops._vllm_fa3_C, as vLLM's wheel has one. --before adds another build of the library as
+a contender. Each contender is captured into a graph whose calls rotate over input sets, is checked
+against FP64 on new inputs by a replay, and runs alone, in a random order in each of the rounds; the
+figure is the median over rounds of each one's median.
 """
 
 import argparse
+import importlib.util
 import json
 import math
+import os
 import random
 import statistics
 import sys
@@ -115,14 +119,27 @@ def ours_few(q, k, v):
     return ours_of(q, k, v, torch.empty_like(q), False)
 
 
-def ours_of(q, k, v, out, causal):
-    given = [attention.tensor_of(each, "", 0) for each in (q, k, v, out)]
-    made = attention.plan_of(*given, causal, None)
+def another_build(path):
+    """warpledger.attention once more, with the library at `path`."""
+    spec = importlib.util.find_spec("warpledger.attention")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.library_path = lambda: path
+    return module
+
+
+def few_by(module):
+    return lambda q, k, v: ours_of(q, k, v, torch.empty_like(q), False, module)
+
+
+def ours_of(q, k, v, out, causal, module=attention):
+    given = [module.tensor_of(each, "", 0) for each in (q, k, v, out)]
+    made = module.plan_of(*given, causal, None)
     space = torch.zeros(made.workspace_bytes, dtype=torch.uint8, device="cuda")
 
     def call():
-        attention.launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), None, space.data_ptr(),
-                         torch.cuda.current_stream().cuda_stream)
+        module.launch(made, q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr(), None, space.data_ptr(),
+                      torch.cuda.current_stream().cuda_stream)
         return out
     return call, f"{made.kernel}, {made.launches} launches, {made.expected_us:.1f} us expected"
 
@@ -356,10 +373,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mode", choices=("few", "varlen", "host"))
     parser.add_argument("--fa3", metavar="LIBRARY", help="that registers torch.ops._vllm_fa3_C")
+    parser.add_argument("--before", metavar="LIBRARY", help="another build of libwarpledger_sdpa.so (few)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", metavar="FILE", help="JSON")
     args = parser.parse_args()
+    if args.before and args.mode != "few":
+        parser.error("--before is of few")
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
         sys.exit("call_times.py: there is no GPU of compute capability 9.0")
     # The naive result is a yardstick: sums in 16 bits would loosen it.
@@ -371,6 +391,8 @@ def main():
     if args.mode == "varlen":
         contenders = {"ours": ours_varlen, "one length": as_batches(True), "bshd": as_batches(False),
                       "flash": flash_varlen, "fa3": fa3_varlen}
+    elif args.before:
+        contenders["before"] = few_by(another_build(os.path.abspath(args.before)))
     if args.fa3:
         torch.ops.load_library(args.fa3)
     else:

@@ -3,7 +3,8 @@
 // constexpr: the designs `library_…` measure the rows of one length for all, and the build compiles
 // all of them.
 //
-// None is launched as a programmatic dependent: what wrote its inputs may be any kernel.
+// None is launched as a programmatic dependent: what wrote its inputs may be any kernel. Only what
+// joins parts is one, of the kernel that leaves them.
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_KERNELS_H_
 #define WARPLEDGER_KERNELS_SDPA_LIBRARY_KERNELS_H_
@@ -19,8 +20,16 @@ struct LibraryKernel {
   std::string_view name;  // the mechanism; the same for each head_dim and dtype that has it
   int head_dim = 64;
   Dtype dtype = Dtype::kFp16;
-  Config config;
+  Config config;  // as the designs measure it
 };
+
+// As the library has it. A kernel whose parts another one joins says at its start that the other
+// may start, so that its launch is over when the last part is left. In a design that toggle has the
+// kernel itself start beside the call before, which is another comparison; here it never does.
+constexpr Config BuiltForLibrary(Config config) {
+  if (config.wgmma_join_kernel) config.wgmma_dependent_launch = 1;
+  return config;
+}
 
 // Many rows of queries: a producer warp and two or three warpgroups of rows.
 inline constexpr Config kPipelined = {.wgmma = 1,

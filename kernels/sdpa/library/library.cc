@@ -248,7 +248,7 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
                 why.empty() ? "head_dim is 64, 128 or 256" : why.c_str());
   }
-  const Config wanted = Specialise(kernel->config, p.head_dim, p.causal, p.dtype);
+  const Config wanted = Specialise(BuiltForLibrary(kernel->config), p.head_dim, p.causal, p.dtype);
   for (const KernelInstance& instance : LibraryInstances()) {
     if (instance.config == wanted) chosen->instance = &instance;
   }

@@ -164,12 +164,13 @@ int ClusterOf(const WgmmaShape& shape, const WgmmaDecodeParams& params) {
 }
 
 // Over `ctas` CTAs in clusters of `cluster`.
+//   dependent: it may begin beside the end of the kernel before
 //   params: what the kernel takes
 cudaError_t LaunchKernel(const void* kernel, const WgmmaShape& shape, unsigned ctas, int cluster,
-                         void* params, cudaStream_t stream) {
+                         bool dependent, void* params, cudaStream_t stream) {
   KernelLaunch launch(dim3(ctas), Threads(shape), MakeSmem(shape).bytes, stream);
   if (cluster > 1) launch.InClusters(cluster);
-  if (shape.dependent_launch) launch.BesidePriorKernel();
+  if (dependent) launch.BesidePriorKernel();
   return launch.Run(kernel, params);
 }
 
@@ -231,10 +232,14 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   }
   error = PlaceClusters(kernel, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
-  error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), &params, stream);
+  // The library's kernels, which are given memory, are launched behind anybody's, so that the
+  // stream waits for all before them to its end. That is also what keeps the parts of the call
+  // before in this same memory until they are joined.
+  const bool dependent = shape.dependent_launch && memory == nullptr;
+  error = LaunchKernel(kernel, shape, ctas, ClusterOf(shape, params), dependent, &params, stream);
   if (error != cudaSuccess) return error;
-  // The library's kernels are launched behind anybody's, but what joins their parts is behind
-  // theirs.
+  // What joins their parts is behind theirs. It may start while these are being written, but waits
+  // for the kernel's end before it reads; so it ends after it, and who waits for it waits for both.
   return LaunchBehind(params, shape, shape.dependent_launch || memory != nullptr, stream);
 }
 

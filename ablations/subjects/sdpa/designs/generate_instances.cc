@@ -8,14 +8,14 @@
 // The designs are AllDesigns() and those of one's own that are named
 // (own_designs.h); another name is refused. `--only` leaves out the kernels that none of its
 // designs names; a_step_per_family keeps the first step of each kernel family and its base, library
-// all of the library's kernels. What only the library has, packed sequences' kernels, is compiled
-// for <directory>/library alone. Prints a line per source file: the set
-// that it is compiled with, a space and its path. All of a set is compiled for the same
-// architectures: a set is a family, those of it that need a newer architecture (mma90), or those of
-// it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder), which are
-// compiled for more GPUs than the rest. A file whose contents would not change is left alone, so
-// that nothing is recompiled. <directory>/library gets the same two files for the library's kernels
-// (kernels/sdpa/library), and code.txt, which names what they embed.
+// all of the library's kernels. What only the library has, packed sequences' kernels and some that
+// start what is behind them early, is compiled for <directory>/library alone. Prints a line per
+// source file: the set that it is compiled with, a space and its path. All of a set is compiled for
+// the same architectures: a set is a family, those of it that need a newer architecture (mma90), or
+// those of it that the cumulative ladders `ladder` and `mma` name (smem_ladder, mma_ladder), which
+// are compiled for more GPUs than the rest. A file whose contents would not change is left alone,
+// so that nothing is recompiled. <directory>/library gets the same two files for the library's
+// kernels (kernels/sdpa/library), and code.txt, which names what they embed.
 
 #include <algorithm>
 #include <cstdio>
@@ -37,6 +37,7 @@
 
 namespace {
 
+using warpledger::sdpa::BuiltForLibrary;
 using warpledger::sdpa::Config;
 using warpledger::sdpa::Dtype;
 using warpledger::sdpa::Family;
@@ -100,8 +101,9 @@ class Selection {
   }
   // The library's designs hold controls too.
   static bool IsOfLibrary(const Config& config) {
-    return std::any_of(std::begin(kLibraryKernels), std::end(kLibraryKernels),
-                       [&](const auto& kernel) { return kernel.config == config; });
+    return std::any_of(
+        std::begin(kLibraryKernels), std::end(kLibraryKernels),
+        [&](const auto& kernel) { return BuiltForLibrary(kernel.config) == config; });
   }
   bool Names(std::string_view name) const { return Contains(names_, std::string(name)); }
 
@@ -177,14 +179,18 @@ std::string Table(const std::vector<Config>& configs) {
          entries + "};\n\n}  // namespace\n\n";
 }
 
+Config OfLibrary(const warpledger::sdpa::LibraryKernel& kernel, bool causal) {
+  return warpledger::sdpa::Specialise(BuiltForLibrary(kernel.config), kernel.head_dim, causal,
+                                      kernel.dtype);
+}
+
 // The library's files, of those of its kernels that the build has.
 bool WriteLibrary(const std::vector<Config>& built, const std::filesystem::path& code) {
   std::vector<Config> configs;
   std::string files;
   for (const warpledger::sdpa::LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
-      const Config config =
-          warpledger::sdpa::Specialise(kernel.config, kernel.head_dim, causal, kernel.dtype);
+      const Config config = OfLibrary(kernel, causal);
       if (std::find(built.begin(), built.end(), config) == built.end()) continue;
       if (std::find(configs.begin(), configs.end(), config) != configs.end()) continue;
       configs.push_back(config);
@@ -258,10 +264,11 @@ int main(int argc, char** argv) {
 
   std::vector<Config> compiled = configs;
   for (const auto& kernel : kLibraryKernels) {
-    if (!kernel.config.varlen || !selection.TakesLibrarysOwn()) continue;
+    if (!selection.TakesLibrarysOwn()) break;
     for (const bool causal : {false, true}) {
-      compiled.push_back(
-          warpledger::sdpa::Specialise(kernel.config, kernel.head_dim, causal, kernel.dtype));
+      const Config config = OfLibrary(kernel, causal);
+      if (std::find(compiled.begin(), compiled.end(), config) != compiled.end()) continue;
+      compiled.push_back(config);
       if (const auto reason = warpledger::sdpa::WhyInvalid(compiled.back())) {
         std::cerr << "library, " << kernel.name << ": no " << reason.toggle << ": " << reason.why
                   << "\n";
@@ -272,7 +279,8 @@ int main(int argc, char** argv) {
 
   std::string json = "{\"instances\":[";
   bool ok = true;
-  for (const Config& config : compiled) {
+  for (size_t i = 0; i < compiled.size(); ++i) {
+    const Config& config = compiled[i];
     const std::string symbol = InstanceSymbol(config);
     const std::filesystem::path source = directory / (symbol + ".cu");
     const std::string family(FamilyName(FamilyOf(config)));
@@ -291,7 +299,7 @@ int main(int argc, char** argv) {
       set += "_ladder";
     }
     std::cout << set << " " << source.string() << "\n";
-    if (config.varlen) continue;  // no design's
+    if (i >= configs.size()) continue;  // no design's
     if (json.back() == '}') json += ",";
     json += "\n{\"variant\":\"" + InstanceName(config) + "\",\"set\":\"" + set +
             "\",\"symbol\":\"" + symbol + "\",\"source\":\"" + source.string() + "\"}";

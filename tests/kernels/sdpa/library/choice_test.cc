@@ -59,8 +59,8 @@ TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
   for (const Problem& problem : problems) {
     const Choice choice = ChooseKernel(problem, Contiguous(problem), kSms);
     ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
-    const Config config =
-        Specialise(choice.kernel->config, problem.head_dim, problem.causal, problem.dtype);
+    const Config config = Specialise(BuiltForLibrary(choice.kernel->config), problem.head_dim,
+                                     problem.causal, problem.dtype);
     EXPECT_EQ(CheckLaunchable(config, problem, device), absl::OkStatus());
     EXPECT_EQ(choice.launches, 1);
     EXPECT_GT(choice.us, 0);

@@ -15,8 +15,11 @@ constexpr int kSms = 132;
 TEST(LibraryKernels, AreLegalAndHaveCosts) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
-      const Config config = Specialise(kernel.config, kernel.head_dim, causal, kernel.dtype);
-      EXPECT_FALSE(static_cast<bool>(WhyInvalid(config))) << kernel.name << " " << kernel.head_dim;
+      for (const Config& any : {kernel.config, BuiltForLibrary(kernel.config)}) {
+        const Config config = Specialise(any, kernel.head_dim, causal, kernel.dtype);
+        EXPECT_FALSE(static_cast<bool>(WhyInvalid(config)))
+            << kernel.name << " " << kernel.head_dim;
+      }
     }
     const auto fitted = std::count_if(
         std::begin(kFittedCosts), std::end(kFittedCosts), [&](const FittedCosts& costs) {

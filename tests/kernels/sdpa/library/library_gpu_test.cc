@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -192,6 +193,44 @@ TEST(Library, LeavesTheSameBitsFromAGraph) {
     EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  }
+}
+
+// Calls one behind another, with nothing between: what joins parts begins before these are there,
+// and the next call's parts lie in the same memory.
+TEST(Library, LeavesTheSameBitsFromCallsThatFollowAtOnce) {
+  const DeviceBuffer workspace = Zeros(kAmple);
+  std::vector<Problem> problems;
+  for (const int head_dim : {64, 128, 256}) {
+    for (const Dtype dtype : {Dtype::kFp16, Dtype::kBf16}) {
+      for (const bool causal : {false, true}) {
+        problems.push_back({1, 64, 8, 2 + head_dim / 32, 2048, head_dim, causal, dtype});
+        problems.push_back({1, 8, 1, 5, 3000, head_dim, causal, dtype});
+      }
+    }
+  }
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<std::vector<Bits16>> once;
+  for (const Problem& problem : problems) {
+    const warpledger_sdpa_problem given = Given(problem);
+    warpledger_sdpa_choice choice = {};
+    choice.size = sizeof choice;
+    ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK);
+    EXPECT_STREQ(choice.kernel, "split_wgmma") << ProblemName(problem);
+    calls.push_back(std::make_unique<Call>(problem));
+    ASSERT_EQ(calls.back()->Forward(workspace), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    calls.back()->ExpectRight();
+    once.push_back(calls.back()->Out());
+    calls.back()->Poison();
+  }
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (int round = 0; round < 20; ++round) {
+    for (const auto& call : calls) ASSERT_EQ(call->Forward(workspace), WARPLEDGER_SDPA_OK);
+  }
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_TRUE(calls[i]->Out() == once[i]) << ProblemName(problems[i]);
   }
 }
 
