@@ -260,11 +260,12 @@ def _regenerate(program, out, kept, say, workers, opened):
             for (gpu, design, cache), records in all_runs.items()
             if cache == "warm" and not design.startswith(record_files.STUDY)
             and not design.endswith(record_files.ALONE)}
-    # Standings rest on these. A technique's page holds what arms in turn say of it.
+    # Standings rest on these, on the newest with each set of peers. A technique's page holds what arms
+    # in turn say of it.
     alone = collections.defaultdict(list)
     for (gpu, design, cache), records in sorted(all_runs.items()):
         if cache == "warm" and design.endswith(record_files.ALONE):
-            alone[gpu].append(str(records[-1].path))
+            alone[gpu].extend(str(record.path) for record in records)
     judged_of, standing_of, claims_of = {}, {}, {}
     for gpu in sorted({gpu for gpu, _ in warm}):
         # A calibration judges no technique; the ladder is what one reads first.

@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<ReadRecord>> ReadRecords(std::vector<Summary> summari
                                               summary.run_id,
                                               " are of two GPUs; call once per GPU"));
       }
-      if (other.summary.design == summary.design &&
-          other.summary.provenance.alone.has_value() == summary.provenance.alone.has_value()) {
+      if (other.summary.design == summary.design && !other.summary.provenance.alone &&
+          !summary.provenance.alone) {
         return absl::InvalidArgumentError(Cat("the records ", other.summary.run_id, " and ",
                                               summary.run_id, " are both of design ",
                                               summary.design, "; give the newer one"));

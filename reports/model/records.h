@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judged records of one GPU, held against this tree: what pages over several designs are made of.
 //
-// Errors: InvalidArgument when no record is given, two are of one design, the records are of
-// several GPUs, one's L2 was cold, or one can't be read.
+// Errors: InvalidArgument when no record is given, two are of one design whose arms took turns, the
+// records are of several GPUs, one's L2 was cold, or one can't be read.
 //
 //   absl::StatusOr<std::vector<ReadRecord>> records = ReadRecords({summary}, options);
 

@@ -326,11 +326,48 @@ std::string RecordsTable(const std::vector<Pair>& pairs) {
 
 // --- Each alone ------------------------------------------------------------------
 
-std::vector<Contest> AllContests(const std::vector<ReadRecord>& records) {
-  std::vector<Contest> out;
-  for (const ReadRecord& record : records) {
-    for (const Contest& contest : ContestsOf(record.summary)) out.push_back(contest);
+// Problems whose contenders were beside the same peers: a mean over them compares like with like.
+struct PeerGroup {
+  std::set<std::string> peers;
+  std::vector<Contest> contests;  // a problem once, of the newest record
+};
+
+std::set<std::string> PeersOf(const Contest& contest) {
+  std::set<std::string> out;
+  for (const Peer& peer : contest.summary->peers) {
+    if (peer.available && peer.shape == contest.shape->name) out.insert(PeerName(peer.name));
   }
+  return out;
+}
+
+bool IsNewer(const Summary& a, const Summary& b) {
+  return a.provenance.created_utc > b.provenance.created_utc;
+}
+
+// That with the most peers first.
+std::vector<PeerGroup> GroupsOf(const std::vector<ReadRecord>& records) {
+  std::vector<PeerGroup> out;
+  for (const ReadRecord& record : records) {
+    for (const Contest& contest : ContestsOf(record.summary)) {
+      const std::set<std::string> peers = PeersOf(contest);
+      auto group = std::find_if(out.begin(), out.end(),
+                                [&](const PeerGroup& each) { return each.peers == peers; });
+      if (group == out.end()) group = out.insert(out.end(), {peers, {}});
+      std::vector<Contest>& contests = group->contests;
+      auto same = std::find_if(contests.begin(), contests.end(), [&](const Contest& other) {
+        return other.shape->name == contest.shape->name;
+      });
+      if (same == contests.end()) {
+        contests.push_back(contest);
+      } else if (IsNewer(*contest.summary, *same->summary)) {
+        *same = contest;
+      }
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const PeerGroup& a, const PeerGroup& b) {
+    return std::pair(a.peers.size(), a.contests.size()) >
+           std::pair(b.peers.size(), b.contests.size());
+  });
   return out;
 }
 
@@ -405,7 +442,21 @@ std::string ClocksCell(const Contest& contest, std::optional<double> summary::Al
   return Cat(one(contest.fastest->alone), " / ", one(contest.peer->alone));
 }
 
-std::string ContestsTable(const std::vector<Contest>& contests, std::string_view up) {
+// A page is of a design's newest record.
+std::string RecordCell(const Contest& contest, const std::vector<PeerGroup>& groups) {
+  const Summary& summary = *contest.summary;
+  for (const PeerGroup& group : groups) {
+    for (const Contest& other : group.contests) {
+      if (other.summary->design == summary.design && IsNewer(*other.summary, summary)) {
+        return Code(summary.run_id);
+      }
+    }
+  }
+  return DesignLink(summary, "");
+}
+
+std::string ContestsTable(const std::vector<Contest>& contests,
+                          const std::vector<PeerGroup>& groups) {
   Table table(
       "problem | ours, TFLOP/s: | best peer, TFLOP/s: | fastest variant over it: | per head_dim "
       "and mask: | per head_dim: | library: | SM clock, MHz, ours / peer: | W: | MJ per exaFLOP: | "
@@ -423,7 +474,7 @@ std::string ContestsTable(const std::vector<Contest>& contests, std::string_view
                   ClocksCell(contest, &summary::Alone::watts, 3),
                   Cat(MegajoulesPerExaflop(*contest.shape, contest.fastest->alone), " / ",
                       MegajoulesPerExaflop(*contest.shape, contest.peer->alone)),
-                  DesignLink(*contest.summary, up)});
+                  RecordCell(contest, groups)});
   }
   return table.ToMarkdown();
 }
@@ -504,18 +555,20 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
       ReadRecords(std::move(summaries), options);
   if (!records.ok()) return records.status();
   const std::vector<ChosenSeries> series = ChooseSeries(*records);
-  const std::vector<Contest> contests = AllContests(*records);
+  const std::vector<PeerGroup> groups = GroupsOf(*records);
   std::vector<Pair> others = ChooseOthers(*records, series);
   std::erase_if(others, [&](const Pair& pair) {
-    return std::any_of(contests.begin(), contests.end(), [&](const Contest& contest) {
-      return contest.shape->name == pair.shape->name;
+    return std::any_of(groups.begin(), groups.end(), [&](const PeerGroup& group) {
+      return std::any_of(group.contests.begin(), group.contests.end(), [&](const Contest& contest) {
+        return contest.shape->name == pair.shape->name;
+      });
     });
   });
   std::vector<Pair> all = AllPairs(series);
   all.insert(all.end(), others.begin(), others.end());
   Standings out;
   const std::string& gpu = records->front().summary.provenance.gpu.name;
-  if (all.empty() && contests.empty()) {
+  if (all.empty() && groups.empty()) {
     out.readme = "No record has a variant of ours beside a peer that was timed alone.\n";
     out.page = Cat("# The fastest kernels beside their peers on ", gpu, "\n\n", out.readme);
     return out;
@@ -535,8 +588,8 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
   };
   out.page = Cat(
       "# The fastest kernels beside their peers on ", gpu,
-      "\n\nWritten from the newest record of each design by `warpledger standings`; edit the "
-      "records or the renderer, never this page. ",
+      "\n\nWritten from the newest record of each design, and of contenders alone of each set "
+      "of peers, by `warpledger standings`; edit the records or the renderer, never this page. ",
       kWhatCounts,
       " Two records are never set against each other. Peers are PyTorch's backends, each timed "
       "alone in the same run ([0020](../decisions/0020-peers-alone.md)): ",
@@ -545,18 +598,22 @@ absl::StatusOr<Standings> RenderStandings(std::vector<Summary> summaries,
       "count here. Where several have the same problems, that one counts which has most "
       "lengths, then that in which ours is fastest. A row whose "
       "machine code is older has variants that this tree's kernels have changed since.\n\n");
-  if (!contests.empty()) {
-    Append(&out.page, "## Each alone\n\n", kAlone, "\n\n", ChoicesTable(contests), "\n",
-           PeersTable(contests), "\n", ContestsTable(contests, ""), "\n");
+  if (!groups.empty()) Append(&out.page, "## Each alone\n\n", kAlone, "\n\n");
+  for (const PeerGroup& group : groups) {
+    if (groups.size() > 1) {
+      Append(&out.page, "### Beside ", JoinWords({group.peers.begin(), group.peers.end()}), "\n\n");
+    }
+    Append(&out.page, ChoicesTable(group.contests), "\n", PeersTable(group.contests), "\n",
+           ContestsTable(group.contests, groups), "\n");
   }
   if (!series.empty()) {
-    Append(&out.page, contests.empty() ? "## By length\n\n" : "## By length, arms in turn\n\n",
-           picture(""), contests.empty() ? Cat(MeansTable(series, ""), "\n") : "",
-           LengthsTable(series, contests.empty()), "\n");
+    Append(&out.page, groups.empty() ? "## By length\n\n" : "## By length, arms in turn\n\n",
+           picture(""), groups.empty() ? Cat(MeansTable(series, ""), "\n") : "",
+           LengthsTable(series, groups.empty()), "\n");
     out.readme += picture(prefix);
   }
-  if (!contests.empty()) {
-    out.readme += AloneSentence(contests);
+  if (!groups.empty()) {
+    out.readme += AloneSentence(groups.front().contests);
   } else if (!series.empty()) {
     out.readme += MeansSentences(series);
   }

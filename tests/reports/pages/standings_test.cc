@@ -275,6 +275,37 @@ TEST(StandingsTest, AloneAVariantThatIsBestOnAverageNeedNotBeBestAnywhere) {
   EXPECT_THAT(Render({json}).page, HasSubstr("| the library's own choice | **–** | – |"));
 }
 
+TEST(StandingsTest, ProblemsAloneAreTakenTogetherWhereTheyHadTheSamePeers) {
+  const auto record = [](const char* created, double ratio, bool with_another) {
+    ordered_json json = AloneRecord({ratio, ratio, ratio, ratio, ratio}, 1.25);
+    json["run_id"] = created;
+    json["provenance"]["created_utc"] = created;
+    for (size_t i = 0, n = json["peers"].size(); with_another && i < n; ++i) {
+      ordered_json another = json["peers"][i];
+      another["name"] = "peer:fa3";
+      another["p50_us"] = 1e6;
+      json["peers"].push_back(another);
+    }
+    return json;
+  };
+  const ordered_json first = record("2026-11-01T00:00:00Z", 2, true);
+  const ordered_json second = record("2026-11-02T00:00:00Z", 3, true);
+  const ordered_json third = record("2026-11-03T00:00:00Z", 4, false);
+  const Standings standings = Render({first, second, third});
+  const size_t more = standings.page.find("### Beside cudnn and fa3");
+  const size_t fewer = standings.page.find("### Beside cudnn\n");
+  ASSERT_NE(more, std::string::npos);
+  ASSERT_NE(fewer, std::string::npos);
+  EXPECT_LT(more, fewer);
+  const std::string with_more = standings.page.substr(more, fewer - more);
+  EXPECT_THAT(with_more, HasSubstr("| the fastest variant of each problem | **3.00×** |"));
+  EXPECT_THAT(with_more, HasSubstr("`2026-11-02T00:00:00Z` |"));
+  EXPECT_THAT(standings.page.substr(fewer), HasSubstr("**4.00×** |"));
+  EXPECT_THAT(standings.page.substr(fewer), HasSubstr("[fastest](fastest_alone.md) |"));
+  // A README quotes the ratios beside the most peers.
+  EXPECT_THAT(standings.readme, HasSubstr("our fastest variant is **3.00×** over the best peer"));
+}
+
 TEST(StandingsTest, RefusesWhatSeveralRecordsOfOneDesignAre) {
   const ordered_json json = GridRecord("a", {2, 2, 2, 2, 2});
   EXPECT_EQ(RenderStandings(*ViewsOf({json, json}), {}).status().code(),
