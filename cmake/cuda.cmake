@@ -87,6 +87,13 @@ if(WARPLEDGER_HAS_CUDA)
   # What a kernel instance is compiled with, in every build type: optimised, for the device alone.
   separate_arguments(WARPLEDGER_INSTANCE_FLAGS UNIX_COMMAND "${CMAKE_CUDA_FLAGS}")
   list(APPEND WARPLEDGER_INSTANCE_FLAGS -O3 -DNDEBUG -std=c++20 --expt-relaxed-constexpr)
+  # Where it looks for headers. Each instance reads those that nvcc includes by itself, which costs
+  # more than its own do: kernels/lean_cuda has short ones for the toolkit that they were compared
+  # with. Another toolkit's parts may need each other in another order, so it keeps its own.
+  set(WARPLEDGER_INSTANCE_INCLUDES -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}/generated)
+  if(CMAKE_CUDA_COMPILER_VERSION MATCHES "^13\\.0\\.")
+    list(PREPEND WARPLEDGER_INSTANCE_INCLUDES -I${PROJECT_SOURCE_DIR}/kernels/lean_cuda)
+  endif()
   if(WARPLEDGER_WERROR)
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
     list(APPEND WARPLEDGER_INSTANCE_FLAGS -Werror all-warnings)

@@ -50,7 +50,7 @@ function(warpledger_kernel_instances)
     list(GET ${set}_sources 0 first)
     set(headers ${generated}/${set}.headers)
     set(compile ${CMAKE_CUDA_COMPILER} ${targets} ${WARPLEDGER_INSTANCE_FLAGS}
-                -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}/generated)
+                ${WARPLEDGER_INSTANCE_INCLUDES})
     add_custom_command(
       OUTPUT ${headers}
       COMMAND ${compile} -M -MT ${headers} -MF ${headers}.d ${first}

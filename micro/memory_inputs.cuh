@@ -71,7 +71,7 @@ inline harness::MakeData LaneBytes(const bank_model::LaneAddresses& lanes) {
     absl::StatusOr<DeviceBuffer> buffer = DeviceBuffer::Allocate(sizeof(lanes));
     if (!buffer.ok()) return buffer.status();
     const absl::Status copied = buffer->CopyFromHost(
-        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(lanes.data()), sizeof(lanes)));
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(lanes.bytes), sizeof(lanes)));
     if (!copied.ok()) return copied;
     return buffer;
   };

@@ -22,7 +22,6 @@
 #ifndef WARPLEDGER_KERNELS_COMMON_BANK_MODEL_H_
 #define WARPLEDGER_KERNELS_COMMON_BANK_MODEL_H_
 
-#include <array>
 #include <cstdint>
 
 namespace warpledger::bank_model {
@@ -37,7 +36,13 @@ inline constexpr int kChunkBytes = 16;                 // a row of an ldmatrix m
 inline constexpr int kInvalidAccess = -1;
 
 // Byte addresses in shared memory, by lane.
-using LaneAddresses = std::array<uint32_t, kLanes>;
+// No std::array: with <array> each kernel would read a dozen of the library's headers.
+struct LaneAddresses {
+  uint32_t bytes[kLanes];
+
+  constexpr uint32_t& operator[](int lane) { return bytes[lane]; }
+  constexpr const uint32_t& operator[](int lane) const { return bytes[lane]; }
+};
 
 // Lanes served together, for 4, 8 or 16 bytes per lane; 0 for any other width.
 constexpr int LanesPerPhase(int access_bytes) {
@@ -56,8 +61,8 @@ constexpr int Wavefronts(const LaneAddresses& addresses, int access_bytes,
   const int words_per_lane = access_bytes / kBankBytes;
   int wavefronts = 0;
   for (int first = 0; first < kLanes; first += phase_lanes) {
-    std::array<uint32_t, kLanes> seen{};  // distinct words of this phase
-    std::array<int, kBanks> load{};       // distinct words of each bank
+    uint32_t seen[kLanes] = {};  // distinct words of this phase
+    int load[kBanks] = {};       // distinct words of each bank
     int distinct = 0;
     int busiest = 0;
     for (int lane = first; lane < first + phase_lanes; ++lane) {

@@ -40,7 +40,7 @@ TEST(BankModel, AgreesWithSetsOnRandomAddresses) {
     for (const uint32_t span : {128u, 512u, 4096u, 200u * 1024u}) {
       for (int round = 0; round < 2000; ++round) {
         LaneAddresses addresses{};
-        for (uint32_t& address : addresses) {
+        for (uint32_t& address : addresses.bytes) {
           address = static_cast<uint32_t>(random.Below(span / bytes)) * bytes;
         }
         const auto active = static_cast<uint32_t>(round % 2 ? random.Next() : 0xffffffffu);
