@@ -286,8 +286,8 @@ def _general(entries):
     limited = [entry for entry in entries if entry["percent_of_limit"] is not None]
     if limited:
         best = max(limited, key=lambda entry: entry["percent_of_limit"])
-        return [f"Of {len(entries)} cases, `{best['name'].partition('/')[2]}` comes nearest to its "
-                f"limit: {number(best['value'])} {best['unit']}, {best['percent_of_limit']:.1f}%."]
+        return [f"`{best['name'].partition('/')[2]}` comes nearest to its limit, of {len(entries)} cases: "
+                f"{number(best['value'])} {best['unit']}, {best['percent_of_limit']:.1f}%."]
     unit = max({entry["unit"] for entry in entries},
                key=lambda unit: sum(entry["unit"] == unit for entry in entries))
     rows = [entry for entry in entries if entry["unit"] == unit]

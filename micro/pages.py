@@ -198,7 +198,7 @@ def spreads(entries, heading):
                    if processes_spread(entry) > NOTABLE_SPREAD_PERCENT), key=lambda row: -row[0])
     if not measured:
         return []
-    lines = [heading, "", f"Of {len(measured)} cases, {len(measured) - len(wide)} give medians "
+    lines = [heading, "", f"{len(measured) - len(wide)} of {len(measured)} cases give medians "
              f"within {NOTABLE_SPREAD_PERCENT:.0f}% of each other in all processes."]
     if wide:
         lines += ["The others:", ""]

@@ -108,7 +108,7 @@ class FillTest(unittest.TestCase):
     def test_a_benchmark_without_an_answer_of_its_own_gets_one(self):
         said = answers.answer(self.micro, "new", [entry("new/b/x", 12.0),
                                                   entry("new/c/x", 3.0, percent_of_limit=75.0)])
-        self.assertEqual(said, ["Of 2 cases, `c/x` comes nearest to its limit: 3.000 cycles, 75.0%."])
+        self.assertEqual(said, ["`c/x` comes nearest to its limit, of 2 cases: 3.000 cycles, 75.0%."])
         said = answers.answer(self.micro, "new", [entry("new/b/x", 12.0), entry("new/c/x", 3.0)])
         self.assertIn("from 3.000 cycles (`c/x`) to 12.00 cycles (`b/x`)", said[0])
 
@@ -206,7 +206,7 @@ class PageTest(unittest.TestCase):
     def test_wide_spreads_are_listed_with_their_cause(self):
         wide = entry("a/w/y", by_process=[process(10, [10, 10]), process(10.5, [10.5, 10.5])])
         text = self.render([entry(), wide])["micro.md"]
-        self.assertIn("Of 2 cases, 1 give medians within 2%", text)
+        self.assertIn("1 of 2 cases give medians within 2%", text)
         self.assertIn("| a/w/y | 4.9% | 10.00 10.50 | It is 0.49 cycles.", text)
 
     def test_evidence_counts_the_cases_that_hold_to_a_pattern(self):

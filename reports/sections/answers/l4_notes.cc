@@ -340,10 +340,10 @@ std::string Shapes(const std::vector<ReadRecord>& records) {
         designs.push_back(DesignLink(record.summary, ""));
       }
     }
-    table.AddRow({std::string(shape.why),
-                  shown == sizes ? Code(shown) : Cat(Code(shown), ", ", Code(sizes)),
-                  designs.empty() ? Cat("no record yet: `warpledger run --shapes=", shown, "`")
-                                  : JoinWords(designs)});
+    table.AddRow(
+        {std::string(shape.why), shown == sizes ? Code(shown) : Cat(Code(shown), ", ", Code(sizes)),
+         designs.empty() ? Cat("no record of this GPU yet: `warpledger run --shapes=", shown, "`")
+                         : JoinWords(designs)});
   }
   return table.ToMarkdown();
 }

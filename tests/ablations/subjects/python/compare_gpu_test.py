@@ -187,5 +187,6 @@ class OnAGpu(PythonTest):
     def test_numba(self):
         said = self.measured(NUMBA, "torch", "numba")
         lines = self.record()[1]
+        self.assertIn("ADOPT", said)
         self.assertNotIn("BROKEN", said,
                          lines.get("broken", []) + [each for each in lines["correctness"] if not each["correct"]])

@@ -104,3 +104,5 @@ print(wl.__file__, result, result.report("pages").read_text())
         self.write("test_gate.py", GATE)
         done = self.run_in("clean/bin/pytest", "-p", "no:cacheprovider", "test_gate.py")
         self.ends(done, code=1, out=["2 failed, 1 passed", "REGRESSION", "output 0 is wrong"])
+        if self.hiding is None:
+            self.skipTest(f"all passed, but beside {CUDA}: nothing may be mounted over it here")

@@ -91,7 +91,9 @@ class OnAGpu(unittest.TestCase):
         self.for_this_gpu("mine")
         print(self.said("study", "check", "mine"), flush=True)
         self.said("run", "--study=mine", "--out=record", "--processes=5", "--blocks=6")
-        for verdict in self.summary_of("record")["verdicts"]:
+        verdicts = self.summary_of("record")["verdicts"]
+        self.assertTrue(verdicts)
+        for verdict in verdicts:
             self.assertNotIn(verdict["verdict"], ("BROKEN", "INVALID"), verdict)
         self.said("run", "--study=mine", "--out=ladder", "--design=ladder", "--processes=2", "--blocks=4",
                   "--cache=cold", "--shapes=large")

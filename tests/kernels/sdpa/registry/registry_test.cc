@@ -93,6 +93,7 @@ TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEviden
   const std::vector<Claim> claims = DeclaredClaims();
   std::set<std::string> ids;
   std::set<const ToggleRow*> rows;
+  std::set<std::string> unforeseen;  // the newest record's interval predicts the next one's
   for (const Claim& claim : claims) {
     const std::string id = ClaimId(*claim.row, claim.over, claim.level);
     EXPECT_TRUE(ids.insert(id).second) << id << " stands twice";
@@ -104,6 +105,8 @@ TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEviden
         kShapes, [&](const NamedShape& shape) { return shape.name == claim.problem; }))
         << id << ": no problem " << claim.problem << " says what its regime is";
     EXPECT_LE(claim.low, claim.high) << id;
+    EXPECT_EQ(claim.low > 0, claim.high > 0) << id;
+    if (claim.low == 0) unforeseen.insert(id);
     EXPECT_GT(claim.row->gate, 1) << id;
     EXPECT_FALSE(claim.row->prior.text.empty()) << id;
     EXPECT_TRUE(claim.row->evidence.change != EvidenceChange::kNone ||
@@ -111,6 +114,9 @@ TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEviden
         << id;
   }
   for (const ToggleRow& row : kToggles) EXPECT_EQ(rows.contains(&row), !row.control) << row.id;
+  // Those of before 2026-11-25, when comparisons of levels were declared. Whoever adds one
+  // predicts.
+  EXPECT_EQ(unforeseen.size(), 21u) << testing::PrintToString(unforeseen);
 }
 
 TEST(Registry, HasEachTechniqueOnceAndTogglesForIt) {
