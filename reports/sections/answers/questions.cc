@@ -18,9 +18,6 @@ using Claims = std::vector<MeasuredClaim>;
 // Past it a sentence is a list.
 constexpr size_t kMostNamed = 4;
 
-// A level counts as better than another from 1% on.
-constexpr double kBetter = 1.01;
-
 bool IsHopper(Family family) { return family == Family::kWgmma || family == Family::kResident; }
 
 std::string LinkedOutcome(const MeasuredClaim& claim, std::string_view prefix = "") {
@@ -75,7 +72,7 @@ Answer WhatPays(const Claims& claims, std::string question,
   if (!answer.lines.empty()) {
     answer.lines.insert(answer.lines.begin(),
                         best.empty() ? std::string("**None** that was faster and nowhere slower.")
-                                     : Cat("**", JoinWords(best),
+                                     : Cat("**", absl::StrJoin(best, "; "),
                                            best.size() == 1 ? "** gives" : "** give", " most."));
   }
   return answer;
@@ -290,18 +287,11 @@ std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_v
       const double median = TallyOf(claim).median;
       return claim.row->removes_technique ? 1 / median : median;
     };
-    // Medians over few problems are of other problems, and what is no better is no reason for a
-    // further stage.
     const auto best = [&](bool hopper) {
       const MeasuredClaim* found = nullptr;
-      int64_t most = 0;
       for (const MeasuredClaim& claim : of_it) {
-        if (IsHopper(claim.family) == hopper) most = std::max(most, TallyOf(claim).n);
-      }
-      for (const MeasuredClaim& claim : of_it) {
-        const int64_t n = TallyOf(claim).n;
-        if (IsHopper(claim.family) != hopper || n == 0 || 2 * n < most) continue;
-        if (found == nullptr || worth(claim) > kBetter * worth(*found)) found = &claim;
+        if (IsHopper(claim.family) != hopper || TallyOf(claim).n == 0) continue;
+        if (found == nullptr || worth(claim) > worth(*found)) found = &claim;
       }
       if (found == nullptr) return std::string(kNone);
       return Cat(found->row->removes_technique ? "without it: " : "",
@@ -312,14 +302,11 @@ std::string TechniqueTable(const std::vector<ReadRecord>& records, std::string_v
                       : Cat("[", technique.name, "](", prefix, TechniquePath(*of_it[0].row), ")");
     table.AddRow({Cat("**", name, "**"), best(true), best(false), std::string(technique.use_when)});
   }
-  return Cat(
-      table.ToMarkdown(),
-      "\nEach cell is the level of the technique with the best median, of those with at least "
-      "half as many verdicts as any; where a further level is less than 1% better, the one "
-      "before it. A ratio is time(without) / time(with) over all problems and designs that "
-      "judged it. [Which "
-      "pay where, what surprised, what missed](",
-      prefix, kQuestionsFile, ").\n");
+  return Cat(table.ToMarkdown(),
+             "\nEach cell is the level of the technique with the best median; a ratio is "
+             "time(without) / time(with) over all problems and designs that judged it. [Which "
+             "pay where, what surprised, what missed](",
+             prefix, kQuestionsFile, ").\n");
 }
 
 }  // namespace warpledger::report
