@@ -75,6 +75,7 @@ class Links(unittest.TestCase):
                 self.assertTrue(lines, "it is not asked")
                 self.assertRegex(lines[0], first)
                 self.assertIn(last, read(path[-1]))
+        self.assertIn("Why: ", "\n".join(answer(INDEX, "Did warp specialisation help, and why?")))
 
     def test_a_claims_first_screen_has_its_answer(self):
         pages = sorted((ROOT / "reports/h200/claims").glob("*.md"))
