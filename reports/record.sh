@@ -138,6 +138,9 @@ done
 [[ -n $out ]] || { usage >&2; exit 2; }
 [[ $gpus =~ ^[0-9][0-9]?$ ]] || fail 2 "--gpus is a number up to 99, not '$gpus'"
 warpledger=$prefix/bin/warpledger
+# A record that lacks this peer is whole all the same, and minutes long.
+[[ -z ${WARPLEDGER_FA3-} || -s $WARPLEDGER_FA3 ]] ||
+  fail 2 "WARPLEDGER_FA3 names '$WARPLEDGER_FA3', which is not there or empty"
 [[ -x $warpledger ]] || fail 3 "no program $warpledger; build it (./test), or name a --prefix"
 
 set_of() { # the line of a set

@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -17,9 +18,9 @@ SCRIPT = ROOT / "reports" / "record.sh"
 PREFIX = ""
 
 
-def call(*arguments):
+def call(*arguments, **environment):
     return subprocess.run([str(SCRIPT), *map(str, arguments)], capture_output=True, text=True,
-                          timeout=200, check=False)
+                          timeout=200, check=False, env=os.environ | environment)
 
 
 def sets():
@@ -107,6 +108,10 @@ class RecordShTest(FolderTest):
                 ((self.out, "--prefix", self.out), 3, "no program")):
             with self.subTest(arguments=arguments):
                 self.ends(call(*arguments), code, err=words)
+        self.write("empty.so", "")
+        for library in ("absent.so", "empty.so"):
+            self.ends(call(self.out, "--prefix", PREFIX, WARPLEDGER_FA3=str(self.path / library)), 2,
+                      err=f"{library}', which is not there or empty")
         self.assertFalse(self.out.exists())
 
 
