@@ -25,7 +25,9 @@ from plots import json_text  # noqa: E402 (the path comes first)
 
 SUFFIX = ".tar.zst"
 SUMS = "SHA256SUMS"
+COLUMNS = ".columns"  # behind the name of a file that a pack has by columns
 MOST_BYTES = 1 << 28  # of the archive within, as in ablations/record/record_files.h
+MOST_PIECES = 1 << 23  # of a file by columns, as in ablations/record/columns.h
 NAME = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*")
 
 
@@ -68,6 +70,41 @@ def decompressed(data, where):
     return out.getvalue()
 
 
+LEFT_OUT_SUM = b',"sum":""}\n'
+
+
+def summed(line):
+    """The line with its sum, where the columns leave the digits out."""
+    if not line.endswith(LEFT_OUT_SUM):
+        return line
+    body = line[:-len(LEFT_OUT_SUM)]
+    return body + b',"sum":"' + hashlib.sha256(body).hexdigest()[:8].encode() + b'"}\n'
+
+
+def from_columns(columns, where):
+    """The lines whose columns these are (ablations/record/columns.h)."""
+    count, _, text = columns.partition(b"\n")
+    n_pieces = text.count(b",") + text.count(b"\n")
+    if (not re.fullmatch(rb"[1-9][0-9]{0,8}", count) or int(count) > n_pieces
+            or n_pieces > MOST_PIECES or text[-1:] not in (b",", b"\n")):
+        raise RecordError(f"{where}: its number of lines or pieces is wrong")
+    pieces = text.replace(b"\n", b"\n,").split(b",")[:-1]  # without commas, with newlines
+    lines = [[] for _ in range(int(count))]
+    unfinished, begin = lines, 0
+    while unfinished:
+        column = pieces[begin:begin + len(unfinished)]
+        if len(column) != len(unfinished):
+            raise RecordError(f"{where}: its columns end before its lines")
+        begin += len(column)
+        for line, piece in zip(unfinished, column):
+            line.append(piece)
+        if b"\n" in b"".join(column):
+            unfinished = [line for line in unfinished if not line[-1].endswith(b"\n")]
+    if begin != len(pieces):
+        raise RecordError(f"{where}: its columns go on behind its lines")
+    return b"".join(summed(b",".join(line)) for line in lines)
+
+
 def unpacked(data, where):
     """(name of the run, {file: bytes}) of a pack's bytes."""
     run, files = None, {}
@@ -78,12 +115,15 @@ def unpacked(data, where):
                 parts = member.name.split("/")
                 if not member.isreg() or len(parts) != 2 or not all(map(NAME.fullmatch, parts)):
                     raise RecordError(f"{where}: member '{member.name}' is no regular file RUN/FILE")
-                if run not in (None, parts[0]) or parts[1] in files or (run is None
-                                                                        and parts[1] != SUMS):
+                file = parts[1].removesuffix(COLUMNS)
+                if (run not in (None, parts[0]) or file in files or not NAME.fullmatch(file)
+                        or file.endswith(COLUMNS) or (run is None and parts[1] != SUMS)):
                     raise RecordError(f"{where}: member '{member.name}' is there twice, of another "
-                                      f"run, or stands before {SUMS}")
+                                      f"run, no file of a record, or stands before {SUMS}")
                 run = parts[0]
-                files[parts[1]] = tar.extractfile(member).read()
+                files[file] = tar.extractfile(member).read()
+                if file != parts[1]:
+                    files[file] = from_columns(files[file], f"{where}: {parts[1]}")
             if any(archive[tar.offset:]):  # tarfile takes a header that it can't read for the end
                 raise RecordError(f"{where}: the tar header after {len(files)} members is damaged")
     except tarfile.TarError as error:

@@ -3,6 +3,7 @@
 
 import hashlib
 import io
+import re
 import tarfile
 
 import zstandard
@@ -23,8 +24,28 @@ def member(name, content=b"", **fields):
     return info, content
 
 
+def columns_of(text):
+    """What a pack has of a file of lines (ablations/record/columns.h)."""
+    lines = []
+    for line in text.splitlines(keepends=True):
+        body, sum_of, digits = line.rpartition(b',"sum":"')
+        right = hashlib.sha256(body).hexdigest()[:8].encode() + b'"}\n'
+        lines.append(re.findall(rb"[^,\n]*[,\n]",
+                                body + sum_of + b'"}\n' if digits == right else line))
+    widest = max(len(line) for line in lines)
+    return b"%d\n" % len(lines) + b"".join(line[column] for column in range(widest)
+                                           for line in lines if column < len(line))
+
+
+def by_columns(files):
+    """The members' contents as the program packs them."""
+    return {name + ".columns" if name.endswith(".jsonl") else name:
+            columns_of(content) if name.endswith(".jsonl") else content
+            for name, content in files.items()}
+
+
 def members_of(run, files, sums=None):
-    """As the program packs them; `sums` in place of the right ones."""
+    """As programs before 2026-11-27 packed them; `sums` in place of the right ones."""
     return [member(f"{run}/SHA256SUMS", sums_of(files) if sums is None else sums),
             *(member(f"{run}/{name}", content) for name, content in sorted(files.items()))]
 

@@ -84,7 +84,7 @@ class FieldTablePrinter {
     } else if constexpr (std::is_same_v<Rule, OlderRecordsLack>) {
       mean("older records lack it");
     } else if constexpr (std::is_same_v<Rule, OnlyWhereSet>) {
-      mean("absent where there is none");
+      mean("optional");
     } else if constexpr (std::is_same_v<Rule, NullIsNan>) {
       absl::StrAppend(value, " or null");
     } else if constexpr (std::is_same_v<Rule, OneForAll>) {

@@ -268,14 +268,7 @@ bool HasProfiles(const std::string& path) { return HasRecordFile(path, kProfileF
 absl::StatusOr<ProfileRecord> LoadProfiles(const std::string& path) {
   ProfileRecord record;
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
-  ASSIGN_OR_RETURN(const std::string info_text, files.Read(kProfileFile));
-  absl::StatusOr<ProfileInfo> info = FromText<ProfileInfo>(info_text);
-  if (absl::IsFailedPrecondition(info.status())) return info.status();
-  if (!info.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(files.PathOf(kProfileFile), ": ", std::string(info.status().message())));
-  }
-  record.info = *std::move(info);
+  ASSIGN_OR_RETURN(record.info, ReadJsonFile<ProfileInfo>(files, kProfileFile));
 
   const absl::StatusOr<std::string> text = files.Read(kProfilesFile);
   if (absl::IsNotFound(text.status())) return record;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -56,6 +57,16 @@ std::string StoppingRule::WhyInvalid() const {
   }
   if (valid && sum <= 1 + 1e-9) return "";
   return "alpha_shares: expected one share above 0 for each ascending look, at most 1 in all";
+}
+
+std::string PeersFile::WhyInvalid() const {
+  std::set<std::string> names;
+  for (const PeerInfo& peer : peers) {
+    if (!names.insert(peer.name).second) {
+      return absl::StrCat("peers: '", peer.name, "' stands twice");
+    }
+  }
+  return "";
 }
 
 std::string ArchOf(const GpuInfo& gpu) {

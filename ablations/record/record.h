@@ -262,7 +262,7 @@ struct RunInfo {
     f("arms", arms, "in the order of the ladder; see below");
     FIELDS(git, registry_sha256, kernel_source_sha256);
     f("protocol_sha256", protocol_sha256, kOnlyWhereSet,
-      "of the timer, worker, runner and peers.py; older records lack it");
+      "of the timer, worker, runner and the peers' program; older records lack it");
     FIELDS(toolchain, gpu);
   }
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
@@ -527,6 +527,9 @@ struct PeerInfo {
 
 struct PeersFile {
   std::vector<PeerInfo> peers;
+
+  // Of two lines of one peer either could be shown.
+  std::string WhyInvalid() const;
 
   void Visit(auto& f) {
     VisitSchema(f, kSchemaVersion);

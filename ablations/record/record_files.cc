@@ -133,6 +133,12 @@ absl::StatusOr<std::string> ReadRecordFile(const std::string& record, std::strin
   return files.Read(file);
 }
 
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  const absl::StatusCode code =
+      absl::IsInvalidArgument(status) ? absl::StatusCode::kDataLoss : status.code();
+  return absl::Status(code, absl::StrCat(path, ": ", status.message()));
+}
+
 bool HasRecordFile(const std::string& record, std::string_view file) {
   const absl::StatusOr<RecordFiles> files = RecordFiles::Open(record);
   return files.ok() && files->Has(file);

@@ -24,8 +24,10 @@
 #include <string_view>
 #include <vector>
 
+#include "ablations/base/json_fields.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
 
@@ -33,8 +35,9 @@ namespace warpledger::ablations {
 //
 // Contract
 // - A pack is a POSIX ustar archive, compressed as one zstd frame. Its first member is
-//   RUN/SHA256SUMS in the format of sha256sum, then RUN/FILE for each file, sorted. So
-//   `tar --zstd -xf X.tar.zst && cd RUN && sha256sum -c SHA256SUMS` reads it anywhere.
+//   RUN/SHA256SUMS in the format of sha256sum, then RUN/FILE for each file, sorted.
+// - In place of a file of lines it contains RUN/FILE.columns, the lines by columns (columns.h); the
+//   sum is that of FILE. Packs from before 2026-11-27 contain all files unchanged.
 // - The same files give the same bytes with the same libzstd: no times, no owners.
 // - DecodePack trusts nothing: one frame, regular files only, plain names, no name twice,
 //   nothing beside what SHA256SUMS lists, every sum checked, at most kMaxPackBytes.
@@ -47,6 +50,8 @@ namespace warpledger::ablations {
 
 inline constexpr char kPackSuffix[] = ".tar.zst";
 inline constexpr char kSumsFile[] = "SHA256SUMS";
+inline constexpr char kLinesSuffix[] = ".jsonl";      // of a file that is packed by columns
+inline constexpr char kColumnsSuffix[] = ".columns";  // behind the name of its member
 // Of the archive within; the largest record of 2026 has 7 MiB.
 inline constexpr size_t kMaxPackBytes = size_t{1} << 28;
 
@@ -97,6 +102,17 @@ class RecordFiles {
 
 // Read() of a record that is opened for this.
 absl::StatusOr<std::string> ReadRecordFile(const std::string& record, std::string_view file);
+// A status about a file of a record, with its path. A file that says the wrong thing is damaged:
+// InvalidArgument becomes DataLoss. One of a later schema is not, and stays FailedPrecondition.
+absl::Status InFile(const std::string& path, const absl::Status& status);
+// A JSON file as the described struct (json_fields.h) that it contains; errors are InFile().
+template <typename T>
+absl::StatusOr<T> ReadJsonFile(const RecordFiles& files, std::string_view file) {
+  ASSIGN_OR_RETURN(const std::string text, files.Read(file));
+  absl::StatusOr<T> value = FromText<T>(text);
+  if (!value.ok()) return InFile(files.PathOf(file), value.status());
+  return value;
+}
 // Whether there is such a record, and it has such a file.
 bool HasRecordFile(const std::string& record, std::string_view file);
 

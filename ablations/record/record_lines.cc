@@ -20,19 +20,19 @@ absl::Status Damaged(const std::string& file, int64_t line, absl::string_view wh
 constexpr char kRepairHint[] =
     "; `warpledger run` on the same directory cuts it off and goes on from there";
 
-constexpr std::string_view kBeforeSum = ",\"sum\":\"";
-constexpr std::string_view kAfterSum = "\"}";
 constexpr size_t kSumDigits = 8;
 constexpr size_t kSumBytes = kBeforeSum.size() + kSumDigits + kAfterSum.size();
 
-std::string SumOf(std::string_view text) { return Sha256(text).substr(0, kSumDigits); }
-
-bool HasSum(std::string_view line) {
-  return line.size() > kSumBytes && line.substr(line.size() - kSumBytes).starts_with(kBeforeSum) &&
-         line.ends_with(kAfterSum);
-}
-
 }  // namespace
+
+std::string SumOf(std::string_view body) { return Sha256(body).substr(0, kSumDigits); }
+
+std::string_view BodyOfSummed(std::string_view line) {
+  const bool has_sum = line.size() > kSumBytes &&
+                       line.substr(line.size() - kSumBytes).starts_with(kBeforeSum) &&
+                       line.ends_with(kAfterSum);
+  return line.substr(0, has_sum ? line.size() - kSumBytes : 0);
+}
 
 std::string SummedLine(const nlohmann::ordered_json& json) {
   std::string line = DumpLine(json);
@@ -53,9 +53,9 @@ absl::StatusOr<size_t> ForEachLine(const std::string& text, const std::string& f
                      absl::StrCat("the last line is cut off, it has no newline", kRepairHint));
     }
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (HasSum(line)) {
+    const std::string_view body = BodyOfSummed(line);
+    if (!body.empty()) {
       summed = true;
-      const std::string_view body = line.substr(0, line.size() - kSumBytes);
       const std::string_view sum = line.substr(body.size() + kBeforeSum.size(), kSumDigits);
       if (sum != SumOf(body)) {
         return Damaged(file, number, "the line is not what was written: its sum is another");

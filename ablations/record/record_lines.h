@@ -48,6 +48,13 @@ enum class Tail { kStrict, kRepair };
 // `"sum":"…"`, the first eight digits of the SHA-256 of the line up to the comma before it.
 std::string SummedLine(const nlohmann::ordered_json& json);
 
+inline constexpr std::string_view kBeforeSum = ",\"sum\":\"";
+inline constexpr std::string_view kAfterSum = "\"}";
+// The digits of the sum of a line up to the comma before it.
+std::string SumOf(std::string_view body);
+// A line up to that comma, whether or not its sum is right; empty where it has none.
+std::string_view BodyOfSummed(std::string_view line);
+
 // Calls `visit(line, number)` on each whole line of `file`'s text; returns the bytes that they
 // cover. DataLoss at its line are what `visit` refuses, a sum that the line has not, and a line
 // without a sum behind one that has it: older records have none.

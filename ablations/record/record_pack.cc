@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "ablations/record/columns.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -254,28 +256,39 @@ std::string Sha256(std::string_view bytes) {
 }
 
 absl::StatusOr<std::string> EncodePack(const RecordPack& pack) {
+  std::map<std::string, std::string> by_columns;  // of the files that have this form
   const std::string sums = SumsOf(pack.files);
-  size_t bytes = 2 * kBlockBytes;
-  for (const auto& [name, contents] : pack.files) {
-    const std::string member = absl::StrCat(pack.run, "/", name);
-    if (!IsPackName(pack.run) || !IsPackName(name) || member.size() > kNameBytes ||
-        name == kSumsFile) {
+  size_t bytes = 3 * kBlockBytes + Padded(sums.size());
+  for (const auto& [file, contents] : pack.files) {
+    std::string member = absl::StrCat(pack.run, "/", file);
+    std::optional<std::string> columns;
+    if (absl::EndsWith(file, kLinesSuffix)) columns = ToColumns(contents);
+    if (columns) absl::StrAppend(&member, kColumnsSuffix);
+    if (!IsPackName(pack.run) || !IsPackName(file) || member.size() > kNameBytes ||
+        file == kSumsFile || absl::EndsWith(file, kColumnsSuffix)) {
       return absl::InvalidArgumentError(absl::StrCat(
           member, ": no pack can hold this name; letters, digits and \"._+-\" make one, up to ",
-          kNameBytes, " characters, and ", kSumsFile, " is the pack's own"));
+          kNameBytes, " characters, and ", kSumsFile, " and ", kColumnsSuffix,
+          " are the pack's own"));
     }
-    bytes += kBlockBytes + Padded(contents.size());
+    bytes += kBlockBytes + Padded(columns ? columns->size() : contents.size());
+    if (columns) by_columns[file] = *std::move(columns);
   }
-  if (pack.files.empty() || bytes + kBlockBytes + Padded(sums.size()) > kMaxPackBytes) {
+  if (pack.files.empty() || bytes > kMaxPackBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(pack.run, ": no pack can hold ", pack.files.size(), " files of ", bytes,
                      " bytes; it has at least one, and at most ", kMaxPackBytes, " bytes"));
   }
   std::string tar;
-  tar.reserve(bytes + kBlockBytes + Padded(sums.size()));
+  tar.reserve(bytes);
   AppendMember(absl::StrCat(pack.run, "/", kSumsFile), sums, &tar);
-  for (const auto& [name, contents] : pack.files) {
-    AppendMember(absl::StrCat(pack.run, "/", name), contents, &tar);
+  for (const auto& [file, contents] : pack.files) {
+    const auto columns = by_columns.find(file);
+    if (columns == by_columns.end()) {
+      AppendMember(absl::StrCat(pack.run, "/", file), contents, &tar);
+    } else {
+      AppendMember(absl::StrCat(pack.run, "/", file, kColumnsSuffix), columns->second, &tar);
+    }
   }
   tar.append(2 * kBlockBytes, '\0');
   return Compress(tar);
@@ -303,7 +316,19 @@ absl::StatusOr<RecordPack> DecodePack(std::string_view bytes, const std::string&
       ASSIGN_OR_RETURN(sums, ReadSums(member.contents, path));
       continue;
     }
-    if (parts[1] == kSumsFile || !pack.files.emplace(parts[1], member.contents).second) {
+    std::string file = parts[1];
+    std::string contents(member.contents);
+    if (absl::EndsWith(file, kColumnsSuffix)) {
+      file.resize(file.size() - std::string_view(kColumnsSuffix).size());
+      absl::StatusOr<std::string> lines = FromColumns(member.contents);
+      if (!lines.ok() || !IsPackName(file) || absl::EndsWith(file, kColumnsSuffix)) {
+        return Damaged(path, absl::StrCat("member '", member.name, "': ",
+                                          lines.ok() ? "no file of a record is called so"
+                                                     : lines.status().message()));
+      }
+      contents = *std::move(lines);
+    }
+    if (file == kSumsFile || !pack.files.emplace(file, std::move(contents)).second) {
       return Damaged(path, absl::StrCat("member '", member.name, "' is there twice"));
     }
   }

@@ -28,21 +28,6 @@ namespace {
 
 std::string Join(const std::string& dir, const char* file) { return absl::StrCat(dir, "/", file); }
 
-absl::Status InFile(const char* file, const absl::Status& status) {
-  // A file that says the wrong thing is damaged; one of a later schema is not.
-  const absl::StatusCode code =
-      absl::IsInvalidArgument(status) ? absl::StatusCode::kDataLoss : status.code();
-  return absl::Status(code, absl::StrCat(file, ": ", std::string(status.message())));
-}
-
-template <typename T>
-absl::StatusOr<T> ReadJsonFile(const RecordFiles& files, const char* file) {
-  ASSIGN_OR_RETURN(const std::string text, files.Read(file));
-  absl::StatusOr<T> value = FromText<T>(text);
-  if (!value.ok()) return InFile(file, value.status());
-  return value;
-}
-
 absl::StatusOr<RecordFiles> OpenFiles(const std::string& path) {
   absl::StatusOr<RecordFiles> files = RecordFiles::Open(path);
   const bool absent = files.ok() ? !files->Has(kRunFile) : absl::IsNotFound(files.status());
@@ -243,7 +228,7 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Open(const std::stri
 
 absl::Status RecordWriter::ReadBack() {
   absl::StatusOr<Names> names = NamesOf(run_);
-  if (!names.ok()) return InFile(kRunFile, names.status());
+  if (!names.ok()) return InFile(Join(dir_, kRunFile), names.status());
   ASSIGN_OR_RETURN(std::string text, ReadAll(samples_fd_, Join(dir_, kSamplesFile)));
   ASSIGN_OR_RETURN(SampleLines samples, ParseSamples(text, *names, Tail::kRepair));
   dropped_.sample_lines = samples.dropped_lines;
@@ -372,7 +357,7 @@ absl::StatusOr<Record> LoadRecord(const std::string& path) {
   Record record;
   ASSIGN_OR_RETURN(record.run, ReadJsonFile<RunInfo>(files, kRunFile));
   const absl::StatusOr<Names> names = NamesOf(record.run);
-  if (!names.ok()) return InFile(kRunFile, names.status());
+  if (!names.ok()) return InFile(files.PathOf(kRunFile), names.status());
 
   ASSIGN_OR_RETURN(const std::string text, ReadLines(files, kSamplesFile));
   ASSIGN_OR_RETURN(SampleLines samples, ParseSamples(text, *names, Tail::kStrict));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `warpledger bundle`: records and all that it takes to judge them again, in one
 // tarball. ablations/cli/archive/bundle.py packs; its page says what is inside.
+// `warpledger verify`: a bundle, checked by a program that is none of its files.
+// ablations/cli/archive/bundle_verify.py does it; its page says how.
 
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,8 +35,35 @@ struct BundleFlags : FlagSet {
   PythonFlag python{this};
 };
 
+struct VerifyFlags : FlagSet {
+  Flag<std::string> manifest_sha256{
+      this, "manifest_sha256", "",
+      "what `warpledger bundle` printed; a bundle that was rebuilt whole has another"};
+  PythonFlag python{this};
+};
+
 // Judging and drawing are silent for their time.
 constexpr absl::Duration kSilenceLimit = absl::Minutes(15);
+
+// Runs a script of this folder, which gets the paths of this program and of the plots too.
+absl::Status RunArchiveScript(const PythonFlag& python, const std::string& name,
+                              const std::vector<std::string>& arguments,
+                              ablations::ProcessEnd* end = nullptr) {
+  ASSIGN_OR_RETURN(const std::string script,
+                   ablations::FindProgramFile(absl::StrCat("ablations/cli/archive/", name)));
+  ASSIGN_OR_RETURN(const std::string plots, ablations::FindProgramFile("plots/render.py"));
+  std::vector<std::string> argv = {
+      python.Interpreter(), script, absl::StrCat("--program=", ablations::ExecutablePath()),
+      absl::StrCat("--plots=", std::filesystem::path(plots).parent_path().string())};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return ablations::RunLines(
+      argv, "", [] { return kSilenceLimit; },
+      [](std::string_view line) {
+        absl::PrintF("%s\n", line);
+        return absl::OkStatus();
+      },
+      end);
+}
 
 // The last part of the path of a folder, whether or not it ends in a slash, or of a pack.
 std::string NameOf(const std::string& record) {
@@ -83,19 +113,25 @@ absl::StatusOr<int> Bundle(const BundleFlags& flags) {
     dir = record.path();
     kinds.push_back(kind);
   }
-  ASSIGN_OR_RETURN(const std::string script,
-                   ablations::FindProgramFile("ablations/cli/archive/bundle.py"));
-  ASSIGN_OR_RETURN(const std::string plots, ablations::FindProgramFile("plots/render.py"));
-  const absl::Status packed = ablations::RunLines(
-      {flags.python.Interpreter(), script, absl::StrCat("--program=", ablations::ExecutablePath()),
-       absl::StrCat("--plots=", std::filesystem::path(plots).parent_path().string()),
-       absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
-       absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", *flags.out)},
-      "", kSilenceLimit, [](std::string_view line) {
-        absl::PrintF("%s\n", line);
-        return absl::OkStatus();
-      });
-  RETURN_IF_ERROR(packed);
+  RETURN_IF_ERROR(RunArchiveScript(
+      flags.python, "bundle.py",
+      {absl::StrCat("--record=", absl::StrJoin(dirs, ",")),
+       absl::StrCat("--kind=", absl::StrJoin(kinds, ",")), absl::StrCat("--out=", *flags.out)}));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Verify(const VerifyFlags& flags) {
+  if (flags.arguments.size() != 1) {
+    return absl::InvalidArgumentError("name one bundle: NAME.tar.gz, or the folder it unpacks to");
+  }
+  ablations::ProcessEnd end;
+  const absl::Status done =
+      RunArchiveScript(flags.python, "bundle_verify.py",
+                       {absl::StrCat("--bundle=", flags.arguments[0]),
+                        absl::StrCat("--manifest_sha256=", *flags.manifest_sha256)},
+                       &end);
+  if (end.exit_code == kExitFinding || end.exit_code == kExitUsage) return end.exit_code;
+  RETURN_IF_ERROR(done);
   return kExitOk;
 }
 
@@ -108,9 +144,23 @@ Command BundleCommand() {
        .arguments = "--record=DIR[,DIR..] --out=NAME.tar.gz",
        .summary = "Packs records, program and results into a tarball that checks itself",
        .details =
-           "Unpacked anywhere, `python3 NAME/replay.py` names every file that was changed, and "
-           "computes verdicts,\nreports and pictures again: they must come out byte for byte, "
-           "and pictures show the same.\nThe manifest has every file's SHA-256."});
+           "Unpack it anywhere. `python3 NAME/replay.py` names every file that was changed, and "
+           "computes verdicts,\nreports and pictures again. Verdicts and reports must be the same "
+           "bytes, and pictures must show the same.\nThe manifest has the SHA-256 of every file."});
+}
+
+Command VerifyCommand() {
+  return Runs(
+      &Verify,
+      {.name = "verify",
+       .arguments = "BUNDLE [--manifest_sha256=HASH]",
+       .summary = "Checks a bundle from outside: nothing in the bundle is run",
+       .details =
+           "Makes the checks of the bundle's replay.py with this program's own scripts: every "
+           "file, "
+           "then verdicts,\nreports and pictures. Names each file that differs; then the exit code "
+           "is 1.",
+       .takes_arguments = true});
 }
 
 }  // namespace warpledger::cli

@@ -209,16 +209,6 @@ absl::Status RemoveFolder(const std::string& dir, const RecordPack& pack) {
 
 }  // namespace
 
-absl::Status CheckNamed(absl::Span<const std::string> records, const std::string& out,
-                        const char* command) {
-  if (records.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no record is named: warpledger ", command, " RECORD.."));
-  }
-  if (records.size() == 1 || out.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--out names one place, so it takes one record");
-}
-
 absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions& options) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(dir));
   // Also of a pack: its folder may have been on its way out.

@@ -22,7 +22,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 namespace warpledger::ablations {
 
@@ -41,10 +40,6 @@ struct PackResult {
   double plain_mib() const { return static_cast<double>(plain_bytes) / (1 << 20); }
   double packed_mib() const { return static_cast<double>(packed_bytes) / (1 << 20); }
 };
-
-// Whether `command` was called for a record, and for one alone where --out names its place.
-absl::Status CheckNamed(absl::Span<const std::string> records, const std::string& out,
-                        const char* command);
 
 absl::StatusOr<PackResult> PackRecord(const std::string& dir, const PackOptions& options);
 // `out` is a folder that does not exist; empty: the pack's path without .tar.zst.

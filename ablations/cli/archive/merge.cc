@@ -62,11 +62,10 @@ Command MergeCommand() {
       {.name = "merge",
        .arguments = "--fleet=DIR --out=DIR [--partial]",
        .summary = "Joins the records of a fleet, and names what does not fit",
-       .details = "Writes packs, OUT/<gpu>/<run>.tar.zst: for each board one record of the "
-                  "shards that it measured, or several where\nit measured one twice. A record that "
-                  "is damaged, "
-                  "unfinished, or of another task, design, seed or build is named, and\nnothing "
-                  "is written unless --partial is given; then the exit code is 1."});
+       .details = "Writes packs, OUT/<gpu>/<run>.tar.zst: for each board one record of the shards "
+                  "that it measured, or several\nif it measured a shard twice. Names each record "
+                  "that is damaged, unfinished, or of another task, design, seed or\nbuild; then "
+                  "the exit code is 1, and nothing is written unless --partial is given."});
 }
 
 }  // namespace warpledger::cli

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `warpledger pack`: finished records, each as one file.
+// `warpledger pack`: finished records, each as one file; and `unpack`: each as a folder again.
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "ablations/cli/archive/close_record.h"
 #include "ablations/cli/flags.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/common/status_macros.h"
 
@@ -17,8 +20,23 @@ struct PackFlags : FlagSet {
   Flag<bool> unfinished{this, "unfinished", false, "pack a record that lacks blocks, as it is"};
 };
 
+struct UnpackFlags : FlagSet {
+  Flag<std::string> out{this, "out", "", kOutHelp};
+};
+
+// Whether `command` was called for a record, and for one alone where --out names its place.
+absl::Status CheckNamed(const std::vector<std::string>& records, const std::string& out,
+                        const char* command) {
+  if (records.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no record is named: warpledger ", command, " RECORD.."));
+  }
+  if (records.size() == 1 || out.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--out names one place, so it takes one record");
+}
+
 absl::StatusOr<int> Pack(const PackFlags& flags) {
-  RETURN_IF_ERROR(ablations::CheckNamed(flags.arguments, *flags.out, "pack"));
+  RETURN_IF_ERROR(CheckNamed(flags.arguments, *flags.out, "pack"));
   for (const std::string& record : flags.arguments) {
     ASSIGN_OR_RETURN(
         const ablations::PackResult packed,
@@ -26,6 +44,18 @@ absl::StatusOr<int> Pack(const PackFlags& flags) {
             record, {.out = *flags.out, .keep = *flags.keep, .unfinished = *flags.unfinished}));
     absl::PrintF("%s: %d files, %.2f MiB -> %.3f MiB\n", packed.path, packed.files,
                  packed.plain_mib(), packed.packed_mib());
+    std::fflush(stdout);
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> Unpack(const UnpackFlags& flags) {
+  RETURN_IF_ERROR(CheckNamed(flags.arguments, *flags.out, "unpack"));
+  for (const std::string& record : flags.arguments) {
+    ASSIGN_OR_RETURN(const ablations::PackResult unpacked,
+                     ablations::UnpackRecord(record, *flags.out));
+    absl::PrintF("%s: %d files as SHA256SUMS says, %.2f MiB\n", unpacked.path, unpacked.files,
+                 unpacked.plain_mib());
     std::fflush(stdout);
   }
   return kExitOk;
@@ -41,9 +71,22 @@ Command PackCommand() {
        .summary = "Closes finished records: each folder becomes one compressed, verified file",
        .details =
            "Writes RECORD.tar.zst, reads it back, and removes the folder unless --keep is "
-           "given. summary.json is\nleft out: `judge` writes it for any record. All commands "
-           "read packs as they read folders.\nOpens anywhere: tar --zstd -xf RUN.tar.zst && cd "
-           "RUN && sha256sum -c SHA256SUMS",
+           "given. The pack has no\nsummary.json; `judge` writes it for any record. All commands "
+           "read packs as they read folders.\nStandard tools open a pack: reports/RECORD.md has "
+           "the commands.",
+       .takes_arguments = true});
+}
+
+Command UnpackCommand() {
+  return Runs(
+      &Unpack,
+      {.name = "unpack",
+       .arguments = "RECORD.tar.zst.. [--out=DIR]",
+       .summary = "Turns a packed record into a folder again, after checking every sum",
+       .details =
+           "The pack stays. If both exist, commands that look for records take the folder, because "
+           "`run` may have\ncontinued in it. Remove the pack before you pack a folder that "
+           "changed.",
        .takes_arguments = true});
 }
 

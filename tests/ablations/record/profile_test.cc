@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "ablations/base/files.h"
 #include "ablations/judge/summarize.h"
@@ -146,10 +147,14 @@ class ProfileRecordTest : public ::testing::Test {
     cell.p50_us.value = us;
     return cell;
   }
-  // Of the n-th of January.
-  void WriteSummary(const char* run, int day, const std::vector<summary::Cell>& cells,
-                    const char* design = "ladder", const char* cache = kCacheWarm) {
-    summary::Summary summary;
+  // Beside the record, a run of the n-th of January that is judged to have these cells.
+  void WriteRun(const char* run, int day, const std::vector<summary::Cell>& cells,
+                const char* design = "ladder", const char* cache = kCacheWarm) {
+    nlohmann::ordered_json codes;
+    for (const summary::Cell& cell : cells) codes.push_back(cell.code_sha256.value());
+    WriteBeside(run, kSamplesFile, nullptr);
+    WriteBeside(run, kCodegenFile, codes);
+    summary::Summary& summary = judged_[run];
     summary.run_id = run;
     summary.design = design;
     summary.provenance.created_utc = absl::StrCat("2026-01-0", day, "T00:00:00Z");
@@ -160,7 +165,15 @@ class ProfileRecordTest : public ::testing::Test {
     summary.statistics.confidence = 0.95;
     summary.problems = info_.shapes;
     summary.cells = cells;
-    WriteBeside(run, "summary.json", ToJson(summary));
+  }
+  // As runs are judged by WriteRun(); any other is damaged.
+  summary::ProfileSummary Summarized() const {
+    const auto judge = [&](const std::string& path) -> absl::StatusOr<summary::Summary> {
+      const auto found = judged_.find(std::filesystem::path(path).filename().string());
+      if (found == judged_.end()) return absl::DataLossError(path);
+      return found->second;
+    };
+    return SummarizeProfiles(dir_, SdpaSubject(), judge).value();
   }
   static Profile Example(const std::string& variant, const std::string& code) {
     Profile profile;
@@ -179,6 +192,7 @@ class ProfileRecordTest : public ::testing::Test {
   ScratchFolder parent_ = ScratchFolder::Make().value();
   std::string dir_ = absl::StrCat(parent_.path(), "/profile-test");
   ProfileInfo info_;
+  std::map<std::string, summary::Summary> judged_;
 };
 
 TEST_F(ProfileRecordTest, ComesBackAsItWasWritten) {
@@ -212,20 +226,24 @@ TEST_F(ProfileRecordTest, DamageIsNamedByLine) {
   Write(kProfileFile, absl::StrReplaceAll(DumpFile(ToJson(info_)),
                                           {{"\"schema_version\": 1", "\"schema_version\": 99"}}));
   EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kFailedPrecondition);
+  Write(kProfileFile, "{}");
+  EXPECT_EQ(LoadProfiles(dir_).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(LoadProfiles(dir_).status().ToString(),
+              HasSubstr(absl::StrCat(dir_, "/", kProfileFile, ": schema_version: missing")));
 }
 
 TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAWarmL2) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
-  WriteSummary("old", 1, {Cell("minimal_scalar", "aa", 3.0)});
-  WriteSummary("new", 3, {Cell("minimal_scalar", "aa", 2.0)});
-  WriteSummary("cold", 4, {Cell("minimal_scalar", "aa", 4.0)}, "ladder", kCacheCold);
+  WriteRun("old", 1, {Cell("minimal_scalar", "aa", 3.0)});
+  WriteRun("new", 3, {Cell("minimal_scalar", "aa", 2.0)});
+  WriteRun("cold", 4, {Cell("minimal_scalar", "aa", 4.0)}, "ladder", kCacheCold);
   // The same code, launched otherwise.
-  WriteSummary("stream", 5, {Cell("stream_launch", "aa", 5.0)});
-  WriteSummary("other", 4, {Cell("minimal_scalar", "cc", 1.0)});
-  std::filesystem::create_directories(parent_.path() + "/broken");
-  std::ofstream(parent_.path() + "/broken/summary.json") << "{";
-  const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+  WriteRun("stream", 5, {Cell("stream_launch", "aa", 5.0)});
+  WriteRun("other", 4, {Cell("minimal_scalar", "cc", 1.0)});
+  WriteBeside("broken", kSamplesFile, nullptr);
+  WriteBeside("broken", kCodegenFile, {"aa"});
+  const summary::ProfileSummary summary = Summarized();
   EXPECT_EQ(summary.profiles[0].p50_us.value, 2.0);
   EXPECT_EQ(summary.profiles[0].timed_in, "new");
   EXPECT_FALSE(summary.profiles[1].p50_us.value);
@@ -238,12 +256,11 @@ TEST_F(ProfileRecordTest, TimesComeFromTheSameMachineCodeAndLaunchAloneAndFromAW
 TEST_F(ProfileRecordTest, TimesOfAShapeComeFromTheRecordThatTimedMostOfItsKernels) {
   ASSERT_TRUE(AppendProfile(dir_, Example("minimal_scalar", "aa")).ok());
   ASSERT_TRUE(AppendProfile(dir_, Example("kv_tiling", "bb")).ok());
-  WriteSummary("both", 1, {Cell("minimal_scalar", "aa", 3.0), Cell("kv_tiling", "bb", 4.0)},
-               "one_on");
-  WriteSummary("ladder", 2, {Cell("minimal_scalar", "aa", 1.0)});
-  WriteSummary("newest", 3, {Cell("kv_tiling", "bb", 2.0)}, "one_on");
+  WriteRun("both", 1, {Cell("minimal_scalar", "aa", 3.0), Cell("kv_tiling", "bb", 4.0)}, "one_on");
+  WriteRun("ladder", 2, {Cell("minimal_scalar", "aa", 1.0)});
+  WriteRun("newest", 3, {Cell("kv_tiling", "bb", 2.0)}, "one_on");
   const auto times = [&] {
-    const summary::ProfileSummary summary = SummarizeProfiles(dir_, SdpaSubject()).value();
+    const summary::ProfileSummary summary = Summarized();
     return std::pair(*summary.profiles[0].p50_us.value, *summary.profiles[1].p50_us.value);
   };
   EXPECT_EQ(times(), std::pair(3.0, 4.0));

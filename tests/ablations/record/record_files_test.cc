@@ -51,7 +51,11 @@ TEST(Sha256, IsTheStandards) {
 
 TEST(Pack, IsDecodedToWhatWasEncoded) {
   const RecordPack pack = {"mine",
-                           {{"a.json", "{}\n"}, {"b.gz", std::string("\0\xff", 2)}, {"c", ""}}};
+                           {{"a.json", "{}\n"},
+                            {"b.gz", std::string("\0\xff", 2)},
+                            {"c", ""},
+                            {"d.jsonl", "1,2\n3,4\n"},
+                            {"e.jsonl", "cut off"}}};
   const std::string bytes = EncodePack(pack).value();
   EXPECT_EQ(bytes, *EncodePack(pack));
   const RecordPack again = DecodePack(bytes, "mine.tar.zst").value();
@@ -66,6 +70,7 @@ TEST(Pack, RefusesNamesThatNoPackHolds) {
     EXPECT_EQ(EncodePack({"a", {{name, ""}}}).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_FALSE(EncodePack({"a", {{kSumsFile, ""}}}).ok());
+  EXPECT_FALSE(EncodePack({"a", {{"samples.jsonl.columns", ""}}}).ok());
   EXPECT_FALSE(EncodePack({"a", {}}).ok());
   const std::string half(60, 'a');
   EXPECT_FALSE(EncodePack({half, {{half, ""}}}).ok());

@@ -441,6 +441,24 @@ TEST_F(StoreTest, ARunWhoseArmsContradictThemselvesIsRefused) {
   EXPECT_THAT(RecordWriter::Create(dir(), run), StatusIs(_, HasSubstr("stands twice")));
 }
 
+TEST_F(StoreTest, ANameThatStandsTwiceIsDamage) {
+  MakeRecord(1);
+  const auto refuses = [&](const char* file, const std::string& text, const char* why) {
+    Overwrite(file, text);
+    EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(why)));
+    std::filesystem::remove(File(file));
+  };
+  const PeerInfo flash = {"peer:flash", "torch 2.11.0", true, "", {}};
+  refuses(kPeersFile, DumpFile(ToJson(PeersFile{{flash, flash}})),
+          "peers.json: peers: 'peer:flash' stands twice");
+  RunInfo run = ExampleRun();
+  run.shapes[1].name = run.shapes[0].name;
+  refuses(kRunFile, DumpFile(ToJson(run)), "run.json: shapes: 'small' stands twice");
+  run = ExampleRun();
+  run.arms[1].name = run.arms[0].name;
+  refuses(kRunFile, DumpFile(ToJson(run)), "run.json: arms: 'minimal_scalar' stands twice");
+}
+
 TEST_F(StoreTest, ASecondWriterOfTheSameProcessIsRefused) {
   auto first = RecordWriter::Create(dir(), ExampleRun()).value();
   EXPECT_THAT(Resume(), StatusIs(absl::StatusCode::kUnavailable));
