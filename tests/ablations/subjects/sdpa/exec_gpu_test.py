@@ -4,20 +4,15 @@
 The outside opinion is torch.nn.functional.scaled_dot_product_attention: in FP64
 on the CPU as the reference, and in fp16 by its math backend as the naive
 computation whose error sets the limit (the rule of FlashAttention's tests).
-
-    exec_gpu_test.py path/to/warpledger
 """
 
 import json
 import pathlib
 import re
-import subprocess
-import sys
 import tempfile
-import unittest
 from concurrent import futures
 
-SKIPPED = 77
+from fixture import FolderTest, skip, warpledger
 
 try:
     import numpy as np
@@ -25,10 +20,9 @@ try:
     import torch.nn.functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
 except ImportError as error:
-    print(f"SKIPPED: needs PyTorch as the outside SDPA: {error}")
-    sys.exit(SKIPPED)
-
-PROGRAM = ""
+    skip(f"needs PyTorch as the outside SDPA: {error}")
+if not torch.cuda.is_available():
+    skip("PyTorch sees no GPU")
 
 # batch, query heads, K/V heads, query length, key length, causal. PyTorch aligns
 # its causal mask to the top left, ours is at the bottom right: equal when square.
@@ -59,21 +53,10 @@ def nearness(config):
     return next((near for pattern, near in APPROXIMATE if pattern.search(config)), 0)
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, "exec", *arguments], capture_output=True, text=True,
-                          timeout=120, check=False)
-
-
-class ExecTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
+class ExecTest(FolderTest):
     def variants(self):
         """What `list` says of all variants that begin with Q, K and V."""
-        listed = json.loads(subprocess.run([PROGRAM, "list", "--format=json"], capture_output=True,
-                                           text=True, check=True).stdout)
+        listed = json.loads(self.ends(warpledger("list", "--format=json")).stdout)
         begin_with_x = {arm["name"] for design in listed["designs"] if design.get("projected")
                         for arm in design["arms"]}
         return [variant for variant in listed["variants"] if variant["name"] not in begin_with_x]
@@ -89,9 +72,9 @@ class ExecTest(unittest.TestCase):
         files = {name: str(folder / f"{name}.npy") for name in ("q", "k", "v", "o", "lse")}
         for name, array in (("q", q), ("k", k), ("v", v)):
             np.save(files[name], array)
-        done = run(f"--variant={variant['name']}", f"--q={files['q']}", f"--k={files['k']}",
-                   f"--v={files['v']}", f"--out={files['o']}", f"--lse={files['lse']}",
-                   *(["--causal"] if causal else []))
+        done = warpledger("exec", f"--variant={variant['name']}", f"--q={files['q']}", f"--k={files['k']}",
+                          f"--v={files['v']}", f"--out={files['o']}", f"--lse={files['lse']}",
+                          *(["--causal"] if causal else []), timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
 
         out = np.load(files["o"])
@@ -136,16 +119,8 @@ class ExecTest(unittest.TestCase):
         files = {name: str(self.path / f"{name}.npy") for name in ("q", "k", "v", "o")}
         for name in ("q", "k", "v"):
             np.save(files[name], np.zeros((1, 1, 4, 64), np.float32))
-        done = run("--variant=minimal_scalar", f"--q={files['q']}", f"--k={files['k']}",
-                   f"--v={files['v']}", f"--out={files['o']}")
+        done = warpledger("exec", "--variant=minimal_scalar", f"--q={files['q']}", f"--k={files['k']}",
+                          f"--v={files['v']}", f"--out={files['o']}", timeout=120)
         self.assertEqual(done.returncode, 2)
         self.assertIn("float16", done.stderr)
         self.assertFalse(pathlib.Path(files["o"]).exists())
-
-
-if __name__ == "__main__":
-    if not torch.cuda.is_available():
-        print("SKIPPED: PyTorch sees no GPU")
-        sys.exit(SKIPPED)
-    PROGRAM = sys.argv.pop(1)
-    unittest.main()

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of ablations/subjects/sdpa/peers.py ask for: one tiny shape, three blocks."""
+"""The peers' program and its modules, and what their tests ask for: one tiny shape, three blocks."""
 
+import importlib
 import json
 
-from ablations.subjects.sdpa import peers
+from fixture import ROOT, load
+
+peers = load(ROOT / "ablations/subjects/sdpa/peers/peers.py")
+peer_arms, peer_gpu, peer_libraries, peer_rules = map(
+    importlib.import_module, ("peer_arms", "peer_gpu", "peer_libraries", "peer_rules"))
 
 SHAPE = {"name": "tiny", "batch": 1, "heads_q": 2, "heads_kv": 2, "seq_q": 5, "seq_kv": 7,
          "head_dim": 4, "causal": False}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ablations/subjects/sdpa/peers.py: whole runs, on a PyTorch made of NumPy."""
+"""ablations/subjects/sdpa/peers: whole runs, on a PyTorch made of NumPy."""
 
 import contextlib
 import math
+import os
 import types
 import unittest
 import warnings
@@ -10,8 +11,10 @@ from unittest import mock
 
 import numpy
 
-from ablations.subjects.sdpa import peers
-from peers_request import SHAPE, request
+from fixture import FolderTest
+from peers_request import SHAPE, peer_arms, peer_gpu, peer_libraries, peer_rules, peers, request
+
+SDPA_BACKENDS = ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
 
 # --- A PyTorch of NumPy arrays, with CUDA graphs that replay recorded calls ----
 
@@ -82,20 +85,30 @@ class Tensor:
     def fill_(self, value):
         self.array[...] = value
 
+    def transpose(self, a, b):
+        return Tensor(self.array.swapaxes(a, b))
+
+    def contiguous(self):
+        return Tensor(numpy.ascontiguousarray(self.array))
+
+    def reshape(self, *sizes):
+        return Tensor(self.array.reshape(sizes))
+
 
 def softmax(tensor, dim):
     shifted = numpy.exp(tensor.array - tensor.array.max(axis=dim, keepdims=True))
     return Tensor((shifted / shifted.sum(axis=dim, keepdims=True)).astype(tensor.array.dtype))
 
 
-def plain_attention(q, k, v, is_causal):
-    """Written another way than the reference under test: loops over rows."""
+def plain_attention(q, k, v, is_causal, shift=0):
+    """Written another way than the reference under test: loops over rows. A row sees `shift` more keys
+    than those before it."""
     out = numpy.empty(q.shape, numpy.float16)
     group = q.shape[1] // k.shape[1]
     for b, h, i in numpy.ndindex(*q.shape[:3]):
         keys, values = (t[b, h // group].astype(numpy.float64) for t in (k, v))
         if is_causal:
-            keys, values = keys[:i + 1], values[:i + 1]
+            keys, values = keys[:i + 1 + shift], values[:i + 1 + shift]
         weights = numpy.exp(keys @ q[b, h, i].astype(numpy.float64) / math.sqrt(q.shape[3]))
         out[b, h, i] = weights @ values / weights.sum()
     return out
@@ -162,11 +175,15 @@ class FakeTorch(types.SimpleNamespace):
             for message in messages:
                 warnings.warn(message, stacklevel=1)
             raise error
-        out = Tensor(numpy.zeros(q.shape, numpy.float16))
+        return self.launched(q.shape, lambda: self.attend(q.array, k.array, v.array, is_causal))
+
+    def launched(self, shape, computed):
+        """The output of a call, which is computed now or in each replay."""
+        out = Tensor(numpy.zeros(shape, numpy.float16))
 
         def compute():
             self.clock_us += self.us_per_call
-            out.array[...] = self.attend(q.array, k.array, v.array, is_causal)
+            out.array[...] = computed()
 
         if self.capturing is not None:
             self.capturing.calls.append(compute)
@@ -215,30 +232,30 @@ def visits_on(torch, wanted, counter):
 
         def __init__(self, window, at_end):
             self.next, self.stop = window.next, at_end
-    with (mock.patch.object(peers, "WatchedWindow", Asked),
-          mock.patch.object(peers.time, "monotonic", counter.monotonic),
-          mock.patch.object(peers.Sensors, "joules", lambda self: counter.joules()),
-          mock.patch.object(peers, "ClockProbe", lambda torch: probe)):
+    with (mock.patch.object(peer_arms, "WatchedWindow", Asked),
+          mock.patch.object(peer_gpu.time, "monotonic", counter.monotonic),
+          mock.patch.object(peer_gpu.Sensors, "joules", lambda self: counter.joules()),
+          mock.patch.object(peer_arms, "ClockProbe", lambda torch: probe)):
         return run_on(torch, wanted)
 
 
-def run_on(torch, wanted, warm_up_s=0.0):
+def run_on(torch, wanted, warm_up_s=0.0, lines=None):
     """The lines of a run on a fake PyTorch: (peer objects, samples)."""
     attention = types.SimpleNamespace(
         sdpa_kernel=torch.sdpa_kernel,
-        SDPBackend=types.SimpleNamespace(**{b[0]: b[0] for b in peers.BACKENDS.values()}))
-    lines = []
+        SDPBackend=types.SimpleNamespace(**{name: name for name in SDPA_BACKENDS}))
+    lines = [] if lines is None else lines
     with mock.patch.dict("sys.modules", {"torch": torch, "torch.nn": torch.nn,
                                          "torch.nn.attention": attention}):
-        with mock.patch.object(peers.ctypes, "CDLL", side_effect=OSError):
+        with mock.patch.object(peer_gpu.ctypes, "CDLL", side_effect=OSError):
             bench, reason = peers.open_bench(wanted)
         assert bench is not None, reason
         # Each replay is computed when it is queued.
-        with (mock.patch.object(peers, "WARM_UP_S", warm_up_s),
-              mock.patch.object(peers.Stay, "QUEUED_S", 0.002)):
+        with (mock.patch.object(peer_rules, "WARM_UP_S", warm_up_s),
+              mock.patch.object(peer_gpu.Stay, "QUEUED_S", 0.002)):
             peers.run(wanted, bench, lines.append)
     return ([line["peer"] for line in lines if "peer" in line],
-            [line for line in lines if "peer" not in line])
+            [line for line in lines if "us" in line])
 
 
 class RunTest(unittest.TestCase):
@@ -283,7 +300,7 @@ class RunTest(unittest.TestCase):
                           request(shapes=[{**SHAPE, "dtype": "bf16"}], peers=["math"]))
         self.assertEqual(seen, {numpy.dtype(numpy.float32)})  # the stand-in
         # The stand-in's naive error is next to nothing beside half a step of bf16.
-        self.assertGreater(found[0]["checks"][0]["max_err_limit"], peers.half_ulp(0.25, "bf16"))
+        self.assertGreater(found[0]["checks"][0]["max_err_limit"], peer_rules.half_ulp(0.25, "bf16"))
         with self.assertRaisesRegex(peers.RequestError, "tiny: dtype is 'fp8', it must be fp16 or"):
             request(shapes=[{**SHAPE, "dtype": "fp8"}])
 
@@ -375,20 +392,162 @@ class AloneTest(unittest.TestCase):
         self.assertEqual(sorted((s["arm"], s["block"]) for s in samples),
                          [("peer:flash", 0), ("peer:math", 1)])
 
-    def test_fa3_without_its_library_says_what_to_name(self):
-        with mock.patch.dict("os.environ"):
-            peers.os.environ.pop(peers.FA3_LIBRARY, None)
-            found, samples = run_on(FakeTorch(), request(peers=["fa3"]))
-        self.assertFalse(found[0]["available"])
-        self.assertIn("WARPLEDGER_FA3 names no library", found[0]["reason"])
-        self.assertEqual(samples, [])
-
     def test_the_clock_is_the_median_of_the_sms_that_stamped_both(self):
         begin = [(0, 1000, 0), (1, 500, 0), (2, 0, 0), (3, 0, 0)]
         end = [(1, 2000, 1000), (0, 2510, 1000), (2, 1490, 1000), (9, 1, 1)]
-        self.assertEqual(peers.mhz_between(begin, end), 1500)
-        self.assertIsNone(peers.mhz_between(begin, [(9, 1, 1)]))
+        self.assertEqual(peer_gpu.mhz_between(begin, end), 1500)
+        self.assertIsNone(peer_gpu.mhz_between(begin, [(9, 1, 1)]))
 
     def test_a_plan_that_is_none_is_refused(self):
         with self.assertRaisesRegex(peers.RequestError, "settle_s and window_s"):
             request(alone={"settle_s": -1, "window_s": 1})
+
+
+def heads_first(*tensors):
+    return [tensor.array.swapaxes(1, 2) for tensor in tensors]
+
+
+class Libraries(FakeTorch):
+    """Beside PyTorch FlashAttention-4 and flex_attention(), made of NumPy."""
+
+    def __init__(self):
+        super().__init__(us_per_call=1000.0)
+        self.compiled = []
+        self._dynamo = types.SimpleNamespace(reset=lambda: self.compiled.append("reset"))
+        self.modules = {
+            "flash_attn": types.ModuleType("flash_attn"),
+            "flash_attn.cute": types.SimpleNamespace(flash_attn_func=self.flash_attn_func),
+            "torch.nn.attention.flex_attention": types.SimpleNamespace(
+                flex_attention=self.flex_attention, create_block_mask=self.create_block_mask)}
+
+    def compile(self, function, **options):
+        self.compiled.append(options)
+        return function
+
+    def flash_attn_func(self, q, k, v, causal):
+        shift = k.shape[1] - q.shape[1]
+        return self.launched(q.shape, lambda: plain_attention(
+            *heads_first(q, k, v), causal, shift).swapaxes(1, 2)), "the LSE"
+
+    def create_block_mask(self, sees, batch, heads, rows, keys, device):
+        rows, keys = numpy.arange(rows)[:, None], numpy.arange(keys)[None, :]
+        return numpy.broadcast_to(sees(0, 0, rows, keys), (rows.size, keys.size))
+
+    def flex_attention(self, q, k, v, enable_gqa, block_mask=None):
+        self.gqa.append(enable_gqa)
+
+        def computed():
+            group = q.shape[1] // k.shape[1]
+            keys, values = (numpy.repeat(t.array.astype(float), group, axis=1) for t in (k, v))
+            scores = q.array.astype(float) @ keys.swapaxes(2, 3) / math.sqrt(q.shape[3])
+            if block_mask is not None:
+                scores = numpy.where(block_mask, scores, -math.inf)
+            weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+            return weights / weights.sum(axis=-1, keepdims=True) @ values
+        return self.launched(q.shape, computed)
+
+
+TUTORIAL = """
+import torch
+class _attention:
+    @staticmethod
+    def forward(ctx, q, k, v, causal, sm_scale{more}):
+        pass
+def attention(q, k, v, causal, sm_scale{more}):
+    assert sm_scale == q.shape[3] ** -0.5
+    return torch._sdpa(q, k, v, causal)
+"""
+
+
+class LibrariesTest(FolderTest):
+    def found(self, torch, wanted, lines=None):
+        """peers.json's entries and what was timed."""
+        given = mock.patch.object(peer_arms.TorchBench, "call_lines",
+                                  lambda bench, graph, launches: ["by graph", *(lines or [])])
+        with mock.patch.dict("sys.modules", torch.modules), given:
+            found, samples = run_on(torch, wanted)
+        return found, {sample["arm"] for sample in samples}
+
+    def test_each_is_right_for_its_masks_and_heads(self):
+        for changes in ({}, {"causal": True}, {"heads_q": 6}, {"heads_q": 4, "causal": True, "seq_q": 7}):
+            for name in ("fa4", "flex"):
+                with self.subTest(name, **changes):
+                    found, timed = self.found(
+                        Libraries(), request(shapes=[{**SHAPE, **changes}], peers=[name]))
+                    self.assertEqual((found[0]["reason"], timed), ("", {f"peer:{name}"}))
+
+    def test_a_row_that_sees_no_key_is_nobodys(self):
+        shape = {**SHAPE, "causal": True, "seq_q": 9}
+        found, timed = self.found(Libraries(), request(shapes=[shape], peers=["fa4", "flex"]))
+        self.assertEqual({each["reason"] for each in found}, {"tiny: its first rows see no key"})
+        self.assertEqual(timed, set())
+
+    def test_flex_is_compiled_anew_for_each_shape_with_its_own_search(self):
+        torch = Libraries()
+        self.found(torch, request(shapes=[SHAPE, {**SHAPE, "name": "other"}], peers=["flex"]))
+        self.assertEqual(torch.compiled[::2], ["reset"] * 2)
+        self.assertEqual({options["mode"] for options in torch.compiled[1::2]}, {"max-autotune-no-cudagraphs"})
+
+    def test_flex_that_launches_no_kernel_of_triton_is_none(self):
+        found, timed = self.found(Libraries(), request(peers=["flex"]), ["kernel sgemm grid 1x1x1"])
+        self.assertIn("it launches no kernel that matches '^kernel triton_', but kernel sgemm",
+                      found[0]["reason"])
+        self.assertEqual(timed, set())
+        found, timed = self.found(Libraries(), request(peers=["flex"]), ["kernel triton_tem_0 grid 1x1x1"])
+        self.assertEqual(timed, {"peer:flex"})
+
+    def test_what_a_call_launches_is_a_line_of_the_record(self):
+        lines = []
+        with mock.patch.object(peer_arms.TorchBench, "call_lines",
+                               lambda bench, graph, launches: ["by graph", f"kernel of {launches} calls"]):
+            found, _ = run_on(FakeTorch(), request(peers=["math"]), lines=lines)
+        call, = (line["call"] for line in lines if "call" in line)
+        self.assertEqual(call, {"arm": "peer:math", "shape": "tiny", "lines": ["by graph", "kernel of 100 calls"]})
+
+    def test_triton_s_tutorial_is_called_as_its_version_asks(self):
+        shape = {**SHAPE, "seq_q": 128, "seq_kv": 128}
+        for major, more in ((9, ""), (9, ", warp_specialize=False"), (10, ", warp_specialize=True")):
+            path = self.path / "tutorial.py"
+            path.write_text(TUTORIAL.format(more=more), encoding="utf-8")
+            torch = Libraries()
+            torch.cuda.get_device_capability = lambda major=major: (major, 0)
+            with mock.patch.dict("os.environ", {peer_libraries.TritonTutorial.FILE: str(path)}):
+                found, timed = self.found(torch, request(shapes=[shape], peers=["triton"]))
+            self.assertEqual((found[0]["reason"], timed), ("", {"peer:triton"}))
+            self.assertRegex(found[0]["version"], "tutorial [0-9a-f]{12}$")
+
+    def test_triton_s_tutorial_says_what_it_does_not_take(self):
+        for changes, why in (({"dtype": "bf16"}, "fp16 alone"), ({"heads_q": 4}, "as many heads"),
+                             ({}, "as many heads and rows"), ({"seq_kv": 5}, "multiples of 128")):
+            found, _ = self.found(Libraries(), request(shapes=[{**SHAPE, **changes}], peers=["triton"]))
+            self.assertIn(why, found[0]["reason"])
+
+    def test_each_that_is_missing_says_what_to_get(self):
+        shape = {**SHAPE, "seq_q": 128, "seq_kv": 128}
+        with mock.patch.dict("os.environ"):
+            for name in (peer_libraries.Fa3.FILE, peer_libraries.TritonTutorial.FILE):
+                os.environ.pop(name, None)
+            torch = Libraries()
+            torch.modules = dict.fromkeys(torch.modules)  # an import of None fails
+            found, timed = self.found(torch, request(shapes=[shape], peers=["fa3", "fa4", "flex", "triton"]))
+        self.assertEqual(timed, set())
+        for peer, why in zip(found, ("WARPLEDGER_FA3 names no file: .* of the wheel vllm",
+                                     "can't be imported: .* it is the package flash-attn-4",
+                                     "has no flex_attention", "WARPLEDGER_TRITON_TUTORIAL names no file: .*06-fused")):
+            self.assertFalse(peer["available"])
+            self.assertRegex(peer["reason"], why)
+
+    def test_a_library_that_is_damaged_says_why_and_what_to_name(self):
+        torch = Libraries()
+        torch.ops = mock.Mock()
+        torch.ops.load_library.side_effect = OSError("empty.so: file too short")
+        path = self.path / "tutorial.py"
+        path.write_text("import nothing_of_this_name\n", encoding="utf-8")
+        shape = {**SHAPE, "seq_q": 128, "seq_kv": 128}
+        with mock.patch.dict("os.environ", {peer_libraries.Fa3.FILE: "empty.so",
+                                            peer_libraries.TritonTutorial.FILE: str(path)}):
+            found, timed = self.found(torch, request(shapes=[shape], peers=["fa3", "triton"]))
+        self.assertRegex(found[0]["reason"], "can't be loaded: .*empty.so: file too short; it is to "
+                         "name the file .*_vllm_fa3_C.abi3.so of the wheel vllm")
+        self.assertRegex(found[1]["reason"], "can't be loaded: .*nothing_of_this_name.*; it is to name python/")
+        self.assertEqual(timed, set())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ablations/subjects/sdpa/peers.py: stays before a host that is slow or stops, and energy."""
+"""ablations/subjects/sdpa/peers: stays before a host that is slow or stops, and energy."""
 
 import threading
 import time
 import unittest
 from unittest import mock
 
-from ablations.subjects.sdpa import peers
+from peers_request import peer_gpu
 
 LAUNCHES = 4
 
@@ -68,7 +68,7 @@ class StayTest(unittest.TestCase):
             if not host.stamps and host.host_ms >= 500:
                 return "begin"
             return "end" if host.host_ms >= 2500 else None
-        sample = peers.Stay(host, estimate * host.replay_ms / 1000, LAUNCHES).on(ask)
+        sample = peer_gpu.Stay(host, estimate * host.replay_ms / 1000, LAUNCHES).on(ask)
         self.assertEqual(host.stamps, [0, 1])
         return sample, host.idle_ms / (1000 * sample["window_s"])
 
@@ -132,8 +132,8 @@ class Load:
         return self.watts * 0.1 * (min(self.now_s, self.stops_at_s) // 0.1)
 
     def energy(self, settle_s=0.5, window_s=1.0):
-        window = peers.EnergyWindow({"settle_s": settle_s, "window_s": window_s}, self.joules)
-        with mock.patch.object(peers.time, "monotonic", lambda: self.now_s):
+        window = peer_gpu.EnergyWindow({"settle_s": settle_s, "window_s": window_s}, self.joules)
+        with mock.patch.object(peer_gpu.time, "monotonic", lambda: self.now_s):
             for _ in range(10_000):
                 self.now_s += 1e-3
                 if window.next() == "end":
@@ -175,7 +175,7 @@ class WatchedWindowTest(unittest.TestCase):
             readers.append(threading.current_thread())
             answers.wait(20)
         begin = time.monotonic()
-        window = peers.WatchedWindow(peers.EnergyWindow({"settle_s": 0, "window_s": 0}, read),
+        window = peer_gpu.WatchedWindow(peer_gpu.EnergyWindow({"settle_s": 0, "window_s": 0}, read),
                                      at_end.set)
         self.assertEqual({window.next() for _ in range(1000)}, {None})
         self.assertLess(time.monotonic() - begin, 15)
@@ -189,10 +189,6 @@ class WatchedWindowTest(unittest.TestCase):
         self.assertNotIn(threading.current_thread(), readers)
 
     def test_stops_with_its_owner(self):
-        window = peers.WatchedWindow(peers.EnergyWindow({"settle_s": 50, "window_s": 1}, int), None)
+        window = peer_gpu.WatchedWindow(peer_gpu.EnergyWindow({"settle_s": 50, "window_s": 1}, int), None)
         window.stop()
         self.assertIsNone(window.next())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that are not PyTorch's scaled_dot_product_attention(), and the list of all peers.
+
+Each is optional: where it is missing, peers.json says how to get it.
+"""
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import pathlib
+
+from peer_arms import Arm, CuDnn, Efficient, Flash, Math
+from peer_rules import Refused
+
+
+def one_line(error):
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:150]
+
+
+def version_of(package):
+    """["PACKAGE VERSION"], or nothing where it is not installed."""
+    try:
+        return [f"{package} {importlib.metadata.version(package)}"]
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
+def opened(variable, wanted, open_file):
+    """What `open_file` makes of the file that a variable of the environment names. Raises Refused."""
+    path = os.environ.get(variable, "")
+    if not path:
+        raise Refused(f"{variable} names no file: {wanted}")
+    try:
+        return open_file(path)
+    except Exception as error:  # whatever a file of another version does
+        raise Refused(f"{variable} can't be loaded: {one_line(error)}; it is to name {wanted}") from error
+
+
+class RowsFirst(Arm):
+    """Takes tensors as (batch, rows, heads, head_dim)."""
+
+    MASK_ENDS = True
+
+    def laid_out(self, tensor):
+        return tensor.transpose(1, 2).contiguous()
+
+    def as_heads(self, output):
+        return output.transpose(1, 2)
+
+
+class Fa3(RowsFirst):
+    """FlashAttention-3, as vLLM builds it: all rows of a batch in one tensor."""
+
+    FILE = "WARPLEDGER_FA3"  # of the environment
+    FROM = "the file vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so of the wheel vllm 0.33.0"
+
+    @classmethod
+    def load(cls, torch):
+        def open_file(path):
+            torch.ops.load_library(path)
+            return torch.ops._vllm_fa3_C.fwd
+        return opened(cls.FILE, cls.FROM, open_file)
+
+    @classmethod
+    def versions(cls, torch):
+        return ["FlashAttention-3 of vllm 0.33.0"]
+
+    def begin(self):
+        def ends(rows):
+            return self.torch.arange(0, (self.shape["batch"] + 1) * rows, rows, dtype=self.torch.int32,
+                                     device="cuda")
+        self._ends_q, self._ends_kv = ends(self.shape["seq_q"]), ends(self.shape["seq_kv"])
+
+    def laid_out(self, tensor):
+        rows = super().laid_out(tensor)
+        return rows.reshape(-1, *rows.shape[2:])
+
+    def attend(self, q, k, v):
+        s = self.shape
+        out, *_ = self.library(
+            q, k, v, None, None, None, None,  # k_new, v_new, q_v, out
+            self._ends_q, self._ends_kv, None, None, None,  # cu_seqlens_k_new, seqused_q and _k
+            s["seq_q"], s["seq_kv"], None, None, None,  # page_table, kv_batch_idx, leftpad_k
+            None, None, None, None, None, None,  # rotary cos, sin, lengths; scales of q, k, v
+            s["head_dim"] ** -0.5, s["causal"], -1, -1, 0.0,  # windows, softcap
+            True, None, 0, None, 0,  # interleaved, scheduler's metadata, splits, pack_gqa, margin
+            None, 1, 0, None)  # sinks, context parallelism
+        return out
+
+    def as_heads(self, output):
+        s = self.shape
+        return super().as_heads(output.reshape(s["batch"], s["seq_q"], s["heads_q"], -1))
+
+
+class Fa4(RowsFirst):
+    """FlashAttention-4, written in CuTe DSL: compiled at its first call."""
+
+    @classmethod
+    def load(cls, torch):
+        try:
+            return importlib.import_module("flash_attn.cute").flash_attn_func
+        except Exception as error:  # of any of the packages that it needs
+            raise Refused(f"flash_attn.cute can't be imported: {one_line(error)}; it is the package "
+                          "flash-attn-4") from error
+
+    @classmethod
+    def versions(cls, torch):
+        return version_of("flash-attn-4") or ["flash-attn-4"]
+
+    def attend(self, q, k, v):
+        out = self.library(q, k, v, causal=self.shape["causal"])
+        return out[0] if isinstance(out, tuple) else out  # some versions give the LSE too
+
+
+class Flex(Arm):
+    """PyTorch's flex_attention(), compiled with its own search for the fastest kernel."""
+
+    MASK_ENDS = True
+    LAUNCHES = "^kernel triton_"
+
+    @classmethod
+    def load(cls, torch):
+        try:
+            return importlib.import_module("torch.nn.attention.flex_attention")
+        except ImportError as error:
+            raise Refused(f"torch {torch.__version__} has no flex_attention") from error
+
+    @classmethod
+    def versions(cls, torch):
+        return [*version_of("triton"), "max-autotune"]
+
+    def begin(self):
+        # PyTorch compiles one function for a few shapes alone, and runs further ones uncompiled.
+        self.torch._dynamo.reset()
+        self._compiled = self.torch.compile(self.library.flex_attention, dynamic=False, fullgraph=True,
+                                            mode="max-autotune-no-cudagraphs")
+        shift = self.shape["seq_kv"] - self.shape["seq_q"]
+        self._options = {"enable_gqa": self.shape["heads_q"] != self.shape["heads_kv"]}
+        if self.shape["causal"]:
+            self._options["block_mask"] = self.library.create_block_mask(
+                lambda b, h, row, key: row + shift >= key, None, None, self.shape["seq_q"],
+                self.shape["seq_kv"], device="cuda")
+
+    def attend(self, q, k, v):
+        return self._compiled(q, k, v, **self._options)
+
+
+class TritonTutorial(Arm):
+    """Triton's tutorial on fused attention, which tunes itself at its first call of a length."""
+
+    FILE = "WARPLEDGER_TRITON_TUTORIAL"  # of the environment
+    FROM = "python/tutorials/06-fused-attention.py of Triton's repository, at the version of the package"
+
+    @classmethod
+    def load(cls, torch):
+        def open_file(path):
+            spec = importlib.util.spec_from_file_location("triton_tutorial", path)
+            tutorial = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(tutorial)
+            takes = inspect.signature(tutorial._attention.forward).parameters
+            # As its own benchmark asks for it, by GPU.
+            specialised = torch.cuda.get_device_capability()[0] >= 10
+            return tutorial.attention, [specialised] if "warp_specialize" in takes else []
+        return opened(cls.FILE, cls.FROM, open_file)
+
+    @classmethod
+    def versions(cls, torch):
+        path = pathlib.Path(os.environ.get(cls.FILE, ""))
+        text = [f"tutorial {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"] if path.is_file() else []
+        return version_of("triton") + text
+
+    @classmethod
+    def why_not(cls, shape):
+        if shape["dtype"] != "fp16":
+            return "it writes fp16 alone"
+        if shape["heads_q"] != shape["heads_kv"] or shape["seq_q"] != shape["seq_kv"]:
+            return "it takes as many heads and rows of K and V as of Q"
+        return "" if shape["seq_q"] % 128 == 0 else "it takes lengths that are multiples of 128"
+
+    def attend(self, q, k, v):
+        attention, options = self.library
+        return attention(q, k, v, self.shape["causal"], self.shape["head_dim"] ** -0.5, *options)
+
+
+PEERS = {"flash": Flash, "cudnn": CuDnn, "efficient": Efficient, "math": Math, "fa3": Fa3, "fa4": Fa4,
+         "flex": Flex, "triton": TritonTutorial}
+UNASKED = ("flash", "cudnn", "efficient", "math")  # PyTorch's own, which need nothing more
