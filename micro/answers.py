@@ -74,9 +74,10 @@ ANSWERS = {
         "{barriers/syncthreads_warps_16/latency / barriers/syncthreads_warps_4/latency} times "
         "as many as with 4; a named barrier of 4 warps takes "
         "{barriers/named_4_warps_groups_1/latency}.",
-        "All threads of 4 warps through an mbarrier: {barriers/mbarrier_round_warps_4/latency} "
-        "cycles; a cluster of 2 CTAs: {barriers/cluster_2_ctas/latency}, of which all but "
-        "{barriers/cluster_2_ctas_relaxed/latency} is the fence of its memory.",
+        "A round of all threads of 4 warps through an mbarrier takes "
+        "{barriers/mbarrier_round_warps_4/latency} cycles. A barrier of a cluster of 2 CTAs takes "
+        "{barriers/cluster_2_ctas/latency}, and without its memory fence "
+        "{barriers/cluster_2_ctas_relaxed/latency}.",
     ],
     "block_reduction": [
         "A sum over 8 warps takes {block_reduction/two_level_shfl/sum/warps_8/latency} cycles by two "
@@ -89,7 +90,7 @@ ANSWERS = {
     "conversions": [
         "A packed conversion of FP32 to FP16 gives {conversions/f32_to_f16x2/throughput} values "
         "per clock and SM, {conversions/f32_to_f16x2/throughput / conversions/f32_to_f16/throughput}"
-        " times what lone ones give; e4m3 to FP16 gives "
+        " times the rate of single conversions; e4m3 to FP16 gives "
         "{conversions/e4m3x2_to_f16x2/throughput}.",
         "The uint8 dequantisation gives {conversions/u8_magic_f16x2/throughput} values by PRMT in "
         "FP16x2, {conversions/u8_magic_f32/throughput} in FP32 and {conversions/u8_table/throughput}"
@@ -111,9 +112,9 @@ ANSWERS = {
     "fma_shfl": [
         "An SM finishes {fma_shfl/ffma/throughput} FP32 FMAs, {fma_shfl/hfma2/throughput} FP16 "
         "FMAs, {fma_shfl/iadd3/throughput} integer adds and {fma_shfl/shfl_bfly/throughput} "
-        "shuffled lanes per clock; a link of their chains takes {fma_shfl/ffma/latency}, "
-        "{fma_shfl/hfma2/latency}, {fma_shfl/iadd3/latency} and {fma_shfl/shfl_bfly/latency} "
-        "cycles.",
+        "shuffled lanes per clock. The latency of one dependent instruction is "
+        "{fma_shfl/ffma/latency}, {fma_shfl/hfma2/latency}, {fma_shfl/iadd3/latency} and "
+        "{fma_shfl/shfl_bfly/latency} cycles, in the same order.",
     ],
     "global_memory": [
         "L1 delivers {global_memory/l1_16B_64KiB/throughput} B/clk/SM at 16 bytes a load and "
@@ -177,7 +178,7 @@ ANSWERS = {
     "wgmma": [
         "m64n256k16 reaches {wgmma/m64n256k16_f16_ss/throughput/warpgroups_1 %} of the dense rate "
         "with one warpgroup and A from shared memory, m64n8k16 "
-        "{wgmma/m64n8k16_f16_ss/throughput/warpgroups_1 %}; waited for, they take "
+        "{wgmma/m64n8k16_f16_ss/throughput/warpgroups_1 %}. Their latencies are "
         "{wgmma/m64n256k16_f16_ss/latency} and {wgmma/m64n8k16_f16_ss/latency} cycles.",
     ],
     "wmma_fragment_loads": [
@@ -225,7 +226,7 @@ def _exp_front(micro):
         return []
     words = ", ".join(f"`{name}` ({value:.1f} per clock and SM, relative error {loss:.1e})"
                       for value, loss, name, _ in front)
-    return [f"Faster and as accurate as none other: {words}."]
+    return [f"No other method is both faster and at least as accurate as one of these: {words}."]
 
 
 def _dilution(micro):
@@ -271,9 +272,9 @@ def _overlap(micro):
     if not cells:
         return []
     best, worst = max(cells, key=cells.get), min(cells, key=cells.get)
-    return [f"Most is hidden of {micro_curves.spoken_cell(best)}, {cells[best]:.0f}% of the shorter of "
-            f"the two; least of {micro_curves.spoken_cell(worst)}, {cells[worst]:.0f}%.",
-            f"Nearly free, hidden to 90% or more, are "
+    return [f"The best overlap is {micro_curves.spoken_cell(best)}: it hides {cells[best]:.0f}% of the "
+            f"shorter of the two. The worst is {micro_curves.spoken_cell(worst)}: {cells[worst]:.0f}%.",
+            f"Nearly free (90% or more hidden) are "
             f"{sum(percent >= 90 for percent in cells.values())} of the {len(cells)} pairs; "
             f"{sum(percent < 50 for percent in cells.values())} hide less than half."]
 
@@ -390,24 +391,24 @@ def spread_cause(entry):
                  default=0.0)
     if entry["unit"] == "" and entry["limit"] == 1.0:
         values = [process["value"] for process in entry["by_process"]]
-        return (f"A share of 1 that differs by {number(max(values) - min(values), 2)}: a difference of "
-                "cycles that are stable, so the smaller it is, the more a little of them makes")
+        return (f"The share differs by {number(max(values) - min(values), 2)}. It is a small difference "
+                "of stable cycle counts, so a small change of these is a large part of it")
     wait = ""
     if entry["unit"] == "cycles" and abs(entry["value"]) * spread / 100 < 1:
         wait = f"It is {number(entry['value'] * spread / 100, 2)} cycles. "
     if clock_spread > spread / 2 and entry["kind"] == "cycles":
-        return (f"{wait}The processes ran at {min(clocks):.0f} to {max(clocks):.0f} MHz: memory keeps "
-                "its own clock, so a wait for it takes other numbers of SM cycles")
+        return (f"{wait}The processes ran at {min(clocks):.0f} to {max(clocks):.0f} MHz: memory has "
+                "its own clock, so the same wait for it is another number of SM cycles")
     if clock_spread > spread / 2:
         return f"The processes ran at {min(clocks):.0f} to {max(clocks):.0f} MHz"
     clock = "at the same clock" if clock_spread < 0.1 else f"at clocks {clock_spread:.1f}% apart"
     if inside > 0.75 * spread:
         return (f"{wait}Repetitions inside one process differ as much, up to {inside:.1f}%, {clock}: "
-                "each allocates anew, so that data lie elsewhere, and the host's calls find it "
-                "otherwise busy")
-    return (f"{wait}Repetitions inside one process agree within {inside:.1f}%, {clock}: what stays for "
-            "a process's life and differs between two is where driver and data lie in memory, and "
-            "the host's core")
+                "each repetition allocates anew, so its data have other addresses, and the load of the "
+                "host differs")
+    return (f"{wait}Repetitions inside one process agree within {inside:.1f}%, {clock}. Between "
+            "processes the addresses of driver and data, and the host's core, differ; they stay the "
+            "same within a process")
 
 
 # --- Figures to reach --------------------------------------------------------------

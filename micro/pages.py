@@ -182,8 +182,7 @@ def published(micro, entries, heading, models=True):
         return []
     lines = [heading, ""]
     if not models:
-        lines += ["The predictions of the suite's own bank model stand on the pages of the "
-                  "benchmarks that it speaks of.", ""]
+        lines += ["Predictions of the suite's own bank model are on the pages of single benchmarks.", ""]
     lines += table(["case", "ours", "theirs", "unit", "difference", "source"], rows, _NUMBERS)
     if sentences:
         lines += ["", f"Where the two differ by more than {NOTABLE_DIFFERENCE_PERCENT:.0f}%:", ""]
@@ -224,7 +223,7 @@ def targets(micro):
         if not met:
             reasons.append(f"- {what}: {prose((answers.fill(micro, why) or NOT_EXPLAINED).rstrip('.'))}.")
     lines = ["## Figures to reach", ""]
-    lines += table(["what", "target", "measured", "", "case"], rows, _NUMBERS)
+    lines += table(["figure", "target", "measured", "outcome", "case"], rows, _NUMBERS)
     return lines + ([""] + reasons if reasons else []) + [""]
 
 
@@ -242,9 +241,9 @@ def evidence(entries, cases):
     if not counts:
         return []
     lines = ["## Evidence", "",
-             "Patterns that the kernels' machine code must hold between the two clock reads, or "
-             "anywhere in a kernel that is timed from outside; tests/micro/micro_codegen_test.py "
-             "checks each build against them.", ""]
+             "The kernels' machine code must contain these patterns between the two clock reads, or "
+             "anywhere if a kernel is timed from outside. tests/micro/micro_codegen_test.py checks "
+             "each build.", ""]
     return lines + table(["pattern", "at least", "at most", "cases"], [
         [code, least or "–", most.removeprefix("at most ") or "–", count]
         for (code, least, most), count in counts.items()], _NUMBERS) + [""]
@@ -292,10 +291,10 @@ def index(micro, groups, heads, drawn):
         f"{gpu['compute_capability']}, nvcc {provenance['nvcc']}. "
         + (f"SM clock {min(clocks):.0f} to {max(clocks):.0f} MHz by case; " if clocks else
            "The SM clock is unknown; ")
-        + f"{throttled} samples were taken while the GPU was held back.", "",
-        "A latency and a throughput are slopes of in-kernel cycles over several lengths of the "
-        "timed loop; R² is that of the fit. An interval is Student's t at 95% on the processes' "
-        "medians, the spread their largest less their smallest.", "",
+        + f"{throttled} samples were taken while the GPU was throttled.", "",
+        "Latencies and throughputs are slopes of in-kernel cycles over several lengths of the timed "
+        "loop; R² is that of the fit. An interval is Student's t at 95% on the processes' medians. "
+        "The spread is the difference between the largest and the smallest of these medians.", "",
         "## Questions and answers", ""]
     for benchmark, group in groups.items():
         _, head = heads.get(benchmark, ("", {}))

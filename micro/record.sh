@@ -8,16 +8,17 @@ usage() {
 micro/record.sh OUTDIR [--filter REGEX] [--processes N] [--repetitions N]
                 [--python PYTHON] [--prefix PREFIX] [--noplots]
 
-Runs the microbenchmarks in N processes (3), N repetitions of each case in every
-one (3), says how far it is, and writes into OUTDIR, which is made:
+Runs the microbenchmarks in N processes (default 3), with N repetitions of each
+case in each process (default 3), prints progress, and writes into OUTDIR, which
+it makes:
   cases.json             the program's list of cases
   micro_raw.jsonl        every sample
   micro_process<N>.json  Google Benchmark's own output, as its tools read it
   micro.json             values, intervals and limits
   micro.md, micro/       a page for each question, with figures where PYTHON has
                          matplotlib
-All cases take about four minutes on an H200. The same call on the same folder goes
-on where it was stopped: processes that ran to their end are kept.
+All cases take about four minutes on an H200. The same call on the same folder
+continues after a stop: finished processes are kept.
 
   --filter REGEX    only cases whose names match; -REGEX: only those that don't
   --prefix PREFIX   an install tree or a build folder; by default the tree that

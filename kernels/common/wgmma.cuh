@@ -157,7 +157,7 @@ struct Wgmma;
   "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), \
       "+f"(d[126]), "+f"(d[127])
 
-#define WARPLEDGER_WGMMA_OF(inputs, types, n, registers, a0, a1, a2, a3, a4, a5, ...)           \
+#define WARPLEDGER_WGMMA_OF(inputs, types, n, registers, a0, a1, a2, a3, a4, a5, a6, ...)       \
   template <>                                                                                   \
   struct Wgmma<n, WgmmaInputs::inputs> {                                                        \
     template <int kTransposeB = 0>                                                              \
@@ -168,16 +168,18 @@ struct Wgmma;
                    : __VA_ARGS__                                                                \
                    : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB));                        \
     }                                                                                           \
+    template <int kTransposeB = 1>                                                              \
     __device__ static void RS(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t b,            \
                               int accumulate) {                                                 \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " a5                                       \
                    ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32." types " {" registers \
-                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1, 1;\n}\n"              \
+                   "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " a4 ", p, 1, 1, " a6 ";\n}\n"         \
                    : __VA_ARGS__                                                                \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));      \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),       \
+                     "n"(kTransposeB));                                                         \
     }                                                                                           \
   };
-#define WARPLEDGER_WGMMA_E4M3(n, registers, a0, a1, a2, a3, a4, a5, ...)                        \
+#define WARPLEDGER_WGMMA_E4M3(n, registers, a0, a1, a2, a3, a4, a5, a6, ...)                    \
   template <>                                                                                   \
   struct Wgmma<n, WgmmaInputs::kE4m3> {                                                         \
     __device__ static void SS(float (&d)[n / 2], uint64_t a, uint64_t b, int accumulate) {      \
@@ -203,21 +205,21 @@ struct Wgmma;
 
 #define WARPLEDGER_OPERANDS WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3
 WARPLEDGER_WGMMA(64, WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3, "%32",
-                 "%33", "%34", "%35", "%36", "%37", WARPLEDGER_OPERANDS)
+                 "%33", "%34", "%35", "%36", "%37", "%38", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4
 WARPLEDGER_WGMMA(80,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4,
-                 "%40", "%41", "%42", "%43", "%44", "%45", WARPLEDGER_OPERANDS)
+                 "%40", "%41", "%42", "%43", "%44", "%45", "%46", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5
 WARPLEDGER_WGMMA(96,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5,
-                 "%48", "%49", "%50", "%51", "%52", "%53", WARPLEDGER_OPERANDS)
+                 "%48", "%49", "%50", "%51", "%52", "%53", "%54", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -225,7 +227,7 @@ WARPLEDGER_WGMMA(96,
 WARPLEDGER_WGMMA(112,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6,
-                 "%56", "%57", "%58", "%59", "%60", "%61", WARPLEDGER_OPERANDS)
+                 "%56", "%57", "%58", "%59", "%60", "%61", "%62", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -234,7 +236,7 @@ WARPLEDGER_WGMMA(128,
                  WARPLEDGER_R0 ", " WARPLEDGER_R1 ", " WARPLEDGER_R2 ", " WARPLEDGER_R3
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7,
-                 "%64", "%65", "%66", "%67", "%68", "%69", WARPLEDGER_OPERANDS)
+                 "%64", "%65", "%66", "%67", "%68", "%69", "%70", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                 \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5, \
@@ -244,7 +246,7 @@ WARPLEDGER_WGMMA(176,
                                ", " WARPLEDGER_R4 ", " WARPLEDGER_R5 ", " WARPLEDGER_R6
                                ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
                                ", " WARPLEDGER_R10,
-                 "%88", "%89", "%90", "%91", "%92", "%93", WARPLEDGER_OPERANDS)
+                 "%88", "%89", "%90", "%91", "%92", "%93", "%94", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #define WARPLEDGER_OPERANDS                                                                       \
   WARPLEDGER_O0, WARPLEDGER_O1, WARPLEDGER_O2, WARPLEDGER_O3, WARPLEDGER_O4, WARPLEDGER_O5,       \
@@ -256,7 +258,7 @@ WARPLEDGER_WGMMA(256,
                                ", " WARPLEDGER_R7 ", " WARPLEDGER_R8 ", " WARPLEDGER_R9
                                ", " WARPLEDGER_R10 ", " WARPLEDGER_R11 ", " WARPLEDGER_R12
                                ", " WARPLEDGER_R13 ", " WARPLEDGER_R14 ", " WARPLEDGER_R15,
-                 "%128", "%129", "%130", "%131", "%132", "%133", WARPLEDGER_OPERANDS)
+                 "%128", "%129", "%130", "%131", "%132", "%133", "%134", WARPLEDGER_OPERANDS)
 #undef WARPLEDGER_OPERANDS
 #undef WARPLEDGER_WGMMA
 #undef WARPLEDGER_WGMMA_OF

@@ -7,7 +7,7 @@
 // event, graph and second event all wait on the GPU when the clock starts, the
 // host's submission time stays outside, and no arm inherits the caches and
 // clocks of the arm before it. Inputs rotate from launch to launch: the caller's
-// function gets the launch's index. ablations/subjects/sdpa/peers.py follows the same protocol.
+// function gets the launch's index. ablations/subjects/sdpa/peers follows the same protocol.
 // Where the SM clock is wanted too, it is stamped before the untimed replay and after the
 // second event, so that nothing stands between the replays.
 //

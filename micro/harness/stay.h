@@ -24,7 +24,7 @@
 
 namespace warpledger::harness {
 
-// ablations/subjects/sdpa/peers.py does the same (Arm.stay).
+// ablations/subjects/sdpa/peers/peer_gpu.py does the same.
 inline constexpr absl::Duration kQueued = absl::Milliseconds(100);
 inline constexpr absl::Duration kGroup = absl::Milliseconds(2);
 inline constexpr absl::Duration kAskEvery = absl::Milliseconds(2);

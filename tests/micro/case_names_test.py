@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases that are named elsewhere, by toggles and by the texts of pages, are cases of the program,
-which refuses names and arguments that it doesn't know.
+which refuses names and arguments that it doesn't know."""
 
-    case_names_test.py --warpledger bin/warpledger --program bin/warpledger_micro
-"""
-
-import argparse
 import json
-import subprocess
-import sys
 import unittest
 
 import answers
+from fixture import BUILD, PROGRAM, run
+
+MICRO = BUILD / "bin/warpledger_micro"
 
 
 def is_unknown(name, cases):
@@ -27,16 +24,13 @@ def unknown_cases(toggles, cases):
 
 
 class CaseNamesTest(unittest.TestCase):
-    args = None
-
     @classmethod
     def setUpClass(cls):
         def read(*command):
-            return json.loads(subprocess.run(command, capture_output=True, text=True,
-                                             check=True).stdout)
-        cls.toggles = read(cls.args.warpledger, "list", "--format=json")["toggles"]
+            return json.loads(run(*command, check=True).stdout)
+        cls.toggles = read(PROGRAM, "list", "--format=json")["toggles"]
         cls.cases = {case["name"]: case
-                     for case in read(cls.args.program, "--warpledger_list")["cases"]}
+                     for case in read(MICRO, "--warpledger_list")["cases"]}
 
     def test_every_name_is_a_case(self):
         self.assertTrue(self.toggles)
@@ -73,8 +67,7 @@ class CaseNamesTest(unittest.TestCase):
         self.assertEqual(unknown_cases(toggles, {"b/b/d": {}}), [])
 
     def refused(self, *arguments):
-        done = subprocess.run([self.args.program, *arguments], capture_output=True, text=True,
-                              check=False)
+        done = run(MICRO, *arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         return done.stderr
 
@@ -84,15 +77,3 @@ class CaseNamesTest(unittest.TestCase):
 
     def test_an_unknown_argument_is_refused_before_anything_is_listed(self):
         self.assertIn("--speed", self.refused("--warpledger_list", "--speed"))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--warpledger", required=True)
-    parser.add_argument("--program", required=True, help="warpledger_micro")
-    CaseNamesTest.args, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
-
-
-if __name__ == "__main__":
-    main()

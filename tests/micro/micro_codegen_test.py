@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each microbenchmark's kernel holds what its case promises; needs no GPU.
+"""Each microbenchmark's kernel holds what its case promises; needs no GPU."""
 
-    micro_codegen_test.py --program bin/warpledger_micro --keep-root micro
-"""
-
-import argparse
 import dataclasses
 import json
 import re
 import subprocess
-import sys
 import unittest
 
 import micro_codegen
+from fixture import BUILD, run
 from micro_codegen import collect_codegen
 
+MICRO = BUILD / "bin/warpledger_micro"
 DISASSEMBLY = """\
 \t.section\t.text._Z1k,"ax",@progbits
         /*0000*/                   CS2R R2, SR_CLOCKLO ;
@@ -117,19 +114,16 @@ class Checks(unittest.TestCase):
 
 
 class TheProgram(unittest.TestCase):
-    args = None
-
     @classmethod
     def setUpClass(cls):
-        listed = subprocess.run([cls.args.program, "--warpledger_list"], capture_output=True,
-                                text=True, check=True)
+        listed = run(MICRO, "--warpledger_list", check=True)
         cls.cases = json.loads(listed.stdout)["cases"]
         cls.disassembler = collect_codegen.Disassembler(collect_codegen.find_nvdisasm())
-        cls.kernels = micro_codegen.load_kernels(cls.args.keep_root, cls.disassembler)
+        cls.kernels = micro_codegen.load_kernels(BUILD / "micro", cls.disassembler)
 
     def test_says_that_a_disk_is_full(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([self.args.program, "--warpledger_list"], stdout=full,
+            done = subprocess.run([MICRO, "--warpledger_list"], stdout=full,
                                   stderr=subprocess.PIPE, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("standard output can't be written to its end", done.stderr)
@@ -176,16 +170,3 @@ class TheProgram(unittest.TestCase):
             fast = self.kernels[symbols["exp_cost/fast_expf/throughput"]][cc]
             self.assertNotEqual(*(sorted(opcode for opcode, _ in kernel.timed())
                                   for kernel in (accurate, fast)))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True, help="warpledger_micro")
-    parser.add_argument("--keep-root", required=True,
-                        help="folder under which the *.keep folders of micro/ lie")
-    TheProgram.args, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
-
-
-if __name__ == "__main__":
-    main()

@@ -56,7 +56,8 @@ std::string WhyNotPacked(const Problem& p, const TensorLayouts& layouts) {
   return steps[1] == steps[2] ? "" : "k and v have other strides of batches, in rows";
 }
 
-// With lengths of their own: the average ones, which the expected time is of.
+// With lengths of their own: the average ones, which the expected time and what a launch holds are
+// of. The largest lengths are the caller's word, and may be far off.
 Problem Average(Problem p, const TensorLayouts& layouts) {
   if (!layouts.packed()) return p;
   const auto of = [&](int64_t total) {
@@ -73,7 +74,7 @@ bool HasUnseenRows(const Problem& p) { return p.causal && p.seq_q > p.seq_kv; }
 }  // namespace
 
 std::string WhyNot(const LibraryKernel& kernel, const Problem& p, const TensorLayouts& layouts) {
-  if (!Takes(kernel, p)) return "the problem is beyond what it launches";
+  if (!Takes(kernel, Average(p, layouts))) return "the problem is beyond what it launches";
   if (kernel.config.varlen) return WhyNotPacked(p, layouts);
   if (layouts.packed()) return "it knows one length for all sequences";
   const bool maps = FamilyOf(kernel.config) != Family::kMma;

@@ -176,6 +176,14 @@ CostTerms CostTermsOf(const LibraryKernel& kernel, const Problem& p, int sms) {
           combines ? output * static_cast<double>(t.splits) : 0.0};
 }
 
+bool TakesClusterForm(const LibraryKernel& kernel, const Problem& p, int sms) {
+  if (!HasClusterForm(kernel)) return false;
+  const Tiling t = TilingOf(kernel, p, sms);
+  return t.ctas() <= sms &&
+         WgmmaSharesInCluster(static_cast<int>(t.heads), static_cast<int>(t.query_tiles),
+                              static_cast<int>(t.splits), sms);
+}
+
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms) {
   const CostTerms terms = CostTermsOf(kernel, problem, sms);
   double us = kernel.config.varlen ? kPlanUs : 0;

@@ -38,6 +38,10 @@ constexpr std::string_view CostsOf(const LibraryKernel& kernel) {
   return kernel.config.varlen ? "pipelined" : kernel.name;
 }
 
+// Whether it is faster in its ClusterForm. The costs don't know that form: where it is taken they
+// are too high by what it saves.
+bool TakesClusterForm(const LibraryKernel& kernel, const Problem& problem, int sms);
+
 // Microseconds a call, back to back, by the fitted costs.
 double ExpectedUs(const LibraryKernel& kernel, const Problem& problem, int sms);
 

@@ -26,8 +26,27 @@ struct LibraryKernel {
 // As the library has it. A kernel whose parts another one joins says at its start that the other
 // may start, so that its launch is over when the last part is left. In a design that toggle has the
 // kernel itself start beside the call before, which is another comparison; here it never does.
-constexpr Config BuiltForLibrary(Config config) {
-  if (config.wgmma_join_kernel) config.wgmma_dependent_launch = 1;
+// At head_dim 128 it has three stages in place of four: 0.1 to 0.5 us of 17 less. Six took 0.4 more
+// than four (reports/decisions/0046-packed-sequences.md). Other head dimensions were not tried.
+constexpr Config BuiltForLibrary(const LibraryKernel& kernel) {
+  Config config = kernel.config;
+  if (config.wgmma_join_kernel) {
+    config.wgmma_dependent_launch = 1;
+    if (kernel.head_dim == 128) config.kv_ring_stages = 3;
+  }
+  return config;
+}
+
+// The same kernel where the CTAs that share keys are a cluster and no other one joins their parts
+// (WgmmaSharesInCluster says where). Tried at head_dim 128 alone.
+constexpr bool HasClusterForm(const LibraryKernel& kernel) {
+  return kernel.config.wgmma_join_kernel != 0 && kernel.head_dim == 128;
+}
+constexpr Config ClusterForm(const LibraryKernel& kernel) {
+  Config config = BuiltForLibrary(kernel);
+  config.wgmma_join_kernel = 0;
+  config.wgmma_dependent_launch = 0;
+  config.wgmma_cluster_join = 1;
   return config;
 }
 

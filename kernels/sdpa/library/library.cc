@@ -18,6 +18,7 @@
 #include <string>
 
 #include "kernels/sdpa/library/choice.h"
+#include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/library/kernels.h"
 #include "kernels/sdpa/library/library_instances.h"
 #include "kernels/sdpa/library/warpledger_sdpa.h"
@@ -132,15 +133,25 @@ int ReadStrides(const warpledger_sdpa_strides& given, const char* tensor, bool i
 
 int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layouts,
          float* softmax_scale) {
+  const bool packed = given->total_q != 0 || given->total_kv != 0;
+  // Nothing reads the largest lengths of packed sequences, so that the limit is none of theirs.
+  const auto length = [&](int32_t value) {
+    return packed && value >= 0 ? std::clamp(value, 1, kMostOfOneSize) : value;
+  };
+  const int32_t seq_q = length(given->seq_q);
+  const int32_t seq_kv = length(given->seq_kv);
   const struct {
     const char* name;
     int32_t value;
   } sizes[] = {{"batch", given->batch}, {"heads_q", given->heads_q}, {"heads_kv", given->heads_kv},
-               {"seq_q", given->seq_q}, {"seq_kv", given->seq_kv},   {"head_dim", given->head_dim}};
+               {"seq_q", seq_q},        {"seq_kv", seq_kv},          {"head_dim", given->head_dim}};
   for (const auto& [name, value] : sizes) {
-    if (value < 1 || value > kMostOfOneSize) {
-      return Fail(WARPLEDGER_SDPA_INVALID, "%s is %d; it must be 1 to %d", name, value,
-                  kMostOfOneSize);
+    if (value < 1) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is %d; it must be 1 or more", name, value);
+    }
+    if (value > kMostOfOneSize) {
+      return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "%s is %d; the library takes sizes up to %d", name,
+                  value, kMostOfOneSize);
     }
   }
   if (given->heads_q % given->heads_kv != 0) {
@@ -159,13 +170,16 @@ int Read(const warpledger_sdpa_problem* given, Problem* p, TensorLayouts* layout
     return Fail(WARPLEDGER_SDPA_INVALID, "softmax_scale is %g; it must be 0 or more",
                 static_cast<double>(given->softmax_scale));
   }
-  *p = {given->batch,       given->heads_q,
-        given->heads_kv,    given->seq_q,
-        given->seq_kv,      given->head_dim,
-        given->causal == 1, given->dtype == WARPLEDGER_SDPA_BF16 ? Dtype::kBf16 : Dtype::kFp16};
+  *p = {given->batch,
+        given->heads_q,
+        given->heads_kv,
+        seq_q,
+        seq_kv,
+        given->head_dim,
+        given->causal == 1,
+        given->dtype == WARPLEDGER_SDPA_BF16 ? Dtype::kBf16 : Dtype::kFp16};
   *softmax_scale = given->softmax_scale > 0 ? given->softmax_scale
                                             : 1.0f / std::sqrt(static_cast<float>(p->head_dim));
-  const bool packed = given->total_q != 0 || given->total_kv != 0;
   const struct {
     const char* name;
     int64_t value;
@@ -248,7 +262,10 @@ int Choose(const Problem& p, const TensorLayouts& layouts, Chosen* chosen) {
     return Fail(WARPLEDGER_SDPA_UNSUPPORTED, "no kernel does %s: %s", ProblemName(p).c_str(),
                 why.empty() ? "head_dim is 64, 128 or 256" : why.c_str());
   }
-  const Config wanted = Specialise(BuiltForLibrary(kernel->config), p.head_dim, p.causal, p.dtype);
+  const Problem of_launch = Choice::OfLaunch(p, chosen->choice.launches);
+  const bool cluster = TakesClusterForm(*kernel, of_launch, chosen->sms);
+  const Config wanted = Specialise(cluster ? ClusterForm(*kernel) : BuiltForLibrary(*kernel),
+                                   p.head_dim, p.causal, p.dtype);
   for (const KernelInstance& instance : LibraryInstances()) {
     if (instance.config == wanted) chosen->instance = &instance;
   }
@@ -305,6 +322,10 @@ int ReadAndChoose(const warpledger_sdpa_problem* callers, const Call** call) {
   int status = ReadSized(callers, "problem", kProblemSizes, &given);
   if (status != WARPLEDGER_SDPA_OK) return status;
   given.size = sizeof given;
+  // Behind the scale the caller's structure has bytes of no field, which may be anything.
+  constexpr size_t kBehindScale = offsetof(warpledger_sdpa_problem, softmax_scale) + sizeof(float);
+  std::memset(reinterpret_cast<std::byte*>(&given) + kBehindScale, 0,
+              offsetof(warpledger_sdpa_problem, q) - kBehindScale);
   int device = 0;
   const cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) cudaGetLastError();
@@ -355,11 +376,22 @@ int Forward(const Call& call, const void* q, const void* k, const void* v, void*
   const struct {
     const char* name;
     const void* value;
-  } pointers[] = {{"q", q}, {"k", k}, {"v", v}, {"o", o}, {"workspace", workspace}};
-  for (const auto& [name, value] : pointers) {
-    if (value == nullptr) return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
-    if (reinterpret_cast<uintptr_t>(value) % 16 != 0) {
-      return Fail(WARPLEDGER_SDPA_INVALID, "%s is not 16-byte aligned", name);
+    unsigned alignment;
+    bool may_be_null = false;
+  } pointers[] = {{"q", q, 16},
+                  {"k", k, 16},
+                  {"v", v, 16},
+                  {"o", o, 16},
+                  {"workspace", workspace, 16},
+                  {"lse", lse, 4, true},
+                  {"cu_seqlens_q", cu_seqlens.q, 4, true},
+                  {"cu_seqlens_kv", cu_seqlens.kv, 4, true}};
+  for (const auto& [name, value, alignment, may_be_null] : pointers) {
+    if (value == nullptr && !may_be_null) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is null", name);
+    }
+    if (reinterpret_cast<uintptr_t>(value) % alignment != 0) {
+      return Fail(WARPLEDGER_SDPA_INVALID, "%s is not %u-byte aligned", name, alignment);
     }
   }
   if (workspace_bytes < WorkspaceBytes(call)) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 9.0: one call that
- * takes the kernel that is expected to be fastest. C99 and C++.
+ * Scaled-dot-product attention, forward, on NVIDIA GPUs of compute capability 9.0. One call
+ * launches the kernel with the lowest expected time. C99 and C++.
  *
  *   O = softmax(scale * Q K^T + mask) V
  *
  * Tensors are device memory, 16-byte aligned, of the problem's dtype:
  *   q, o   (batch, heads_q, seq_q, head_dim)
  *   k, v   (batch, heads_kv, seq_kv, head_dim)
- *   lse    (batch, heads_q, seq_q) fp32, contiguous: log(sum(exp(scale * q k))), in natural-log
- *          units; may be null
+ *   lse    (batch, heads_q, seq_q) fp32, contiguous, 4-byte aligned: log(sum(exp(scale * q k))),
+ *          in natural-log units; may be null
  * Query head h reads head h / (heads_q / heads_kv) of K and V. The causal mask is aligned to the
  * bottom right, as in FlashAttention since 2.1: query i sees keys j <= i + seq_kv - seq_q. A row
- * that sees no key gives O = 0 and LSE = -infinity.
+ * that sees no key has O = 0 and LSE = -infinity. A size above 2^20 is refused as unsupported.
  *
- * Layouts: the head_dim elements of a row lie side by side. All else is strides, in elements:
- * multiples of 8, at least head_dim, below 2^39; rows of o must not overlap. Strides of 0, 0, 0
- * stand for a contiguous tensor, and the stride of what is there once counts for nothing. So
+ * Layouts: the head_dim elements of a row are contiguous. Batches, heads and rows have strides, in
+ * elements: multiples of 8, at least head_dim, below 2^39; rows of o must not overlap. Strides of
+ * 0, 0, 0 mean a contiguous tensor. The stride of a dimension of size 1 is ignored. Examples:
  *   (batch, seq, heads, head_dim)            batch = seq * heads * head_dim, head = head_dim,
  *                                            row = heads * head_dim
  *   a slice of (batch, seq, 3, heads, head_dim)
@@ -24,19 +24,19 @@
  *   the first seq_kv rows of a cache of most (batch, heads, most, head_dim)
  *                                            batch = heads * most * head_dim,
  *                                            head = most * head_dim, row = head_dim
- * Some kernels take contiguous tensors alone, or store o without strides: describe() says which
- * kernel a call takes and why others don't do. Where a batch stride is neither heads times the head
- * stride nor a multiple of the row stride, forward() launches its kernel once for each batch, which
- * choice.launches and choice.expected_us tell.
+ * Some kernels need contiguous tensors, or a contiguous o: describe() says which kernel a call
+ * launches and why others can't. If a batch stride is neither heads times the head stride nor a
+ * multiple of the row stride, forward() launches its kernel once per batch; choice.launches and
+ * choice.expected_us say so.
  *
- * Packed sequences, each with a length of its own, lie one behind another:
+ * Packed sequences have different lengths and follow each other in memory:
  *   q, o   (total_q, heads_q, head_dim)
  *   k, v   (total_kv, heads_kv, head_dim)
  *   lse    (heads_q, total_q) fp32
- * Problem.batch is how many there are, seq_q and seq_kv the largest lengths, or about: the expected
- * time and nothing else depends on them. Strides are of rows and heads. The call is
- * warpledger_sdpa_forward_varlen(); a sequence without queries, or without keys, is one like
- * others.
+ * problem.batch is the number of sequences. seq_q and seq_kv are the largest lengths, exact or
+ * estimated; nothing here reads them, so any value of 0 or more is allowed, also above 2^20. Rows
+ * and heads have strides. Call warpledger_sdpa_forward_varlen(). A sequence may have no queries, or
+ * no keys.
  *
  *   warpledger_sdpa_problem problem = {
  *       sizeof problem, WARPLEDGER_SDPA_FP16, 1, 8, 8, 512, 512, 64, 0, 0};
@@ -47,9 +47,9 @@
  *   cudaMemset(workspace, 0, choice.workspace_bytes);
  *   warpledger_sdpa_forward(&problem, q, k, v, o, NULL, workspace, choice.workspace_bytes, stream);
  *
- * Nothing here allocates device memory or waits for the GPU, but for the first use of a kernel on a
- * device, which loads its code: describe() does that, so that forward() may be captured into a
- * graph after it. All functions work on the current device and may be called from any thread.
+ * No function allocates device memory or waits for the GPU, except that the first use of a kernel
+ * on a device loads its code. describe() loads it too, so that forward() may be captured into a
+ * graph afterwards. All functions use the current device and may be called from any thread.
  */
 
 #ifndef WARPLEDGER_KERNELS_SDPA_LIBRARY_WARPLEDGER_SDPA_H_
@@ -64,11 +64,11 @@ extern "C" {
 
 #define WARPLEDGER_SDPA_API __attribute__((visibility("default")))
 
-/* What a function returns. */
+/* The result of a function. */
 typedef enum warpledger_sdpa_status {
   WARPLEDGER_SDPA_OK = 0,
   WARPLEDGER_SDPA_INVALID = 1,     /* an argument makes no sense */
-  WARPLEDGER_SDPA_UNSUPPORTED = 2, /* it does, but no kernel here does it on this GPU */
+  WARPLEDGER_SDPA_UNSUPPORTED = 2, /* a valid call that no kernel supports on this GPU */
   WARPLEDGER_SDPA_NO_DEVICE = 3,   /* no GPU, or no driver */
   WARPLEDGER_SDPA_CUDA_ERROR = 4   /* the CUDA runtime refused */
 } warpledger_sdpa_status;
@@ -78,7 +78,7 @@ typedef enum warpledger_sdpa_dtype {
   WARPLEDGER_SDPA_BF16 = 1
 } warpledger_sdpa_dtype;
 
-/* Elements from one to the next; all 0: contiguous. */
+/* Distances in elements; all 0: contiguous. */
 typedef struct warpledger_sdpa_strides {
   int64_t batch;
   int64_t head;
@@ -89,7 +89,7 @@ typedef struct warpledger_sdpa_strides {
 typedef struct warpledger_sdpa_problem {
   size_t size;     /* sizeof(warpledger_sdpa_problem) */
   int32_t dtype;   /* a warpledger_sdpa_dtype */
-  int32_t batch;   /* at least 1, as all sizes */
+  int32_t batch;   /* 1 to 2^20, as all sizes */
   int32_t heads_q; /* a multiple of heads_kv */
   int32_t heads_kv;
   int32_t seq_q;
@@ -101,21 +101,21 @@ typedef struct warpledger_sdpa_problem {
   warpledger_sdpa_strides k;
   warpledger_sdpa_strides v;
   warpledger_sdpa_strides o;
-  int64_t total_q; /* rows of packed q and o; 0, and total_kv too: each sequence has its own */
-  int64_t total_kv;
+  int64_t total_q;  /* rows of packed q and o; 0 if sequences are not packed */
+  int64_t total_kv; /* rows of packed k and v; 0 if sequences are not packed */
 } warpledger_sdpa_problem;
 
 typedef struct warpledger_sdpa_choice {
   size_t size;             /* sizeof(warpledger_sdpa_choice) */
   const char* kernel;      /* the kernel's name; lives as long as the library */
-  float expected_us;       /* a call, back to back, as fitted on an NVIDIA H200 */
-  size_t workspace_bytes;  /* that forward() needs; at least 1 */
-  int32_t launches;        /* of the kernel: 1, or one for each batch */
-  size_t zeroed_bytes;     /* of the workspace's first that must be 0; 0 where none must */
+  float expected_us;       /* time of a call, back to back, from a model fitted on an NVIDIA H200 */
+  size_t workspace_bytes;  /* workspace that forward() needs; at least 1 */
+  int32_t launches;        /* of the kernel: 1, or one per batch */
+  size_t zeroed_bytes;     /* that many first bytes of the workspace must be 0 */
   const char* explanation; /* kernels with their times, or why not; until this thread's next call */
 } warpledger_sdpa_choice;
 
-/* "0.2.0". A later version with the same first number takes all that this one does. */
+/* "0.2.0". A later version with the same first number supports every call of this one. */
 WARPLEDGER_SDPA_API const char* warpledger_sdpa_version(void);
 
 /* Says which kernel forward() takes, and loads it on the current device. */
@@ -125,25 +125,26 @@ WARPLEDGER_SDPA_API int warpledger_sdpa_describe(const warpledger_sdpa_problem* 
 /* Puts one call on `stream`, a cudaStream_t.
  *
  * workspace: device memory, 16-byte aligned, of at least choice.workspace_bytes. Its first
- *   choice.zeroed_bytes are 0 before the call, and again behind it. So one workspace whose bytes
- *   were 0 once serves all calls, one after another; two that may run at the same time need two. */
+ *   choice.zeroed_bytes must be 0 before the call, and are 0 again after it. So one workspace that
+ *   was set to 0 once serves all calls that follow each other; calls that may run at the same time
+ *   need different workspaces. */
 WARPLEDGER_SDPA_API int warpledger_sdpa_forward(const warpledger_sdpa_problem* problem,
                                                 const void* q, const void* k, const void* v,
                                                 void* o, float* lse, void* workspace,
                                                 size_t workspace_bytes, void* stream);
 
-/* The same of packed sequences (total_q and total_kv are set).
+/* The same for packed sequences (total_q and total_kv are set).
  *
- * cu_seqlens_q, cu_seqlens_kv: device memory of batch + 1 int32 each: sequence i has the rows
- *   from cu_seqlens[i] to before cu_seqlens[i + 1]. They are read by the GPU when the call runs, so
- *   that a graph follows what is written there. Rows that the tensors don't have are left out, and
- *   rows of o that no sequence has are not written. */
+ * cu_seqlens_q, cu_seqlens_kv: device memory of batch + 1 int32 each, 4-byte aligned. Sequence i
+ *   has the rows from cu_seqlens[i] to cu_seqlens[i + 1] - 1. The GPU reads these lengths when the
+ *   call runs, so a replayed graph uses the current values. Rows outside of the tensors are left
+ *   out, and rows of o that belong to no sequence are not written. */
 WARPLEDGER_SDPA_API int warpledger_sdpa_forward_varlen(
     const warpledger_sdpa_problem* problem, const void* q, const void* k, const void* v, void* o,
     float* lse, const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_kv, void* workspace,
     size_t workspace_bytes, void* stream);
 
-/* What was wrong in this thread's last call that returned anything but OK: one sentence. */
+/* The error of this thread's last call that did not return OK, in one sentence. */
 WARPLEDGER_SDPA_API const char* warpledger_sdpa_last_error(void);
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +14,20 @@
 namespace warpledger::sdpa {
 namespace {
 
-// The driver's encoder, looked up so that the program needs no libcuda to start.
-decltype(&cuTensorMapEncodeTiled) FindEncoder() {
+// The driver's encoder, looked up so that the program needs no libcuda to start. One that is not
+// found is looked for again by the next call.
+using Encoder = decltype(&cuTensorMapEncodeTiled);
+Encoder FindEncoder() {
+  static std::atomic<Encoder> kept = nullptr;
+  if (const Encoder known = kept.load(std::memory_order_relaxed)) return known;
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
                                                              12000, cudaEnableDefault, &found);
   if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
-  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  const auto encoder = reinterpret_cast<Encoder>(function);
+  kept.store(encoder, std::memory_order_relaxed);
+  return encoder;
 }
 
 // Of `rank` dimensions, innermost first; `strides` are in bytes, from the second dimension on.
@@ -28,7 +35,7 @@ cudaError_t Encode(const void* tensor, CUtensorMapDataType type, cuuint32_t rank
                    const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
                    CUtensorMap* map,
                    CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B) {
-  static const auto encode = FindEncoder();
+  const Encoder encode = FindEncoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   const cuuint32_t element_strides[] = {1, 1, 1, 1};
   const CUresult result =

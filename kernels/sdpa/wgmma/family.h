@@ -84,7 +84,14 @@ struct WgmmaFamily {
                       "rows behind a group that does not divide the tile hold what lay there, "
                       "beyond what the polynomial takes, and a sum below 0 traps");
     }
+    if (c.wgmma_q_registers && c.head_dim == 256) {
+      return Excluded(&Config::wgmma_q_registers, head_dim, "O leaves no registers for it");
+    }
     const WgmmaShape shape = WgmmaShapeOf(c);
+    if (c.wgmma_q_registers && StoresThroughQ(shape)) {
+      return Excluded(&Config::wgmma_q_registers, ToggleId(&Config::tma_store),
+                      "O would leave through a place that is the next tile's");
+    }
     if (c.wgmma_p_smem) {
       Config in_registers = c;
       in_registers.wgmma_p_smem = 0;

@@ -27,6 +27,7 @@
 #include <type_traits>
 
 #include "kernels/common/cluster.cuh"
+#include "kernels/common/matrix.cuh"
 #include "kernels/common/mbarrier.cuh"
 #include "kernels/common/tma.cuh"
 #include "kernels/common/wgmma.cuh"
@@ -150,6 +151,11 @@ class WgmmaConsumer {
   };
   struct NoTileScales {};
 
+  struct Queries {
+    uint32_t a[kShape.head_dim / 4];  // of Q K^T, four to 16 columns
+  };
+  struct NoQueries {};
+
   // The state of one tile of queries.
   struct Tile {
     float scores[kScores];
@@ -159,6 +165,7 @@ class WgmmaConsumer {
     // With two levels: P V of the last tile, and what O before it is yet to be multiplied by.
     float fresh[kShape.two_level ? kOutputs : 1];
     float carry[2];
+    [[no_unique_address]] std::conditional_t<kShape.q_registers, Queries, NoQueries> q;
   };
 
   // --- Without a producer ---
@@ -183,7 +190,21 @@ class WgmmaConsumer {
   __device__ static uint64_t Advance(uint64_t descriptor, uint32_t bytes) {
     return (descriptor & 0xffffffff00000000u) | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
   }
-  __device__ void StartScores(float (&scores)[kScores], int slot) const {
+  // From here on Q's place is the next tile's.
+  __device__ void LoadQueries(Tile& t) const {
+    const uint32_t rows = smem_ + kSmem.q + (FirstRow() + thread_ / 32 * 16) * kSwizzleBytes +
+                          FragmentRowByte(thread_ % 32);
+#pragma unroll
+    for (int piece = 0; piece < kShape.head_dim / 16; ++piece) {
+      uint32_t a[4];
+      ptx::LdMatrix(a,
+                    FragmentPieceByte(rows, piece % 4) + piece / 4 * TileM(kShape) * kSwizzleBytes);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) t.q.a[4 * piece + i] = a[i];
+    }
+    Release(barriers_.QEmpty());
+  }
+  __device__ void StartScores(Tile& t, int slot) const {
     const uint64_t q = ptx::SwizzledDescriptor(smem_ + kSmem.q + FirstRow() * 128);
     const uint64_t k = ptx::SwizzledDescriptor(smem_ + kSmem.k + slot * kSmem.kv_bytes);
     ptx::WgmmaFence();
@@ -191,8 +212,14 @@ class WgmmaConsumer {
     for (int d = 0; d < kShape.head_dim; d += kPerProduct) {
       const int block = d / kColumns;
       const int in_row = d % kColumns * ElementBytes(kShape);
-      Product<kShape.tile_n>::SS(scores, Advance(q, block * TileM(kShape) * 128 + in_row),
-                                 Advance(k, block * kShape.tile_n * 128 + in_row), d == 0 ? 0 : 1);
+      const uint64_t columns = Advance(k, block * kShape.tile_n * 128 + in_row);
+      if constexpr (kShape.q_registers) {
+        const uint32_t a[4] = {t.q.a[d / 4], t.q.a[d / 4 + 1], t.q.a[d / 4 + 2], t.q.a[d / 4 + 3]};
+        Product<kShape.tile_n>::template RS<0>(t.scores, a, columns, d == 0 ? 0 : 1);
+      } else {
+        Product<kShape.tile_n>::SS(t.scores, Advance(q, block * TileM(kShape) * 128 + in_row),
+                                   columns, d == 0 ? 0 : 1);
+      }
     }
     ptx::WgmmaCommit();
   }
@@ -315,7 +342,7 @@ class WgmmaConsumer {
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, n);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
-    StartScores(t.scores, k_.slot);
+    StartScores(t, k_.slot);
     if constexpr (kShape.overlap) {
       ptx::MbarrierWait(barriers_.VFull(v_.slot), v_.phase);
       StartOutput(t, v_.slot);
@@ -423,6 +450,7 @@ class WgmmaConsumer {
     for (int i = 0; i < kOutputs; ++i) t.out[i] = 0.0f;
     WgmmaScales scales = ScalesOf(work);
     if constexpr (kShape.fp8) score_scale_ = Exp::Scale(scales.score);
+    if constexpr (kShape.q_registers) LoadQueries(t);
     RunKeys(t, work, work.kv_tiles - 1);
     t.softmax.Finish();
     if constexpr (kShape.block_scale) {
@@ -445,7 +473,7 @@ class WgmmaConsumer {
     if constexpr (kShape.block_scale) tile_scales_ = ScalesOfTile(work, first);
     ptx::MbarrierWait(barriers_.KFull(k_.slot), k_.phase);
     AwaitTurn();
-    StartScores(t.scores, k_.slot);
+    StartScores(t, k_.slot);
     PassTurn<WgmmaTurns::kStarted>();
     ptx::WgmmaWait<0>();
     ptx::PinRegisters(t.scores);
@@ -471,7 +499,7 @@ class WgmmaConsumer {
       for (; n >= (kShape.split_kv ? work.split_begin : 0); --n) Step<false>(t, work, n);
     }
     // The last product that reads Q is done.
-    if constexpr (!StoresThroughQ(kShape)) Release(barriers_.QEmpty());
+    if constexpr (!StoresThroughQ(kShape) && !kShape.q_registers) Release(barriers_.QEmpty());
 
     FinishOutput(t);
   }

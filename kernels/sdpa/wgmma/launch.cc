@@ -125,6 +125,21 @@ cudaError_t PrepareRest(const ForwardParams& forward, const TensorLayouts&, cons
   return cudaSuccess;
 }
 
+// The library's kernels: fewer CTAs, if those are faster. The designs' kernels keep the number that
+// their records were made with.
+cudaError_t SpreadOverPairs(const WgmmaShape&, WgmmaParams*, unsigned*) { return cudaSuccess; }
+
+cudaError_t SpreadOverPairs(const WgmmaShape& shape, WgmmaDecodeParams* params, unsigned* ctas) {
+  const bool joined_by_all = shape.join_kernel || shape.cluster_join;
+  if (!joined_by_all || !shape.pack_heads || params->query_tiles > 1) return cudaSuccess;
+  int sm_count = 0;
+  const cudaError_t error = GetDeviceAttribute(cudaDevAttrMultiProcessorCount, &sm_count);
+  if (error != cudaSuccess) return error;
+  params->splits = WgmmaSplitsOverPairs(params->heads, params->splits, sm_count);
+  *ctas = static_cast<unsigned>(params->heads * params->splits);
+  return cudaSuccess;
+}
+
 // Where CTAs that share keys are a cluster: as many share them as clusters of that size fit the
 // GPU at once, so that none waits for another's end.
 cudaError_t PlaceClusters(const void*, const WgmmaShape&, WgmmaParams*, unsigned*) {
@@ -224,13 +239,16 @@ cudaError_t LaunchWith(const KernelInstance& instance, const WgmmaShape& shape,
   if (error != cudaSuccess) return error;
   if (memory != nullptr) {
     AddMemory(shape, *memory, &params);
+    // Clusters of these are portable, and those that do not fit at once come one after another:
+    // what PlaceClusters asks the driver would take longer than the launch.
+    error = SpreadOverPairs(shape, &params, &ctas);
   } else {
     std::byte* workspace = nullptr;
     error = instance.code->GetWorkspace(&workspace);
     if (error != cudaSuccess) return error;
     AddWorkspace(shape, workspace, &params);
+    error = PlaceClusters(kernel, shape, &params, &ctas);
   }
-  error = PlaceClusters(kernel, shape, &params, &ctas);
   if (error != cudaSuccess) return error;
   // The library's kernels, which are given memory, are launched behind anybody's, so that the
   // stream waits for all before them to its end. That is also what keeps the parts of the call

@@ -37,6 +37,30 @@ constexpr int WgmmaSplits(const WgmmaShape& s, int tiles, int rows, int seq_kv, 
   return std::max(1, std::min({slots / tiles, kMaxWgmmaSplits, kv_tiles, joined}));
 }
 
+// Fewer CTAs than those, where K and V come from DRAM: one to each pair of SMs (a TPC). They keep
+// DRAM as busy and leave half as many parts. Of 8192 keys, 8 K/V heads and head_dim 128 an H100
+// took 0.4 us of 16.6 less with 8 CTAs a tile than with 16; with 7, 9, 10 or 12 it took 0.3 to 0.7
+// more than with 8 (reports/decisions/0046-packed-sequences.md).
+//   tiles: of which no two read the same keys; where two do, products take longer than DRAM
+//   splits: by WgmmaSplits
+constexpr int WgmmaSplitsOverPairs(int tiles, int splits, int sm_count) {
+  const int pairs = sm_count / 2;
+  const int fewer = pairs / tiles;
+  // Fewer than four were not tried. With pairs to spare, 12 tiles, there was no gain.
+  const bool fills = fewer >= 4 && 16 * fewer * tiles >= 15 * pairs;
+  return fills && fewer < splits ? fewer : splits;
+}
+
+// Whether a cluster of those CTAs joins faster than a kernel behind them: where they are no more
+// than a cluster may have on any GPU. With 8 tiles and 2 to 8 queries it took 0.2 to 0.5 us of 16
+// to 17 less. Clusters of nine took 2 to 5 us more than of eight.
+inline constexpr int kPortableCluster = 8;
+//   splits: by WgmmaSplits, where a kernel joins
+constexpr bool WgmmaSharesInCluster(int tiles, int query_tiles, int splits, int sm_count) {
+  const int over_pairs = WgmmaSplitsOverPairs(tiles, kMaxWgmmaSplits, sm_count);
+  return query_tiles == 1 && over_pairs <= kPortableCluster && over_pairs <= splits;
+}
+
 // Heads whose tiles are handed out together: as many as have K and V of half of an H200's 60 MB
 // of L2 between them, so that those are read from there; at least all that share a K and V.
 //   kv_bytes: of a head's K and V

@@ -53,6 +53,7 @@ struct WgmmaShape {
   bool p_smem = false;  // P passes to P V through shared memory
   WgmmaRescale rescale = WgmmaRescale::kEachTile;  // of O and the sums
   bool mask_all = false;                           // not only tiles that the mask's border crosses
+  bool q_registers = false;                        // Q passes to Q K^T in registers
   bool tile_per_cta = false;                       // a CTA ends after one tile of queries
   WgmmaTileOrder tile_order = WgmmaTileOrder::kLongestFirst;
   bool equal_registers = false;   // none are moved from the producer to the consumers
@@ -226,6 +227,7 @@ constexpr WgmmaShape WgmmaShapeOf(const Config& c) {
               : c.wgmma_lazy_rescale ? WgmmaRescale::kRowRises
                                      : WgmmaRescale::kEachTile;
   s.mask_all = c.wgmma_mask_all != 0;
+  s.q_registers = c.wgmma_q_registers != 0;
   s.tile_per_cta = c.wgmma_tile_per_cta != 0;
   s.tile_order = static_cast<WgmmaTileOrder>(c.wgmma_tile_order);
   s.cp_async = c.wgmma_cp_async != 0;

@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <vector>
 
 #include "kernels/sdpa/dtype/fp16.h"
+#include "kernels/sdpa/problem/problem.h"
+#include "kernels/sdpa/shared/forward_params.h"
 #include "tests/emulation/cuda_on_cpu.h"
 
 namespace warpledger::sdpa {
@@ -34,6 +37,25 @@ class Tensor {
   // new gives 16-byte alignment, and so many elements before the data keep it.
   std::vector<Fp16> memory_;
 };
+
+// A call on these, with the problem's own scale of the softmax.
+inline ForwardParams CallOf(const Problem& problem, Tensor& q, Tensor& k, Tensor& v, Tensor& o,
+                            std::vector<float>& lse) {
+  ForwardParams params;
+  params.q = q.data();
+  params.k = k.data();
+  params.v = v.data();
+  params.o = o.data();
+  params.lse = lse.data();
+  params.batch = problem.batch;
+  params.heads_q = problem.heads_q;
+  params.heads_kv = problem.heads_kv;
+  params.seq_q = problem.seq_q;
+  params.seq_kv = problem.seq_kv;
+  params.causal = problem.causal ? 1 : 0;
+  params.softmax_scale = 1.0f / std::sqrt(static_cast<float>(problem.head_dim));
+  return params;
+}
 
 struct Order {
   const char* name;

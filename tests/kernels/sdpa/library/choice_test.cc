@@ -10,7 +10,6 @@
 #include "kernels/sdpa/library/costs.h"
 #include "kernels/sdpa/problem/problem_name.h"
 #include "kernels/sdpa/problem/shapes.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
 namespace {
@@ -59,8 +58,10 @@ TEST(ChooseKernel, TakesOneThatTheLauncherTakes) {
   for (const Problem& problem : problems) {
     const Choice choice = ChooseKernel(problem, Contiguous(problem), kSms);
     ASSERT_NE(choice.kernel, nullptr) << ProblemName(problem);
-    const Config config = Specialise(BuiltForLibrary(choice.kernel->config), problem.head_dim,
-                                     problem.causal, problem.dtype);
+    const Config form = TakesClusterForm(*choice.kernel, problem, kSms)
+                            ? ClusterForm(*choice.kernel)
+                            : BuiltForLibrary(*choice.kernel);
+    const Config config = Specialise(form, problem.head_dim, problem.causal, problem.dtype);
     EXPECT_EQ(CheckLaunchable(config, problem, device), absl::OkStatus());
     EXPECT_EQ(choice.launches, 1);
     EXPECT_GT(choice.us, 0);

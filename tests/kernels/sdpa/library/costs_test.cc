@@ -15,7 +15,8 @@ constexpr int kSms = 132;
 TEST(LibraryKernels, AreLegalAndHaveCosts) {
   for (const LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
-      for (const Config& any : {kernel.config, BuiltForLibrary(kernel.config)}) {
+      for (const Config& any : {kernel.config, BuiltForLibrary(kernel),
+                                HasClusterForm(kernel) ? ClusterForm(kernel) : kernel.config}) {
         const Config config = Specialise(any, kernel.head_dim, causal, kernel.dtype);
         EXPECT_FALSE(static_cast<bool>(WhyInvalid(config)))
             << kernel.name << " " << kernel.head_dim;
@@ -28,6 +29,25 @@ TEST(LibraryKernels, AreLegalAndHaveCosts) {
         });
     EXPECT_EQ(fitted, 1) << kernel.name << " " << kernel.head_dim;
   }
+}
+
+TEST(TakesClusterForm, WhereHalfOfTheSmsFillSmallClusters) {
+  const auto takes = [](const Problem& problem) {
+    const auto* const kernel =
+        std::find_if(std::begin(kLibraryKernels), std::end(kLibraryKernels), [&](const auto& any) {
+          return any.name == "split_wgmma" && any.head_dim == problem.head_dim &&
+                 any.dtype == problem.dtype;
+        });
+    return TakesClusterForm(*kernel, problem, kSms);
+  };
+  EXPECT_TRUE(takes({1, 64, 8, 8, 8192, 128, false}));
+  EXPECT_TRUE(takes({2, 64, 8, 2, 8192, 128, true}));
+  EXPECT_FALSE(takes({1, 64, 8, 16, 8192, 128, false})) << "two tiles of queries read each key";
+  EXPECT_FALSE(takes({1, 32, 4, 4, 8192, 128, false})) << "16 CTAs a head";
+  EXPECT_FALSE(takes({1, 96, 12, 2, 8192, 128, false})) << "60 of 66 pairs of SMs";
+  EXPECT_FALSE(takes({1, 64, 8, 8, 256, 128, false})) << "four tiles of keys";
+  EXPECT_FALSE(takes({64, 64, 8, 1, 8192, 128, false}));
+  EXPECT_FALSE(takes({1, 64, 8, 8, 8192, 64, false}));
 }
 
 // More heads, queries or keys never take less time by the terms of one kernel, but for the keys

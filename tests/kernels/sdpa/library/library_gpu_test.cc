@@ -49,11 +49,26 @@ warpledger_sdpa_problem Given(const Problem& p) {
           0};
 }
 
+// What the library says of a problem.
+warpledger_sdpa_choice Described(const warpledger_sdpa_problem& given) {
+  warpledger_sdpa_choice choice = {};
+  choice.size = sizeof choice;
+  EXPECT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
+      << warpledger_sdpa_last_error();
+  return choice;
+}
+
 // Device memory of zeros, which is what a workspace begins as.
 DeviceBuffer Zeros(size_t bytes) {
   DeviceBuffer buffer = DeviceBuffer::Allocate(bytes).value();
   EXPECT_TRUE(buffer.Fill(0).ok());
   return buffer;
+}
+
+void ExpectZeros(const DeviceBuffer& buffer, size_t from, size_t bytes) {
+  std::vector<std::byte> found(bytes);
+  ASSERT_TRUE(buffer.CopyToHost(absl::MakeSpan(found), from).ok());
+  EXPECT_THAT(found, ::testing::Each(std::byte{0}));
 }
 
 template <typename T>
@@ -157,18 +172,13 @@ TEST(Library, IsRightForManyProblemsWithOneWorkspace) {
 TEST(Library, StaysInsideTheWorkspaceThatItAsksFor) {
   constexpr size_t kGuard = 1 << 20;
   for (const Problem& problem : RandomProblems(30)) {
-    const warpledger_sdpa_problem given = Given(problem);
-    warpledger_sdpa_choice choice = {};
-    choice.size = sizeof choice;
-    ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
-        << warpledger_sdpa_last_error();
-    EXPECT_GT(choice.expected_us, 0) << choice.kernel;
+    const warpledger_sdpa_choice choice = Described(Given(problem));
+    SCOPED_TRACE(choice.kernel);
+    EXPECT_GT(choice.expected_us, 0);
     const DeviceBuffer guarded = Zeros(choice.workspace_bytes + kGuard);
     const Call call(problem);
     ASSERT_EQ(call.Forward(guarded), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
-    std::vector<std::byte> behind(kGuard);
-    ASSERT_TRUE(guarded.CopyToHost(absl::MakeSpan(behind), choice.workspace_bytes).ok());
-    EXPECT_THAT(behind, ::testing::Each(std::byte{0})) << choice.kernel;
+    ExpectZeros(guarded, choice.workspace_bytes, kGuard);
   }
 }
 
@@ -206,6 +216,11 @@ TEST(Library, LeavesTheSameBitsFromCallsThatFollowAtOnce) {
       for (const bool causal : {false, true}) {
         problems.push_back({1, 64, 8, 2 + head_dim / 32, 2048, head_dim, causal, dtype});
         problems.push_back({1, 8, 1, 5, 3000, head_dim, causal, dtype});
+        problems.push_back({1, 16, 4, 3, 3000, head_dim, causal, dtype});
+        if (head_dim != 128) continue;
+        // Clusters, of eight CTAs with a tile of keys each and of four.
+        problems.push_back({1, 64, 8, 4, 500, head_dim, causal, dtype});
+        problems.push_back({2, 64, 8, 3, 1000, head_dim, causal, dtype});
       }
     }
   }
@@ -475,10 +490,7 @@ TEST(Library, TakesBatchesOfRowsInOneLaunchAndLeavesWhatLiesBetween) {
       warpledger_sdpa_problem given = Given(p);
       given.q = given.o = strides(p.heads_q, seq_q);
       given.k = given.v = strides(p.heads_kv, seq_kv);
-      warpledger_sdpa_choice choice = {};
-      choice.size = sizeof choice;
-      ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
-          << warpledger_sdpa_last_error();
+      const warpledger_sdpa_choice choice = Described(given);
       EXPECT_EQ(choice.launches, 1) << choice.explanation;
       ASSERT_EQ(warpledger_sdpa_forward(&given, q.data(), k.data(), v.data(), o.data(),
                                         static_cast<float*>(lse.data()), workspace.data(),
@@ -514,23 +526,15 @@ TEST(Library, PlansPackedSequencesInsideTheWorkspaceThatItAsksFor) {
   std::vector<std::pair<int, int>> lengths(700, {1, 3});
   lengths.emplace_back(1000, 1000);
   const PackedCall call({1, 2, 2, 1, 1, 64, true}, lengths);
-  const warpledger_sdpa_problem given = call.given();
-  warpledger_sdpa_choice choice = {};
-  choice.size = sizeof choice;
-  ASSERT_EQ(warpledger_sdpa_describe(&given, &choice), WARPLEDGER_SDPA_OK)
-      << warpledger_sdpa_last_error();
+  const warpledger_sdpa_choice choice = Described(call.given());
   EXPECT_STREQ(choice.kernel, "pipelined_varlen");
   const DeviceBuffer guarded = Zeros(choice.workspace_bytes + kGuard);
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(call.Forward(guarded), WARPLEDGER_SDPA_OK) << warpledger_sdpa_last_error();
   }
   call.ExpectRight();
-  std::vector<std::byte> behind(kGuard);
-  ASSERT_TRUE(guarded.CopyToHost(absl::MakeSpan(behind), choice.workspace_bytes).ok());
-  EXPECT_THAT(behind, ::testing::Each(std::byte{0}));
-  std::vector<std::byte> counters(choice.zeroed_bytes);
-  ASSERT_TRUE(guarded.CopyToHost(absl::MakeSpan(counters), 0).ok());
-  EXPECT_THAT(counters, ::testing::Each(std::byte{0}));
+  ExpectZeros(guarded, choice.workspace_bytes, kGuard);
+  ExpectZeros(guarded, 0, choice.zeroed_bytes);
 }
 
 TEST(Library, TakesAnyScaleAndNeedsNoLse) {

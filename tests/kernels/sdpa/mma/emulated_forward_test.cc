@@ -70,19 +70,7 @@ ablations::Accuracy Judge(const Problem& problem, const Inputs& inputs, const Re
   Tensor out(static_cast<size_t>(QueryElements(problem)));
   std::vector<float> lse(static_cast<size_t>(QueryRows(problem)), NAN);
 
-  ForwardParams forward;
-  forward.q = q.data();
-  forward.k = k.data();
-  forward.v = v.data();
-  forward.o = out.data();
-  forward.lse = lse.data();
-  forward.batch = problem.batch;
-  forward.heads_q = problem.heads_q;
-  forward.heads_kv = problem.heads_kv;
-  forward.seq_q = problem.seq_q;
-  forward.seq_kv = problem.seq_kv;
-  forward.causal = problem.causal ? 1 : 0;
-  forward.softmax_scale = 1.0f / std::sqrt(static_cast<float>(problem.head_dim));
+  ForwardParams forward = CallOf(problem, q, k, v, out, lse);
   ProjectionParams& p = forward.projection;
   p = {x.data(),
        gamma.data(),

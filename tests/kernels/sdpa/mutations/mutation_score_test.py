@@ -44,11 +44,11 @@ class ScoreTest(FolderTest):
 
     def test_a_mutant_that_dies_or_hangs_counts_as_found_by_all(self):
         self.assertEqual(self.judged(None, after="exit 9")[0], 0)
-        mutation_gpu_test.LIMIT_S, before = 1, mutation_gpu_test.LIMIT_S
+        mutation_gpu_test.LIMIT_S, before = 4, mutation_gpu_test.LIMIT_S
         self.addCleanup(setattr, mutation_gpu_test, "LIMIT_S", before)
         code, said = self.judged(None, after="exec sleep 30")
         self.assertEqual(code, 0, said)
-        self.assertIn("it hung for 1 s", said)
+        self.assertIn("it hung for 4 s", said)
         self.assertEqual(self.score()["absolute_0.06"], 1)
 
     def test_without_code_for_the_gpu_it_is_skipped(self):

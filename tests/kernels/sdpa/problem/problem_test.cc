@@ -9,7 +9,6 @@
 
 #include "gtest/gtest.h"
 #include "kernels/sdpa/problem/shapes.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::sdpa {
 namespace {

@@ -89,11 +89,12 @@ TEST(Registry, DeclaresAComparisonForEachLevelOfATogglesSeveral) {
   }
 }
 
-TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEvidence) {
+TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateEvidenceAndAFamilyOfTests) {
   const std::vector<Claim> claims = DeclaredClaims();
   std::set<std::string> ids;
   std::set<const ToggleRow*> rows;
-  std::set<std::string> unforeseen;  // the newest record's interval predicts the next one's
+  std::set<std::string> unforeseen;
+  std::set<std::string> pair_families;
   for (const Claim& claim : claims) {
     const std::string id = ClaimId(*claim.row, claim.over, claim.level);
     EXPECT_TRUE(ids.insert(id).second) << id << " stands twice";
@@ -104,9 +105,15 @@ TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEviden
     EXPECT_TRUE(std::ranges::any_of(
         kShapes, [&](const NamedShape& shape) { return shape.name == claim.problem; }))
         << id << ": no problem " << claim.problem << " says what its regime is";
+    EXPECT_GT(claim.low, 0) << id;
     EXPECT_LE(claim.low, claim.high) << id;
-    EXPECT_EQ(claim.low > 0, claim.high > 0) << id;
-    if (claim.low == 0) unforeseen.insert(id);
+    if (claim.foreseen == Foreseen::kFromRecord) unforeseen.insert(id);
+    EXPECT_EQ(PredictsSince(claim).empty(), claim.foreseen != Foreseen::kFromRecord) << id;
+    EXPECT_EQ(claim.step_family, claim.row->id) << id;
+    EXPECT_EQ(claim.pair_family.empty(), claim.row->levels.count == 2) << id;
+    if (!claim.pair_family.empty()) {
+      EXPECT_TRUE(pair_families.insert(claim.pair_family).second) << id << " shares its family";
+    }
     EXPECT_GT(claim.row->gate, 1) << id;
     EXPECT_FALSE(claim.row->prior.text.empty()) << id;
     EXPECT_TRUE(claim.row->evidence.change != EvidenceChange::kNone ||
@@ -114,14 +121,36 @@ TEST(Registry, EveryClaimHasABaselineARegimeNamedLevelsAPredictionAGateAndEviden
         << id;
   }
   for (const ToggleRow& row : kToggles) EXPECT_EQ(rows.contains(&row), !row.control) << row.id;
-  // Those of before 2026-11-25, when comparisons of levels were declared. Whoever adds one
-  // predicts.
+  // Pages take figures from records; one in a lesson would go stale beside them.
+  const std::regex figure(R"(\d\.\d|\d ?%|\d us)");
+  for (const ToggleRow& row : kToggles) {
+    EXPECT_FALSE(std::regex_search(std::string(row.lesson), figure))
+        << row.id << ": " << row.lesson;
+  }
+  // A label of a level is its own among those of its toggle; the first on-level's is the row's.
+  for (const LevelClaim& each : kLevelClaims) {
+    const ToggleRow& row = *std::ranges::find(kToggles, each.toggle, &ToggleRow::field);
+    const int level = LevelNamed(row, each.level);
+    if (level == row.levels.values[1]) {
+      EXPECT_EQ(LabelOf(row, level), row.label) << each.level;
+    }
+    if (each.label.empty()) continue;
+    EXPECT_EQ(LabelOf(row, level), each.label) << each.level << " has another label before";
+    for (std::size_t i = 0; i < row.levels.count; ++i) {
+      if (row.levels.values[i] == level) continue;
+      EXPECT_NE(LabelOf(row, row.levels.values[i]), each.label) << row.id;
+    }
+  }
+  // Whoever adds one predicts: no record has judged it.
   EXPECT_EQ(unforeseen.size(), 21u) << testing::PrintToString(unforeseen);
 }
 
 TEST(Registry, HasEachTechniqueOnceAndTogglesForIt) {
+  const std::regex how_often("\\b(always|mostly|often|sometimes|seldom|never)\\b");
   for (const TechniqueRow& technique : kTechniques) {
     EXPECT_EQ(FindTechnique(technique.id), &technique);
+    EXPECT_FALSE(std::regex_search(std::string(technique.where), how_often))
+        << technique.name << ": records say how often it pays";
     EXPECT_TRUE(std::ranges::any_of(kToggles, [&](const ToggleRow& row) {
       return row.technique == technique.id;
     })) << technique.name;

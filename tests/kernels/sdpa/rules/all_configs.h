@@ -30,7 +30,7 @@ inline std::vector<Config> Distinct(const std::vector<Config>& configs) {
 inline std::vector<Config> AllConfigs() {
   SplitMix64 random(2026);
   std::vector<Config> configs = {Config{}};
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 60000; ++i) {
     Config config;
     const double share = random.Uniform();
     for (const ToggleRow& row : kToggles) {

@@ -325,6 +325,13 @@ const Ruling kRulings[] = {
     {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_exp+wgmma_pack_heads", 0,
      "wgmma_late_wait without wgmma_pack_heads"},
     {"wgmma+softmax_overlap+wgmma_late_wait+wgmma_exp", 0, ""},
+    // Q in registers needs some, and O a place other than Q's.
+    {"wgmma+consumer_warpgroups+wgmma_q_registers", 64, ""},
+    {"wgmma+consumer_warpgroups+wgmma_q_registers", 256, "wgmma_q_registers without head_dim=256"},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+tma_store+wgmma_q_registers", 128, ""},
+    {"wgmma+kv_ring_stages+consumer_warpgroups+wgmma_tile+tma_store+wgmma_q_registers", 128,
+     "wgmma_q_registers without tma_store"},
+    {"wgmma+wgmma_q_registers", 64, "wgmma_q_registers needs consumer_warpgroups"},
     // Half-precision exponentials and the polynomial are for fp16.
     {"wgmma+consumer_warpgroups+wgmma_exp", 128, ""},
     {"wgmma+consumer_warpgroups+wgmma_exp", 128, "wgmma_exp without bf16", false, Dtype::kBf16},

@@ -209,7 +209,6 @@ TEST(EmulatedSchedule, FinishesAGroupOfHeadsBeforeTheNextAndTheLongestTilesFirst
       Shape(true, WgmmaTileOrder::kLongestFirst, 1, Schedule::kTilePerCta);
   const auto p = Params<kShape>(5, 2, 256, 256);
   std::vector<std::tuple<int, int>> order;  // group, keys that are left out
-  std::map<int, Block> by_tile;
   const Handed handed = Launch<kShape>(p, Tiles<kShape>(p));
   ASSERT_EQ(handed.blocks.size(), 20u);
   // CTA i has tile i, and there are as many.

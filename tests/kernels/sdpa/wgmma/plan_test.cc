@@ -69,6 +69,44 @@ TEST(WgmmaSplits, AreAsManyAsAKernelJoinsWhereOneDoes) {
   EXPECT_EQ(WgmmaSplits(shape, 4, 32, 8192, kSms), 33);
 }
 
+TEST(WgmmaSplitsOverPairs, TakeOneSmOfEachPairWhereTheyFillThose) {
+  EXPECT_EQ(WgmmaSplitsOverPairs(8, 16, kSms), 8);
+  EXPECT_EQ(WgmmaSplitsOverPairs(4, 33, kSms), 16);
+  EXPECT_EQ(WgmmaSplitsOverPairs(16, 8, kSms), 4);
+}
+
+TEST(WgmmaSplitsOverPairs, LeaveTheNumberWhereSomePairsWouldIdle) {
+  EXPECT_EQ(WgmmaSplitsOverPairs(12, 11, kSms), 11) << "60 of 66";
+  EXPECT_EQ(WgmmaSplitsOverPairs(5, 26, kSms), 13);
+  EXPECT_EQ(WgmmaSplitsOverPairs(32, 4, kSms), 4) << "two a tile were not tried";
+  EXPECT_EQ(WgmmaSplitsOverPairs(100, 1, kSms), 1);
+}
+
+TEST(WgmmaSplitsOverPairs, AreNeverMore) {
+  EXPECT_EQ(WgmmaSplitsOverPairs(1, 64, kSms), 64);
+  EXPECT_EQ(WgmmaSplitsOverPairs(8, 5, kSms), 5) << "tiles of keys are few";
+  for (const int sms : {1, 2, 78, 132, 148}) {
+    for (int tiles = 1; tiles <= 200; ++tiles) {
+      for (const int splits : {1, 2, 16, 64}) {
+        const int fewer = WgmmaSplitsOverPairs(tiles, splits, sms);
+        EXPECT_LE(fewer, splits);
+        EXPECT_GE(fewer, 1);
+      }
+    }
+  }
+}
+
+TEST(WgmmaSharesInCluster, WhereNoMoreCtasThanAPortableClusterHasTakeOneSmOfEachPair) {
+  EXPECT_TRUE(WgmmaSharesInCluster(8, 1, 16, kSms));
+  EXPECT_TRUE(WgmmaSharesInCluster(16, 1, 8, kSms));
+  EXPECT_TRUE(WgmmaSharesInCluster(8, 1, 8, kSms));
+  EXPECT_FALSE(WgmmaSharesInCluster(8, 1, 7, kSms)) << "tiles of keys are few";
+  EXPECT_FALSE(WgmmaSharesInCluster(8, 2, 8, kSms)) << "two tiles of queries";
+  EXPECT_FALSE(WgmmaSharesInCluster(4, 1, 33, kSms)) << "16 CTAs a tile";
+  EXPECT_FALSE(WgmmaSharesInCluster(12, 1, 11, kSms)) << "60 of 66 pairs";
+  EXPECT_FALSE(WgmmaSharesInCluster(128, 1, 1, kSms));
+}
+
 TEST(WgmmaSplits, AreNoMoreThanAClusterHas) {
   WgmmaShape shape = kDecode;
   shape.cluster_join = true;

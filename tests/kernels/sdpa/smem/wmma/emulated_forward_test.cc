@@ -34,20 +34,9 @@ ablations::Accuracy Judge(const Problem& problem, const Inputs& inputs, const Re
   Tensor q(inputs.q), k(inputs.k), v(inputs.v);
   Tensor out(static_cast<size_t>(QueryElements(problem)));
   std::vector<float> lse(static_cast<size_t>(QueryRows(problem)), NAN);
-  ForwardParams params;
-  params.q = q.data();
-  params.k = k.data();
-  params.v = v.data();
-  params.o = out.data();
-  params.lse = lse.data();
-  params.batch = problem.batch;
-  params.heads_q = problem.heads_q;
-  params.heads_kv = problem.heads_kv;
-  params.seq_q = problem.seq_q;
-  params.seq_kv = problem.seq_kv;
+  ForwardParams params = CallOf(problem, q, k, v, out, lse);
   params.query_tiles = (problem.seq_q + TileM(kConfig) - 1) / TileM(kConfig);
-  params.causal = problem.causal ? 1 : 0;
-  params.softmax_scale = scale > 0 ? scale : 1.0f / std::sqrt(static_cast<float>(problem.head_dim));
+  if (scale > 0) params.softmax_scale = scale;
   const emulation::Launch launch = {
       .ctas = static_cast<unsigned>(params.query_tiles * problem.heads_q * problem.batch),
       .threads = Threads(kConfig),
