@@ -81,8 +81,10 @@ absl::Status Invalid(const FieldPath& path, const std::string& why) {
 }
 
 std::string Choice(const char* const* values, size_t count) {
-  if (count == 2) return absl::StrCat(values[0], " or ", values[1]);
-  return absl::StrCat("one of ", absl::StrJoin(values, values + count, ", "));
+  std::vector<std::string> named(values, values + count);
+  std::erase(named, "");  // as if the field were absent
+  if (named.size() == 2) return absl::StrCat(named[0], " or ", named[1]);
+  return absl::StrCat("one of ", absl::StrJoin(named, ", "));
 }
 
 absl::Status Obey(int version, const SchemaUpTo& rule, const Json& json, const FieldPath& path) {

@@ -18,11 +18,11 @@ namespace warpledger::cli {
 namespace {
 
 constexpr char kIntroduction[] =
-    R"(warpledger: which GPU optimisations really work, measured on a fused attention kernel.
+    R"(warpledger: which GPU optimisations really work, measured on fused attention kernels.
 
-Every optimisation is a toggle of the kernel. A design says which combinations are
-timed against each other; a record holds what was measured; verdicts, report and
-plots are computed from the record alone.
+Every optimisation is a toggle of a kernel. A design lists the combinations that are
+compared with each other. A record contains the measurements of a run. Verdicts,
+reports and plots are computed only from the record.
 
 Usage: warpledger COMMAND [flags]      warpledger help COMMAND
 
@@ -32,8 +32,8 @@ Commands:
 constexpr char kExitCodes[] = R"(
 Exit codes: 0 fine; 1 the command worked and found something wrong (a variant that
 fails its check); 2 wrong use or bad input; 3 something is missing here (GPU, driver,
-CUDA build, Python) or another process writes to the record; 4 the record is damaged; 5 anything else.
-`gate` and `ratchet` have codes of their own, which their help explains.
+CUDA build, Python) or another process writes to the record; 4 the record is damaged;
+5 any other failure. `gate` and `ratchet` have their own codes; their help explains them.
 
 Example: warpledger run --out=out/mine && warpledger report --record=out/mine --out=out/mine
 )";

@@ -22,8 +22,8 @@ inline constexpr char kOutHelp[] = "where the output goes";
 inline constexpr char kRecordHelp[] = "the record: its directory or its pack";
 inline constexpr char kSeedHelp[] = "seed of inputs and orders";
 inline constexpr char kSubjectHelp[] =
-    "what is measured: sdpa, attention on a GPU; or stand_in, which needs none and whose times are "
-    "drawn from a known model";
+    "the subject to measure: sdpa, attention on a GPU; or stand_in, which needs no GPU and draws "
+    "times from a known model";
 inline constexpr char kStudyHelp[] =
     "a study's folder, in place of --subject: your own kernels (`warpledger help study`)";
 inline constexpr char kVariantHelp[] =
@@ -38,12 +38,12 @@ inline constexpr char kProblemHelp[] =
     "H=32x8, S=1x8192, bf16) of attention, rows=4096,cols=8192 of a study";
 inline constexpr char kPlotsHelp[] = "draw the figures too";
 inline constexpr char kBaselineHelp[] =
-    "what to hold against: a record's directory; for ratchet also a resources.json";
+    "the baseline to compare with: a record's directory; for ratchet also a resources.json";
 inline constexpr char kSilenceLimitHelp[] =
-    "a worker process that prints nothing for so many seconds is stopped";
+    "stop a worker process that prints nothing for this many seconds";
 inline constexpr char kDryRunHelp[] =
-    "only say how many samples the run takes, about how long, and what the record holds; of a "
-    "check, how many checks it is";
+    "only say how many samples the run takes, about how long, and what the record has already; for "
+    "check: how many checks there are";
 
 inline constexpr double kMostReplayUs = 6e7;
 

@@ -25,8 +25,6 @@ struct MicroFlags : FlagSet {
       this, "filter", ".",
       "regular expression of the cases to run, as Google Benchmark's filter; with a '-' in "
       "front, of those to leave out"};
-  Flag<int> processes{this, "micro_processes", 3,
-                      "processes, one after another, each with all cases"};
   Flag<int> repetitions{this, "repetitions", 3, "repetitions of each case in a process"};
   Flag<bool> plots{this, "plots", true, kPlotsHelp};
   PythonFlag python{this};
@@ -47,7 +45,6 @@ absl::StatusOr<int> Micro(const MicroFlags& flags) {
       script,          *flags.out,
       "--prefix",      prefix.lexically_normal().string(),
       "--filter",      *flags.filter,
-      "--processes",   absl::StrCat(*flags.processes),
       "--repetitions", absl::StrCat(*flags.repetitions),
       "--python",      flags.python.Interpreter(),
   };
@@ -71,10 +68,9 @@ Command MicroCommand() {
        .arguments = "--out=DIR [--filter=REGEX] [flags]",
        .summary = "Runs the microbenchmarks and writes a record with its pages (needs a GPU)",
        .details =
-           "All cases take about four minutes on an H200; stderr says how far it is. The same "
-           "call on the same directory goes on where a run was stopped. To run a few cases "
-           "without a record, call warpledger_micro itself, which takes Google Benchmark's "
-           "flags."});
+           "All cases take about four minutes on an H200; progress is on stderr. The same call on "
+           "the same directory continues a run that was stopped. To run a few cases without a "
+           "record, call warpledger_micro itself, which takes Google Benchmark's flags."});
 }
 
 }  // namespace warpledger::cli

@@ -206,6 +206,7 @@ class CalibrationSummarizer {
         if (arm.role != kRoleAa && arm.role != kRolePlanted) continue;
         MeasuredEffect& measured = measured_[{arm.name, group}];
         measured = MeasuredOf(Pairs(arm, group), clocks_of_samples);
+        SetSides(arm.base, arm.name, run_.shapes.front().name, &measured);
         of_group.push_back(&measured);
       }
       ShareVariances(of_group);
@@ -384,7 +385,7 @@ class CalibrationSummarizer {
 
   PlantedSize SizeOf(const Plant& plant, const std::vector<Trial>& trials) const {
     const ClusterMedian achieved = Achieved(trials);
-    const double truth = achieved.estimate();
+    const double truth = achieved.MeanOfMedians();
     const Interval interval = achieved.Envelope(options_.confidence);
     const double delay_us = MedianUs(absl::StrCat("delay_", plant.percent, "%"));
     const double replay_us = NullUs() * record_.header.pilot.launches;

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "ablations/base/json_text.h"
 #include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
+#include "absl/strings/str_cat.h"
 
 namespace warpledger::ablations {
 
@@ -22,10 +25,23 @@ namespace {
 void SetLogRatios(std::vector<std::vector<double>> log_ratios, MeasuredEffect* measured) {
   measured->log_ratios = std::move(log_ratios);
   const analysis::ProcessMedians medians = analysis::MediansOf(measured->log_ratios);
-  measured->log_ratio = medians.median;
+  measured->log_ratio = medians.mean;
   measured->processes = medians.processes;
-  measured->variance = {medians.variance, medians.processes - 1.0};
+  measured->variance = measured->own_variance = {medians.variance, medians.processes - 1.0};
 }
+
+// Numbers for names, each one of its own for what has none.
+class Numbers {
+ public:
+  int Of(const std::string& name) {
+    const int next = next_++;
+    return name.empty() ? next : numbers_.try_emplace(name, next).first->second;
+  }
+
+ private:
+  int next_ = 0;
+  std::map<std::string, int> numbers_;
+};
 
 }  // namespace
 
@@ -56,6 +72,22 @@ Effect MeasuredEffect::OnTheKind() const {
   return analysis::PoolEffects({{log_ratio, Within().error}}, regime->spread).Further();
 }
 
+MeasuredEffect MeasuredEffect::WithProcesses(int count) const {
+  MeasuredEffect more = {.regime = regime,
+                         .base = base,
+                         .candidate = candidate,
+                         .log_ratios = {},
+                         .log_ratio = log_ratio,
+                         .processes = count,
+                         .variance = {},
+                         .own_variance = {own_variance.variance, count - 1.0},
+                         .shared = shared,
+                         .boards_known = boards_known};
+  more.shared.all_df += count - processes;
+  more.variance = analysis::Moderate(more.own_variance, more.shared);
+  return more;
+}
+
 MeasuredEffect MeasuredOf(absl::Span<const Pair> pairs, bool clocks_of_samples) {
   const analysis::PowerCap cap = analysis::FindPowerCap(pairs);
   const bool in_cycles =
@@ -78,45 +110,61 @@ MeasuredEffect MeasuredAlone(absl::Span<const Pair> pairs, const Regime& regime)
   return measured;
 }
 
+void SetSides(const std::string& base, const std::string& candidate, const std::string& shape,
+              MeasuredEffect* measured) {
+  measured->base = absl::StrCat(base, " ", shape);
+  measured->candidate = absl::StrCat(candidate, " ", shape);
+}
+
 void ShareVariances(absl::Span<MeasuredEffect* const> of_record) {
   std::set<const Regime*> regimes;
   for (const MeasuredEffect* measured : of_record) regimes.insert(measured->regime);
   for (const Regime* regime : regimes) {
     std::vector<MeasuredEffect*> members;
     std::vector<VarianceEstimate> variances;
+    std::vector<analysis::Sides> sides;
+    Numbers numbers;
     for (MeasuredEffect* measured : of_record) {
       if (measured->regime != regime || measured->processes < analysis::kMinProcesses) {
         continue;
       }
       members.push_back(measured);
-      variances.push_back(measured->variance);
+      variances.push_back(measured->own_variance);
+      const int base = numbers.Of(measured->base);  // before the candidate's
+      sides.emplace_back(base, numbers.Of(measured->candidate));
     }
-    const std::vector<VarianceEstimate> moderated = analysis::Moderated(variances);
-    for (size_t i = 0; i < members.size(); ++i) members[i]->variance = moderated[i];
+    const analysis::VariancePrior shared = analysis::PriorOf(variances, sides);
+    for (MeasuredEffect* member : members) {
+      member->shared = shared;
+      member->variance = analysis::Moderate(member->own_variance, shared);
+    }
   }
+}
+
+std::optional<int> BoardsToDecide(std::vector<analysis::BoardEffect> boards,
+                                  const analysis::SpreadPrior& spread, double alpha,
+                                  double neutral_delta) {
+  const size_t turn = boards.size();
+  while (boards.size() < Enough::kMostBoards) {
+    boards.push_back(boards[boards.size() - turn]);
+    const analysis::PooledEffect pooled = analysis::PoolEffects(boards, spread);
+    if (pooled.Further().DecisionPValue(neutral_delta) <= alpha) {
+      return static_cast<int>(boards.size());
+    }
+  }
+  return std::nullopt;
 }
 
 Enough EnoughToDecide(const MeasuredEffect& measured, double alpha, double neutral_delta) {
   Enough enough;
   if (measured.processes < analysis::kMinProcesses) return enough;
-  const Effect within = measured.Within();
-  // As MeasuredEffect has it for one board.
-  const auto decides = [&](double error, int boards) {
-    Effect effect = OnBoard(*measured.regime, {within.log_ratio, error, within.df});
-    if (measured.boards_known) {
-      const analysis::SpreadPrior& spread = measured.regime->spread;
-      effect.error = std::sqrt(spread.Variance(error, within.log_ratio) * (1 + 1.0 / boards));
-      effect.df = spread.df + boards - 1;
-    }
-    return effect.DecisionPValue(neutral_delta) <= alpha;
-  };
-  const int most_boards = measured.boards_known ? Enough::kMostBoards : 1;
-  for (int boards = 2; boards <= most_boards && !enough.boards; ++boards) {
-    if (decides(within.error, boards)) enough.boards = boards;
+  if (measured.boards_known) {
+    enough.boards = BoardsToDecide({{measured.log_ratio, measured.Within().error}},
+                                   measured.regime->spread, alpha, neutral_delta);
   }
   for (int n = measured.processes + 1; n <= Enough::kMostProcesses && !enough.processes; ++n) {
-    const double share = static_cast<double>(measured.processes) / n;
-    if (decides(within.error * std::sqrt(share), 1)) enough.processes = n;
+    const Effect effect = measured.WithProcesses(n).OnTheKind();
+    if (effect.DecisionPValue(neutral_delta) <= alpha) enough.processes = n;
   }
   return enough;
 }

@@ -15,7 +15,6 @@
 
 #include "ablations/base/json_fields.h"
 #include "ablations/judge/summarize.h"
-#include "ablations/plan/calibration.h"
 #include "ablations/record/micro_record.h"
 #include "ablations/record/profile.h"
 #include "ablations/record/record_files.h"
@@ -79,20 +78,13 @@ absl::StatusOr<summary::Summary> SummaryOfRun(const std::string& path, const Sub
   return Summarize(record, subject);
 }
 
-// The summary of a run: its summary.json, or what `judge` makes of a pack that may hold times of
-// the profiled code. Empty: a record without times.
+// The summary of a run that may hold times of the profiled code. Empty: it holds none.
 absl::StatusOr<std::optional<summary::Summary>> ReadTimes(const std::string& path,
                                                           const Subject& subject,
                                                           const std::vector<Profile>& profiles,
                                                           const SummaryAt& summary_of) {
   ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(path));
-  if (files.Has(kSummaryFile)) {
-    ASSIGN_OR_RETURN(const std::string text, files.Read(kSummaryFile));
-    ASSIGN_OR_RETURN(const Json json, ParseJson(text));
-    if (TextOf(json, "design") == kCalibrateDesign) return std::nullopt;
-    return summary::ReadSummary(json);
-  }
-  if (!files.packed() || !files.Has(kSamplesFile) || !files.Has(kCodegenFile)) return std::nullopt;
+  if (!files.Has(kSamplesFile) || !files.Has(kCodegenFile)) return std::nullopt;
   ASSIGN_OR_RETURN(const std::string code, files.Read(kCodegenFile));
   const bool has_code = std::any_of(profiles.begin(), profiles.end(), [&](const Profile& profile) {
     return !profile.code_sha256.empty() && absl::StrContains(code, profile.code_sha256);

@@ -53,6 +53,26 @@ Timing TimingOf(const Sample& sample) {
           .power_capped = IsPowerCapped(reasons)};
 }
 
+std::string ArmSamples::WhyStarved(const std::string& arm) const {
+  const size_t visits = starved.size() + counted.size();
+  if (2 * starved.size() <= visits) return "";
+  return absl::StrFormat("the GPU waited for the host in %d of %d visits of %s, for up to %.2g%%",
+                         starved.size(), visits, arm, 100 * *absl::c_max_element(starved));
+}
+
+std::map<ArmShape, ArmSamples> SamplesByArm(const Record& record) {
+  std::map<ArmShape, ArmSamples> samples;
+  for (const Sample& sample : record.samples) {
+    ArmSamples& of_arm = samples[{sample.arm, sample.shape}];
+    if (sample.IsStarved()) {
+      of_arm.starved.push_back(*sample.idle_share);
+    } else {
+      of_arm.counted.push_back(&sample);
+    }
+  }
+  return samples;
+}
+
 std::optional<double> MedianOf(std::vector<double> values) {
   return values.empty() ? std::nullopt : SixDigits(analysis::Median(std::move(values)));
 }
@@ -124,18 +144,26 @@ absl::Status RecordIndex::AddSamples() {
           absl::StrCat("sample ", sample.seq, ": arm '", sample.arm, "' or shape '", sample.shape,
                        "' is not in run.json; the record is not whole"));
     }
-    if (sample.IsStarved()) {
-      starved_[{sample.arm, sample.shape}].push_back(*sample.idle_share);
-      continue;
-    }
-    const Timing& timing = timings_[{sample.arm, sample.shape}].emplace_back(TimingOf(sample));
-    if (!peer && timing.sm_mhz != std::round(timing.sm_mhz)) clocks_of_samples_ = true;
-    if (const std::optional<double> joules = sample.JoulesPerCall()) {
-      joules_[{sample.arm, sample.shape}].push_back(timing);
-      joules_[{sample.arm, sample.shape}].back().us = *joules;
+  }
+  samples_ = SamplesByArm(*record_);
+  for (const auto& [key, of_arm] : samples_) {
+    const bool peer = key.first.rfind(kPeerPrefix, 0) == 0;
+    for (const Sample* sample : of_arm.counted) {
+      const Timing& timing = timings_[key].emplace_back(TimingOf(*sample));
+      if (!peer && timing.sm_mhz != std::round(timing.sm_mhz)) clocks_of_samples_ = true;
+      if (const std::optional<double> joules = sample->JoulesPerCall()) {
+        joules_[key].push_back(timing);
+        joules_[key].back().us = *joules;
+      }
     }
   }
   return absl::OkStatus();
+}
+
+const ArmSamples& RecordIndex::Samples(const std::string& arm, const std::string& shape) const {
+  static const ArmSamples kNone;
+  const auto it = samples_.find(ArmShape(arm, shape));
+  return it == samples_.end() ? kNone : it->second;
 }
 
 void RecordIndex::AddChecks() {
@@ -191,10 +219,9 @@ std::optional<summary::Alone> RecordIndex::AloneOf(const std::string& arm,
   summary::Alone alone;
   std::vector<double> sm_mhz;
   std::vector<double> watts;
-  for (const Sample& sample : record_->samples) {
-    if (sample.arm != arm || sample.shape != shape || sample.IsStarved()) continue;
-    if (sample.sm_mhz) sm_mhz.push_back(*sample.sm_mhz);
-    if (sample.Watts()) watts.push_back(*sample.Watts());
+  for (const Sample* sample : Samples(arm, shape).counted) {
+    if (sample->sm_mhz) sm_mhz.push_back(*sample->sm_mhz);
+    if (sample->Watts()) watts.push_back(*sample->Watts());
   }
   alone.sm_mhz = MedianOf(std::move(sm_mhz));
   alone.watts = MedianOf(std::move(watts));
@@ -210,13 +237,7 @@ std::optional<summary::Alone> RecordIndex::AloneOf(const std::string& arm,
 std::string RecordIndex::WhyStarved(std::initializer_list<std::string> arms,
                                     const std::string& shape) const {
   for (const std::string& arm : arms) {
-    const auto starved = starved_.find(ArmShape(arm, shape));
-    if (starved == starved_.end()) continue;
-    const size_t count = starved->second.size();
-    const size_t visits = count + Timings(arm, shape).size();
-    if (2 * count <= visits) continue;
-    return absl::StrFormat("the GPU waited for the host in %d of %d visits of %s, for up to %.2g%%",
-                           count, visits, arm, 100 * *absl::c_max_element(starved->second));
+    if (std::string why = Samples(arm, shape).WhyStarved(arm); !why.empty()) return why;
   }
   return "";
 }

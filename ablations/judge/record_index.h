@@ -37,6 +37,21 @@ inline bool IsControl(const Arm& arm) { return arm.role == kRoleAa || arm.role =
 // What the statistics need of a sample.
 analysis::Timing TimingOf(const Sample& sample);
 
+// An arm and a shape.
+using ArmShape = std::pair<std::string, std::string>;
+
+// The samples of an arm or a peer on a shape. A visit counts for nothing where the GPU waited for
+// the host.
+struct ArmSamples {
+  std::vector<const Sample*> counted;
+  std::vector<double> starved;  // idle shares of the visits that don't count
+
+  // Why not enough visits are left; empty where they are.
+  std::string WhyStarved(const std::string& arm) const;
+};
+// For whoever judges times: keeps references to the samples.
+std::map<ArmShape, ArmSamples> SamplesByArm(const Record& record);
+
 // Of six digits; empty where there is none.
 std::optional<double> MedianOf(std::vector<double> values);
 
@@ -70,7 +85,6 @@ class RecordIndex {
   const Arm* first() const { return first_; }  // the first base; null when there is none
   const Arm& ArmNamed(const std::string& name) const { return *arms_.at(name); }
 
-  using ArmShape = std::pair<std::string, std::string>;
   const std::map<ArmShape, std::vector<analysis::Timing>>& timings() const { return timings_; }
   // By shape; empty without a stopping rule.
   const std::map<std::string, StoppingState>& looks() const { return looks_; }
@@ -90,8 +104,7 @@ class RecordIndex {
 
   // Each arm was timed alone.
   bool IsAlone() const { return run().alone.has_value(); }
-  // Why not enough visits of two arms are left, a visit counting for nothing where the GPU waited
-  // for the host; empty where they are.
+  // Why not enough visits of two arms are left; empty where they are.
   std::string WhyStarved(std::initializer_list<std::string> arms, const std::string& shape) const;
   // Medians of the visits of an arm or a peer; nullopt where there are none.
   std::optional<summary::Alone> AloneOf(const std::string& arm, const std::string& shape) const;
@@ -132,6 +145,8 @@ class RecordIndex {
   absl::Status AddArms();
   absl::Status AddSamples();
   void AddChecks();
+  // Empty where the arm has none.
+  const ArmSamples& Samples(const std::string& arm, const std::string& shape) const;
 
   // The lines of each of the arm's calls.
   std::vector<std::vector<std::string>> Calls(const Arm& arm, const ShapeInfo& shape) const;
@@ -144,9 +159,9 @@ class RecordIndex {
   std::string arch_;
   const Arm* first_ = nullptr;
   std::map<std::string, const Arm*> arms_;
+  std::map<ArmShape, ArmSamples> samples_;
   std::map<ArmShape, std::vector<analysis::Timing>> timings_;
   std::map<ArmShape, std::vector<analysis::Timing>> joules_;
-  std::map<ArmShape, std::vector<double>> starved_;  // idle shares of the visits that don't count
   std::map<ArmShape, CheckFacts> checks_;
   std::map<std::string, StoppingState> looks_;
   bool clocks_of_samples_ = false;

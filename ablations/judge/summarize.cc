@@ -2,7 +2,6 @@
 #include "ablations/judge/summarize.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ablations/judge/factorial/attribute.h"
@@ -86,8 +85,8 @@ absl::StatusOr<summary::Summary> Summarize(const Record& record, const Subject& 
       .error_ratio = options.error_ratio,
       .correction = "Benjamini and Yekutieli's false coverage rate, within each claim",
       .interval =
-          "the wider of a cluster bootstrap over whole processes and Student's t on the processes' "
-          "medians",
+          "the envelope of a cluster bootstrap over whole processes and Student's t on the "
+          "processes' medians (from the lower of both lower ends to the higher of both upper ends)",
       .spreads = {},
       .looks = run.stopping ? LooksOf(index) : std::vector<summary::Look>()};
   for (const Regime* regime : kRegimes) {

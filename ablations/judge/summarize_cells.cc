@@ -43,7 +43,7 @@ std::optional<summary::Estimate> SpeedupOverFirst(const RecordIndex& index, cons
   const ClusterMedian log_ratio(analysis::LogRatiosByProcess(pairs),
                                 index.Bootstrap("over_first", arm.name, shape.name));
   const Interval interval = log_ratio.Envelope(index.Confidence(shape.name));
-  return summary::RatioOfLogs(log_ratio.estimate(), interval.low, interval.high);
+  return summary::RatioOfLogs(log_ratio.MeanOfMedians(), interval.low, interval.high);
 }
 
 // Both sides alone, and both right.
@@ -91,8 +91,11 @@ std::vector<PeerRatio> PeerRatiosOf(const RecordIndex& index) {
       ratio.arm = arm.name;
       ratio.shape = shape;
       ratio.time = MeasuredAlone(pairs, kAlone);
+      SetSides(peer, arm.name, shape, &ratio.time);
       const std::vector<Pair> joules = index.JoulePairs(peer, arm.name, shape);
-      if (!joules.empty()) ratio.joules = MeasuredAlone(joules, kAloneJoules);
+      if (joules.empty()) continue;
+      ratio.joules = MeasuredAlone(joules, kAloneJoules);
+      SetSides(peer, arm.name, shape, &*ratio.joules);
     }
   }
   std::vector<MeasuredEffect*> measured;

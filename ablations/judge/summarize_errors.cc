@@ -10,9 +10,11 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ablations/base/json_text.h"
 #include "ablations/judge/summarize_parts.h"
+#include "absl/algorithm/container.h"
 
 namespace warpledger::ablations {
 namespace {
@@ -84,12 +86,16 @@ std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::
 std::optional<summary::SameErrors> SameErrorsOf(const RecordIndex& index, const std::string& base,
                                                 const std::string& candidate,
                                                 const std::string& shape) {
+  // A check of the timed graph is of a variant against itself, and its kind is not in this list.
+  const std::vector<std::string> kinds = index.subject().InputKinds();
   // As bits, so that NaN is NaN.
   using Errors = std::array<uint64_t, 3>;
   std::map<std::tuple<int, std::string, uint64_t>, Errors> of_base;
   const auto each = [&](const std::string& arm, const auto& take) {
     for (const Check& check : index.record().checks) {
-      if (check.arm != arm || check.shape != shape) continue;
+      if (check.arm != arm || check.shape != shape || !absl::c_linear_search(kinds, check.inputs)) {
+        continue;
+      }
       take(std::tuple(check.process, check.inputs, check.seed),
            Errors{std::bit_cast<uint64_t>(check.max_err), std::bit_cast<uint64_t>(check.mean_err),
                   std::bit_cast<uint64_t>(check.lse_err)});

@@ -34,7 +34,7 @@ summary::CodeChange CodeChangeOf(const RecordIndex& index, const Arm& base, cons
 std::vector<summary::ErrorChange> ErrorsOf(const RecordIndex& index, const std::string& base,
                                            const std::string& candidate, const std::string& shape);
 
-// nullopt where no check of both on the same inputs is there.
+// nullopt where no check of both against the reference on the same inputs is there.
 std::optional<summary::SameErrors> SameErrorsOf(const RecordIndex& index, const std::string& base,
                                                 const std::string& candidate,
                                                 const std::string& shape);

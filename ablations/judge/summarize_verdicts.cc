@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "ablations/stats/family.h"
 #include "ablations/stats/medians.h"
 #include "ablations/stats/verdict.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -30,6 +30,7 @@ using analysis::Verdict;
 // What is judged on a shape: `arm` names the claim, or is a control; base and candidate the times.
 struct Comparison {
   const Arm* arm = nullptr;
+  std::string family;  // of tests
   std::string base;
   std::string candidate;
   const ShapeInfo* shape = nullptr;
@@ -65,14 +66,14 @@ summary::Spread SpreadOf(const MeasuredEffect& measured) {
   return {SixDigits(split->within), SixDigits(split->between)};
 }
 
-// Another run's on the same board; nullopt where one process says nothing of others.
+// Of the effect in this run's conditions; nullopt where one process says nothing of others.
 std::optional<Interval> OnThisBoard(const MeasuredEffect& measured, double alpha) {
   if (measured.processes < analysis::kMinProcesses) return std::nullopt;
   return measured.OnThisBoard().RatioAt(1 - alpha);
 }
 
 double TimeRatio(const std::vector<Pair>& pairs) {
-  return std::exp(analysis::MediansOf(analysis::LogRatiosByProcess(pairs)).median);
+  return std::exp(analysis::MediansOf(analysis::LogRatiosByProcess(pairs)).mean);
 }
 
 analysis::Evidence EvidenceOf(const RecordIndex& index, const Comparison& compared) {
@@ -90,25 +91,35 @@ analysis::Evidence EvidenceOf(const RecordIndex& index, const Comparison& compar
   return evidence;
 }
 
+// nullopt for verdicts that are decided, or can't be.
+std::optional<Enough> EnoughOf(const RecordIndex& index, const analysis::Judgement& judgement,
+                               const Comparison& compared) {
+  if (judgement.verdict != Verdict::kInconclusive || !judgement.interval || !compared.IsSound()) {
+    return std::nullopt;
+  }
+  return EnoughToDecide(*compared.measured, compared.alpha, index.options().neutral_delta);
+}
+
+std::string WouldDecide(const Comparison& compared, const Enough& enough) {
+  const auto of = [](const std::optional<int>& count, int most, const char* what) {
+    return count ? absl::StrCat(*count, what) : absl::StrCat("not even ", most, what);
+  };
+  return absl::StrCat(
+      "the same ratio ",
+      compared.measured->boards_known
+          ? absl::StrCat("on ", of(enough.boards, Enough::kMostBoards, " boards"), ", or ")
+          : "",
+      "in ", of(enough.processes, Enough::kMostProcesses, " processes on one"), ", would decide");
+}
+
 // Behind what the rules say: under which conditions, and what would decide.
 std::string ReasonOf(const analysis::Judgement& judgement, const Comparison& compared,
-                     const analysis::PowerCap& cap, const Enough* enough) {
+                     const analysis::PowerCap& cap, const std::optional<Enough>& enough) {
   std::string reason = judgement.reason;
   const auto add = [&](const std::string& text) {
     absl::StrAppend(&reason, reason.empty() ? "" : "; ", text);
   };
-  if (enough != nullptr) {
-    const auto of = [](const std::optional<int>& count, int most, const char* what) {
-      return count ? absl::StrCat(*count, what) : absl::StrCat("not even ", most, what);
-    };
-    add(absl::StrCat(
-        "the same ratio ",
-        compared.measured->boards_known
-            ? absl::StrCat("on ", of(enough->boards, Enough::kMostBoards, " boards"), ", or ")
-            : "",
-        "in ", of(enough->processes, Enough::kMostProcesses, " processes on one"),
-        ", would decide"));
-  }
+  if (enough) add(WouldDecide(compared, *enough));
   if (compared.Estimand() == summary::kCycles) {
     add(absl::StrFormat("in SM cycles, at equal clocks (in time %.3fx)",
                         TimeRatio(compared.pairs)));
@@ -133,10 +144,7 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
 
   const bool sound = judgement.interval && compared.IsSound();
   const analysis::PowerCap cap = analysis::FindPowerCap(compared.pairs);
-  std::optional<Enough> enough;
-  if (sound && judgement.verdict == Verdict::kInconclusive) {
-    enough = EnoughToDecide(*compared.measured, compared.alpha, index.options().neutral_delta);
-  }
+  const std::optional<Enough> enough = EnoughOf(index, judgement, compared);
   summary::Verdict verdict;
   verdict.toggle = arm.toggle;
   verdict.design = index.run().design;
@@ -150,7 +158,7 @@ summary::Verdict VerdictOf(const RecordIndex& index, const Comparison& compared)
   if (in_family) verdict.adjusted_confidence = SixDigits(1 - compared.alpha);
   verdict.gate = claim.gate;
   verdict.verdict = VerdictName(judgement.verdict);
-  verdict.reason = ReasonOf(judgement, compared, cap, enough ? &*enough : nullptr);
+  verdict.reason = ReasonOf(judgement, compared, cap, enough);
   verdict.mde_ratio = SixDigits(judgement.mde_ratio);
   if (compared.measured) verdict.spread = SpreadOf(*compared.measured);
   if (judgement.interval) {
@@ -203,6 +211,9 @@ summary::EnergyVerdict EnergyVerdictOf(const RecordIndex& index, const Compariso
   if (compared.not_applicable.empty()) verdict.adjusted_confidence = SixDigits(1 - compared.alpha);
   verdict.verdict = VerdictName(judgement.verdict);
   verdict.reason = judgement.reason;
+  if (const std::optional<Enough> enough = EnoughOf(index, judgement, compared)) {
+    absl::StrAppend(&verdict.reason, "; ", WouldDecide(compared, *enough));
+  }
   return verdict;
 }
 
@@ -235,7 +246,8 @@ summary::Control ControlOf(const RecordIndex& index, const Comparison& compared)
 
 bool PredictsAt(const RecordIndex& index, const ClaimPrediction& predicted,
                 const ShapeInfo& shape) {
-  return predicted.problem == shape.name && index.run().cache == kCacheWarm;
+  return predicted.problem == shape.name && index.run().cache == kCacheWarm &&
+         index.run().created_utc >= predicted.since;
 }
 
 Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInfo& shape,
@@ -243,6 +255,7 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   // A `without` arm lacks the toggle, and the arm it names has it.
   const bool adds = arm.role != kRoleWithout;
   Comparison compared = {.arm = &arm,
+                         .family = absl::StrCat(IsControl(arm) ? arm.role : "", arm.toggle),
                          .base = adds ? arm.base : arm.name,
                          .candidate = adds ? arm.name : arm.base,
                          .shape = &shape};
@@ -255,6 +268,8 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
     compared.measured = MeasuredOf(compared.pairs, index.ClocksOfSamples());
     compared.measured->boards_known = index.run().SubjectName() == kFirstSubject;
   }
+  if (compared.measured)
+    SetSides(compared.base, compared.candidate, shape.name, &*compared.measured);
   if (IsControl(arm)) return compared;
   compared.not_applicable = index.WhyNotApplicable(arm, shape);
   if (compared.not_applicable.empty() && !arm.base.empty()) {
@@ -284,18 +299,17 @@ Comparison ComparisonOf(const RecordIndex& index, const Arm& arm, const ShapeInf
   return compared;
 }
 
-// A claim on all shapes is a family for each of its two questions, and so is a control. Members are
-// all to which the claim applies, whether or not their samples turn out to be usable: what is
-// counted must not depend on the outcome.
+// A family of tests is one for each of two questions. Members are all to which the claim applies,
+// whether or not their samples turn out to be usable: what is counted must not depend on the
+// outcome. A control on all shapes is a family of its own.
 int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons) {
-  std::map<std::tuple<std::string, std::string, bool>, std::vector<Comparison*>> families;
+  std::map<std::pair<std::string, bool>, std::vector<Comparison*>> families;
   for (Comparison& compared : *comparisons) {
     if (!compared.not_applicable.empty()) continue;
-    const Arm& arm = *compared.arm;
-    families[{IsControl(arm) ? arm.role : "", arm.toggle, compared.in_joules}].push_back(&compared);
+    families[{compared.family, compared.in_joules}].push_back(&compared);
   }
   int64_t verdicts = 0;
-  for (const auto& [claim, members] : families) {
+  for (const auto& [family, members] : families) {
     std::vector<double> p_values;
     for (const Comparison* member : members) {
       // Over its share of alpha, the p-value of any look is one of the whole run.
@@ -318,7 +332,8 @@ int64_t SetLevels(const RecordIndex& index, std::vector<Comparison>* comparisons
 // the arms say.
 void AddDeclaredPairs(const RecordIndex& index, const std::vector<MeasuredEffect>& of_verdicts,
                       summary::Summary* out) {
-  const std::vector<DeclaredPair> pairs = index.subject().DeclaredPairs(index.run().arms);
+  std::vector<DeclaredPair> pairs = index.subject().DeclaredPairs(index.run().arms);
+  absl::c_stable_sort(pairs, [](const auto& a, const auto& b) { return a.family < b.family; });
   // Comparisons point at both.
   std::vector<Arm> steps;
   std::vector<MeasuredEffect> others = of_verdicts;
@@ -329,29 +344,25 @@ void AddDeclaredPairs(const RecordIndex& index, const std::vector<MeasuredEffect
     step.base = pair.base;
     steps.push_back(std::move(step));
   }
-  std::map<std::string, std::vector<Comparison>> families;
+  std::vector<Comparison> comparisons;
   for (size_t i = 0; i < steps.size(); ++i) {
     for (const ShapeInfo& shape : index.run().shapes) {
       Comparison compared = ComparisonOf(index, steps[i], shape);
       const ClaimPrediction& predicted = pairs[i].predicted;
-      const bool here = predicted.low > 0 && PredictsAt(index, predicted, shape);
-      compared.predicted = here ? &predicted : nullptr;
-      families[pairs[i].family].push_back(std::move(compared));
+      compared.family = pairs[i].family;
+      compared.predicted = PredictsAt(index, predicted, shape) ? &predicted : nullptr;
+      comparisons.push_back(std::move(compared));
     }
   }
   std::vector<MeasuredEffect*> measured;
   for (MeasuredEffect& effect : others) measured.push_back(&effect);
-  for (auto& [claim, members] : families) {
-    for (Comparison& compared : members) {
-      if (compared.measured) measured.push_back(&*compared.measured);
-    }
+  for (Comparison& compared : comparisons) {
+    if (compared.measured) measured.push_back(&*compared.measured);
   }
   ShareVariances(measured);
-  for (auto& [claim, members] : families) {
-    SetLevels(index, &members);
-    for (const Comparison& compared : members) {
-      out->comparisons.push_back(VerdictOf(index, compared));
-    }
+  SetLevels(index, &comparisons);
+  for (const Comparison& compared : comparisons) {
+    out->comparisons.push_back(VerdictOf(index, compared));
   }
 }
 

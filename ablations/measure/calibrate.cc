@@ -7,7 +7,6 @@
 
 #include "ablations/base/progress.h"
 #include "ablations/base/subprocess.h"
-#include "ablations/measure/run.h"
 #include "ablations/measure/worker.h"
 #include "ablations/plan/calibration.h"
 #include "ablations/plan/job.h"
@@ -32,7 +31,7 @@ absl::StatusOr<DelayPilot> RunPilot(const CalibrateOptions& options, const std::
                                     Rig& rig, Machine& machine) {
   BenchInputs inputs = {.kind = inputs_kind};
   for (int i = 0; i < kInputSets; ++i) inputs.seeds.push_back(MixSeed(options.seed, i));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Bench> bench, rig.Open(options.shape, inputs));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Bench> bench, rig.Open(options.shapes[0], inputs));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<BenchVariant> variant,
       bench->Bind({.name = "pilot", .config = options.plan.variant, .role = kRoleBase}, ""));
@@ -114,7 +113,8 @@ class Calibrator {
       header.pilot = pilot;
       RETURN_IF_ERROR(SetCycles(pilot, &header.plan));
     }
-    DescribeRun(std::move(gpu), header.plan, &header.run);
+    ASSIGN_OR_RETURN(const PlannedDesign design, CalibrationDesign(PlanText(header.plan)));
+    header.run = DescribeRun(options_, subject_, design, std::move(gpu));
     ASSIGN_OR_RETURN(writer_, CalibrationWriter::Open(options_.out_dir, header));
     const RunInfo& run = writer_->header().run;
     for (size_t i = 0; i < run.arms.size(); ++i) arm_index_[run.arms[i].name] = i;
@@ -136,26 +136,6 @@ class Calibrator {
     }
     header->pilot = found.pilot;
     return absl::OkStatus();
-  }
-
-  void DescribeRun(GpuInfo gpu, const CalibrationPlan& plan, RunInfo* run) const {
-    DescribeNow(kCalibrateDesign, run);
-    run->subject = subject_.name() == kFirstSubject ? "" : std::string(subject_.name());
-    run->definition.json = subject_.Definition();
-    run->design = kCalibrateDesign;
-    run->family = kCalibrateDesign;
-    run->argv = options_.argv;
-    run->seed = options_.seed;
-    run->processes = options_.groups * options_.plan.trial_processes;
-    run->blocks_per_process = options_.blocks;
-    run->cache = kCacheWarm;
-    run->replay_us = options_.replay_us;
-    run->max_launches = options_.max_launches;
-    run->shapes = {options_.shape};
-    for (const PlannedArm& arm : ArmsOf(plan)) run->arms.push_back(arm.Recorded());
-    run->arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
-    run->gpu = std::move(gpu);
-    DescribeBuild(run);
   }
 
   absl::Status RunProcess(int process) {

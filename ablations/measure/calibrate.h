@@ -7,10 +7,7 @@
 
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
+#include "ablations/measure/run.h"
 #include "ablations/plan/calibration.h"
 #include "ablations/plan/machine.h"
 #include "ablations/plan/rig.h"
@@ -18,18 +15,10 @@
 
 namespace warpledger::ablations {
 
-struct CalibrateOptions {
-  ShapeInfo shape;
+// A run of the design kCalibrateDesign on one shape. Each plan.trial_processes of its processes
+// are one trial of every pair.
+struct CalibrateOptions : RunOptions {
   CalibrationPlan plan;  // cycles are filled in
-  int groups = 1;        // of plan.trial_processes processes each
-  std::string out_dir;
-  int blocks = 24;
-  uint64_t seed = 1;
-  double replay_us = 1000;
-  int max_launches = 256;
-  int silence_limit_s = 300;
-  std::vector<std::string> argv;
-  std::vector<std::string> worker;  // program and arguments; speaks as worker.h says
 };
 
 absl::Status Calibrate(const CalibrateOptions& options, const Subject& subject, Rig& rig,

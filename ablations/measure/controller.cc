@@ -75,6 +75,17 @@ class Controller {
     std::string arm;
     std::string shape;
     std::string doing;
+
+    DESCRIBE_FIELDS(arm, shape, doing)
+  };
+
+  // Where the worker said that there is no variant.
+  struct Absent {
+    std::string arm;
+    std::string shape;
+
+    DESCRIBE_FIELDS(arm, shape)
+    friend auto operator<=>(const Absent&, const Absent&) = default;
   };
 
   const RunInfo& run() const { return writer_->run(); }
@@ -221,11 +232,7 @@ class Controller {
   // The arm that ended the worker; nullopt when it was none's doing.
   std::optional<BrokenArm> WhoBroke(int process, const ProcessEnd& end) const {
     if (end.refused) return std::nullopt;
-    if (fault_ && !IsFloor(fault_->arm)) {
-      BrokenArm broken = *fault_;
-      broken.process = process;
-      return broken;
-    }
+    if (fault_ && !IsFloor(fault_->arm)) return fault_;
     if (!running_ || IsFloor(running_->arm)) return std::nullopt;
     BrokenArm broken = {.process = process,
                         .arm = running_->arm,
@@ -249,12 +256,15 @@ class Controller {
 
   absl::Status TakeWorkerLine(std::string_view line) {
     ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
-    if (json.contains("running")) return TakeRunning(json["running"]);
-    if (json.contains("fault")) return TakeFault(json["fault"]);
+    const FieldPath path;
+    if (json.contains("running")) {
+      return json_fields::Read(json["running"], path.Field("running"), running_);
+    }
+    if (json.contains("fault")) {
+      return json_fields::Read(json["fault"], path.Field("fault"), fault_);
+    }
     if (json.contains("absent")) {
-      std::pair<std::string, std::string> absent;
-      RETURN_IF_ERROR(ReadText(json["absent"], "arm", &absent.first));
-      RETURN_IF_ERROR(ReadText(json["absent"], "shape", &absent.second));
+      ASSIGN_OR_RETURN(Absent absent, FromJson<Absent>(json["absent"]));
       absent_.insert(std::move(absent));
       return absl::OkStatus();
     }
@@ -266,10 +276,7 @@ class Controller {
       }
       return writer_->AppendCheck(check);
     }
-    if (json.contains("call")) {
-      ASSIGN_OR_RETURN(LaunchedCall call, FromJson<LaunchedCall>(json["call"]));
-      return writer_->AppendCall(call);
-    }
+    if (json.contains("call")) return TakeCall(json["call"]);
     if (!json.contains("block")) {
       return absl::InternalError(
           absl::StrCat("a worker printed what is none of its lines: ", std::string(line)));
@@ -283,36 +290,9 @@ class Controller {
     return Append(std::move(samples));
   }
 
-  absl::Status TakeRunning(const nlohmann::ordered_json& json) {
-    running_.reset();
-    if (json.is_null()) return absl::OkStatus();
-    Running running;
-    RETURN_IF_ERROR(ReadText(json, "arm", &running.arm));
-    RETURN_IF_ERROR(ReadText(json, "shape", &running.shape));
-    RETURN_IF_ERROR(ReadText(json, "doing", &running.doing));
-    running_ = std::move(running);
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeFault(const nlohmann::ordered_json& json) {
-    BrokenArm broken;
-    RETURN_IF_ERROR(ReadText(json, "arm", &broken.arm));
-    RETURN_IF_ERROR(ReadText(json, "shape", &broken.shape));
-    RETURN_IF_ERROR(ReadText(json, "doing", &broken.doing));
-    RETURN_IF_ERROR(ReadText(json, "kind", &broken.kind));
-    RETURN_IF_ERROR(ReadText(json, "reason", &broken.reason));
-    fault_ = std::move(broken);
-    return absl::OkStatus();
-  }
-
-  static absl::Status ReadText(const nlohmann::ordered_json& json, const char* field,
-                               std::string* out) {
-    if (!json.is_object() || !json.contains(field) || !json[field].is_string()) {
-      return absl::InternalError(
-          absl::StrCat("a worker's line lacks '", field, "': ", DumpLine(json)));
-    }
-    *out = json[field].get<std::string>();
-    return absl::OkStatus();
+  absl::Status TakeCall(const nlohmann::ordered_json& json) {
+    ASSIGN_OR_RETURN(const LaunchedCall call, FromJson<LaunchedCall>(json));
+    return writer_->AppendCall(call);
   }
 
   // --- Peers --------------------------------------------------------------------
@@ -385,6 +365,7 @@ class Controller {
                              [&](std::string_view line) -> absl::Status {
                                ASSIGN_OR_RETURN(nlohmann::ordered_json json, ParseJson(line));
                                if (json.contains("peer")) return TakePeer(json["peer"]);
+                               if (json.contains("call")) return TakeCall(json["call"]);
                                ASSIGN_OR_RETURN(Sample sample, FromJson<Sample>(json));
                                if (!block.empty() && (block[0].shape != sample.shape ||
                                                       block[0].block != sample.block)) {
@@ -401,6 +382,9 @@ class Controller {
   // that are done are not asked for again, and neither is their check.
   absl::Status TakePeer(const nlohmann::ordered_json& json) {
     ASSIGN_OR_RETURN(PeerInfo peer, FromJson<PeerInfo>(json));
+    if (!peer.available && refused_.insert(peer.name).second) {
+      progress_->Note(absl::StrCat(peer.name, " is not measured: ", peer.reason));
+    }
     peers_.Take(peer);
     return WritePeers();
   }
@@ -416,9 +400,9 @@ class Controller {
   std::unique_ptr<RecordWriter> writer_;
   Progress* progress_ = nullptr;
   PeerFindings peers_;
+  std::set<std::string> refused_;  // peers of which this call has said why they are not measured
   std::set<std::string> stopped_;  // shapes that need no further process
-  // (arm, shape) of which a worker has said that there is no variant.
-  std::set<std::pair<std::string, std::string>> absent_;
+  std::set<Absent> absent_;
   std::optional<Running> running_;
   std::optional<BrokenArm> fault_;
 };

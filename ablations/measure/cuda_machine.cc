@@ -18,7 +18,7 @@
 namespace warpledger::ablations {
 namespace {
 
-// ablations/subjects/sdpa/peers.py does the same (WARM_UP_S, CAPPED_WARM_UP_S).
+// ablations/subjects/sdpa/peers/peer_rules.py does the same (WARM_UP_S, CAPPED_WARM_UP_S).
 constexpr absl::Duration kWarmUp = absl::Milliseconds(300);
 constexpr absl::Duration kCappedWarmUp = absl::Milliseconds(1000);
 

@@ -17,6 +17,26 @@
 namespace warpledger::ablations {
 namespace {
 
+// Fills in the time of creation, and the run's name: `<what>-<time>`.
+void DescribeNow(const std::string& what, RunInfo* run) {
+  const absl::Time now = absl::Now();
+  run->created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
+  run->run_id =
+      absl::StrCat(what, "-", absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
+}
+
+// Fills in git, hashes and toolchain of this build.
+void DescribeBuild(RunInfo* run) {
+  run->git = {kGitSha, kGitDirty};
+  run->registry_sha256 = kRegistrySha256;
+  run->kernel_source_sha256 = kKernelSourceSha256;
+  run->protocol_sha256 = WARPLEDGER_PROTOCOL_SHA256;
+  run->toolchain = {build_info::kNvcc, build_info::kHostCompiler, build_info::kBuildType,
+                    build_info::kCudaFlags, build_info::kCudaArchitectures};
+}
+
+}  // namespace
+
 RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const PlannedDesign& design,
                     GpuInfo gpu) {
   RunInfo run;
@@ -53,8 +73,6 @@ RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const Pla
   return run;
 }
 
-}  // namespace
-
 absl::Status RunDesign(const RunOptions& options, const Subject& subject, const Rig& rig,
                        const Machine& machine) {
   ASSIGN_OR_RETURN(const PlannedDesign design, subject.FindDesign(options.design));
@@ -90,22 +108,6 @@ absl::Status RunDesign(const RunOptions& options, const Subject& subject, const 
     return rig.WriteEvidence(design, options.shapes, dir);
   };
   return RunControlled(controlled);
-}
-
-void DescribeNow(const std::string& what, RunInfo* run) {
-  const absl::Time now = absl::Now();
-  run->created_utc = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
-  run->run_id =
-      absl::StrCat(what, "-", absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
-}
-
-void DescribeBuild(RunInfo* run) {
-  run->git = {kGitSha, kGitDirty};
-  run->registry_sha256 = kRegistrySha256;
-  run->kernel_source_sha256 = kKernelSourceSha256;
-  run->protocol_sha256 = WARPLEDGER_PROTOCOL_SHA256;
-  run->toolchain = {build_info::kNvcc, build_info::kHostCompiler, build_info::kBuildType,
-                    build_info::kCudaFlags, build_info::kCudaArchitectures};
 }
 
 }  // namespace warpledger::ablations

@@ -44,11 +44,8 @@ struct RunOptions {
 absl::Status RunDesign(const RunOptions& options, const Subject& subject, const Rig& rig,
                        const Machine& machine);
 
-// What run.json says of when, and of which build, a record was made. Fills in the time of creation,
-// and the run's name: `<what>-<time>`.
-void DescribeNow(const std::string& what, RunInfo* run);
-
-// Fills in git, hashes and toolchain of this build.
-void DescribeBuild(RunInfo* run);
+// What run.json says: the options, the design's arms, the GPU, this build and the time.
+RunInfo DescribeRun(const RunOptions& options, const Subject& subject, const PlannedDesign& design,
+                    GpuInfo gpu);
 
 }  // namespace warpledger::ablations

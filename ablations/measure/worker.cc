@@ -11,7 +11,6 @@
 #include "ablations/plan/block_order.h"
 #include "ablations/plan/calibration.h"
 #include "ablations/record/record.h"
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -65,9 +64,7 @@ class Worker {
   template <typename Step>
   auto Take(const TimedArm& arm, const ShapeInfo& shape, const std::string& doing, Bench& bench,
             Step step) -> decltype(step()) {
-    const nlohmann::ordered_json what = {
-        {"arm", arm.plan.name}, {"shape", shape.name}, {"doing", doing}};
-    Print({{"running", what}});
+    Print({{"running", {{"arm", arm.plan.name}, {"shape", shape.name}, {"doing", doing}}}});
     RETURN_IF_ERROR(bench.BeforeVariant(arm.variant.get()));
     auto result = step();
     const absl::Status status = StatusOf(result);
@@ -75,10 +72,13 @@ class Worker {
         absl::IsUnavailable(status)) {
       return result;
     }
-    nlohmann::ordered_json fault = what;
-    fault["kind"] = machine_.FaultKind();
-    fault["reason"] = absl::StrCat(status.message(), ", while ", doing);
-    Print({{"fault", fault}});
+    const BrokenArm fault = {.process = job_.process,
+                             .arm = arm.plan.name,
+                             .shape = shape.name,
+                             .kind = machine_.FaultKind(),
+                             .doing = doing,
+                             .reason = absl::StrCat(status.message(), ", while ", doing)};
+    Print({{"fault", ToJson(fault)}});
     std::_Exit(kWorkerFaultExit);
   }
   static const absl::Status& StatusOf(const absl::Status& status) { return status; }

@@ -8,10 +8,10 @@
 //   {"call": …}                       one line of calls.jsonl
 //   {"block": [sample, …]}            the samples of one block, for samples.jsonl; of a job that
 //                                     times each arm alone, the sample of one visit
-//   {"absent": {arm, shape}}          the arm has no variant there, so that no visit of it will
-//   come
-//   {"fault": {arm, shape, doing, kind, reason}}
-//                                     the arm could not be run; the process ends
+//   {"absent": {arm, shape}}          the arm has no variant there, so that no visit of it
+//                                     will come
+//   {"fault": …}                      one line of broken.jsonl: the arm could not be run; the
+//                                     process ends
 // The controller (controller.h) starts several, one after another, and writes what
 // they print: a worker that crashes loses at most the block in flight. After a
 // fault the GPU's context is lost, so the worker does not try to go on: the

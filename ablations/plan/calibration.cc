@@ -67,24 +67,6 @@ absl::StatusOr<Lines> ParseLines(const std::string& text, const CalibrationHeade
   return lines;
 }
 
-// The first thing that keeps `now` from going on with `then`; empty: nothing does.
-std::string FirstDifference(const RunInfo& then, const RunInfo& now) {
-  if (then.shapes != now.shapes) return "its shape";
-  if (then.seed != now.seed) return "its seed";
-  if (then.processes != now.processes) return "its number of processes";
-  if (then.blocks_per_process != now.blocks_per_process) return "its number of blocks";
-  if (then.gpu.uuid != now.gpu.uuid) return "its GPU";
-  if (then.kernel_source_sha256 != now.kernel_source_sha256) return "its kernels' sources";
-  if (then.protocol_sha256 != now.protocol_sha256) return "its timing protocol's sources";
-  // What an older record or a GPU does not say is no difference.
-  const auto differ = [](const auto& was, const auto& is) { return was && is && *was != *is; };
-  if (differ(then.replay_us, now.replay_us)) return "its --replay_us";
-  if (differ(then.max_launches, now.max_launches)) return "its --max_launches";
-  if (differ(then.gpu.power_limit_w, now.gpu.power_limit_w)) return "its GPU's power limit";
-  if (differ(then.gpu.ecc, now.gpu.ecc)) return "its GPU's ECC mode";
-  return "";
-}
-
 }  // namespace
 
 Json ToJson(const CalibrationPlan& plan) { return PlanText(plan); }
@@ -143,10 +125,8 @@ bool IsCalibrationRecord(const std::string& record) {
 }
 
 absl::StatusOr<CalibrationHeader> LoadCalibrationHeader(const std::string& record) {
-  ASSIGN_OR_RETURN(const std::string text, ReadRecordFile(record, kRunFile));
-  absl::StatusOr<CalibrationHeader> header = FromText<CalibrationHeader>(text);
-  if (header.ok()) return header;
-  return absl::DataLossError(absl::StrCat(kRunFile, ": ", std::string(header.status().message())));
+  ASSIGN_OR_RETURN(const RecordFiles files, RecordFiles::Open(record));
+  return ReadJsonFile<CalibrationHeader>(files, kRunFile);
 }
 
 absl::StatusOr<CalibrationRecord> LoadCalibration(const std::string& record) {
@@ -181,11 +161,14 @@ absl::StatusOr<std::unique_ptr<CalibrationWriter>> CalibrationWriter::Open(
     RETURN_IF_ERROR(WriteFileAtomically(InDir(dir, kRunFile), DumpFile(ToJson(header))));
   } else {
     ASSIGN_OR_RETURN(CalibrationHeader found, LoadCalibrationHeader(dir));
-    std::string difference = FirstDifference(found.run, header.run);
-    if (!(found.plan == header.plan)) difference = "its plan";
+    std::string difference = RunDifference(found.run, header.run);
+    if (!(found.plan == header.plan)) {
+      difference = absl::StrCat("plan was '", PlanText(found.plan), "', now is '",
+                                PlanText(header.plan), "'");
+    }
     if (!difference.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          dir, " holds another calibration: ", difference, " differs; name another --out"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(dir, " holds another calibration: ", difference, "; name another --out"));
     }
     writer->header_ = std::move(found);
   }

@@ -186,9 +186,9 @@ absl::StatusOr<CalibrationBlock> CalibrationBlockFromJson(const nlohmann::ordere
 
 class CalibrationWriter {
  public:
-  // Starts a record, or goes on with one of the same variant, shape, arms, seed,
-  // processes, blocks, length of replays, kernels, GPU and its settings, whose header then
-  // replaces `header`. Blocks without a run.json are FailedPrecondition.
+  // Starts a record, or goes on with one of the same plan in which RunDifference() (store.h)
+  // finds no difference, whose header then replaces `header`. Blocks without a run.json are
+  // FailedPrecondition.
   static absl::StatusOr<std::unique_ptr<CalibrationWriter>> Open(const std::string& dir,
                                                                  const CalibrationHeader& header);
   CalibrationWriter(const CalibrationWriter&) = delete;

@@ -58,8 +58,8 @@ std::optional<double> WorstHalfWidth(const RunInfo& run, const TimingsByArm& tim
         {.resamples = kResamples,
          .seed = analysis::StreamSeed(kSeed, absl::StrCat("stop:", arm.name, ":", shape))});
     const analysis::Interval interval = log_ratio.Envelope(confidence);
-    const double half_width = (std::exp(interval.high - log_ratio.estimate()) -
-                               std::exp(interval.low - log_ratio.estimate())) /
+    const double half_width = (std::exp(interval.high - log_ratio.MeanOfMedians()) -
+                               std::exp(interval.low - log_ratio.MeanOfMedians())) /
                               2;
     worst = std::max(worst.value_or(0), half_width);
   }

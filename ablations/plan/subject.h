@@ -43,6 +43,8 @@ struct ClaimPrediction {
   double high = 0;
   std::string_view why = {};
   bool blind = true;  // false: prototypes had run
+  // A date: no record before it is held against the range. Empty: each is.
+  std::string_view since = {};
 };
 
 // The microbenchmark that isolates a technique, by its case without it and with it; the value of
@@ -61,7 +63,7 @@ struct ClaimSource {
 
 // What a record can show to be true of a technique, or false. Texts are of whole sentences.
 struct Claim {
-  std::string_view id;
+  std::string_view id;  // and the family of tests of all steps on it
   std::string_view label;
   std::string_view mechanism = {};
   bool control = false;  // planted, no technique
@@ -81,10 +83,10 @@ struct Claim {
 // Two arms of a record that differ by a claim which no step of its design is.
 struct DeclaredPair {
   std::string toggle;
-  std::string family;  // the claim: its pairs are judged together
+  std::string family;  // of tests
   std::string base;
   std::string candidate;
-  ClaimPrediction predicted = {};  // low 0: nobody foresaw a range
+  ClaimPrediction predicted = {};
 };
 
 // One thing that is timed. reports/RECORD.md says what each role is.

@@ -211,6 +211,8 @@ ClusterMedian::ClusterMedian(std::vector<std::vector<double>> clusters,
   if (n_values_ > 0) resamples_ = ResampledMedians(clusters, options);
 }
 
+double ClusterMedian::MeanOfMedians() const { return Mean(cluster_medians_); }
+
 Interval ClusterMedian::Bootstrap(double confidence) const {
   const double tail = 0.5 * (1 - confidence);
   return {SortedQuantile(resamples_, tail), SortedQuantile(resamples_, 1 - tail)};
@@ -223,7 +225,7 @@ Interval ClusterMedian::Student(double confidence) const {
   }
   const double half_width =
       StudentCritical(1 - confidence, n_clusters() - 1) * StandardError(cluster_medians_);
-  const double mean = Mean(cluster_medians_);
+  const double mean = MeanOfMedians();
   return {mean - half_width, mean + half_width};
 }
 

@@ -43,8 +43,10 @@ class ClusterMedian {
   // At least one value in all; clusters without values are left out.
   ClusterMedian(std::vector<std::vector<double>> clusters, const BootstrapOptions& options);
 
-  // The median of all values.
+  // The median of all values, and the mean of the clusters' own medians: a time is the one, a
+  // ratio the other, as verdicts judge it (decisions/0002).
   double estimate() const { return estimate_; }
+  double MeanOfMedians() const;
   int n_clusters() const { return static_cast<int>(cluster_medians_.size()); }
   int n_values() const { return n_values_; }
 
@@ -52,7 +54,7 @@ class ClusterMedian {
   Interval Bootstrap(double confidence) const;
   // Around the mean of the clusters' medians; infinite with one cluster.
   Interval Student(double confidence) const;
-  // The wider of both on either side; always holds the estimate.
+  // The wider of both on either side; always holds both estimates.
   Interval Envelope(double confidence) const;
 
  private:

@@ -86,7 +86,7 @@ class UnpairedLogRatio {
   // Two-sided, at any confidence in (0, 1).
   Interval Welch(double confidence) const;
   Interval Bootstrap(double confidence) const;
-  // The wider of both on either side; always holds the estimate.
+  // From the lowest to the highest end of both; always holds the estimate.
   Interval Envelope(double confidence) const;
 
   // Two-sided p-value of "the log-ratio is `null`": the level at which the

@@ -24,11 +24,16 @@ double Median(std::vector<double> values) {
 
 namespace {
 
+double Mean(const std::vector<double>& values) {
+  double mean = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  return mean;
+}
+
 // Of two values at least.
 double SampleVariance(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size());
-  double mean = 0;
-  for (const double value : values) mean += value / n;
+  const double mean = Mean(values);
   double variance = 0;
   for (const double value : values) variance += (value - mean) * (value - mean) / (n - 1);
   return variance;
@@ -37,19 +42,17 @@ double SampleVariance(const std::vector<double>& values) {
 }  // namespace
 
 Effect ProcessMedians::Alone() const {
-  if (processes < 2) return {median, std::numeric_limits<double>::infinity(), 1};
-  return {median, std::sqrt(variance / processes), processes - 1.0};
+  if (processes < 2) return {mean, std::numeric_limits<double>::infinity(), 1};
+  return {mean, std::sqrt(variance / processes), processes - 1.0};
 }
 
 ProcessMedians MediansOf(const std::vector<std::vector<double>>& by_process) {
-  std::vector<double> all;
   std::vector<double> medians;
   for (const std::vector<double>& values : by_process) {
     if (values.empty()) continue;
-    all.insert(all.end(), values.begin(), values.end());
     medians.push_back(Median(values));
   }
-  return {.median = Median(std::move(all)),
+  return {.mean = Mean(medians),
           .variance = medians.size() < 2 ? 0 : SampleVariance(medians),
           .processes = static_cast<int>(medians.size())};
 }

@@ -40,15 +40,15 @@ struct VarianceSplit {
   double between = 0;
 };
 
-// What the processes' own medians say of the median of all values.
+// What all processes say together: the mean of the processes' own medians.
 struct ProcessMedians {
-  double median = 0;    // of all values
+  double mean = 0;
   double variance = 0;  // between the processes' medians; 0 with one process
   int processes = 0;    // that have values
 
   // Student's t on the processes' medians (Ibragimov and Müller, "t-statistic based correlation and
-  // heterogeneity robust inference", JBES 28, 2010), around the median of all. Its error is
-  // infinite with one process.
+  // heterogeneity robust inference", JBES 28, 2010), around their mean. Its error is infinite with
+  // one process.
   Effect Alone() const;
 };
 

@@ -228,7 +228,9 @@ Judgement Judge(const Evidence& evidence) {
   } else if (!evidence.effect) {
     j.reason = "no paired samples on this shape";
   } else if (!j.interval) {
-    j.reason = "one process only: whether the effect recurs in another is unknown";
+    j.reason =
+        "one process only: whether the effect recurs in another is unknown, and two at least "
+        "are needed";
   } else {
     DecideByEffect(evidence, &j);
   }

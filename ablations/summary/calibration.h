@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The summary of a calibration: how often the ledger would be wrong. As summary.h.
 //
-//   absl::StatusOr<CalibrationSummary> summary = Read<CalibrationSummary>(json);
+//   absl::StatusOr<CalibrationSummary> summary =
+//       ablations::FromJson<CalibrationSummary>(json);
 
 #pragma once
 

@@ -249,9 +249,10 @@ struct PooledComparison {
   std::string regime;
   int64_t n_records = 0;
   std::vector<PooledBoard> boards;
-  Estimate same_board;  // repeatability: what another record of such a board would say
+  Estimate same_board;  // the effect in one record's conditions; another record differs by more
   Estimate mean_of_boards;
   Estimate another_board;  // reproducibility: what a record of another board of the kind would say
+  Estimate another_board_adjusted;  // the same at adjusted_confidence: the verdict rests on it
   double repeatability_sd = 0;
   double between_boards_sd = 0;
   double df = 0;
@@ -259,18 +260,21 @@ struct PooledComparison {
   double adjusted_confidence = 0;
   std::string verdict;
   std::string reason;
+  std::optional<int64_t> boards_to_decide;
 
   void Visit(auto& f) {
     FIELDS(gpu, cache, toggle, base, candidate, shape, base_code_sha256, candidate_code_sha256);
     f("estimand", estimand, kIsEstimand);
     f("regime", regime, kIsRegime);
-    FIELDS(n_records, boards, same_board, mean_of_boards, another_board);
+    FIELDS(n_records, boards, same_board, mean_of_boards, another_board, another_board_adjusted);
     f("repeatability_sd", repeatability_sd, "of log-ratios, as the next one");
     FIELDS(between_boards_sd, df, gate);
     f("adjusted_confidence", adjusted_confidence,
       "of the verdict, by the false coverage rate within the claim");
-    f("verdict", verdict, kIsVerdict, "on another_board");
+    f("verdict", verdict, kIsVerdict, "on another_board_adjusted");
     f("reason", reason);
+    f("boards_to_decide", boards_to_decide, kOnlyWhereSet,
+      "of an INCONCLUSIVE one: so many boards that say the same would decide");
   }
 };
 

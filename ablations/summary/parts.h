@@ -16,7 +16,6 @@
 #include "ablations/base/json_fields.h"
 #include "ablations/base/json_text.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "kernels/common/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -29,9 +28,6 @@ using ablations::kOnlyWhereSet;
 using ablations::Must;
 using ablations::OneOf;
 using ablations::SixDigits;
-
-// The same error with the remedy.
-absl::Status WriteAgain(const absl::Status& status);
 
 // So that the difference of two is a number too.
 inline constexpr ablations::Within kCount{0, int64_t{1} << 53};
@@ -140,13 +136,6 @@ absl::Status FromJson(const nlohmann::ordered_json& json, const FieldPath& path,
   }
   both = {pair.first, pair.second};
   return absl::OkStatus();
-}
-
-// A summary from its JSON form; errors say what to do.
-template <typename T>
-absl::StatusOr<T> Read(const nlohmann::ordered_json& json) {
-  absl::StatusOr<T> summary = ablations::FromJson<T>(json);
-  return summary.ok() ? std::move(summary) : WriteAgain(summary.status());
 }
 
 // Calls a visitor with all fields but those that `left_out` names.

@@ -6,10 +6,10 @@
 // Derived figures carry six significant digits. Optionals are null in JSON.
 //
 //   nlohmann::ordered_json json = ablations::ToJson(summary);
-//   absl::StatusOr<Summary> again = ReadSummary(json);
+//   absl::StatusOr<Summary> again = ablations::FromJson<Summary>(json);
 //
-// Errors of ReadSummary(): InvalidArgument with the JSON path ("cells[3].p50_us"), what was found
-// there, and what to do; FailedPrecondition for a newer schema.
+// Errors of reading: InvalidArgument with the JSON path ("cells[3].p50_us") and what was found
+// there; FailedPrecondition for a newer schema.
 
 #pragma once
 
@@ -21,7 +21,6 @@
 #include "ablations/record/record.h"
 #include "ablations/summary/factorial.h"
 #include "ablations/summary/parts.h"
-#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace warpledger::summary {
@@ -267,7 +266,7 @@ struct Verdict {
     f("estimand", estimand, kOlderRecordsLack, kIsEstimand, "what is compared; decisions/0006");
     ratio.Visit(f);
     f("this_board_low", this_board_low, kOlderRecordsLack, Above{0},
-      "ci_low and ci_high are of boards of the kind; these of another run on this one");
+      "ci_low and ci_high are of boards of the kind; these of the effect in this run's conditions");
     f("this_board_high", this_board_high, kOlderRecordsLack, Above{0});
     f("time_ratio", time_ratio, kOnlyWhereSet, Above{0},
       "of times, where cycles are compared: each arm's clock is set by its neighbours too");
@@ -482,7 +481,5 @@ struct Summary {
     }
   }
 };
-
-absl::StatusOr<Summary> ReadSummary(const nlohmann::ordered_json& json);
 
 }  // namespace warpledger::summary

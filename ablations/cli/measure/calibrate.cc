@@ -64,40 +64,27 @@ absl::StatusOr<int> Calibrate(const CalibrateFlags& flags) {
                    subject.ParseProblems("ladder"));
   const std::string variant = flags.variant.given ? *flags.variant : LastStep(ladder);
   ASSIGN_OR_RETURN(options.plan.variant, subject.FindVariant(variant));
-  ASSIGN_OR_RETURN(const std::vector<ablations::ShapeInfo> shapes,
-                   subject.ParseProblems(*flags.shape));
-  if (shapes.size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
-  options.shape = shapes.front();
+  ASSIGN_OR_RETURN(options.shapes, subject.ParseProblems(*flags.shape));
+  if (options.shapes.size() != 1) return absl::InvalidArgumentError("--shape: name one shape");
+  options.design = ablations::kCalibrateDesign;
   ASSIGN_OR_RETURN(auto plants, ParsePlants(*flags.plants));
   options.plan.plants = std::move(plants);
-  options.plan.trial_processes = *flags.sampling.processes;
+  RETURN_IF_ERROR(ReadSampling(flags.sampling, &options));
+  options.plan.trial_processes = options.processes;
   options.plan.family_size = DefaultFamilySize(ladder, of_ladder.size());
   // What is beyond the limit is refused below; its double may be no int.
   options.plan.null_arms = 2 * std::clamp(*flags.aa_pairs, 0, ablations::kMostCalibrationArms);
   options.plan.aa_family = *flags.aa_family;
-  options.groups = *flags.groups;
-  options.blocks = *flags.sampling.blocks;
-  options.seed = *flags.sampling.seed;
-  options.replay_us = *flags.sampling.replay_us;
-  options.max_launches = *flags.sampling.max_launches;
-  options.silence_limit_s = *flags.sampling.silence_limit_s;
-  const bool replay_is_a_time = options.replay_us > 0 && options.replay_us <= kMostReplayUs;
-  if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || options.groups < 1 ||
-      options.blocks < 1 || options.plan.aa_family < 1 || !replay_is_a_time ||
-      options.silence_limit_s < 1 || options.max_launches < ablations::kInputSets) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--aa_pairs, --aa_family, --groups, --blocks, --replay_us and "
-        "--silence_limit_s must be positive, "
-        "--processes at least 2, --replay_us at most 6e7 (a minute), --max_launches at "
-        "least ",
-        ablations::kInputSets));
+  if (options.plan.trial_processes < 2 || options.plan.null_arms < 2 || *flags.groups < 1 ||
+      options.plan.aa_family < 1) {
+    return absl::InvalidArgumentError(
+        "--aa_pairs, --aa_family and --groups must be positive, --processes at least 2");
   }
-  if (int64_t{options.groups} * options.plan.trial_processes > ablations::kMostProcesses ||
-      options.blocks > ablations::kMostBlocks) {
-    return absl::InvalidArgumentError(absl::StrCat("--groups times --processes may be ",
-                                                   ablations::kMostProcesses, " at most, --blocks ",
-                                                   ablations::kMostBlocks));
+  if (int64_t{*flags.groups} * options.processes > ablations::kMostProcesses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--groups times --processes may be ", ablations::kMostProcesses, " at most"));
   }
+  options.processes *= *flags.groups;
   RETURN_IF_ERROR(ablations::CheckPlan(options.plan));
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the record goes"));
   options.out_dir = *flags.out;

@@ -21,9 +21,8 @@ struct CalibrateFlags : FlagSet {
       "pairs of identical arms that are judged as one family; 2 as a run's controls are"};
   Flag<std::string> plants{this, "plants", "0.5%x4,1%x4,2%x10,5%x3",
                            "planted slow-downs, each with the number of its arms in a block"};
-  Flag<int> groups{
-      this, "groups", 10,
-      "how often the processes of a trial are started: each group is one trial of every pair"};
+  Flag<int> groups{this, "groups", 10,
+                   "groups of processes; each group gives one trial of every pair"};
   SamplingFlags sampling{this};
 };
 

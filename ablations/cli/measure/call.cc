@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "ablations/cli/flags.h"
 #include "ablations/plan/known_subjects.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/cli/measure/fleet.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
@@ -306,13 +305,13 @@ Command FleetCommand() {
        .arguments = "--out=DIR [--boards=N] [--shards=N] [flags of run] | --work=DIR [--gpus=N]",
        .summary = "Measures designs on many GPUs: a Slurm job array, or the GPUs here",
        .details =
-           "--out writes DIR/fleet.json, the list of tasks, and DIR/fleet.sbatch, an array of one "
-           "task a GPU. Flags that\nyou give to `sbatch` take the place of the script's: sbatch "
-           "--partition=h200 --cpus-per-task=4 DIR/fleet.sbatch\nAnother call adds another "
-           "design to DIR, under its own --name. A task may be killed, requeued or started twice:"
-           "\non the same GPU it goes on, on another it begins anew, and a whole one ends at "
-           "once.\n--work does the same tasks on the GPUs of this machine. `warpledger merge` "
-           "joins the records."});
+           "--out writes DIR/fleet.json, the list of tasks, and DIR/fleet.sbatch, an array with "
+           "one "
+           "task per GPU. Flags of\n`sbatch` override those of the script: sbatch --partition=h200 "
+           "--cpus-per-task=4 DIR/fleet.sbatch\nAnother call adds another design to DIR, under its "
+           "own --name. A task may be killed, requeued or started twice:\nit continues on the same "
+           "GPU, begins anew on another GPU, and ends at once if it is complete.\n--work runs the "
+           "same tasks on the GPUs of this machine. `warpledger merge` joins the records."});
 }
 
 }  // namespace warpledger::cli

@@ -14,14 +14,15 @@ namespace warpledger::cli {
 
 struct FleetFlags : RunFlags {
   Flag<std::string> name{this, "name", "", "of the tasks and their records; default: the design"};
-  Flag<int> boards{this, "boards", 1, "measure all of it so many times, each on a GPU of its own"};
-  Flag<int> shards{this, "shards", 1, "cut the shapes into so many tasks"};
-  Flag<std::string> work{this, "work", "", "a fleet's folder: measure what it lacks, here"};
+  Flag<int> boards{this, "boards", 1,
+                   "measure everything this many times, each time on another GPU"};
+  Flag<int> shards{this, "shards", 1, "divide the shapes among this many tasks"};
+  Flag<std::string> work{this, "work", "", "a fleet's folder: measure its missing tasks here"};
   Flag<std::string> task{this, "task", "", "with --work: this task alone, by name or number"};
   Flag<std::string> only{this, "only", "", "with --work: only the tasks of these names"};
   Flag<int> gpus{this, "gpus", 1,
-                 "with --work: on so many GPUs at a time, of CUDA_VISIBLE_DEVICES or the first "
-                 "ones, each with its share of the logical CPUs"};
+                 "with --work: use this many GPUs at a time (those of CUDA_VISIBLE_DEVICES, or the "
+                 "first ones), each with its share of the logical CPUs"};
   Flag<bool> board{this, "board", false, "with --work: only print the UUID of the GPU"};
 };
 

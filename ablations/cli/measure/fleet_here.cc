@@ -8,9 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

@@ -24,8 +24,10 @@ namespace {
 absl::Status CheckKnown(const char* kind, const std::string& name,
                         const std::vector<std::string>& known) {
   if (absl::c_linear_search(known, name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--plant: there is no ", kind, " '", name,
-                                                 "'; known are ", absl::StrJoin(known, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plant: there is no ", kind, " '", name, "'; ",
+                   known.empty() ? "this subject has none"
+                                 : absl::StrCat("known are ", absl::StrJoin(known, ", "))));
 }
 
 // "trap@ladder:wmma_pv@mission_b,spin@…": fault, arm and, if not on all, shape.
@@ -98,27 +100,11 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   ASSIGN_OR_RETURN(const std::string problems, flags.problems.List());
   ASSIGN_OR_RETURN(options.shapes, request.subject->ParseProblems(problems));
   options.out_dir = *flags.out;
-  options.processes = *flags.sampling.processes;
-  options.blocks = *flags.sampling.blocks;
+  RETURN_IF_ERROR(ReadSampling(flags.sampling, &options));
   RETURN_IF_ERROR(ReadAlone(flags, *request.subject, &options));
-  options.seed = *flags.sampling.seed;
-  options.replay_us = *flags.sampling.replay_us;
-  options.max_launches = *flags.sampling.max_launches;
-  options.silence_limit_s = *flags.sampling.silence_limit_s;
   options.arm_limit_s = *flags.arm_limit_s;
-  // Written so that NaN is refused too.
-  const bool replay_is_a_time = options.replay_us > 0 && options.replay_us <= kMostReplayUs;
-  if (options.processes < 1 || options.blocks < 1 || !replay_is_a_time ||
-      options.silence_limit_s < 1 || options.arm_limit_s < 1 ||
-      options.max_launches < ablations::kInputSets) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--processes, --blocks, --replay_us, --silence_limit_s and --arm_limit_s must "
-                     "be positive, --replay_us at most 6e7 (a minute), --max_launches at least ",
-                     ablations::kInputSets));
-  }
-  if (options.processes > ablations::kMostProcesses || options.blocks > ablations::kMostBlocks) {
-    return absl::InvalidArgumentError(absl::StrCat("--processes may be ", ablations::kMostProcesses,
-                                                   " at most, --blocks ", ablations::kMostBlocks));
+  if (options.arm_limit_s < 1) {
+    return absl::InvalidArgumentError("--arm_limit_s must be positive");
   }
   options.cache = *flags.cache;
   if (options.cache != ablations::kCacheWarm && options.cache != ablations::kCacheCold) {
@@ -144,8 +130,10 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   const bool known = absl::c_all_of(
       different, [&](const std::string& peer) { return absl::c_linear_search(all, peer); });
   if (!known || different.size() != options.peers.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--peers=", peers, ": it is auto, off, or some of ", absl::StrJoin(all, ",")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--peers=", peers, ": it is ",
+        all.empty() ? "auto or off, as this subject has no peers"
+                    : absl::StrCat("auto, off, or some of ", absl::StrJoin(all, ","))));
   }
   if (flags.record.given && !*flags.dry_run) {
     return absl::InvalidArgumentError(
@@ -155,6 +143,29 @@ absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags) {
   options.python = flags.python.Interpreter();
   options.argv = CommandLine();
   return request;
+}
+
+absl::Status ReadSampling(const SamplingFlags& flags, ablations::RunOptions* options) {
+  options->processes = *flags.processes;
+  options->blocks = *flags.blocks;
+  options->seed = *flags.seed;
+  options->replay_us = *flags.replay_us;
+  options->max_launches = *flags.max_launches;
+  options->silence_limit_s = *flags.silence_limit_s;
+  // Written so that NaN is refused too.
+  const bool replay_is_a_time = options->replay_us > 0 && options->replay_us <= kMostReplayUs;
+  if (options->processes < 1 || options->blocks < 1 || !replay_is_a_time ||
+      options->silence_limit_s < 1 || options->max_launches < ablations::kInputSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--processes, --blocks, --replay_us and --silence_limit_s must be positive, "
+                     "--replay_us at most 6e7 (a minute), --max_launches at least ",
+                     ablations::kInputSets));
+  }
+  if (options->processes > ablations::kMostProcesses || options->blocks > ablations::kMostBlocks) {
+    return absl::InvalidArgumentError(absl::StrCat("--processes may be ", ablations::kMostProcesses,
+                                                   " at most, --blocks ", ablations::kMostBlocks));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckReleaseBuild() {

@@ -22,6 +22,9 @@ struct RunRequest {
 // InvalidArgument names the flag that can't be and what it may be.
 absl::StatusOr<RunRequest> RunRequestOf(const RunFlags& flags);
 
+// Reads the flags into `options`, and refuses what can't be.
+absl::Status ReadSampling(const SamplingFlags& flags, ablations::RunOptions* options);
+
 // Times are taken from Release builds only.
 absl::Status CheckReleaseBuild();
 

@@ -43,10 +43,9 @@ Command CompareCommand() {
       &Compare,
       {.name = "compare",
        .arguments = "--a=DIR --b=DIR [--format=json] [--out=FILE.md]",
-       .summary = "Holds two records against each other: times, resources, verdicts",
-       .details =
-           "Samples of two records are never paired, so its intervals are wider than a record's "
-           "own.\n--out also writes the comparison as Markdown."});
+       .summary = "Compares two records: times, resources, verdicts",
+       .details = "Samples of two records are never paired, so intervals are wider than inside one "
+                  "record.\n--out also writes the comparison as Markdown."});
 }
 
 }  // namespace warpledger::cli

@@ -21,10 +21,11 @@ struct GateFlags : FlagSet {
   Flag<std::string> record{this, "record", "", kRecordHelp};
   Flag<std::string> baseline{this, "baseline", "", kBaselineHelp};
   Flag<double> tolerance{this, "tolerance", summary::GateOptions{}.tolerance,
-                         "largest slow-down that is let through, as a fraction"};
+                         "largest allowed slow-down, as a fraction"};
   Flag<bool> allow_other_gpu{
       this, "allow_other_gpu", false,
-      "compare records of different GPUs; their difference then counts as the kernels'"};
+      "compare records of different GPUs; differences of the GPUs then count as differences of the "
+      "kernels"};
   Flag<std::string> junit{this, "junit", "",
                           "also write JUnit XML here, one test case per variant and shape"};
   Flag<std::string> markdown{this, "markdown", "", "also write a summary for a pull request here"};
@@ -76,10 +77,11 @@ Command GateCommand() {
       {.name = "gate",
        .arguments = "--record=DIR --baseline=DIR [flags]",
        .summary = "Fails when a record is slower than a baseline by more than a tolerance",
-       .details = "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one is "
-                  "shown to be slower than\nthat; 2 neither (intervals too wide, or too few "
-                  "processes); 3 cells are missing or wrong, the GPU is\nanother one, or the gate "
-                  "could not run at all. A regression that was shown goes first, then 3, then 2.",
+       .details =
+           "Exit codes: 0 every cell is shown to be within the tolerance; 1 at least one cell "
+           "is shown to be slower;\n2 undecided (intervals too wide, or too few processes); "
+           "3 cells are missing or wrong, the GPU is another\none, or the gate could not "
+           "run. If several apply, 1 goes before 3, and 3 before 2.",
        .exit_on_failure = summary::kGateNotCompared});
 }
 

@@ -75,8 +75,8 @@ Command JudgeCommand() {
        .summary = "Turns a record into verdicts: summary.json and a table",
        .details =
            "Writes DIR/summary.json unless --out names another file. A packed record needs "
-           "--out: nothing is written\ninto a pack. Everywhere a record's DIR may be a pack, "
-           "DIR.tar.zst, and stands for it where the folder is absent."});
+           "--out, because nothing is written\ninto a pack. In all commands DIR may be a pack, "
+           "DIR.tar.zst; DIR also finds that pack if the folder is absent."});
 }
 
 }  // namespace warpledger::cli

@@ -12,6 +12,7 @@
 
 #include "ablations/cli/flags.h"
 #include "ablations/cli/records/summaries.h"
+#include "ablations/record/store.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/common/status_macros.h"
 #include "reports/compared/compared.h"
@@ -23,10 +24,11 @@ struct PoolFlags : FlagSet {
   Flag<std::string> record{this, "record", "",
                            "records, comma-separated: directories or packs, or folders of them"};
   Flag<bool> leave_one_out{this, "leave_one_out", false,
-                           "instead leave out each board in turn and count how often the interval "
-                           "for another board contains what it says"};
+                           "instead leave out each board in turn, and count how often the interval "
+                           "for another board contains the result of the left-out board"};
   Flag<double> confidence{this, "confidence", ablations::PoolOptions{}.confidence,
-                          "of the intervals"};
+                          "of the intervals; that on which a verdict rests is wider where not all "
+                          "of its claim is decided"};
   FormatFlag format{this};
   Flag<std::string> out{this, "out", "", kOutHelp};
 };
@@ -38,12 +40,7 @@ absl::Status AppendSummaries(const std::string& path, std::vector<summary::Summa
                                     !ablations::HasRecordFile(path, ablations::kRunFile) &&
                                     !ablations::RecordsIn(path).empty();
   if (!is_folder_of_records) {
-    ASSIGN_OR_RETURN(RecordSummary summary, ReadSummary(path));
-    auto* of_run = std::get_if<summary::Summary>(&summary);
-    if (of_run == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": a calibration judges no claim"));
-    }
-    summaries.push_back(std::move(*of_run));
+    ASSIGN_OR_RETURN(summaries.emplace_back(), SummarizeRun(path));
     return absl::OkStatus();
   }
   for (auto& [record, summary] : SummariesIn(path)) {
@@ -90,13 +87,14 @@ Command PoolCommand() {
       &Pool,
       {.name = "pool",
        .arguments = "--record=DIR[,DIR..] [--leave_one_out] [--format=json] [--out=FILE.json]",
-       .summary = "Pools records of several boards: verdicts on a board of their kind",
+       .summary = "Pools records of several boards into verdicts for boards of that kind",
        .details =
-           "Pools what is the same machine code of both arms, on the same problem and kind of GPU; "
-           "kinds are never mixed.\nThe verdict is on the interval for another board. One record "
-           "is "
-           "enough: how far boards differ then comes\nfrom the ledger. --out writes all of it as "
-           "JSON, the boards of each comparison too."});
+           "Pools comparisons with the same machine code of both arms, on the same problem and "
+           "kind "
+           "of GPU; kinds of GPU\nare never mixed. The verdict rests on the interval for another "
+           "board, which the table shows at the level of\nthe claim's family. One record is "
+           "enough: the spread between boards then comes from the ledger. --out writes\n"
+           "everything as JSON, with the boards of each comparison."});
 }
 
 }  // namespace warpledger::cli

@@ -44,8 +44,8 @@ void AddFamilies(const summary::CalibrationSummary& other, report::PooledFamilie
   pooled->runs.push_back(other.run_id);
 }
 
-// The summaries of the records of its cache mode that lie beside the calibration at `path`: what
-// was judged before. One that can't be read is no reason to withhold the calibration's page.
+// The summaries of the records of its cache mode that lie beside the calibration at `path`. One
+// that can't be judged is no reason to withhold the calibration's page.
 report::OtherRuns RunsBeside(const std::string& path,
                              const summary::CalibrationSummary& calibration) {
   report::OtherRuns out;
@@ -91,12 +91,6 @@ struct Rendered {
   std::optional<report::Summary> run = std::nullopt;  // where one may
 };
 
-// `record` holds samples.
-absl::StatusOr<summary::Summary> SummaryOfRun(const std::string& record) {
-  ASSIGN_OR_RETURN(RecordSummary summary, SummarizeRecord(record));
-  return std::get<summary::Summary>(std::move(summary));
-}
-
 absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                                         const report::RenderOptions& options) {
   ASSIGN_OR_RETURN(const ablations::ProfileRecord profiles, ablations::LoadProfiles(record));
@@ -105,7 +99,7 @@ absl::StatusOr<Rendered> RenderProfiles(const std::string& record,
                    ablations::FindSubject(name.empty() ? ablations::kFirstSubject : name,
                                           profiles.info.definition));
   ASSIGN_OR_RETURN(const summary::ProfileSummary summary,
-                   ablations::SummarizeProfiles(record, *subject, &SummaryOfRun));
+                   ablations::SummarizeProfiles(record, *subject, &SummarizeRun));
   return Rendered{ablations::ToJson(summary), report::kProfileReportFile,
                   report::RenderProfileReport(summary, options), "a record of profiles"};
 }

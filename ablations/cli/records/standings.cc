@@ -2,6 +2,9 @@
 // `warpledger standings`: the fastest kernels beside their peers, from all designs of a GPU.
 
 #include <cstddef>
+#include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ablations/cli/flags.h"
@@ -21,12 +24,33 @@ struct StandingsFlags : FlagSet {
   Flag<bool> plots{this, "plots", true, kPlotsHelp};
   PythonFlag python{this};
   ReadmeFlags readme{this};
+  Flag<std::string> alone{this, "alone", "",
+                          "records of contenders alone on another GPU, whose ratio the README has "
+                          "first; their pages lie in a folder of its slug beside this GPU's"};
 };
+
+// The sentence on contenders alone, of the records of another GPU.
+absl::StatusOr<std::string> AloneElsewhere(const StandingsFlags& flags,
+                                           report::RenderOptions options) {
+  ASSIGN_OR_RETURN(const std::vector<summary::Summary> summaries, SummarizeRuns(flags.alone));
+  ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(summaries));
+  const std::filesystem::path pages(options.picture_prefix);
+  options.picture_prefix =
+      (pages.parent_path().parent_path() / summaries.front().gpu / "").string();
+  ASSIGN_OR_RETURN(report::Standings standings, report::RenderStandings(std::move(views), options));
+  if (standings.readme_alone.empty()) {
+    return absl::InvalidArgumentError("--alone: none of these records has contenders alone");
+  }
+  return standings.readme_alone;
+}
 
 absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the page goes"));
+  if (flags.alone.given && !flags.readme.readme.given) {
+    return absl::InvalidArgumentError("--alone: the README has it, and --readme is not given");
+  }
   const std::string& out = *flags.out;
-  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, SummarizeRuns(flags.record));
   ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
   options.picture_prefix = flags.readme.Prefix(out);
   ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(summaries));
@@ -36,7 +60,12 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
   RETURN_IF_ERROR(WritePage(file, standings.page));
   absl::PrintF("Report: %s\n", file);
   if (flags.readme.readme.given) {
-    RETURN_IF_ERROR(flags.readme.Renew("standings", standings.readme));
+    std::string alone = standings.readme_alone;
+    if (flags.alone.given) {
+      ASSIGN_OR_RETURN(alone, AloneElsewhere(flags, options));
+    }
+    RETURN_IF_ERROR(flags.readme.Renew(
+        "standings", absl::StrCat(standings.readme_picture, alone, standings.readme_rest)));
   }
   if (standings.pictured.empty() || !*flags.plots) return kExitOk;
   std::vector<nlohmann::ordered_json> pictured;
@@ -48,15 +77,15 @@ absl::StatusOr<int> Standings(const StandingsFlags& flags) {
 }  // namespace
 
 Command StandingsCommand() {
-  return Runs(
-      &Standings,
-      {.name = "standings",
-       .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
-       .summary = "Writes where the fastest kernels stand beside their peers, over all designs",
-       .details =
-           "Reads the summary.json of each record. All are of one GPU, at most one of each "
-           "design. Writes\nDIR/standings.md, and DIR/throughput.svg where some record has a "
-           "series of lengths in fp16."});
+  return Runs(&Standings,
+              {.name = "standings",
+               .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
+               .summary = "Compares the fastest kernels with their peers, over all designs",
+               .details = "Judges each record. All records must be of one GPU, with at most one "
+                          "record per design. "
+                          "Writes\nDIR/standings.md, and DIR/throughput.svg if a record has a "
+                          "series of lengths in "
+                          "fp16."});
 }
 
 }  // namespace warpledger::cli

@@ -12,6 +12,7 @@
 #include "ablations/plan/known_subjects.h"
 #include "ablations/record/record_files.h"
 #include "ablations/record/store.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/common/parallel.h"
@@ -22,11 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<RecordSummary> FromJson(const nlohmann::ordered_json& json) {
+absl::StatusOr<RecordSummary> FromText(const std::string& text) {
+  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ablations::ParseJson(text));
   if (ablations::TextOf(json, "design") == ablations::kCalibrateDesign) {
-    return summary::Read<summary::CalibrationSummary>(json);
+    return ablations::FromJson<summary::CalibrationSummary>(json);
   }
-  return summary::ReadSummary(json);
+  return ablations::FromJson<summary::Summary>(json);
 }
 
 absl::StatusOr<RecordSummary> ComputeSummary(const std::string& path) {
@@ -74,8 +76,8 @@ absl::StatusOr<RecordSummary> SummarizePack(const std::string& path) {
                    KeyOf(absl::StrCat(ablations::WithoutPackSuffix(path), ablations::kPackSuffix)));
   const std::string file = (fs::path(folder) / absl::StrCat(key, ".json")).string();
   if (const absl::StatusOr<std::string> kept = ablations::ReadFile(file); kept.ok()) {
-    ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ParseFile(*kept, file));
-    return FromJson(json);
+    absl::StatusOr<RecordSummary> summary = FromText(*kept);
+    if (summary.ok()) return summary;  // a damaged one is written again
   }
   ASSIGN_OR_RETURN(RecordSummary summary, ComputeSummary(path));
   std::error_code error;
@@ -116,38 +118,26 @@ nlohmann::ordered_json JsonOf(const RecordSummary& summary) {
 
 absl::StatusOr<RecordSummary> SummarizeRecord(const std::string& path) {
   const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(path);
-  return files.ok() && files->packed() ? SummarizePack(path) : ComputeSummary(path);
+  absl::StatusOr<RecordSummary> summary =
+      files.ok() && files->packed() ? SummarizePack(path) : ComputeSummary(path);
+  if (summary.ok() || absl::StrContains(summary.status().message(), path)) return summary;
+  return absl::Status(summary.status().code(),
+                      absl::StrCat(path, ": ", summary.status().message()));
 }
 
-absl::StatusOr<RecordSummary> ReadSummary(const std::string& path) {
-  ASSIGN_OR_RETURN(const ablations::RecordFiles files, ablations::RecordFiles::Open(path));
-  if (files.packed()) return SummarizeRecord(path);
-  const std::string summary_file = files.PathOf(ablations::kSummaryFile);
-  if (!files.Has(ablations::kSummaryFile)) {
-    // Of another kind of record none can be written: this says so.
-    if (!files.Has(ablations::kRunFile)) RETURN_IF_ERROR(SummarizeRecord(path).status());
-    return absl::NotFoundError(absl::StrCat(summary_file,
-                                            " is not there; write it with "
-                                            "`warpledger judge --record=",
-                                            path, "`"));
-  }
-  ASSIGN_OR_RETURN(const nlohmann::ordered_json json, ReadJson(summary_file));
-  return FromJson(json);
+absl::StatusOr<summary::Summary> SummarizeRun(const std::string& path) {
+  ASSIGN_OR_RETURN(RecordSummary summary, SummarizeRecord(path));
+  if (auto* run = std::get_if<summary::Summary>(&summary)) return std::move(*run);
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": a calibration, which judges no claim; name records of runs alone"));
 }
 
-absl::StatusOr<std::vector<summary::Summary>> ReadSummaries(const Flag<std::string>& record) {
-  RETURN_IF_ERROR(record.Needed(
-      "DIR[,DIR..] is missing: records of one GPU that `warpledger judge` has judged"));
+absl::StatusOr<std::vector<summary::Summary>> SummarizeRuns(const Flag<std::string>& record) {
+  RETURN_IF_ERROR(record.Needed("DIR[,DIR..] is missing: records of one GPU"));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, NamesIn(record));
   std::vector<summary::Summary> summaries;
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(RecordSummary summary, ReadSummary(path));
-    auto* of_run = std::get_if<summary::Summary>(&summary);
-    if (of_run == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": a calibration; name records of runs alone"));
-    }
-    summaries.push_back(std::move(*of_run));
+    ASSIGN_OR_RETURN(summaries.emplace_back(), SummarizeRun(path));
   }
   return summaries;
 }
@@ -161,8 +151,8 @@ std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> SummariesIn(
     const absl::StatusOr<ablations::RecordFiles> files = ablations::RecordFiles::Open(paths[at]);
     if (!files.ok()) {
       read[at] = files.status();
-    } else if (files->Has(files->packed() ? ablations::kRunFile : ablations::kSummaryFile)) {
-      read[at] = ReadSummary(paths[at]);
+    } else if (files->Has(ablations::kRunFile)) {
+      read[at] = SummarizeRecord(paths[at]);
     }
   });
   std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> summaries;

@@ -36,17 +36,17 @@ using RecordSummary = std::variant<summary::Summary, summary::CalibrationSummary
 // As summary.json holds it.
 nlohmann::ordered_json JsonOf(const RecordSummary& summary);
 
-// What `judge` makes of the samples of a run or of a calibration, a folder or a pack.
+// What `judge` makes of the samples of a run or of a calibration, a folder or a pack. No
+// summary.json is read: it may be older than the samples. Errors name the record.
 absl::StatusOr<RecordSummary> SummarizeRecord(const std::string& path);
 
-// The summary.json of a folder, or what `judge` makes of a pack, which has none.
-absl::StatusOr<RecordSummary> ReadSummary(const std::string& path);
+// The same of a run alone: a calibration is refused.
+absl::StatusOr<summary::Summary> SummarizeRun(const std::string& path);
 
 // The summaries of all runs that --record names.
-absl::StatusOr<std::vector<summary::Summary>> ReadSummaries(const Flag<std::string>& record);
+absl::StatusOr<std::vector<summary::Summary>> SummarizeRuns(const Flag<std::string>& record);
 
-// The summaries that lie in a folder, by their records: those of the folders that were judged, and
-// of all packs of runs, which are judged for it.
+// The summaries of all runs and calibrations in a folder, by their records.
 std::vector<std::pair<std::string, absl::StatusOr<RecordSummary>>> SummariesIn(
     const std::string& folder);
 

@@ -25,7 +25,7 @@ struct TechniquesFlags : FlagSet {
 
 absl::StatusOr<int> Techniques(const TechniquesFlags& flags) {
   RETURN_IF_ERROR(flags.out.Needed("DIR is missing: where the pages go"));
-  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, ReadSummaries(flags.record));
+  ASSIGN_OR_RETURN(std::vector<summary::Summary> summaries, SummarizeRuns(flags.record));
   ASSIGN_OR_RETURN(report::RenderOptions options, OptionsOfThisTree());
   options.picture_prefix = flags.readme.Prefix(*flags.out);
   ASSIGN_OR_RETURN(std::vector<report::Summary> views, ViewsOf(std::move(summaries)));
@@ -50,8 +50,8 @@ Command TechniquesCommand() {
       &Techniques,
       {.name = "techniques",
        .arguments = "--record=DIR[,DIR..] --out=DIR [flags]",
-       .summary = "Writes a page per technique and per claim: what every design says of it",
-       .details = "Reads the summary.json of each record. All are of one GPU, at most one of each "
+       .summary = "Writes a page per technique and per claim, with the verdicts of every design",
+       .details = "Judges each record. All records must be of one GPU, with at most one record per "
                   "design. Writes\nDIR/README.md with questions and answers, DIR/techniques.md, "
                   "DIR/techniques/TECHNIQUE.md and DIR/claims/CLAIM.md."});
 }

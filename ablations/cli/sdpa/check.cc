@@ -21,7 +21,6 @@
 #include "kernels/common/device.h"
 #include "kernels/common/random.h"
 #include "kernels/common/status_macros.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::cli {
 namespace {

@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/sdpa/dtype/dtype_name.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::cli {
 namespace {

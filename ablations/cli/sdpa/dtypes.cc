@@ -49,11 +49,11 @@ Command DtypesCommand() {
       &Dtypes,
       {.name = "dtypes",
        .arguments = "--out=DIR [--seed=N] [--max_seq=N]",
-       .summary = "Studies what K and V in 8 bits cost in accuracy (on the CPU)",
+       .summary = "Computes the error that K and V in 8 bits cause (on the CPU)",
        .details =
-           "Error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, E5M2 and "
-           "bf16 with scales per tensor, head\nand block; and which mistakes give NaN. About "
-           "two minutes. `report` makes the page."});
+           "Computes the error of O against the number of keys, 64 to --max_seq, for uint8, E4M3, "
+           "E5M2 and bf16 with scales\nper tensor, head and block, and shows which mistakes give "
+           "NaN. Takes about two minutes. `report` makes the page."});
 }
 
 }  // namespace warpledger::cli

@@ -344,12 +344,12 @@ Command ProfileCommand() {
        .arguments =
            "--out=DIR [--study=DIR] [--variants=..] [--shapes=..|--problem=..] [--ncu=PATH]",
        .summary = "Reads hardware counters of variants with Nsight Compute (needs a GPU and ncu)",
-       .details = "One call of each variant on each shape, in a process of its own; of a study's "
-                  "several kernels the longest.\nThe same call on the same directory profiles what "
-                  "is missing. A profiler "
-                  "changes times: those of the "
-                  "report come from records of samples.\nExit code 1: some variants could not be "
-                  "profiled; they are named and the rest is there."});
+       .details =
+           "Profiles one call of each variant on each shape, in its own process. If a call of "
+           "a study has several kernels, the\nlongest counts. The same call on the same "
+           "directory profiles missing variants. A profiler changes times, so times\nin the "
+           "report come from records of samples. Exit code 1: some variants could not be "
+           "profiled; they are named."});
 }
 
 }  // namespace warpledger::cli

@@ -28,8 +28,7 @@ namespace {
 struct RatchetFlags : FlagSet {
   Flag<std::string> study{this, "study", "", kStudyHelp};
   Flag<std::string> baseline{this, "baseline", "", kBaselineHelp};
-  Flag<std::string> waivers{this, "waivers", "",
-                            "file of growths that are let through, each with its reason"};
+  Flag<std::string> waivers{this, "waivers", "", "file of allowed growths, each with its reason"};
   FormatFlag format{this};
 };
 
@@ -100,7 +99,7 @@ absl::StatusOr<int> CompareResources(const RatchetFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<ablations::Waiver> waivers, ReadWaivers(flags.waivers));
   const ablations::Ratchet ratchet = ablations::RunRatchet(baseline, build, waivers);
   const std::string text =
-      json ? ablations::DumpFile(ablations::RatchetJson(ratchet)) : ablations::RatchetText(ratchet);
+      json ? ablations::DumpFile(ablations::ToJson(ratchet)) : ablations::RatchetText(ratchet);
   std::fputs(text.c_str(), stdout);
   return ratchet.exit;
 }
@@ -112,12 +111,14 @@ Command RatchetCommand() {
       &CompareResources,
       {.name = "ratchet",
        .arguments = "--baseline=DIR|resources.json [--study=DIR] [--waivers=FILE] [--format=json]",
-       .summary = "Fails when this build's kernels, or a study's, need more than a baseline's",
+       .summary =
+           "Fails when kernels of this build, or of a study, need more resources than before",
        .details =
-           "Registers, spills, stack and shared memory, per variant and architecture; needs no "
-           "GPU. Machine code that\nchanged is listed. A file of waivers has lines CONFIG ARCH "
-           "RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 a kernel "
-           "of the baseline is gone, or it could not run at all.",
+           "Compares registers, spills, stack and shared memory with a baseline, per variant and "
+           "architecture; needs no GPU.\nLists changed machine code. A file of waivers has lines "
+           "CONFIG ARCH RESOURCE LIMIT REASON.\n\nExit codes: 0 nothing grew; 1 something grew; 3 "
+           "a "
+           "kernel of the baseline is gone, or the command could not run.",
        .exit_on_failure = ablations::kRatchetNotCompared});
 }
 

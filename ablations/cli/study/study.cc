@@ -17,7 +17,6 @@
 #include "ablations/subjects/study/data.h"
 #include "ablations/subjects/study/rig/study_rig.h"
 #include "ablations/subjects/study/study_subject.h"
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -145,16 +144,13 @@ Command StudyCommand() {
        .arguments = "new NAME | check DIR",
        .summary = "Makes a study of your own kernels, or checks one without a GPU",
        .details =
-           "new writes a folder that works as it is: study.toml, kernel.cu, reference.py and a "
-           "README "
-           "that explains them.\ncheck builds each distinct set of definitions once and shows "
-           "registers, shared memory, spills and evidence, which\ntechniques reach no code, which "
-           "are "
-           "one kernel, and which definitions no source reads. Then `run --study=DIR`; with "
-           "`--design=since:GITREF` that\nholds each variant against itself at a commit.\nExit "
-           "codes: 1 "
-           "a finding, 2 the study is wrong. A study's sources and reference.py are code, and run "
-           "as you.",
+           "new writes a folder with a working study: study.toml, kernel.cu, reference.py and a "
+           "README that explains them.\ncheck builds each distinct set of definitions once. It "
+           "shows registers, shared memory, spills and evidence,\ntechniques that reach no code, "
+           "variants that are the same kernel, and definitions that no source reads.\nThen `run "
+           "--study=DIR` measures the study; `--design=since:GITREF` compares each variant with "
+           "itself at a commit.\nExit codes: 1 a finding, 2 the study is wrong. A study's sources "
+           "and reference.py are code: they run with your rights.",
        .takes_arguments = true});
 }
 

@@ -190,8 +190,8 @@ summary::Comparison Compare(const JudgedRecord& a, const JudgedRecord& b,
       .correction = "Holm",
       .neutral_delta = options.neutral_delta,
       .interval =
-          "unpaired: the wider of Welch's on the processes' medians and a "
-          "cluster bootstrap of each record"};
+          "unpaired: the envelope of Welch's on the processes' medians and a cluster bootstrap of "
+          "each record"};
   out.verdicts = CompareVerdicts(a, b);
   for (size_t i = 0; i < cells.size(); ++i) {
     out.cells.push_back(ComparedCellOf(cells[i], levels[i].alpha, options.neutral_delta));

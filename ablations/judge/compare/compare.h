@@ -10,6 +10,8 @@
 //   have it, the one of the same name goes first.
 // - Samples of two records are never paired (stats/log_ratios.h). Levels are
 //   Holm's over all matched cells.
+// - A visit in which the GPU waited for the host counts for nothing, as in the
+//   judge. A cell that lost more than half of its visits tells nothing.
 // - A run that a stopping rule could end early is compared up to the look that it
 //   reached, and its intervals have the share of alpha of that look, where both
 //   runs have a rule the product of both (stopping.h).
@@ -58,9 +60,10 @@ absl::StatusOr<JudgedRecord> LoadJudged(const std::string& dir, const FindSubjec
 // One side of a cell. Empty figures do not exist in that record.
 struct CellFacts {
   std::string arm;
-  std::string why_broken;  // failed or missing check on this shape; empty: correct
+  std::string why_broken;   // failed or missing check on this shape; empty: correct
+  std::string why_starved;  // not enough visits are left; empty: they are
   int n_processes = 0;
-  int64_t n_samples = 0;
+  int64_t n_samples = 0;    // that count
   int64_t n_throttled = 0;  // by anything but the power limit
   int64_t n_power_capped = 0;
   std::optional<double> p50_us;
@@ -81,12 +84,13 @@ struct MatchedCell {
   // Reasons, empty where they do not apply. `missing`: one side has no such cell,
   // or another problem under the shape's name. `broken`: a side failed its check
   // or had none. `unusable`: the times can't speak of the kernels, because of
-  // throttling, too few processes, or other clocks on a GPU of the same kind.
+  // a slow host, throttling, too few processes, or other clocks on a GPU of the
+  // same kind.
   std::string missing;
   std::string broken;
   std::string unusable;
   double alpha_share = 1;  // what the looks of both runs leave of alpha
-  // Of ln(time(A) / time(B)); empty when a side has no samples.
+  // Of ln(time(A) / time(B)); empty when a side has no samples that count.
   std::optional<analysis::UnpairedLogRatio> log_ratio;
 
   bool SameCode() const {

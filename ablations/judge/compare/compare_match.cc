@@ -24,7 +24,6 @@ using Json = nlohmann::ordered_json;
 using analysis::Interval;
 using analysis::Timing;
 using analysis::UnpairedLogRatio;
-using ArmShape = std::pair<std::string, std::string>;
 
 // However small a share of alpha is left: what asks for more can't be told.
 constexpr double kMostResamples = 1e6;
@@ -47,20 +46,37 @@ Looks LooksOf(const JudgedRecord& judged) {
   return looks;
 }
 
-std::map<ArmShape, std::vector<Timing>> TimingsOf(const Record& record, const Looks& looks) {
-  std::map<ArmShape, std::vector<Timing>> timings;
-  for (const Sample& sample : record.samples) {
-    if (sample.process >= looks.at(sample.shape).processes) continue;
-    timings[{sample.arm, sample.shape}].push_back(TimingOf(sample));
+// An arm's or a peer's on a shape.
+struct Times {
+  std::vector<Timing> timings;
+  std::string why_starved;  // empty: enough visits are left
+};
+
+std::map<ArmShape, Times> TimesOf(const Record& record, const Looks& looks) {
+  std::map<ArmShape, Times> times;
+  for (const auto& [key, samples] : SamplesByArm(record)) {
+    const auto& [arm, shape] = key;
+    Times& of_arm = times[key];
+    of_arm.why_starved = samples.WhyStarved(arm);
+    for (const Sample* sample : samples.counted) {
+      if (sample->process < looks.at(shape).processes) of_arm.timings.push_back(TimingOf(*sample));
+    }
   }
-  return timings;
+  return times;
+}
+
+Times Find(const std::map<ArmShape, Times>& times, const summary::Cell& cell) {
+  const auto found = times.find({cell.variant, cell.shape});
+  return found == times.end() ? Times() : found->second;
 }
 
 bool IsCell(const summary::Cell& cell) { return cell.role != kRoleAa && cell.role != kRoleNull; }
 
-CellFacts FactsOf(const summary::Cell& cell, const std::vector<Timing>& timings) {
+CellFacts FactsOf(const summary::Cell& cell, const Times& times) {
+  const std::vector<Timing>& timings = times.timings;
   CellFacts facts;
   facts.arm = cell.variant;
+  facts.why_starved = times.why_starved;
   if (cell.correct != true) facts.why_broken = cell.reason;
   facts.n_processes = static_cast<int>(cell.n_processes.value_or(0));
   facts.n_samples = static_cast<int64_t>(timings.size());
@@ -93,7 +109,7 @@ std::string WhyMissing(const MatchedCell& cell, const RunInfo& a, const RunInfo&
   }
   for (const auto& [side, facts, run] :
        {std::tuple("A", &*cell.a, &a), std::tuple("B", &*cell.b, &b)}) {
-    if (facts->n_samples > 0) continue;
+    if (facts->n_samples > 0 || !facts->why_starved.empty()) continue;
     return absl::StrCat(side, " has no samples of it",
                         run->stopping ? ", or none up to a look that its run had planned" : "");
   }
@@ -111,6 +127,7 @@ std::string WhyBroken(const MatchedCell& cell) {
 
 std::string WhyUnusable(const MatchedCell& cell, bool same_gpu_model, bool same_protocol) {
   for (const auto& [side, facts] : {std::pair("A", &*cell.a), std::pair("B", &*cell.b)}) {
+    if (!facts->why_starved.empty()) return absl::StrCat(side, ": ", facts->why_starved);
     if (facts->n_processes < analysis::kMinProcesses) {
       return absl::StrCat(side, " has samples of ", facts->n_processes,
                           " process only: how far processes differ is unknown");
@@ -161,13 +178,8 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
                                     const MatchOptions& options) {
   const Looks looks_a = LooksOf(a);
   const Looks looks_b = LooksOf(b);
-  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
-  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
-  const auto timings_of = [](const std::map<ArmShape, std::vector<Timing>>& timings,
-                             const summary::Cell& cell) {
-    const auto found = timings.find({cell.variant, cell.shape});
-    return found == timings.end() ? std::vector<Timing>{} : found->second;
-  };
+  const std::map<ArmShape, Times> times_a = TimesOf(a.record, looks_a);
+  const std::map<ArmShape, Times> times_b = TimesOf(b.record, looks_b);
   std::vector<MatchedCell> cells;
   std::set<const summary::Cell*> used;
   for (const summary::Cell& cell : a.summary.cells) {
@@ -183,10 +195,10 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
     matched.variant = cell.variant;
     matched.config = cell.config;
     matched.shape = cell.shape;
-    matched.a = FactsOf(cell, timings_of(timings_a, cell));
+    matched.a = FactsOf(cell, Find(times_a, cell));
     if (match != nullptr) {
       used.insert(match);
-      matched.b = FactsOf(*match, timings_of(timings_b, *match));
+      matched.b = FactsOf(*match, Find(times_b, *match));
     }
     cells.push_back(std::move(matched));
   }
@@ -197,7 +209,7 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
     matched.variant = cell.variant;
     matched.config = cell.config;
     matched.shape = cell.shape;
-    matched.b = FactsOf(cell, timings_of(timings_b, cell));
+    matched.b = FactsOf(cell, Find(times_b, cell));
     cells.push_back(std::move(matched));
   }
 
@@ -213,9 +225,10 @@ std::vector<MatchedCell> MatchCells(const JudgedRecord& a, const JudgedRecord& b
     if (!cell.missing.empty()) continue;
     cell.unusable = WhyUnusable(cell, same_model, same_protocol);
     cell.alpha_share = looks_a.at(cell.shape).alpha_share * looks_b.at(cell.shape).alpha_share;
+    if (cell.a->n_samples == 0 || cell.b->n_samples == 0) continue;  // all visits waited
     cell.log_ratio.emplace(
-        analysis::LogTimesByProcess(timings_a.at({cell.a->arm, cell.shape})),
-        analysis::LogTimesByProcess(timings_b.at({cell.b->arm, cell.shape})),
+        analysis::LogTimesByProcess(times_a.at({cell.a->arm, cell.shape}).timings),
+        analysis::LogTimesByProcess(times_b.at({cell.b->arm, cell.shape}).timings),
         analysis::BootstrapOptions{
             .resamples =
                 static_cast<int>(std::min(kMostResamples, std::ceil(resamples / cell.alpha_share))),
@@ -247,8 +260,8 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
                                        const MatchOptions& options, double neutral_delta) {
   const Looks looks_a = LooksOf(a);
   const Looks looks_b = LooksOf(b);
-  const std::map<ArmShape, std::vector<Timing>> timings_a = TimingsOf(a.record, looks_a);
-  const std::map<ArmShape, std::vector<Timing>> timings_b = TimingsOf(b.record, looks_b);
+  const std::map<ArmShape, Times> times_a = TimesOf(a.record, looks_a);
+  const std::map<ArmShape, Times> times_b = TimesOf(b.record, looks_b);
   // A peer of another version is another kernel.
   std::set<std::string> names;
   for (const summary::Floor& floor : a.summary.floors) names.insert(floor.name);
@@ -258,17 +271,19 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
     }
   }
   std::vector<Reference> references;
-  for (const auto& [key, timings] : timings_a) {
+  for (const auto& [key, times] : times_a) {
     const auto& [arm, shape] = key;
-    const auto other = timings_b.find(key);
+    const auto other = times_b.find(key);
     const ShapeInfo* shape_a = FindShape(a.record.run, shape);
     const ShapeInfo* shape_b = FindShape(b.record.run, shape);
-    if (!names.contains(arm) || other == timings_b.end() || shape_b == nullptr ||
+    if (!names.contains(arm) || other == times_b.end() || shape_b == nullptr ||
         !(shape_a->fields == shape_b->fields)) {
       continue;
     }
+    if (!times.why_starved.empty() || !other->second.why_starved.empty()) continue;
     const UnpairedLogRatio log_ratio(
-        analysis::LogTimesByProcess(timings), analysis::LogTimesByProcess(other->second),
+        analysis::LogTimesByProcess(times.timings),
+        analysis::LogTimesByProcess(other->second.timings),
         {.resamples = options.bootstrap_resamples,
          .seed = analysis::StreamSeed(options.bootstrap_seed,
                                       absl::StrCat("reference:", arm, ":", shape))});
@@ -284,6 +299,47 @@ std::vector<Reference> MatchReferences(const JudgedRecord& a, const JudgedRecord
   }
   return references;
 }
+
+namespace {
+
+std::string DifferenceText(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_structured() ? absl::StrCat(value.size(), " of them") : DumpLine(value);
+}
+
+// Down to the values that differ; of lists of different lengths, their lengths.
+void AddDifferences(const std::string& path, const Json& a, const Json& b,
+                    std::vector<summary::Difference>* differences) {
+  if (a == b) return;
+  if (a.is_object() && b.is_object()) {
+    Json all = a;
+    all.update(b);
+    for (const auto& [name, unused] : all.items()) {
+      AddDifferences(absl::StrCat(path, ".", name), a.value(name, Json()), b.value(name, Json()),
+                     differences);
+    }
+  } else if (a.is_array() && b.is_array() && a.size() == b.size()) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      AddDifferences(absl::StrCat(path, "[", i, "]"), a[i], b[i], differences);
+    }
+  } else {
+    differences->push_back({path, DifferenceText(a), DifferenceText(b)});
+  }
+}
+
+// What was measured, without where it lay and on what, which the run itself says.
+Json ComparedDefinition(Json definition) {
+  if (!definition.is_object()) return definition;
+  for (const char* place : {"folder", "worker", "gpu"}) definition.erase(place);
+  if (const auto libraries = definition.find("libraries"); libraries != definition.end()) {
+    for (auto& library : *libraries) {
+      if (library.is_array() && library.size() == 2) library = {{"sha256", library[1]}};
+    }
+  }
+  return definition;
+}
+
+}  // namespace
 
 std::vector<summary::Difference> Differences(const RunInfo& a, const RunInfo& b) {
   const Json before = ToJson(a);
@@ -306,6 +362,12 @@ std::vector<summary::Difference> Differences(const RunInfo& a, const RunInfo& b)
       add(absl::StrCat(object, ".", field), value, after[object][field]);
     }
   }
+  for (const char* field : {"subject", "seed", "processes", "blocks_per_process", "replay_us",
+                            "max_launches", "stopping", "planted", "protocol_sha256"}) {
+    AddDifferences(field, before.value(field, Json()), after.value(field, Json()), &differences);
+  }
+  AddDifferences("definition", ComparedDefinition(a.definition.json),
+                 ComparedDefinition(b.definition.json), &differences);
   return differences;
 }
 

@@ -18,7 +18,25 @@ using summary::GateOutcome;
 // The reference kernels' own threshold: a change under 1% is no finding.
 const double kReferenceDelta = SummarizeOptions{}.neutral_delta;
 
+// Of a study that a run measured; empty: it was none.
+std::string StudyOf(const RunInfo& run) {
+  const auto& definition = run.definition.json;
+  if (!definition.is_object() || !definition.contains("study")) return "";
+  const auto& study = definition["study"];
+  return study.is_object() && study.contains("name") && study["name"].is_string()
+             ? study["name"].get<std::string>()
+             : "";
+}
+
 std::string WhyRefused(const RunInfo& baseline, const RunInfo& record, bool allow_other_gpu) {
+  if (baseline.SubjectName() != record.SubjectName()) {
+    return absl::StrCat("the baseline measured ", std::string(baseline.SubjectName()),
+                        ", the record ", std::string(record.SubjectName()));
+  }
+  if (StudyOf(baseline) != StudyOf(record)) {
+    return absl::StrCat("the baseline is of study '", StudyOf(baseline), "', the record of '",
+                        StudyOf(record), "'");
+  }
   if (baseline.alone.has_value() != record.alone.has_value()) {
     return "one of the two timed each arm alone, the other arms in turn; measure both the same way";
   }
@@ -59,12 +77,16 @@ GateCell Decide(const MatchedCell& matched, double alpha, double tolerance) {
   // The reasons of compare.h speak of A and B.
   const std::string key = " (A: baseline, B: record)";
   if (!matched.missing.empty()) return decide(GateOutcome::kMissing, matched.missing + key);
-  const analysis::Interval log_ratio = matched.log_ratio->Envelope(1 - alpha);
-  cell.change = std::exp(-matched.log_ratio->estimate()) - 1;
-  const analysis::Interval change = {std::exp(-log_ratio.high) - 1, std::exp(-log_ratio.low) - 1};
-  if (std::isfinite(change.high)) {
-    cell.low = change.low;
-    cell.high = change.high;
+  analysis::Interval log_ratio;
+  analysis::Interval change;
+  if (matched.log_ratio) {
+    log_ratio = matched.log_ratio->Envelope(1 - alpha);
+    cell.change = std::exp(-matched.log_ratio->estimate()) - 1;
+    change = {std::exp(-log_ratio.high) - 1, std::exp(-log_ratio.low) - 1};
+    if (std::isfinite(change.high)) {
+      cell.low = change.low;
+      cell.high = change.high;
+    }
   }
   if (!matched.broken.empty()) return decide(GateOutcome::kBroken, matched.broken + key);
   if (!matched.unusable.empty()) return decide(GateOutcome::kCannotTell, matched.unusable + key);
@@ -150,8 +172,10 @@ absl::StatusOr<GateResult> Gate(const JudgedRecord& baseline, const JudgedRecord
         "beside the record"));
   }
   for (const summary::Difference& difference : Differences(before, now)) {
-    // Sources are what a gate is there to see change.
-    if (difference.what.starts_with("git.") || difference.what.ends_with("_sha256")) continue;
+    // Sources are what a gate is there to see change; how much was measured, the intervals show.
+    const std::string& what = difference.what;
+    if (what.starts_with("git.") || what.ends_with("sha256")) continue;
+    if (what == "seed" || what == "processes" || what == "blocks_per_process") continue;
     result.notes.push_back(
         absl::StrCat(difference.what, " was ", difference.a, ", now is ", difference.b));
   }

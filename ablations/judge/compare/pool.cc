@@ -45,8 +45,9 @@ struct Effect {
   const std::string& board() const { return record->provenance.gpu.uuid; }
 };
 
-// gpu, cache, toggle, the shape with its fields, machine code of base and candidate, estimand
-using CodeKey = std::array<std::string, 7>;
+// gpu, cache, toggle, the shape with its fields, machine code of base and candidate, estimand, and
+// the configurations of both: levels of a launch-side toggle share their machine code.
+using CodeKey = std::array<std::string, 9>;
 // gpu, cache, toggle, base, candidate, shape
 using ClaimName = std::array<std::string, 6>;
 
@@ -91,8 +92,10 @@ Effects EffectsOf(absl::Span<const Summary> records) {
   Effects effects;
   for (const Summary& record : records) {
     std::map<std::pair<std::string, std::string>, std::string> codes;
+    std::map<std::string, std::string> configs;
     for (const summary::Cell& cell : record.cells) {
       codes[{cell.variant, cell.shape}] = cell.code_sha256.value_or("");
+      configs[cell.variant] = cell.config;
     }
     std::map<std::string, std::string> problems;
     for (const ShapeInfo& problem : record.problems) {
@@ -112,9 +115,15 @@ Effects EffectsOf(absl::Span<const Summary> records) {
                            problems[verdict.shape],
                            base,
                            candidate,
-                           verdict.estimand};
+                           verdict.estimand,
+                           configs[verdict.base],
+                           configs[verdict.candidate]};
       std::vector<Effect>& of = effects.of[key];
       if (of.empty()) effects.order.push_back(key);
+      if (!of.empty() && of.back().record == &record) {
+        ++effects.left_out["a record's second pair of arms for one comparison"];
+        continue;
+      }
       of.push_back(
           {.record = &record,
            .verdict = &verdict,
@@ -184,10 +193,17 @@ std::map<std::string, SpreadPrior> FitSpreads(const Effects& effects, const std:
   return spreads;
 }
 
+// Of the error that is the mean over boards of the mean over their records.
 double DegreesOfFreedom(const std::vector<Effect>& effects) {
-  double df = 0;
-  for (const Effect& effect : effects) df += *effect.verdict->error_df;
-  return df;
+  std::vector<analysis::VarianceEstimate> terms;
+  for (const auto& [board, of_board] : ByBoard(effects)) {
+    for (const Effect& effect : of_board) {
+      const double share = 1 / static_cast<double>(of_board.size());
+      terms.push_back(
+          {share * effect.standard_error * effect.standard_error, *effect.verdict->error_df});
+    }
+  }
+  return analysis::SumDegreesOfFreedom(terms);
 }
 
 summary::Estimate RatioOf(double log_ratio, const Interval& interval) {
@@ -247,6 +263,7 @@ summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Eff
   out.same_board = RatioWithin(pooled.mean, pooled.repeatability_sd, effects, options.confidence);
   out.mean_of_boards = RatioOf(pooled.mean, pooled.Mean().At(options.confidence));
   out.another_board = RatioOf(pooled.mean, pooled.Further().At(options.confidence));
+  out.another_board_adjusted = RatioOf(pooled.mean, pooled.Further().At(1 - alpha));
   out.repeatability_sd = *SixDigits(pooled.repeatability_sd);
   out.between_boards_sd = *SixDigits(pooled.BetweenBoardsSd());
   out.df = *SixDigits(pooled.df);
@@ -254,6 +271,14 @@ summary::PooledComparison ComparisonOf(const CodeKey& key, const std::vector<Eff
   out.adjusted_confidence = *SixDigits(1 - alpha);
   out.verdict = analysis::VerdictName(judgement.verdict);
   out.reason = judgement.reason;
+  if (judgement.verdict == analysis::Verdict::kInconclusive) {
+    out.boards_to_decide = BoardsToDecide(BoardEffects(effects), RegimeOfAll(effects).spread, alpha,
+                                          options.neutral_delta);
+    absl::StrAppend(&out.reason, "; ",
+                    out.boards_to_decide ? absl::StrCat(*out.boards_to_decide)
+                                         : absl::StrCat("not even ", Enough::kMostBoards),
+                    " boards that say the same would decide");
+  }
   return out;
 }
 

@@ -2,14 +2,16 @@
 // Records of several boards together: what a claim is worth on a board of a kind.
 //
 // Contract
-// - A comparison is a claim's candidate against its base on a problem, as the same machine code of
-//   both arms, on one kind of GPU and with one cache mode. Only what is the same in all of that is
-//   pooled; arms may have other names. A name that stands for several codes is listed.
+// - A comparison is a claim's candidate against its base on a problem, as the same machine code and
+//   configuration of both arms, on one kind of GPU and with one cache mode. Only what is the same
+//   in all of that is pooled; arms may have other names. A name that stands for several codes is
+//   listed. A record says one thing of a comparison; a second pair of its arms is left out and
+//   counted.
 // - Verdicts that are BROKEN, INVALID or NOT_APPLICABLE, rest on one process, or lack a hash of the
 //   machine code say nothing, and are counted.
 // - The effect of a record, its error and whether it is of time or of cycles are those of its
 //   verdict (judge/measured.h). Time and cycles are not pooled. Records of one board are averaged.
-// - Three intervals (stats/random_effects.h): what another record of such a board would say
+// - Three intervals (stats/random_effects.h): the effect in the conditions of one record
 //   (repeatability), the mean over boards, and what a record of another board of the kind would say
 //   (reproducibility). One record is enough: how far boards differ then comes from the ledger.
 // - The verdict is that of the rules of stats/verdict.h on the third; a claim on a kind of GPU is a

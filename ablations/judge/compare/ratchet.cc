@@ -94,19 +94,6 @@ std::string ChangeText(const ResourceChange& change) {
                       change.waived.empty() ? "" : absl::StrCat(" (waived: ", change.waived, ")"));
 }
 
-Json ChangesJson(const std::vector<ResourceChange>& changes) {
-  Json json = Json::array();
-  for (const ResourceChange& change : changes) {
-    json.push_back({{"config", change.config},
-                    {"arch", change.arch},
-                    {"resource", change.resource},
-                    {"before", change.before},
-                    {"now", change.now},
-                    {"waived", change.waived}});
-  }
-  return json;
-}
-
 // Of an instance that stands twice either could be compared.
 absl::Status EachOnce(const std::vector<InstanceResources>& instances, const std::string& path) {
   std::set<InstanceKey> seen;
@@ -284,24 +271,6 @@ Ratchet RunRatchet(const BuildFacts& baseline, const BuildFacts& build,
     ratchet.exit = kRatchetNotCompared;
   }
   return ratchet;
-}
-
-Json RatchetJson(const Ratchet& ratchet) {
-  return {{"schema_version", kSchemaVersion},
-          {"baseline", ratchet.baseline},
-          {"build", ratchet.build},
-          {"toolchain_note", ratchet.toolchain_note},
-          {"exit", ratchet.exit},
-          {"compared", ratchet.compared},
-          {"grew", ChangesJson(ratchet.grew)},
-          {"shrank", ChangesJson(ratchet.shrank)},
-          {"code_compared", ratchet.code_compared},
-          {"code_changed", ratchet.code_changed},
-          {"gone", ratchet.gone},
-          {"added", ratchet.added},
-          {"archs_left_out", ratchet.archs_left_out},
-          {"instances_left_out", ratchet.instances_left_out},
-          {"idle_waivers", ratchet.idle_waivers}};
 }
 
 std::string RatchetText(const Ratchet& ratchet) {

@@ -27,9 +27,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ablations/base/json_fields.h"
 #include "ablations/record/record.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace warpledger::ablations {
 
@@ -71,6 +71,8 @@ struct ResourceChange {
   int64_t before = 0;
   int64_t now = 0;
   std::string waived;  // the waiver's reason
+
+  DESCRIBE_FIELDS(config, arch, resource, before, now, waived)
 };
 
 struct Ratchet {
@@ -88,12 +90,17 @@ struct Ratchet {
   std::vector<std::string> instances_left_out;  // "CONFIG on ARCH", of other architectures
   std::vector<std::string> idle_waivers;
   int exit = kRatchetHolds;
+
+  void Visit(auto& f) {
+    VisitSchema(f, kSchemaVersion);
+    FIELDS(baseline, build, toolchain_note, exit, compared, grew, shrank, code_compared,
+           code_changed, gone, added, archs_left_out, instances_left_out, idle_waivers);
+  }
 };
 
 Ratchet RunRatchet(const BuildFacts& baseline, const BuildFacts& build,
                    const std::vector<Waiver>& waivers);
 
-nlohmann::ordered_json RatchetJson(const Ratchet& ratchet);
 std::string RatchetText(const Ratchet& ratchet);
 
 }  // namespace warpledger::ablations

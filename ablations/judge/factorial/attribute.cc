@@ -57,6 +57,18 @@ std::string CellName(const Factorial& factorial, uint32_t mask) {
   return absl::StrCat("cell:", on.empty() ? "none" : on);
 }
 
+// A cell without samples can't be used, whatever its checks say.
+std::vector<CellData> WithoutEmpty(std::vector<CellData> cells) {
+  for (CellData& cell : cells) {
+    if (cell.timings.empty() && cell.why_unusable.empty()) cell.why_unusable = "it has no samples";
+  }
+  return cells;
+}
+
+std::string Joined(const std::string& reason, const std::string& further) {
+  return absl::StrCat(reason, reason.empty() || further.empty() ? "" : "; ", further);
+}
+
 // The cells that have no usable gain, in words; empty when all have.
 std::string UnusableCells(const Factorial& factorial, const std::vector<CellData>& cells) {
   std::string text;
@@ -75,17 +87,22 @@ std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<C
   using Block = std::pair<int, int>;  // process, block
   std::map<Block, std::vector<std::optional<double>>> log_us;
   for (size_t cell = 0; cell < cells.size(); ++cell) {
+    if (!cells[cell].why_unusable.empty()) continue;
     for (const Timing& timing : cells[cell].timings) {
       auto& block = log_us[{timing.process, timing.block}];
       block.resize(cells.size());
       block[cell] = std::log(timing.us);
     }
   }
+  const auto usable = std::count_if(cells.begin(), cells.end(),
+                                    [](const CellData& cell) { return cell.why_unusable.empty(); });
   std::map<int, std::vector<std::vector<double>>> by_process;
   for (const auto& [key, block] : log_us) {
-    if (std::any_of(block.begin(), block.end(), [](const auto& us) { return !us; })) continue;
+    const auto timed =
+        std::count_if(block.begin(), block.end(), [](const auto& us) { return us.has_value(); });
+    if (timed < usable) continue;
     std::vector<double>& gains = by_process[key.first].emplace_back();
-    for (const std::optional<double>& us : block) gains.push_back(*block[reference] - *us);
+    for (const std::optional<double>& us : block) gains.push_back(us ? *block[reference] - *us : 0);
   }
   std::vector<std::vector<std::vector<double>>> lists;
   for (auto& [process, blocks] : by_process) lists.push_back(std::move(blocks));
@@ -128,18 +145,23 @@ absl::StatusOr<Factorial> FindFactorial(const Subject& subject, const RunInfo& r
 }
 
 void AddAttribution(Factorial factorial, const std::string& design, const std::string& shape,
-                    const std::vector<CellData>& cells, const AttributionOptions& options,
+                    const std::vector<CellData>& measured_cells, const AttributionOptions& options,
                     summary::Summary* out) {
+  const std::vector<CellData> cells = WithoutEmpty(measured_cells);
   std::vector<bool> usable;
   for (const CellData& cell : cells) usable.push_back(cell.why_unusable.empty());
   factorial.lattice.SetUsable(usable);
   const Lattice& lattice = factorial.lattice;
-  const auto by_process = GainsByProcess(cells, lattice.LargestCell(0));
+  // Contrasts are differences of cells, so that any cell will do where the first can't be used.
+  const size_t none_on = lattice.LargestCell(0);
+  const auto first_usable = std::find(usable.begin(), usable.end(), true) - usable.begin();
+  const auto by_process =
+      GainsByProcess(cells, usable[none_on] ? none_on : static_cast<size_t>(first_usable));
   std::optional<CellGains> measured;
   if (!by_process.empty()) measured.emplace(by_process, options.bootstrap);
   const CellGains* gains = measured ? &*measured : nullptr;
-  const std::string holes =
-      gains == nullptr ? "no block timed every cell" : UnusableCells(factorial, cells);
+  const std::string holes = Joined(gains == nullptr ? "no block timed every usable cell" : "",
+                                   UnusableCells(factorial, cells));
   const auto figure = [&](const Contrast& c) { return FigureOf(gains, c, options.confidence); };
 
   const Figure total = figure(lattice.Total());
@@ -283,8 +305,9 @@ absl::StatusOr<std::vector<std::string>> AliasWarnings(const Fraction& fraction)
 }
 
 void AddMainEffects(const Fraction& fraction, const std::string& shape,
-                    const std::vector<CellData>& cells, const AttributionOptions& options,
+                    const std::vector<CellData>& measured_cells, const AttributionOptions& options,
                     std::vector<summary::MainEffect>* out) {
+  const std::vector<CellData> cells = WithoutEmpty(measured_cells);
   std::vector<CellData> usable;
   std::vector<uint32_t> masks;
   std::string left_out;
@@ -304,9 +327,9 @@ void AddMainEffects(const Fraction& fraction, const std::string& shape,
   if (effects.ok() && !by_process.empty()) gains.emplace(by_process, options.bootstrap);
   std::string reason = left_out;
   if (!effects.ok()) {
-    absl::StrAppend(&reason, reason.empty() ? "" : "; ", std::string(effects.status().message()));
+    reason = Joined(reason, std::string(effects.status().message()));
   } else if (!gains) {
-    absl::StrAppend(&reason, reason.empty() ? "" : "; ", "no block timed every cell");
+    reason = Joined(reason, "no block timed every usable cell");
   }
   for (size_t i = 0; i < fraction.toggles.size(); ++i) {
     summary::MainEffect& row = out->emplace_back();

@@ -49,7 +49,8 @@ struct AttributionOptions {
   analysis::BootstrapOptions bootstrap;
 };
 
-// ln(time(reference cell) / time(cell)) of every cell, for each block that timed all; by process.
+// ln(time(reference cell) / time(cell)) of every usable cell, and 0 of others, for each block that
+// timed all usable ones; by process. The reference is usable.
 std::vector<std::vector<std::vector<double>>> GainsByProcess(const std::vector<CellData>& cells,
                                                              size_t reference);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <utility>
 
 #include "ablations/base/files.h"
 #include "ablations/record/record_files.h"

@@ -83,23 +83,38 @@ double InverseTrigamma(double y) {
 
 }  // namespace
 
-std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estimates) {
-  std::vector<VarianceEstimate> moderated(estimates.begin(), estimates.end());
-  for (VarianceEstimate& each : moderated) {
-    each.variance = std::max(each.variance, kLeastVariance);
+double AllDegreesOfFreedom(absl::Span<const VarianceEstimate> estimates,
+                           absl::Span<const Sides> sides) {
+  double sum = 0;
+  for (const VarianceEstimate& each : estimates) sum += each.df;
+  // The variance of the sum of d s^2, in units of that of one degree of freedom. Two estimates have
+  // the processes of the one that has fewer in common.
+  double squares = sum;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      const auto& [a, b] = sides[i];
+      const auto& [c, d] = sides[k];
+      const int shared = (a == c || a == d ? 1 : 0) + (b == c || b == d ? 1 : 0);
+      const double correlation = shared == 2 ? 1 : 0.25 * shared;
+      squares += 2 * correlation * std::min(estimates[i].df, estimates[k].df);
+    }
   }
-  if (std::ssize(moderated) < kLeastToModerate) return moderated;
-  const double n = static_cast<double>(moderated.size());
+  return sum * sum / squares;
+}
+
+VariancePrior PriorOf(absl::Span<const VarianceEstimate> estimates, absl::Span<const Sides> sides) {
+  if (std::ssize(estimates) < kLeastToModerate) return {};
+  const double n = static_cast<double>(estimates.size());
   double mean = 0;  // of ln s^2, less what its own degrees of freedom put there
-  double all_df = 0;
+  const double all_df = AllDegreesOfFreedom(estimates, sides);
   double expected = 0;  // variance of ln s^2 from its own degrees of freedom
   std::vector<double> logs;
-  for (const VarianceEstimate& each : moderated) {
+  for (const VarianceEstimate& each : estimates) {
     const double half = each.df / 2;
-    logs.push_back(std::log(each.variance) - Digamma(half) + std::log(half));
+    logs.push_back(std::log(std::max(each.variance, kLeastVariance)) - Digamma(half) +
+                   std::log(half));
     mean += logs.back() / n;
     expected += Trigamma(half) / n;
-    all_df += each.df;
   }
   double variance = 0;
   for (const double value : logs) variance += (value - mean) * (value - mean) / (n - 1);
@@ -111,13 +126,33 @@ std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estim
     prior_log = mean + Digamma(half) - std::log(half);
     prior_df = std::min(2 * half, all_df);
   }
-  const double prior = std::exp(prior_log);
-  for (VarianceEstimate& each : moderated) {
-    const double df = prior_df + each.df;
-    each = {.variance = (prior_df * prior + each.df * each.variance) / df,
-            .df = std::min(df, all_df)};
-  }
+  return {std::exp(prior_log), prior_df, all_df};
+}
+
+VarianceEstimate Moderate(const VarianceEstimate& estimate, const VariancePrior& prior) {
+  const double own = std::max(estimate.variance, kLeastVariance);
+  if (prior.df == 0) return {own, estimate.df};
+  const double df = prior.df + estimate.df;
+  return {.variance = (prior.df * prior.variance + estimate.df * own) / df,
+          .df = std::min(df, std::max(prior.all_df, estimate.df))};
+}
+
+std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estimates,
+                                        absl::Span<const Sides> sides) {
+  const VariancePrior prior = PriorOf(estimates, sides);
+  std::vector<VarianceEstimate> moderated;
+  for (const VarianceEstimate& each : estimates) moderated.push_back(Moderate(each, prior));
   return moderated;
+}
+
+double SumDegreesOfFreedom(absl::Span<const VarianceEstimate> terms) {
+  double sum = 0;
+  double squares = 0;
+  for (const VarianceEstimate& term : terms) {
+    sum += term.variance;
+    squares += term.variance * term.variance / term.df;
+  }
+  return sum * sum / squares;
 }
 
 }  // namespace warpledger::analysis

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -48,6 +49,11 @@ struct Effect {
 // freedom (Smyth, "Linear models and empirical Bayes methods", SAGMB 3, 2004). As limma does, no
 // variance gets more degrees of freedom than all have together.
 //
+// Comparisons that share a side scatter together: two that share a base have log-ratios of the
+// correlation 1/2 where arms scatter alike, and so variances of the correlation 1/4. All together
+// then have fewer degrees of freedom than their sum: those of their weighted mean, by its variance.
+// K comparisons with one base and d degrees of freedom each have 4 K d / (K + 3), less than 4 d.
+//
 // Contract: fewer than kLeastToModerate come back as they are. A variance is never less than that
 // of log-ratios of six digits, so that values that agree to the last one do not look exact.
 //
@@ -60,6 +66,29 @@ struct VarianceEstimate {
 
 inline constexpr int kLeastToModerate = 10;
 
-std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estimates);
+// What the variances of a run share.
+struct VariancePrior {
+  double variance = 0;  // s0^2
+  double df = 0;        // d0; 0: each stands alone
+  double all_df = 0;    // of all together
+};
+
+// What a comparison compares, by numbers of the caller's.
+using Sides = std::pair<int, int>;
+
+// `sides`: of each estimate; none at all where no two share one.
+double AllDegreesOfFreedom(absl::Span<const VarianceEstimate> estimates,
+                           absl::Span<const Sides> sides);
+VariancePrior PriorOf(absl::Span<const VarianceEstimate> estimates,
+                      absl::Span<const Sides> sides = {});
+VarianceEstimate Moderate(const VarianceEstimate& estimate, const VariancePrior& prior);
+// Each by what they share.
+std::vector<VarianceEstimate> Moderated(absl::Span<const VarianceEstimate> estimates,
+                                        absl::Span<const Sides> sides = {});
+
+// Degrees of freedom of the sum of independent variances: (sum v)^2 / sum(v^2 / df)
+// (Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics
+// Bulletin 2, 1946).
+double SumDegreesOfFreedom(absl::Span<const VarianceEstimate> terms);
 
 }  // namespace warpledger::analysis

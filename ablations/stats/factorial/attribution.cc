@@ -202,9 +202,12 @@ CellGains::CellGains(const std::vector<std::vector<std::vector<double>>>& gains,
   };
   std::vector<size_t> all(blocks.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  estimates_ = medians_of(all);
+  estimates_.resize(n_cells);
   for (const std::vector<size_t>& members : by_process) {
     process_medians_.push_back(medians_of(members));
+    for (size_t cell = 0; cell < n_cells; ++cell) {
+      estimates_[cell] += process_medians_.back()[cell] / static_cast<double>(by_process.size());
+    }
   }
 
   // Blocks in each cell's order: a resample only counts how often each block was

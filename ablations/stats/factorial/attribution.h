@@ -98,10 +98,10 @@ class Lattice {
 
 // The gains of all cells from blocks that timed every cell once.
 //
-// A cell's estimate is the median of its gains over all blocks. An interval of
-// a contrast is the envelope of two, as in cluster_median.h: percentiles of a
-// bootstrap that draws whole processes, the same for every cell, and Student's t
-// on the contrasts of the processes' own medians.
+// A cell's estimate is the mean over processes of its gains' medians, as a verdict's. An interval
+// of a contrast is the envelope of two, as in cluster_median.h: percentiles of a bootstrap that
+// draws whole processes, the same for every cell, and Student's t on the contrasts of the
+// processes' own medians.
 class CellGains {
  public:
   // gains[process][block][cell]; at least one block in all, all of one width.
@@ -114,7 +114,7 @@ class CellGains {
   int n_processes() const { return static_cast<int>(process_medians_.size()); }
 
  private:
-  std::vector<double> estimates_;                     // by cell
+  std::vector<double> estimates_;                     // by cell: the mean of these
   std::vector<std::vector<double>> process_medians_;  // by process, by cell
   std::vector<double> resamples_;                     // (resamples, cells)
 };

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "kernels/sdpa/rules/rules.h"
 
 namespace warpledger::ablations {
 namespace {

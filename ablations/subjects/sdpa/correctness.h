@@ -23,15 +23,11 @@
 #include "absl/types/span.h"
 #include "kernels/sdpa/dtype/dtype.h"
 #include "kernels/sdpa/problem/reference.h"
-#include "kernels/sdpa/registry/config.h"
-#include "kernels/sdpa/registry/registry.h"
 
 namespace warpledger::ablations {
 
 // Operations of a reference; of larger problems a sample of the rows is checked.
 inline constexpr double kMaxReferenceFlops = 1e10;
-
-inline constexpr char kMaxErrorRule[] = "max|out-ref| <= 2 max|naive-ref| + half an fp16 ulp";
 
 struct Accuracy {
   bool correct = false;

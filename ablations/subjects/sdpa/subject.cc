@@ -132,10 +132,13 @@ std::vector<DeclaredPair> DeclaredPairsOf(const std::vector<Arm>& arms) {
       for (const auto& [candidate, other] : distinct) {
         if (!(other == wanted)) continue;
         pairs.push_back({.toggle = std::string(claim.row->id),
-                         .family = sdpa::ClaimId(*claim.row, claim.over, claim.level),
+                         .family = claim.pair_family,
                          .base = base->name,
                          .candidate = candidate->name,
-                         .predicted = {claim.problem, claim.low, claim.high, {}}});
+                         .predicted = {.problem = claim.problem,
+                                       .low = claim.low,
+                                       .high = claim.high,
+                                       .since = sdpa::PredictsSince(claim)}});
       }
     }
   }
@@ -275,13 +278,13 @@ class Sdpa final : public Subject {
 
   // `peers.py --list` answers the same.
   std::vector<std::string> Peers() const override {
-    return {"flash", "cudnn", "efficient", "math", "fa3"};
+    return {"flash", "cudnn", "efficient", "math", "fa3", "fa4", "flex", "triton"};
   }
-  // FlashAttention-3's library is no part of PyTorch.
+  // PyTorch's own. The others need a library, or minutes to compile.
   std::vector<std::string> PeersUnasked() const override {
     return {"flash", "cudnn", "efficient", "math"};
   }
-  std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers.py"; }
+  std::string PeersProgram() const override { return "ablations/subjects/sdpa/peers/peers.py"; }
 
   std::string LabelOf(std::string_view config) const override {
     return config == sdpa::kBaseline.id ? std::string(sdpa::kBaseline.label) : "";

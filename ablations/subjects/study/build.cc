@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ablations/base/files.h"
+#include "ablations/base/nearest.h"
 #include "ablations/stats/opcodes.h"
 #include "ablations/subjects/study/python.h"
 #include "absl/algorithm/container.h"
@@ -62,9 +63,29 @@ std::vector<const StudyClaim*> ClaimsIn(const Study& study, std::string_view var
   return on;
 }
 
+std::string UnknownClaimIn(const Study& study, std::string_view variant) {
+  if (variant == kStudyBase) return "";
+  std::vector<std::string> known;
+  for (const StudyClaim& claim : study.claim) known.push_back(claim.id);
+  const std::vector<std::string> ids = absl::StrSplit(std::string(variant), '+');
+  for (const std::string& id : ids) {
+    if (id == kStudyNull || absl::c_linear_search(known, id)) continue;
+    if (ids.size() == 1) known.emplace_back(kStudyBase);
+    const std::vector<std::string> near = NearestNames(id, known, 1);
+    return absl::StrCat("'", id, "' is no claim",
+                        near.empty() ? "" : absl::StrCat("; did you mean '", near.front(), "'?"));
+  }
+  return "";
+}
+
 absl::StatusOr<StudyBuild> TryToBuildStudy(const StudyFile& file,
                                            const std::vector<std::string>& variants) {
   const Study& study = file.study;
+  for (const std::string& variant : variants) {
+    const std::string unknown = UnknownClaimIn(study, variant);
+    if (unknown.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("variant '", variant, "': ", unknown));
+  }
   ASSIGN_OR_RETURN(const std::string header,
                    FindProgramFile("ablations/subjects/study/include/warpledger/study.h"));
   BuildRequest request = {

@@ -26,6 +26,7 @@ namespace warpledger::ablations {
 
 inline constexpr char kStudyBase[] = "base";
 inline constexpr char kStudyNull[] = "null_toggle";  // the control that every design has
+inline constexpr char kSinceClaim[] = "since";       // that the sources are faster than a commit's
 
 // What one variant is compiled with.
 struct VariantRequest {
@@ -84,7 +85,10 @@ std::string BaseOf(const Study& study, const StudyClaim& claim);
 std::string VariantOf(const Study& study, const StudyClaim& claim);
 // The techniques that are compiled into a variant.
 std::vector<const StudyClaim*> ClaimsIn(const Study& study, std::string_view variant);
-// The variants may lack an entry, or code: each says why.
+// What is no claim's id in a variant's name, in words; empty: all are.
+std::string UnknownClaimIn(const Study& study, std::string_view variant);
+// InvalidArgument where a variant's name has an unknown id. The variants may lack an entry, or
+// code: each says why.
 absl::StatusOr<StudyBuild> TryToBuildStudy(const StudyFile& file,
                                            const std::vector<std::string>& variants);
 // The line of the study that a variant's failure belongs to, as an error.

@@ -11,6 +11,7 @@
 #include "ablations/base/files.h"
 #include "ablations/base/nearest.h"
 #include "ablations/record/profile.h"
+#include "ablations/subjects/study/build.h"
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -240,6 +241,39 @@ std::string Study::WhyInvalid() const {
   return "";
 }
 
+std::string Study::WhyAmbiguous() const {
+  for (size_t i = 0; i < claim.size(); ++i) {
+    for (const char* own : {kStudyBase, kStudyNull, kSinceClaim}) {
+      if (claim[i].id != own) continue;
+      return Of("claim", i,
+                absl::StrCat("id: '", own, "' has a meaning of its own in every study"));
+    }
+  }
+  for (size_t i = 0; i < problem.size(); ++i) {
+    const std::string& each = problem[i].name;
+    if (each.find_first_of(",=") != each.npos) {
+      return Of("problem", i,
+                absl::StrCat("name: '", each,
+                             "' can't be named in a list, where ',' parts problems "
+                             "and '=' stands in one that is named by its parameters"));
+    }
+    if (each == "all" || each == "ladder") {
+      return Of("problem", i,
+                absl::StrCat("name: '", each, "' has a meaning of its own: every problem"));
+    }
+  }
+  for (size_t i = 0; i < input.size(); ++i) {
+    if (!problem.front().parameters.contains(input[i].name)) continue;
+    return Of(
+        "input", i,
+        absl::StrCat("name: '", input[i].name,
+                     "' is a parameter of the problems too, and reference() gets both by name"));
+  }
+  if (check.variant.empty()) return "";
+  const std::string unknown = UnknownClaimIn(*this, check.variant);
+  return unknown.empty() ? "" : absl::StrCat("check.variant: ", unknown);
+}
+
 absl::StatusOr<StudyFile> StudyFile::Load(const std::string& folder) {
   StudyFile out;
   std::error_code error;
@@ -259,6 +293,9 @@ absl::StatusOr<StudyFile> StudyFile::Load(const std::string& folder) {
   out.study = *std::move(study);
   if (absl::Status known = KnownNames::Check(out.toml.json(), "", out.study); !known.ok()) {
     return out.toml.Located(known);
+  }
+  if (const std::string why = out.study.WhyAmbiguous(); !why.empty()) {
+    return out.toml.Located(absl::InvalidArgumentError(why));
   }
   return out;
 }

@@ -188,6 +188,8 @@ struct Study {
 
   // What several fields must obey together; "" where all is well.
   std::string WhyInvalid() const;
+  // A name that means nothing, or two things: a file may not have it, an older record may.
+  std::string WhyAmbiguous() const;
   void Visit(auto& f) {
     f("version", version, Must{"1, as this program reads", [](int v) { return v == 1; }});
     f("name", name, NotEmpty{}, PlainName{});

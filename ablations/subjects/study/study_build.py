@@ -31,6 +31,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "cmake"))
 import collect_codegen as codegen  # noqa: E402
 
 LIBRARY = "study.so"
+FACTS = 2  # what a build's facts mean; those that an older program left are found again
 HEADERS = "<warpledger>/"  # files of the program's own, by name
 ENTRIES = ("warpledger_call", "warpledger_study_version")
 BUILT_BEFORE = re.compile(r"\.(o|a|so(\.\d+)*)$")
@@ -45,10 +46,11 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def run(command, folder=None):
+def run(command, folder=None, scratch=None):
+    environment = os.environ | ({"TMPDIR": str(scratch)} if scratch else {})
     try:
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, errors="replace")
+                              stdin=subprocess.DEVNULL, errors="replace", env=environment)
     except OSError as error:
         raise BuildError(f"{command[0]} doesn't start: {error.strerror}") from error
 
@@ -56,7 +58,10 @@ def run(command, folder=None):
 def find_compiler(device):
     """The command that compiles; where to find nvcc, cmake/setup.sh knows too."""
     if device == "cpu":
-        command = shlex.split(os.environ.get("CXX") or "c++")
+        try:
+            command = shlex.split(os.environ.get("CXX", "")) or ["c++"]
+        except ValueError as error:
+            raise BuildError(f"CXX is no command: {error}") from error
         if not shutil.which(command[0]):
             raise BuildError(f"no {command[0]}, which compiles a study for the CPU. Install g++, or set CXX.")
         return command
@@ -149,7 +154,7 @@ class Builder:
     def build(self, variant):
         """The facts of a variant's build, made now or before."""
         flags = [*self.flags, *variant["flags"], *(f"-D{each}" for each in variant["define"])]
-        key = sha256(json.dumps([self.version, flags, variant["sources"],
+        key = sha256(json.dumps([FACTS, self.version, flags, variant["sources"],
                                  self.disassembler_name]).encode())
         index = self.cache / "builds" / f"{key[:32]}.json"
         try:
@@ -173,10 +178,12 @@ class Builder:
             kept = self.cache / "builds" / facts["signature"][:32]
             facts["library"] = str((kept / LIBRARY).relative_to(self.cache))
             facts["library_sha256"] = sha256((part / LIBRARY).read_bytes())
-            facts["read"] = sorted(self.own(files))
+            facts["read"] = [path for path in sorted(self.own(files)) if hashes[path]]
             kept.mkdir(exist_ok=True)
             os.replace(part / LIBRARY, kept / LIBRARY)
-        self.write(index, json.dumps({"files": hashes, "facts": facts}))
+        # Of a file that is not found, nobody can say whether it has changed.
+        if all(hashes.values()):
+            self.write(index, json.dumps({"files": hashes, "facts": facts}))
         return facts
 
     def own(self, files):
@@ -191,6 +198,10 @@ class Builder:
         for source in sources:
             if not (self.folder / source).is_file():
                 raise BuildError(f"there is no source {source}")
+        paths = [os.path.normpath(source) for source in sources]
+        for i, path in enumerate(paths):
+            if path in paths[:i]:
+                raise BuildError(f"the source {path} is there twice")
         if any(map(IS_LIBRARY.search, sources)):
             if len(sources) > 1:
                 raise BuildError("a library that was built before (.so) stands alone among `sources`")
@@ -222,7 +233,7 @@ class Builder:
             to_linker.append(f"--dependency-file={depends}")
         linked = run([*self.compiler, "-shared", "-o", str(part / LIBRARY), *objects,
                       *(f"-Xlinker={each}" if self.on_gpu else f"-Wl,{each}" for each in to_linker),
-                      *linking], self.folder)
+                      *linking], self.folder, scratch=part)  # files that go away again lie there
         if linked.returncode != 0:
             raise BuildError(f"it does not link: {first_error(linked.stderr)}")
         if depends.is_file():
@@ -230,13 +241,17 @@ class Builder:
         return files
 
     def listed(self, depends, below=None):
-        """The files that a compiler or a linker says it has read, without what lies below a folder and what
-        went away."""
+        """The files that a compiler or a linker says it has read, without what lies below a folder."""
         text = depends.read_text(encoding="utf-8").replace("\\\n", " ").partition("\n\n")[0]
         read = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
-        paths = [self.folder / path.replace("\\ ", " ") for path in read]
-        return {self.named(path) for path in paths
-                if path.is_file() and not (below and path.is_relative_to(below))}
+        paths = [self.path_of(path) for path in filter(None, read)]
+        return {self.named(path) for path in paths if not (below and path.is_relative_to(below))}
+
+    def path_of(self, escaped):
+        """nvcc escapes blanks alone, others what make(1) reads too."""
+        plain = escaped.replace("\\ ", " ")
+        paths = [self.folder / plain.replace("\\#", "#").replace("$$", "$"), self.folder / plain]
+        return next(filter(pathlib.Path.is_file, paths), paths[0])
 
     def check_entries(self, library):
         """Its symbols that all libraries of a process share."""
@@ -342,7 +357,7 @@ def join_hashes(hashes):
 def first_error(text):
     """The line of a compiler's output that says what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if re.search(r"\b(error|undefined|fatal)\b", line)),
+    return next((line for line in lines if re.search(r"\b(error|undefined|multiple definition|fatal)\b", line)),
                 lines[-1] if lines else "without a word")
 
 
@@ -355,15 +370,30 @@ def kernels_by_arch(log):
     return by_arch
 
 
-_HOST_INSTRUCTION = re.compile(r"^\s+[0-9a-f]+:\t(.*)$", re.MULTILINE)
+# An instruction, or a relocation below it: what it refers to.
+_HOST_INSTRUCTION = re.compile(r"^\s+[0-9a-f]+:(?:\t| )(.*)$", re.MULTILINE)
+_CONSTANTS = re.compile(r"\.(rodata|data|tdata)(\.|$)")  # the sections
+_LOCAL_LABEL = re.compile(r"^(\w+) .* (\S+)\t\w+ +(\.L\w+)$", re.MULTILINE)
 
 
 def host_code(object_file):
     """The host's instructions without their addresses, with what they refer to, and its constants."""
-    text = run(["objdump", "-d", "-r", "--no-show-raw-insn", str(object_file)]).stdout
-    constants = run(["objdump", "-s", "-j", ".rodata", str(object_file)]).stdout
-    # The first line of each names the file.
-    return [_HOST_INSTRUCTION.findall(text), constants.splitlines()[2:]]
+    def objdump(*options):
+        return run(["objdump", *options, str(object_file)]).stdout
+
+    # A label's number may be another one where the code is the same.
+    places = {label: f"{section}+{at}" for at, section, label in _LOCAL_LABEL.findall(objdump("-t"))}
+
+    def placed(line):
+        return re.sub(r"\.L\w+", lambda label: places.get(label[0], label[0]), line)
+
+    instructions = _HOST_INSTRUCTION.findall(objdump("-d", "-r", "--no-show-raw-insn"))
+    sections = re.findall(r"(?m)^ +\d+ (\S+) ", objdump("-h"))
+    wanted = [f"--section={each}" for each in dict.fromkeys(sections) if _CONSTANTS.match(each)]
+    constants = objdump("-s", "-r", *wanted).splitlines() if wanted else []
+    # Others name the file.
+    constants = [line for line in constants if line.startswith((" ", "0", "Contents", "RELOCATION"))]
+    return [[placed(line) for line in instructions], [placed(line) for line in constants]]
 
 
 def add_host_kernel(archs, code):

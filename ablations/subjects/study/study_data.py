@@ -5,7 +5,7 @@ Reads a request (data.h's DataRequest) as JSON on standard input. Writes to the 
 `inputs.bin`, the values of each set one tensor behind the other in the study's own dtypes, and, where the
 study has a reference, `reference.bin`, the outputs for the first set as float64. Its reply (DataReply) is
 one line of JSON on standard output. References are kept in the study's cache: the function runs once for
-the same inputs.
+the same inputs and the same files of the study.
 
 What is wrong with the study is the reply's `error`, as "FIELD: …".
 """
@@ -107,7 +107,7 @@ def load(folder, name):
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the user's own code
+    except (Exception, SystemExit) as error:  # the user's own code
         raise DataError(f"check.reference: {name} does not load: {told(error)}") from error
     if not callable(getattr(module, "reference", None)):
         raise DataError(f"check.reference: {name} has no function reference()")
@@ -133,7 +133,7 @@ def call(function, inputs, parameters, outputs):
     try:
         with np.errstate(all="ignore"):
             results = function(**wanted)
-    except Exception as error:  # the user's own code
+    except (Exception, SystemExit) as error:  # the user's own code
         raise DataError(f"check.reference: {function.__name__}() fails: {told(error)}") from error
     results = list(results) if isinstance(results, (tuple, list)) else [results]
     if len(results) != len(outputs):
@@ -141,7 +141,11 @@ def call(function, inputs, parameters, outputs):
                         f"has {len(outputs)} outputs")
     arrays = []
     for output, result in zip(outputs, results):
-        array = np.asarray(result)
+        try:
+            array = np.asarray(result)
+        except Exception as error:  # a tensor on a GPU, lists of different lengths
+            raise DataError(f"check.reference: {function.__name__}() returns what is no array: "
+                            f"{told(error)}") from error
         if array.dtype.kind not in "fiub" or list(array.shape) != output["shape"]:
             raise DataError(f"check.reference: {function.__name__}() returns {output['name']} as "
                             f"{array.dtype} {list(array.shape)}, expected numbers {output['shape']}")
@@ -149,11 +153,11 @@ def call(function, inputs, parameters, outputs):
     return arrays
 
 
-def check_finite(outputs, arrays, parameters):
+def check_finite(outputs, arrays, parameters, function="reference"):
     for output, array in zip(outputs, arrays):
         if not np.isfinite(array).all():
-            raise DataError(f"check.reference: reference() gives NaN or infinity in {output['name']} for "
-                            f"{parameters}")
+            raise DataError(f"check.reference: {function}() gives NaN or infinity in {output['name']}, a "
+                            f"{output['dtype']}, for {parameters}")
 
 
 def tolerance(worst, mean, largest):
@@ -162,7 +166,24 @@ def tolerance(worst, mean, largest):
     return [MAX_RATIO * worst + 1e-7 * largest, MEAN_RATIO * mean + 1e-7 * largest]
 
 
-def limits_of(request, module, inputs, arrays):
+def decoded(request, raw):
+    """{name: input as float64}, in memory of its own."""
+    return {t["name"]: decode(a, t["dtype"]) for t, a in zip(request["inputs"], raw)}
+
+
+def referred_to(request, module, raw):
+    """The outputs of reference()."""
+    inputs = decoded(request, raw)
+    arrays = call(module.reference, inputs, request["parameters"], request["outputs"])
+    for name, made in decoded(request, raw).items():
+        if not np.array_equal(inputs[name], made):
+            raise DataError(f"check.reference: reference() writes into its input {name}, which naive() and a "
+                            "kernel find as it was made: let it work on a copy")
+    check_finite(request["outputs"], arrays, request["parameters"])
+    return arrays
+
+
+def limits_of(request, module, raw, arrays):
     """[largest error, mean error] that is let through for each output."""
     check = request["check"]
     if check.get("atol") or check.get("rtol"):
@@ -171,9 +192,11 @@ def limits_of(request, module, inputs, arrays):
     outputs = request["outputs"]
     naive = getattr(module, "naive", None)
     if callable(naive):
-        given = call(naive, inputs, request["parameters"], outputs)
+        given = call(naive, decoded(request, raw), request["parameters"], outputs)
         # What the output's type can't hold, no kernel can return.
-        given = [decode(encode(array, out["dtype"]), out["dtype"]) for array, out in zip(given, outputs)]
+        with np.errstate(all="ignore"):
+            given = [decode(encode(array, out["dtype"]), out["dtype"]) for array, out in zip(given, outputs)]
+        check_finite(outputs, given, request["parameters"], "naive")
         errors = [np.abs(a - b) for a, b in zip(given, arrays)]
         return [tolerance(float(e.max()), float(e.mean()), float(np.abs(a).max()))
                 for e, a in zip(errors, arrays)]
@@ -212,31 +235,64 @@ def let_through(request, arrays, limits):
 
 # --- The whole ---------------------------------------------------------------
 
+MOST_FILES, MOST_BYTES = 10_000, 1 << 24
+
+
+def state_of(folder):
+    """Of the study's files: content, or size and time of a large one. Not of what the program writes there.
+    None: there are too many."""
+    digest, files = hashlib.sha256(), 0
+    for here, folders, names in os.walk(folder):
+        if "run.json" in names and here != str(folder):  # a record
+            folders.clear()
+            continue
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each != "__pycache__")
+        for name in sorted(names):
+            path = pathlib.Path(here) / name
+            if not path.is_file():
+                continue
+            files += 1
+            if files > MOST_FILES:
+                return None
+            digest.update(f"{path.relative_to(folder)}\0".encode(errors="surrogateescape"))
+            try:
+                state = path.stat()
+                digest.update(path.read_bytes() if state.st_size <= MOST_BYTES else
+                              f"{state.st_size} {state.st_mtime_ns}".encode())
+            except OSError as error:  # another program's, which took it away just now
+                digest.update(str(error.errno).encode())
+    return digest.hexdigest()
+
+
 def referred(request, raw):
     """The reference's outputs and limits, kept by what they follow from."""
-    inputs = {t["name"]: decode(a, t["dtype"]) for t, a in zip(request["inputs"], raw)}
     name = request["check"]["reference"]
     module = load(request["study"], name)
-    digest = hashlib.sha256(json.dumps([request["outputs"], request["parameters"], request["check"]],
+    state = state_of(request["study"])
+    digest = hashlib.sha256(json.dumps([request["outputs"], request["parameters"], request["check"], state],
                                        sort_keys=True).encode())
-    digest.update((pathlib.Path(request["study"]) / name).read_bytes())
     for array in raw:
         digest.update(array.tobytes())
     kept = pathlib.Path(request["cache"]) / "references" / f"{digest.hexdigest()[:32]}.npz"
-    try:
-        with np.load(kept) as file:
-            arrays = [file[f"output{i}"] for i in range(len(request["outputs"]))]
-            return arrays, file["limits"].tolist()
-    except (OSError, ValueError, KeyError):
-        pass
-    arrays = call(module.reference, inputs, request["parameters"], request["outputs"])
-    check_finite(request["outputs"], arrays, request["parameters"])
-    limits = limits_of(request, module, inputs, arrays)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as part:
-        np.savez(part, limits=np.array(limits), **{f"output{i}": a for i, a in enumerate(arrays)})
-    os.replace(part.name, kept)
+    if state and (known := read_kept(kept, len(request["outputs"]))):
+        return known
+    arrays = referred_to(request, module, raw)
+    limits = limits_of(request, module, raw, arrays)
+    if state:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as part:
+            np.savez(part, limits=np.array(limits), **{f"output{i}": a for i, a in enumerate(arrays)})
+        os.replace(part.name, kept)
     return arrays, limits
+
+
+def read_kept(path, outputs):
+    """None where there is none, or it is damaged."""
+    try:
+        with np.load(path) as file:
+            return [file[f"output{i}"] for i in range(outputs)], file["limits"].tolist()
+    except Exception:  # whatever a damaged file makes of it
+        return None
 
 
 def main():
@@ -262,6 +318,8 @@ def main():
                 reply["let_through"] = let_through(request, arrays, limits)
     except DataError as error:
         reply = {"error": str(error)}
+    except MemoryError as error:
+        reply = {"error": f"input: no memory for {request['parameters']}: {error}"}
     print(json.dumps(reply), file=lines)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ablations/subjects/study/study_subject.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <iterator>
 
@@ -13,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "kernels/common/status_macros.h"
 
 namespace warpledger::ablations {
@@ -58,7 +58,10 @@ absl::StatusOr<StudyProblem> ProblemFrom(const std::string& text, const Study& s
       return absl::InvalidArgumentError(
           absl::StrCat("'", part, "' of problem '", text, "' is no NAME=NUMBER"));
     }
-    problem.parameters[assigned.first] = value;
+    if (!problem.parameters.emplace(assigned.first, value).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("problem '", text, "' names '", assigned.first, "' twice"));
+    }
   }
   Study with = study;
   with.problem.push_back(problem);
@@ -66,8 +69,6 @@ absl::StatusOr<StudyProblem> ProblemFrom(const std::string& text, const Study& s
   if (why.empty()) return problem;
   return absl::InvalidArgumentError(absl::StrCat("problem '", text, "': ", why));
 }
-
-constexpr char kCommit[] = "since";  // the claim that the working tree is faster than the commit
 
 SubjectList ListOf(const StudyDefinition& definition) {
   const Study& study = definition.study;
@@ -83,7 +84,7 @@ SubjectList ListOf(const StudyDefinition& definition) {
     if (!claim.on.empty()) list.on[claim.id] = claim.on;
   }
   if (!definition.since.empty()) {
-    list.techniques.push_back({.id = kCommit,
+    list.techniques.push_back({.id = kSinceClaim,
                                .label = "The sources as they are, against those of the commit",
                                .mechanism = "The change made the kernel faster.",
                                .gate = 1.05});
@@ -127,7 +128,7 @@ absl::StatusOr<std::string> FolderAt(const std::string& folder, const std::strin
 }
 
 // The reference on the problem that moves least: what is wrong with it is told before a run writes
-// anything.
+// anything, and which planted errors its tolerance would not find.
 absl::Status CheckReference(const StudyFile& file) {
   const Study& study = file.study;
   if (study.check.reference.empty()) return absl::OkStatus();
@@ -136,8 +137,14 @@ absl::Status CheckReference(const StudyFile& file) {
   };
   const auto least = absl::c_min_element(
       study.problem, [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
-  const auto data = MakeData(study, file.folder, least->parameters, {1}, /*probe=*/false);
-  return data.ok() ? absl::OkStatus() : file.toml.Located(data.status());
+  const auto data = MakeData(study, file.folder, least->parameters, {1}, /*probe=*/true);
+  if (!data.ok()) return file.toml.Located(data.status());
+  if (!data->let_through.empty()) {
+    std::fprintf(stderr, "warpledger: %s: check: on problem '%s' it would let through: %s\n",
+                 file.toml.PlaceOf("check").c_str(), least->name.c_str(),
+                 absl::StrJoin(data->let_through, ", ").c_str());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -214,7 +221,7 @@ std::vector<PlannedDesign> StudySubject::Designs() const {
     design.arms.push_back({.name = absl::StrCat("now:", variant),
                            .config = variant,
                            .role = kRoleStep,
-                           .toggle = kCommit,
+                           .toggle = kSinceClaim,
                            .base = was});
   }
   const PlannedArm& first = design.arms.front();

@@ -18,6 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
+// Of a child that says something first: a busy machine may take a second to start it.
+constexpr absl::Duration kSilence = absl::Seconds(3);
 
 struct Outcome {
   absl::Status status;
@@ -131,36 +133,33 @@ TEST(RunLines, StopsAChildThatSaysNothing) {
 }
 
 TEST(RunLines, StopsAChildThatIgnoresSigterm) {
-  const Outcome outcome =
-      RunShell("trap '' TERM; echo up; while :; do sleep 1; done", absl::Milliseconds(300));
+  const Outcome outcome = RunShell("trap '' TERM; echo up; while :; do sleep 1; done", kSilence);
   EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(outcome.lines, ElementsAre("up"));
   EXPECT_LT(outcome.took, absl::Seconds(30));
 }
 
 TEST(RunLines, LetsAChildLiveThatSpeaksNowAndThen) {
-  const Outcome outcome =
-      RunShell("for i in 1 2 3 4 5; do sleep 0.3; echo $i; done", absl::Seconds(1));
+  const Outcome outcome = RunShell("for i in 1 2 3 4 5; do sleep 0.7; echo $i; done", kSilence);
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.lines.size(), 5u);
-  EXPECT_GT(outcome.took, absl::Seconds(1));
+  EXPECT_GT(outcome.took, kSilence);
 }
 
 // fsync of a slow disk is no silence of the child.
 TEST(RunLines, DoesNotCountTheTimeThatALineTakesToHandle) {
   int lines = 0;
-  const absl::Status status = RunLines({"sh", "-c", "echo 1; sleep 0.1; echo 2"}, "",
-                                       absl::Milliseconds(500), [&](std::string_view) {
-                                         absl::SleepFor(absl::Milliseconds(700));
-                                         ++lines;
-                                         return absl::OkStatus();
-                                       });
+  const absl::Status status =
+      RunLines({"sh", "-c", "echo 1; sleep 0.1; echo 2"}, "", kSilence, [&](std::string_view) {
+        if (++lines == 1) absl::SleepFor(kSilence + absl::Milliseconds(200));
+        return absl::OkStatus();
+      });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(lines, 2);
 }
 
 TEST(RunLines, HoldsTheSilenceLimitAfterTheChildClosedItsOutput) {
-  const Outcome outcome = RunShell("echo last; exec >&-; exec sleep 20", absl::Milliseconds(300));
+  const Outcome outcome = RunShell("echo last; exec >&-; exec sleep 20", kSilence);
   EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDeadlineExceeded) << outcome.status;
   EXPECT_THAT(outcome.lines, ElementsAre("last"));
   EXPECT_LT(outcome.took, absl::Seconds(15));

@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree
 
 import cli_fixture
-from cli_fixture import USAGE
+from cli_fixture import DAMAGED, USAGE
 from fixture import ROOT
 from invented_record import ARMS, MEDIAN_US, run_json, sample_lines
 
@@ -178,7 +178,6 @@ class Pool(CompareTest):
         for at, board in enumerate(("GPU-1", "GPU-2", "GPU-3")):
             self.make(board, at, gpu=run_json()["gpu"] | {"uuid": board})
             self.write(f"{board}/codegen.json", json.dumps(self.CODE))
-            self.said("judge", f"--record={board}")
 
     def pool(self, *flags):
         return json.loads(self.said("pool", "--format=json", *flags))
@@ -212,6 +211,23 @@ class Pool(CompareTest):
                 self.assertEqual(result.returncode, USAGE, result.stderr)
                 self.assertRegex(result.stderr, r"\Awarpledger: [^\n]+\n\Z")
                 self.assertIn(said, result.stderr)
+
+    def test_and_the_others_refuse_damaged_samples_in_one_line(self):
+        self.said("judge", "--record=GPU-2")  # its summary.json is older than the damage
+        with open(self.path / "GPU-2/samples.jsonl", "a", encoding="utf-8") as file:
+            file.write("{")
+        for call, code in ((["pool", "--record=GPU-1,GPU-2"], DAMAGED),
+                           (["pool", "--record=."], DAMAGED),
+                           (["report", "--record=GPU-2", "--out=out"], DAMAGED),
+                           (["compare", "--a=GPU-1", "--b=GPU-2"], DAMAGED),
+                           (["gate", "--record=GPU-2", "--baseline=GPU-1"], NOT_COMPARED)):
+            with self.subTest(call=call):
+                result = self.ends(self.run_program(*call), code)
+                self.assertRegex(result.stderr,
+                                 r"\Awarpledger: [^\n]*samples\.jsonl:\d+: [^\n]+\n\Z")
+                self.assertEqual(result.stdout, "")
+                if call[0] == "pool":
+                    self.assertIn("GPU-2: samples.jsonl", result.stderr)
 
 
 class RatchetOfNothing(CompareTest):

@@ -7,7 +7,7 @@ Cases that need a build with kernels, or a machine without a GPU, skip with the 
 import json
 import subprocess
 
-from fixture import HAS_KERNELS, PROGRAM, FolderTest
+from fixture import HAS_KERNELS, PROGRAM, FolderTest, run
 from invented_record import check_lines, run_json, sample_lines, write_no_micro
 
 # Exit codes, as `warpledger --help` explains them.
@@ -16,8 +16,7 @@ OK, USAGE, MISSING, DAMAGED = 0, 2, 3, 4
 def gpu_is_listed():
     """True when the NVIDIA driver lists a GPU."""
     try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False,
-                                timeout=60)
+        listed = run("nvidia-smi", "-L", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return "GPU 0" in listed.stdout

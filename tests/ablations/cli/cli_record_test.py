@@ -12,7 +12,6 @@ from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
 from fixture import ROOT
 from invented_record import ARMS, BLOCKS, PROCESSES, check_lines, run_json, sample_lines
 
-SYNTHETIC = ROOT / "tests/reports/testdata/summary.json"
 
 
 class Judge(RecordTest):
@@ -250,8 +249,7 @@ class ReportOfDtypes(RecordTest):
 
 
 class Techniques(RecordTest):
-    def test_writes_an_index_and_pages_of_techniques_and_claims_from_what_was_judged(self):
-        self.said("judge", "--record=record")
+    def test_writes_an_index_and_pages_of_techniques_and_claims(self):
         self.said("techniques", "--record=record", "--out=out")
         index = (self.path / "out/techniques.md").read_text(encoding="utf-8")
         self.assertIn("2026-01-02-example", index)
@@ -264,37 +262,50 @@ class Techniques(RecordTest):
         self.assertIn("](techniques/tensor_cores.md)", index)
         self.assertTrue((self.path / "out/techniques/tensor_cores.md").exists())
 
-    def test_and_standings_want_judged_records_and_a_place(self):
+    def test_and_standings_want_records_and_a_place(self):
         for command in "techniques", "standings":
             for flags, told in ((["--record=record"], "--out=DIR is missing"),
-                                (["--out=out"], "--record=DIR[,DIR..] is missing"),
-                                (["--record=record", "--out=out"],
-                                 "`warpledger judge --record=record`")):
+                                (["--out=out"], "--record=DIR[,DIR..] is missing")):
                 with self.subTest(command=command, flags=flags):
                     self.assertIn(told, self.refused(USAGE, command, *flags))
 
-    def test_refuses_two_records_of_one_design_and_text_that_is_no_summary(self):
-        self.said("judge", "--record=record")
+    def test_reads_samples_and_no_summary_that_may_be_older(self):
+        self.said("techniques", "--record=record", "--out=fresh")
+        (self.record / "summary.json").write_text("{")
+        self.said("techniques", "--record=record", "--out=stale")
+        pages = {path.name: path.read_bytes() for path in (self.path / "fresh").iterdir()
+                 if path.is_file()}
+        self.assertIn("techniques.md", pages)
+        for name, page in pages.items():
+            self.assertEqual((self.path / "stale" / name).read_bytes(), page)
+
+    def test_refuses_two_records_of_one_design_and_damaged_samples(self):
         self.assertIn("both of design ladder",
                       self.refused(USAGE, "techniques", "--record=record,record", "--out=out"))
-        (self.record / "summary.json").write_text("{")
-        self.assertIn("record/summary.json",
-                      self.refused(DAMAGED, "techniques", "--record=record", "--out=out"))
+        self.said("judge", "--record=record")
+        (self.record / "samples.jsonl").write_text("{")
+        for command in "techniques", "standings":
+            self.assertIn("record: samples.jsonl:1: ",
+                          self.refused(DAMAGED, command, "--record=record", "--out=out"))
         self.assertFalse((self.path / "out").exists())
 
 
 class StandingsCommand(RecordTest):
     def test_of_a_record_without_peers_it_says_so(self):
-        self.said("judge", "--record=record")
         self.said("standings", "--record=record", "--out=out")
         self.assertIn("No record has a variant of ours beside a peer",
                       (self.path / "out/standings.md").read_text(encoding="utf-8"))
 
     def test_writes_the_page_and_renews_the_readme(self):
-        """Of a summary with peers; those of a run are timed by PyTorch."""
-        summary = json.loads(SYNTHETIC.read_text(encoding="utf-8"))
-        summary["provenance"]["created_utc"] = "2026-11-22T00:00:00Z"
-        (self.record / "summary.json").write_text(json.dumps(summary))
+        run = run_json(created_utc="2026-11-22T00:00:00Z")
+        samples = sample_lines(run)
+        of_peer = {"arm": "peer:flash", "order": 0, "of": 1}
+        samples += [json.dumps(json.loads(line) | of_peer | {"seq": len(samples) + seq})
+                    for seq, line in enumerate(samples[::len(ARMS)])]
+        self.write_record(run, samples)
+        self.write("record/peers.json", json.dumps({"schema_version": 1, "peers": [
+            {"name": "peer:flash", "version": "torch 2.11.0", "available": True, "reason": "",
+             "checks": [{"shape": "small", "correct": True, "max_err": 1e-5, "max_err_limit": 1e-4}]}]}))
         readme = self.path / "README.md"
         readme.write_text("before\n<!-- generated:standings begin -->\nold\n"
                           "<!-- generated:standings end -->\nafter\n")

@@ -7,15 +7,16 @@ The stand-in plays the boards, one a node. Exit code 77 where Slurm is not insta
 import json
 import re
 import shutil
-import sys
 import tempfile
 import time
-import unittest
 
 from cli_fixture import CliTest
+from fixture import skip
 from private_slurm import PrivateSlurm, missing_programs
 
-SKIPPED = 77
+if missing := missing_programs():
+    skip(f"no {', '.join(missing)}; `./test --long` installs Slurm")
+
 # Some five seconds a task.
 FLAGS = ("--subject=stand_in", "--design=ladder", "--processes=5", "--blocks=120")
 PATIENCE_S = 60
@@ -107,15 +108,3 @@ class FleetOnSlurm(CliTest):
         for number in range(4):
             log = self.fleet / f"slurm-{number}.log"
             self.assertIn(" is whole: ", log.read_text(encoding="utf-8"))
-
-
-def main():
-    missing = missing_programs()
-    if missing:
-        print(f"SKIPPED: no {', '.join(missing)}; `./test --long` installs Slurm")
-        return SKIPPED
-    return not unittest.main(exit=False, verbosity=2).result.wasSuccessful()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,7 +11,6 @@ class FullDisk(RecordTest):
     """Whoever reads what a command printed must not take the half of it for the whole."""
 
     def test_fails_every_command_that_prints(self):
-        self.said("judge", "--record=record")
         calls = [["--help"], ["--version"], ["help", "run"], ["list"], ["list", "--format=json"],
                  ["run", "--dry_run"], ["judge", "--record=record"],
                  ["report", "--record=record", "--out=out", "--noplots"],

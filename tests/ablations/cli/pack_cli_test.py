@@ -5,9 +5,11 @@ What is said of a damaged pack holds for the program and for reports/record_file
 """
 
 import fcntl
+import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,9 +20,11 @@ import zstandard
 import pack_fixture
 import record_files
 from cli_fixture import DAMAGED, MISSING, OK, USAGE, RecordTest
+from fixture import ROOT
 from invented_record import run_json, sample_lines
 
 FILES = ("correctness.jsonl", "run.json", "samples.jsonl")
+MEMBERS = ("correctness.jsonl.columns", "run.json", "samples.jsonl.columns")
 
 
 class PackTest(RecordTest):
@@ -30,6 +34,19 @@ class PackTest(RecordTest):
 
     def contents(self):
         return {path.name: path.read_bytes() for path in self.record.iterdir()}
+
+    def archive(self):
+        tar = zstandard.ZstdDecompressor().decompress(self.pack.read_bytes())
+        return tarfile.open(fileobj=io.BytesIO(tar))
+
+    def sum_lines(self):
+        """Each line of the record with its sum, as programs since 2026-11-24 write it."""
+        for name in "correctness.jsonl", "samples.jsonl":
+            path = self.record / name
+            bodies = [line.rstrip(b"}") for line in path.read_bytes().splitlines()]
+            path.write_bytes(b"".join(
+                b'%s,"sum":"%s"}\n' % (body, hashlib.sha256(body).hexdigest()[:8].encode())
+                for body in bodies))
 
     def names(self):
         """What lies beside the record, and itself."""
@@ -68,25 +85,52 @@ class Pack(PackTest):
 
     def test_its_members_are_sorted_behind_the_sums_and_of_nobody(self):
         self.said("pack", "record")
-        tar = zstandard.ZstdDecompressor().decompress(self.pack.read_bytes())
-        with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        with self.archive() as archive:
             members = archive.getmembers()
         self.assertEqual([member.name for member in members],
-                         [f"record/{name}" for name in ("SHA256SUMS", *FILES)])
+                         [f"record/{name}" for name in ("SHA256SUMS", *MEMBERS)])
         self.assertEqual({(m.mtime, m.uid, m.gid, m.mode, m.uname, m.isreg()) for m in members},
                          {(0, 0, 0, 0o644, "", True)})
 
-    def test_tar_and_sha256sum_open_and_check_it(self):
+    def test_files_of_lines_stand_by_columns_without_their_sums(self):
+        self.sum_lines()
+        files = self.contents()
+        self.said("pack", "record")
+        with self.archive() as archive:
+            members = {name: archive.extractfile(f"record/{name}").read()
+                       for name in ("SHA256SUMS", *MEMBERS)}
+        self.assertEqual(members, pack_fixture.by_columns(files) | {
+            "SHA256SUMS": pack_fixture.sums_of(files)})
+        self.assertIn(b'"sum":""}', members["samples.jsonl.columns"])
+        record = record_files.open_record(self.pack)
+        self.assertEqual({name: record.bytes(name) for name in FILES}, files)
+
+    def test_what_the_columns_cant_hold_stands_as_it_is(self):
+        (self.record / "calls.jsonl").write_bytes(b"")
+        self.said("pack", "record")
+        with self.archive() as archive:
+            self.assertIn("record/calls.jsonl", archive.getnames())
+        self.assertEqual(record_files.open_record(self.pack).bytes("calls.jsonl"), b"")
+
+    def test_tar_sha256sum_and_the_script_of_the_manual_open_and_check_it(self):
         if not shutil.which("zstd"):
             self.skipTest("tar needs the program zstd, which is not here")
-        self.said("pack", "record")
-        subprocess.run("tar --zstd -xf record.tar.zst && cd record && sha256sum -c SHA256SUMS",
-                       shell=True, check=True, cwd=self.path, capture_output=True)
-        # A folder made so packs again to the same bytes.
-        before = self.pack.read_bytes()
-        self.pack.unlink()
-        self.said("pack", "record")
-        self.assertEqual(self.pack.read_bytes(), before)
+        manual = (ROOT / "reports/RECORD.md").read_text(encoding="utf-8")
+        commands = re.search(r"^```\n(tar --zstd .*?)^```$", manual, re.S | re.M)[1]
+        for summed in False, True:
+            with self.subTest(summed=summed):
+                if summed:
+                    self.sum_lines()
+                self.said("pack", "record")
+                before = self.pack.read_bytes()
+                subprocess.run(["bash", "-e", "-c", commands.replace("<run>", "record")], check=True,
+                               cwd=self.path, capture_output=True)
+                # A folder made so packs again to the same bytes.
+                self.pack.unlink()
+                self.said("pack", "record", "--keep")
+                self.assertEqual(self.pack.read_bytes(), before)
+                self.pack.unlink()
+                (self.record / "SHA256SUMS").unlink()
 
     def test_unpack_makes_the_folder_again_and_leaves_the_pack(self):
         files = self.contents()
@@ -218,9 +262,8 @@ class Read(PackTest):
         with tarfile.open(self.path / "b.tar.gz") as tar:
             self.assertIn("b/data/record.tar.zst", tar.getnames())
             tar.extractall(self.path)
-        self.ends(subprocess.run([sys.executable, "b/replay.py"], cwd=self.path, check=False,
-                                 capture_output=True, text=True),
-                  OK, out="reports of 1 records come out the same")
+        self.ends(self.call(sys.executable, "b/replay.py"), OK,
+                  out="reports of 1 records come out the same")
 
 
 class Damaged(PackTest):
@@ -249,6 +292,58 @@ class Damaged(PackTest):
         files["samples.jsonl"] = files["samples.jsonl"].replace(b'"us": 10', b'"us": 11', 1)
         self.assert_refused(pack_fixture.compressed(
             pack_fixture.members_of("record", files, sums)), "samples.jsonl is not what SHA256SUMS")
+
+    def test_a_pack_by_columns_of_the_fixture_is_read(self):
+        self.sum_lines()
+        files = self.contents()
+        shutil.rmtree(self.record)
+        self.pack.write_bytes(pack_fixture.compressed(pack_fixture.members_of(
+            "record", pack_fixture.by_columns(files), pack_fixture.sums_of(files))))
+        self.summary("record")
+        self.assertEqual(record_files.open_record(self.pack).bytes("samples.jsonl"),
+                         files["samples.jsonl"])
+
+    def test_columns_that_are_damaged_are_refused(self):
+        self.sum_lines()
+        files = self.contents()
+        sums = pack_fixture.sums_of(files)
+        name = "samples.jsonl.columns"
+        members = pack_fixture.by_columns(files)
+        whole = members[name]
+        count, text = whole.split(b"\n", 1)
+        for damage, content, why in (
+                ("a changed digit", whole.replace(b'"us": 10', b'"us": 11', 1), "SHA256SUMS"),
+                ("a sum that stands there", whole.replace(b'"sum":""', b'"sum":"0"', 1), "SHA256SUMS"),
+                ("a piece more", whole + b"}\n", "its columns go on behind its lines"),
+                ("a line less", b"%d\n" % (int(count) - 1) + text, "its columns go on behind its lines"),
+                ("a line more", b"%d\n" % (int(count) + 1) + text, "its columns "),
+                ("an end", whole[:whole.rindex(b",") + 1], "its columns end before its lines"),
+                ("half a piece", whole[:-1], "number of lines or pieces"),
+                ("no number", text, "number of lines or pieces"),
+                ("an empty number", b"\n" + text, "number of lines or pieces"),
+                ("a zero in front", b"0" + whole, "number of lines or pieces"),
+                ("another script's digit", "\u0661\n".encode() + text, "number of lines or pieces"),
+                ("more lines than pieces", b"999999999\n" + text, "number of lines or pieces"),
+                ("a number too long", b"1" * 5000 + b"\n" + text, "number of lines or pieces"),
+                ("only a number", count, "number of lines or pieces"),
+                ("too many pieces", b"1\n" + b"\n" * (record_files.MOST_PIECES + 1),
+                 "number of lines or pieces"),
+                ("nothing", b"", "number of lines or pieces")):
+            with self.subTest(damage):
+                self.assert_refused(pack_fixture.compressed(pack_fixture.members_of(
+                    "record", members | {name: content}, sums)), "samples.jsonl", why)
+
+    def test_a_member_by_columns_has_the_name_of_a_file(self):
+        files = self.contents()
+        columns = pack_fixture.columns_of(b"{}\n")
+        members = pack_fixture.members_of("record", files)
+        for name in ("samples.jsonl.columns", "SHA256SUMS.columns", "x.columns.columns", ".columns"):
+            with self.subTest(name):
+                self.assert_refused(pack_fixture.compressed(
+                    [*members, pack_fixture.member(f"record/{name}", columns)]), name)
+        with self.subTest("the first"):
+            self.assert_refused(pack_fixture.compressed(
+                [pack_fixture.member("record/SHA256SUMS.columns", columns), *members[1:]]))
 
     def test_a_missing_and_an_additional_member_are_named(self):
         files = self.contents()

@@ -4,22 +4,15 @@
 Skips where another compiler, or other flags, made the record's kernels: those
 give other resources from the same source. A growth that is wanted is waived, by
 name and with a reason, in kernels/sdpa/ratchet_waivers.txt.
-
-    ratchet_record_test.py path/to/warpledger
 """
 
 import json
-import pathlib
-import subprocess
 import sys
-import tempfile
-import unittest
 
 import record_files
-from fixture import ROOT
+from fixture import ROOT, FolderTest, skip, warpledger
 
 WAIVERS = ROOT / "kernels" / "sdpa" / "ratchet_waivers.txt"
-PROGRAM = ""
 HOLDS, GREW = 0, 1
 
 
@@ -33,14 +26,20 @@ def newest_record():
 
 def ratchet(baseline, *flags):
     """(exit code, what it prints as JSON)."""
-    done = subprocess.run([PROGRAM, "ratchet", f"--baseline={baseline}", "--format=json", *flags],
-                          capture_output=True, text=True, check=False, timeout=120)
+    done = warpledger("ratchet", f"--baseline={baseline}", "--format=json", *flags, timeout=120)
     if not done.stdout:
-        sys.exit(f"{PROGRAM} ratchet: exit code {done.returncode}: {done.stderr}")
+        sys.exit(f"warpledger ratchet: exit code {done.returncode}: {done.stderr}")
     return done.returncode, json.loads(done.stdout)
 
 
-class RatchetTest(unittest.TestCase):
+RECORD = newest_record()
+if RECORD is None:
+    skip("no record under reports/data holds resources")
+if note := ratchet(RECORD.path)[1]["toolchain_note"]:
+    skip(note)
+
+
+class RatchetTest(FolderTest):
     def test_this_build_needs_no_more_than_the_newest_record(self):
         flags = [f"--waivers={WAIVERS}"] if WAIVERS.exists() else []
         code, result = ratchet(RECORD.path, *flags)
@@ -52,22 +51,7 @@ class RatchetTest(unittest.TestCase):
         resources = RECORD.json("resources.json")
         for instance in resources["instances"]:
             instance["registers"] = 1
-        with tempfile.TemporaryDirectory() as folder:
-            planted = pathlib.Path(folder) / "resources.json"
-            planted.write_text(json.dumps(resources), encoding="utf-8")
-            code, result = ratchet(planted)
+        code, result = ratchet(self.write("resources.json", json.dumps(resources)))
         self.assertEqual(code, GREW)
         self.assertEqual({change["resource"] for change in result["grew"]}, {"registers"})
         self.assertEqual(len(result["grew"]), result["compared"])
-
-
-if __name__ == "__main__":
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    RECORD = newest_record()
-    if RECORD is None:
-        print("SKIPPED: no record under reports/data holds resources")
-        sys.exit(77)
-    if note := ratchet(RECORD.path)[1]["toolchain_note"]:
-        print(f"SKIPPED: {note}")
-        sys.exit(77)
-    unittest.main()

@@ -9,13 +9,12 @@ reports/decisions quotes.
 import json
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import unittest
 
 import invented_record
 import record_files
-from fixture import PROGRAM, ROOT
+from fixture import ROOT, warpledger
 
 DATA = ROOT / "reports" / "data"
 GOAL = 0.01
@@ -24,8 +23,7 @@ NEUTRAL_DELTA = 0.01
 
 
 def judged(record):
-    result = subprocess.run([PROGRAM, "judge", f"--record={record}"], capture_output=True,
-                            text=True, check=False)
+    result = warpledger("judge", f"--record={record}")
     assert result.returncode == 0, result.stderr
     return json.loads((record / "summary.json").read_text(encoding="utf-8"))
 

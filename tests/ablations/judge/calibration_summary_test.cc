@@ -182,7 +182,7 @@ TEST(CalibrationSummaryTest, TrialsThatAreInvalidStandInNoRate) {
   EXPECT_EQ(summary["targets"][0]["of"], 2 * kGroups - 1);
   EXPECT_FALSE(summary["plants"][0].contains("invalid_trials"));
   EXPECT_THAT(*report::RenderCalibration(summary, {}),
-              HasSubstr("- INVALID: 1 of 6 trials, which stand in no rate"));
+              HasSubstr("- INVALID: 1 of 6 trials. They count in no rate"));
   EXPECT_THAT(*report::RenderCalibration(SummaryOf(Example()), {}), Not(HasSubstr("INVALID: ")));
 }
 
@@ -223,7 +223,7 @@ TEST(CalibrationSummaryTest, ACalibrationThatWasThrottledThroughoutShowsNothing)
   EXPECT_THAT(TableOf(summary), HasSubstr("0 of 0"));
   const auto page = report::RenderCalibration(summary, {});
   ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_THAT(*page, HasSubstr("6 of 6 trials are INVALID and stand in no rate."));
+  EXPECT_THAT(*page, HasSubstr("6 of 6 trials are INVALID and count in no rate."));
 }
 
 TEST(CalibrationSummaryTest, AGroupThatIsNotWholeIsLeftOut) {
@@ -253,8 +253,8 @@ TEST(CalibrationSummaryTest, TheSameRecordGivesTheSameBytesAndAPage) {
   EXPECT_THAT(*page, HasSubstr("0 of 6 (0.0%"));
   EXPECT_THAT(*page, HasSubstr("42 checks"));
   EXPECT_THAT(*page, HasSubstr("(#what-it-does-not-cover)"));
-  EXPECT_THAT(*page, HasSubstr("A block here has 9 variants, nearly all of them one kernel."));
-  EXPECT_THAT(*page, HasSubstr("No other record lies beside this one"));
+  EXPECT_THAT(*page, HasSubstr("9 variants, nearly all of them one kernel"));
+  EXPECT_THAT(*page, HasSubstr("No other record is at hand"));
   EXPECT_THAT(TableOf(summary), HasSubstr("0 (A/A)"));
   Json broken = summary;
   broken.erase("aa");

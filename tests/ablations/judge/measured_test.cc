@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace warpledger::ablations {
@@ -71,6 +73,32 @@ TEST(MeasuredTest, OneProcessSaysNothingOfOthers) {
   EXPECT_FALSE(EnoughToDecide(measured, 0.05, 0.01).boards.has_value());
 }
 
+// Of 12 comparisons of 3 processes that scatter alike: 24 degrees of freedom, and with one base
+// 4 · 12 · 2 / (12 + 3).
+TEST(MeasuredTest, ComparisonsThatShareABaseKnowLessOfTheirVariances) {
+  const auto df = [](bool one_base, bool one_shape) {
+    std::vector<MeasuredEffect> record;
+    for (int i = 0; i < 12; ++i) {
+      record.push_back(MeasuredOf(Pairs({0, 0.001, 0.002}, false), true));
+      const std::string number = std::to_string(i);
+      SetSides(one_base ? "base" : "base " + number, "candidate " + number,
+               one_shape ? "shape" : "shape " + number, &record.back());
+    }
+    std::vector<MeasuredEffect*> of_record;
+    for (MeasuredEffect& measured : record) of_record.push_back(&measured);
+    ShareVariances(of_record);
+    return record[0].Within().df;
+  };
+  EXPECT_NEAR(df(true, true), 6.4, 1e-9);
+  EXPECT_EQ(df(false, true), 24);
+  EXPECT_EQ(df(true, false), 24) << "a base is timed anew on each shape";
+}
+
+TEST(MeasuredTest, TheEffectIsTheMeanOfTheProcessesMedians) {
+  // The median of all pairs is 0.011.
+  EXPECT_NEAR(MeasuredOf(Pairs({0.010, 0.011, 0.018}, false), true).log_ratio, 0.013, 1e-12);
+}
+
 TEST(MeasuredTest, VariancesAreSharedWithinARegimeAlone) {
   std::vector<MeasuredEffect> record;
   for (int i = 0; i < 12; ++i) {
@@ -89,6 +117,84 @@ TEST(MeasuredTest, VariancesAreSharedWithinARegimeAlone) {
   EXPECT_EQ(record[13].variance.df, 0);
 }
 
+// So many processes of the effect 0.02, whose medians have the deviation 0.0045.
+std::vector<double> Alike(int processes) {
+  const double apart =
+      processes % 2 == 1 ? 0.0045 : 0.0045 * std::sqrt((processes - 1.0) / processes);
+  std::vector<double> log_ratios(static_cast<size_t>(processes % 2), 0.02);
+  while (static_cast<int>(log_ratios.size()) < processes) {
+    log_ratios.insert(log_ratios.end(), {0.02 - apart, 0.02 + apart});
+  }
+  return log_ratios;
+}
+
+TEST(MeasuredTest, SoManyProcessesDecideAndOneFewerDoesNot) {
+  for (const bool boards_known : {true, false}) {
+    for (const double alpha : {0.05, 0.025, 0.01, 0.002}) {
+      const auto decides = [&](int processes) {
+        MeasuredEffect measured = MeasuredOf(Pairs(Alike(processes), false), true);
+        measured.boards_known = boards_known;
+        return measured.OnTheKind().DecisionPValue(0.01) <= alpha;
+      };
+      MeasuredEffect measured = MeasuredOf(Pairs(Alike(3), false), true);
+      measured.boards_known = boards_known;
+      if (decides(3)) continue;
+      const std::optional<int> enough = EnoughToDecide(measured, alpha, 0.01).processes;
+      if (!enough) {
+        EXPECT_FALSE(decides(Enough::kMostProcesses)) << alpha;
+        continue;
+      }
+      EXPECT_TRUE(decides(*enough)) << *enough << " at " << alpha;
+      EXPECT_FALSE(decides(*enough - 1)) << *enough << " at " << alpha;
+    }
+  }
+}
+
+TEST(MeasuredTest, SoManyBoardsThatSayTheSameDecideAndOneFewerDoesNot) {
+  const MeasuredEffect measured = MeasuredOf(Pairs({0.0155, 0.02, 0.0245}, false), true);
+  int told = 0;
+  for (const double alpha : {0.04, 0.03, 0.02, 0.01, 0.005}) {
+    const auto decides = [&](int boards) {
+      const analysis::BoardEffect board = {measured.log_ratio, measured.Within().error};
+      const std::vector<analysis::BoardEffect> all(static_cast<size_t>(boards), board);
+      return analysis::PoolEffects(all, kNotCapped.spread).Further().DecisionPValue(0.01) <= alpha;
+    };
+    const std::optional<int> enough = EnoughToDecide(measured, alpha, 0.01).boards;
+    if (!enough || decides(1)) continue;
+    ++told;
+    EXPECT_TRUE(decides(*enough)) << *enough << " at " << alpha;
+    EXPECT_TRUE(*enough == 2 || !decides(*enough - 1)) << *enough << " at " << alpha;
+  }
+  EXPECT_GE(told, 2);
+}
+
+TEST(MeasuredTest, ProcessesOfAModeratedRecordAddToItsPrior) {
+  const auto moderated = [](int processes) {
+    std::vector<MeasuredEffect> record = {MeasuredOf(Pairs(Alike(processes), false), true)};
+    for (int i = 0; i < 12; ++i) {
+      const double apart = 0.001 * (1 + i % 6);
+      record.push_back(MeasuredOf(Pairs({0, apart, 2 * apart}, false), true));
+    }
+    std::vector<MeasuredEffect*> of_record;
+    for (MeasuredEffect& measured : record) {
+      measured.boards_known = false;
+      of_record.push_back(&measured);
+    }
+    ShareVariances(of_record);
+    return record[0];
+  };
+  const MeasuredEffect three = moderated(3);
+  ASSERT_GT(three.variance.df, 4);
+  for (const double share : {0.1, 1e-3, 1e-5}) {
+    const double alpha = share * three.OnTheKind().DecisionPValue(0.01);
+    const std::optional<int> enough = EnoughToDecide(three, alpha, 0.01).processes;
+    ASSERT_TRUE(enough) << alpha;
+    // What the others share hardly changes by one comparison that has more processes.
+    EXPECT_LE(moderated(*enough + 1).OnTheKind().DecisionPValue(0.01), alpha);
+    EXPECT_GT(moderated(*enough - 2).OnTheKind().DecisionPValue(0.01), alpha);
+  }
+}
+
 TEST(MeasuredTest, WhatWouldDecideIsNoMoreThanNeeded) {
   const MeasuredEffect measured = MeasuredOf(Pairs({0.0155, 0.02, 0.0245}, false), true);
   const Enough enough = EnoughToDecide(measured, 0.025, 0.01);
@@ -99,7 +205,7 @@ TEST(MeasuredTest, WhatWouldDecideIsNoMoreThanNeeded) {
   const Enough stricter = EnoughToDecide(measured, 0.005, 0.01);
   EXPECT_GT(stricter.boards.value_or(100), *enough.boards);
   EXPECT_GT(stricter.processes.value_or(100), *enough.processes);
-  EXPECT_FALSE(EnoughToDecide(MeasuredOf(Pairs({-0.02, 0.01, 0.04}, false), true), 0.05, 0.01)
+  EXPECT_FALSE(EnoughToDecide(MeasuredOf(Pairs({-0.08, 0.01, 0.10}, false), true), 0.05, 0.01)
                    .boards.has_value());
 }
 

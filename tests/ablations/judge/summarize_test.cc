@@ -70,6 +70,11 @@ TEST(SummarizeTest, EveryPartHasTheFieldsOfTheSchema) {
             Words("name shape n_samples p50_us ci_low_us ci_high_us p10_us p90_us"));
 }
 
+TEST(SummarizeTest, AnIntervalOfATimeIsSaidToBeAnEnvelope) {
+  const std::string said = SummaryOf(ExampleRecord())["statistics"]["interval"];
+  EXPECT_EQ(said.find("the envelope of a cluster bootstrap"), 0u) << said;
+}
+
 TEST(SummarizeTest, ACellHoldsTheMedianItsIntervalAndTheRate) {
   const Json cell = Find(SummaryOf(ExampleRecord())["cells"],
                          {{"variant", "ladder:kv_tiling"}, {"shape", "mission_b"}});

@@ -1,28 +1,18 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`warpledger calibrate` measures on the GPU, resumes where it is whole, and is judged.
 
 The smallest calibration that there is: its rates say nothing, its record must be whole.
-
-    calibrate_gpu_test.py path/to/warpledger
 """
 
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
-SKIPPED = 77
-MISSING = 3  # warpledger's exit code where there is no GPU
+from fixture import needs_gpu, warpledger
 
-PROGRAM = ""
+setUpModule = needs_gpu
 PROCESSES, BLOCKS, PAIRS = 2, 3, 2
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
 
 
 class CalibrateTest(unittest.TestCase):
@@ -34,7 +24,7 @@ class CalibrateTest(unittest.TestCase):
         cls.calibrate = ["calibrate", f"--out={cls.record}", "--groups=1",
                          f"--processes={PROCESSES}", f"--blocks={BLOCKS}", f"--aa_pairs={PAIRS}",
                          "--aa_family=1", "--plants=5%x2"]
-        cls.done = run(*cls.calibrate)
+        cls.done = warpledger(*cls.calibrate)
 
     def test_every_block_is_recorded(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)
@@ -44,17 +34,17 @@ class CalibrateTest(unittest.TestCase):
 
     def test_the_same_call_finds_nothing_left_to_do(self):
         before = (self.record / "blocks.jsonl").read_bytes()
-        again = run(*self.calibrate)
+        again = warpledger(*self.calibrate)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.record / "blocks.jsonl").read_bytes(), before)
 
     def test_replays_of_another_length_are_refused(self):
         written = json.loads((self.record / "run.json").read_text(encoding="utf-8"))
         self.assertEqual((written["replay_us"], written["max_launches"]), (1000, 256))
-        self.assertIn("its --replay_us differs", run(*self.calibrate, "--replay_us=500").stderr)
+        self.assertIn("its --replay_us differs", warpledger(*self.calibrate, "--replay_us=500").stderr)
 
     def test_its_record_is_judged_in_families_of_the_size_asked_for(self):
-        judged = run("judge", f"--record={self.record}")
+        judged = warpledger("judge", f"--record={self.record}")
         self.assertEqual(judged.returncode, 0, judged.stderr)
         summary = json.loads((self.record / "summary.json").read_text(encoding="utf-8"))
         self.assertEqual(summary["aa"]["trials"], PAIRS)
@@ -62,16 +52,3 @@ class CalibrateTest(unittest.TestCase):
         self.assertEqual(summary["aa"]["families_with_false_verdict"]["of"] +
                          summary["aa"].get("invalid_trials", 0), PAIRS)
         self.assertEqual(summary["plants"][0]["trials"], 2)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    PROGRAM = sys.argv.pop()
-    # Asks for a GPU and takes no time.
-    probe = run("check", "--shapes=small", "--variants=minimal_scalar", "--inputs=normal",
-                "--seeds=1")
-    if probe.returncode == MISSING:
-        print("no GPU here")
-        sys.exit(SKIPPED)
-    unittest.main()

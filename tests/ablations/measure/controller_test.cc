@@ -18,7 +18,9 @@
 #include "ablations/plan/stopping.h"
 #include "ablations/record/store.h"
 #include "ablations/subjects/stand_in/stand_in.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -30,8 +32,12 @@ namespace warpledger::ablations {
 namespace {
 
 using ::testing::_;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kStep[] = "cell:four_accumulators";
@@ -51,8 +57,12 @@ ControlledRun ExamplePlan(const std::string& dir, std::vector<std::string> worke
   plan.run.arms.push_back({kFloorArm, "", kRoleFloor, "", ""});
   plan.out_dir = dir;
   plan.worker = {WARPLEDGER_STAND_IN_WORKER};
-  for (std::string& flag : worker_flags) plan.worker.push_back(std::move(flag));
-  plan.arm_limit_s = 1;
+  // Of thousands of steps one may take seconds on a busy machine; who hangs is waited for.
+  plan.arm_limit_s = 30;
+  for (std::string& flag : worker_flags) {
+    if (absl::StartsWith(flag, "--fault=hang:")) plan.arm_limit_s = 2;
+    plan.worker.push_back(std::move(flag));
+  }
   plan.silence_limit_s = 30;
   return plan;
 }
@@ -144,7 +154,7 @@ TEST_P(ArmThatEndsItsWorker, IsJudgedBrokenWithTheReason) {
 INSTANTIATE_TEST_SUITE_P(Deaths, ArmThatEndsItsWorker,
                          ::testing::Values(Death{"trap", "trap", "the kernel trapped"},
                                            Death{"segv", "crash", "Segmentation fault"},
-                                           Death{"hang", "no_answer", "no answer within 1 s"}),
+                                           Death{"hang", "no_answer", "no answer within 2 s"}),
                          [](const ::testing::TestParamInfo<Death>& info) {
                            return std::string(info.param.fault);
                          });
@@ -258,6 +268,49 @@ TEST(Controller, RefusesToGoOnUnderAnotherStoppingRuleThanTheRecordDeclares) {
   ASSERT_TRUE(RunControlled(StoppingPlan(dir.path(), "ci:20%")).ok());
   EXPECT_THAT(RunControlled(StoppingPlan(dir.path(), "ci:0.01%")),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("stopping")));
+}
+
+TEST(Controller, SaysAtOnceAndOncePerPeerWhyItIsNotMeasured) {
+  const ScratchFolder dir = ScratchFolder::Make().value();
+  ControlledRun plan = ExamplePlan(dir.path());
+  for (const char* peer : {"flash", "cudnn", "fa3"}) {
+    plan.known_peers.push_back(peer);
+    plan.run.arms.push_back({absl::StrCat(kPeerPrefix, peer), "", kRolePeer, "", ""});
+  }
+  // In each process it says of both shapes that fa3 is not there; then it fails.
+  plan.peers = {"/bin/sh", "-c",
+                R"(cat > /dev/null
+say() { printf '{"peer":{"name":"peer:%s","version":"1","available":%s,"reason":"%s","checks":[]}}\n' "$@"; }
+say flash true ""
+for shape in sum_1k sum_64k; do say fa3 false "$shape: the library is empty; get a wheel"; done
+exit 3)"};
+  ::testing::internal::CaptureStderr();
+  ASSERT_EQ(RunControlled(plan), absl::OkStatus());
+  const std::vector<std::string> said =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n');
+  const std::string why = "peer:fa3 is not measured: sum_1k: the library is empty; get a wheel";
+  EXPECT_EQ(std::count(said.begin(), said.end(), why), 1);
+  EXPECT_THAT(said, Not(Contains(AnyOf(HasSubstr("peer:flash"), HasSubstr("peer:cudnn")))));
+  // Before the first process of the peers ends, and with it what they say at its end.
+  const auto ends = [](const std::string& line) { return line.starts_with("peers not measured"); };
+  EXPECT_LT(std::find(said.begin(), said.end(), why), std::find_if(said.begin(), said.end(), ends));
+  EXPECT_EQ(std::count_if(said.begin(), said.end(), ends), plan.run.processes);
+}
+
+TEST(Controller, KeepsOnceWhatACallOfAPeerLaunches) {
+  const ScratchFolder dir = ScratchFolder::Make().value();
+  ControlledRun plan = ExamplePlan(dir.path());
+  plan.known_peers = {"cudnn"};
+  plan.run.arms.push_back({absl::StrCat(kPeerPrefix, "cudnn"), "", kRolePeer, "", ""});
+  plan.peers = {"/bin/sh", "-c", R"(cat > /dev/null
+echo '{"call":{"arm":"peer:cudnn","shape":"sum_1k","lines":["by graph","kernel theirs"]}}')"};
+  ASSERT_EQ(RunControlled(plan), absl::OkStatus());
+  std::vector<std::vector<std::string>> lines;
+  for (const LaunchedCall& call : Load(dir.path()).calls) {
+    if (call.arm == "peer:cudnn") lines.push_back(call.lines);
+  }
+  EXPECT_GT(plan.run.processes, 1);  // each of which says it
+  EXPECT_THAT(lines, ElementsAre(ElementsAre("by graph", "kernel theirs")));
 }
 
 // --- Kills -----------------------------------------------------------------------

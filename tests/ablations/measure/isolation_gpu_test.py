@@ -4,8 +4,6 @@ arm's times change; a worker that is killed in the middle of its replays costs w
 
 The faults are planted (`warpledger run --plant`); the controller, the workers and
 the GPU are the true ones.
-
-    isolation_gpu_test.py path/to/warpledger
 """
 
 import json
@@ -14,15 +12,13 @@ import pathlib
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-SKIPPED = 77
-MISSING = 3  # warpledger's exit code where there is no GPU
+from fixture import PROGRAM, needs_gpu, warpledger
 
-PROGRAM = ""
+setUpModule = needs_gpu
 DESIGN = "factorial"
 ARMS = {
     "trap": "cell:wmma_qk",
@@ -34,11 +30,7 @@ KINDS = {"trap": "trap", "spin": "no_answer", "write_unmapped": "illegal_address
 SHAPES = ("small", "medium")
 PROCESSES, BLOCKS = 2, 3
 ARM_LIMIT_S = 3
-MOST_CHANGE = 0.1  # of an arm's median between two runs; the arms are microseconds long
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+MOST_CHANGE = 0.05  # of an arm's median between two runs; the arms are microseconds long
 
 
 def lines(path):
@@ -49,6 +41,7 @@ class IsolationTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
         cls.record = pathlib.Path(cls.folder.name) / "record"
         plan = [f"--design={DESIGN}", f"--shapes={','.join(SHAPES)}",
                 f"--processes={PROCESSES}", f"--blocks={BLOCKS}", "--peers=off",
@@ -60,20 +53,13 @@ class IsolationTest(unittest.TestCase):
             # On the first shape alone: the second shows that the arms are sound there.
             "--plant=" + ",".join(f"{fault}@{arm}@{SHAPES[0]}" for fault, arm in ARMS.items())]
         begin = time.monotonic()
-        cls.first = run(*cls.command)
+        cls.first = warpledger(*cls.command)
         print(f"the run with four planted faults took {time.monotonic() - begin:.1f} s", flush=True)
-        if cls.first.returncode == MISSING:
-            print(f"SKIPPED: {cls.first.stderr.strip()}")
-            sys.exit(SKIPPED)
-        judged = run("judge", f"--record={cls.record}")
+        judged = warpledger("judge", f"--record={cls.record}")
         assert judged.returncode == 0, judged.stderr
         cls.summary = json.loads((cls.record / "summary.json").read_text(encoding="utf-8"))
         cls.samples = lines(cls.record / "samples.jsonl")
         cls.broken = lines(cls.record / "broken.jsonl")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def test_the_run_goes_on_to_its_end(self):
         self.assertEqual(self.first.returncode, 0, self.first.stderr)
@@ -126,15 +112,20 @@ class IsolationTest(unittest.TestCase):
     def test_a_worker_killed_in_its_replays_costs_what_it_had_in_flight_and_faults_nobodys_times(self):
         before = self.killed_in_its_replays()
         print(f"killed the worker behind {len(before)} samples", flush=True)
-        again = run(*self.sound_command)
+        again = warpledger(*self.sound_command)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertFalse((self.sound / "broken.jsonl").exists())
         samples = lines(self.sound / "samples.jsonl")
         self.assertEqual(samples[:len(before)], before)
-        medians = self.medians(samples)
-        for place, median in self.medians(self.samples).items():
+        sound, beside_faults = self.medians(samples), self.medians(self.samples)
+        # A planted fault is a kernel of its own behind the arm's: it has its time (0.4 us).
+        others = sound.keys() - {(arm, SHAPES[0]) for arm in ARMS.values()}
+        changes = {place: abs(beside_faults[place] / sound[place] - 1) for place in others}
+        print(f"the most changed of {len(others)} medians moved by {max(changes.values()):.1%}",
+              flush=True)
+        for place, change in changes.items():
             with self.subTest(place):
-                self.assertLess(abs(median / medians[place] - 1), MOST_CHANGE)
+                self.assertLess(change, MOST_CHANGE)
 
     @staticmethod
     def medians(samples):
@@ -162,11 +153,6 @@ class IsolationTest(unittest.TestCase):
 
     def test_the_same_call_again_adds_nothing(self):
         before = {p.name: p.read_bytes() for p in self.record.glob("*.jsonl")}
-        again = run(*self.command)
+        again = warpledger(*self.command)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual({p.name: p.read_bytes() for p in self.record.glob("*.jsonl")}, before)
-
-
-if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=2)

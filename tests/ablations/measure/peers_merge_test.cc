@@ -96,7 +96,7 @@ TEST(PeerFindingsTest, AReasonForNotAskingGoesOnceTheBackendAnswersAndComesForNo
 // The list has two homes, because C++ asks and Python answers; this holds them
 // together.
 TEST(PeerListTest, PeersPyKnowsTheSameBackends) {
-  const std::string script = FindProgramFile("ablations/subjects/sdpa/peers.py").value();
+  const std::string script = FindProgramFile("ablations/subjects/sdpa/peers/peers.py").value();
   std::vector<std::string> listed;
   const absl::Status status =
       RunLines({"python3", script, "--list"}, "", absl::Seconds(60), [&](std::string_view line) {

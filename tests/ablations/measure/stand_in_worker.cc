@@ -30,7 +30,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 
 namespace warpledger::ablations {
 namespace {

@@ -125,14 +125,21 @@ TEST_F(CalibrationRecordTest, ASecondWriterIsRefused) {
 TEST_F(CalibrationRecordTest, AnotherCalibrationInTheDirectoryIsRefusedByName) {
   { ASSERT_TRUE(CalibrationWriter::Open(dir_, Header()).ok()); }
   const std::pair<void (*)(CalibrationHeader&), const char*> kChanges[] = {
-      {[](CalibrationHeader& header) { header.run.seed = 9; }, "its seed differs"},
-      {[](CalibrationHeader& header) { header.run.gpu.uuid = "GPU-2"; }, "its GPU differs"},
-      {[](CalibrationHeader& header) { header.run.replay_us = 500; }, "its --replay_us differs"},
+      {[](CalibrationHeader& header) { header.run.seed = 9; }, "seed was '0', now is '9'"},
+      {[](CalibrationHeader& header) { header.run.gpu.uuid = "GPU-2"; },
+       "gpu.uuid was '', now is 'GPU-2'"},
+      {[](CalibrationHeader& header) { header.run.gpu.driver = "570"; },
+       "gpu.driver was '', now is '570'"},
+      {[](CalibrationHeader& header) { header.run.toolchain.nvcc = "13.1"; }, "toolchain was '"},
+      {[](CalibrationHeader& header) { header.run.replay_us = 500; },
+       "replay_us was '1000.0', now is '500.0'"},
       {[](CalibrationHeader& header) { header.run.max_launches = 64; },
-       "its --max_launches differs"},
+       "max_launches was '256', now is '64'"},
       {[](CalibrationHeader& header) { header.run.gpu.power_limit_w = 500; },
-       "its GPU's power limit differs"},
-      {[](CalibrationHeader& header) { header.plan.plants[0].cycles = 901; }, "its plan differs"},
+       "gpu.power_limit_w was '700.0', now is '500.0'"},
+      {[](CalibrationHeader& header) { header.plan.plants[0].cycles = 901; },
+       "plan was 'calibrate:minimal_scalar;processes=2;family=7;nulls=2;plants=0.5%x1@900', now is "
+       "'calibrate:minimal_scalar;processes=2;family=7;nulls=2;plants=0.5%x1@901'"},
   };
   for (const auto& [change, error] : kChanges) {
     CalibrationHeader other = Header();
@@ -154,6 +161,21 @@ TEST_F(CalibrationRecordTest, BlocksWithoutARunFileAreRefusedAndLeftAlone) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("holds blocks but no run.json")));
   EXPECT_FALSE(HasRecord(dir_));
   EXPECT_EQ(std::filesystem::file_size(BlocksPath()), bytes);
+}
+
+TEST_F(CalibrationRecordTest, ARunFileOfALaterSchemaIsNoDamage) {
+  { ASSERT_TRUE(CalibrationWriter::Open(dir_, Header()).ok()); }
+  const auto with_schema = [&](const nlohmann::ordered_json& version) {
+    nlohmann::ordered_json json = ToJson(Header());
+    json["schema_version"] = version;
+    std::ofstream(dir_ + "/" + kRunFile) << json;
+    return LoadCalibrationHeader(dir_).status();
+  };
+  EXPECT_THAT(with_schema(99), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("/record/run.json: schema_version: ")));
+  EXPECT_THAT(with_schema("1"),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("/record/run.json: schema_version: expected an integer")));
 }
 
 TEST_F(CalibrationRecordTest, DamageIsAnErrorThatNamesTheLine) {

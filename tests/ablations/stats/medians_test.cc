@@ -45,14 +45,18 @@ TEST(VarianceSplitTest, OneProcessCanNotBeSplit) {
   EXPECT_FALSE(SplitVariance({}).has_value());
 }
 
-TEST(VarianceSplitTest, TheErrorOfTheMedianIsThatOfTheProcessesMedians) {
+TEST(ProcessMediansTest, TheErrorIsThatOfTheMeanOfTheProcessesMedians) {
   const ProcessMedians medians = MediansOf({{1, 1, 1}, {}, {2, 2}, {3, 3, 3}});
-  EXPECT_EQ(medians.median, 2);
+  EXPECT_DOUBLE_EQ(medians.mean, 2);
   EXPECT_EQ(medians.variance, 1);
   EXPECT_EQ(medians.processes, 3);
   EXPECT_DOUBLE_EQ(medians.Alone().error, 1 / std::sqrt(3));
   EXPECT_EQ(medians.Alone().df, 2);
   EXPECT_TRUE(std::isinf(MediansOf({{1, 2}}).Alone().error)) << "one process knows no other";
+}
+
+TEST(ProcessMediansTest, EachProcessCountsOnceWhateverItHasOfValues) {
+  EXPECT_DOUBLE_EQ(MediansOf({{1, 1, 1, 1, 1}, {2}, {6, 6}}).mean, 3);
 }
 
 TEST(VarianceSplitTest, ProcessesThatRepeatThemselvesDifferOnlyBetween) {

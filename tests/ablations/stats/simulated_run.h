@@ -39,6 +39,48 @@ struct Disturbances {
   int arms = 10;  // in a block, of which two are compared
 };
 
+// Box and Muller.
+inline double StandardNormal(Random& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
+  return radius * std::cos(2 * M_PI * random.Uniform());
+}
+
+// Times of single arms, so that comparisons can share one: noise and process effects alone, each of
+// an arm. A comparison's process effect is as wide as `process_sd` says, its noise √2 of
+// `noise_sd`.
+class SimulatedArms {
+ public:
+  SimulatedArms(const Disturbances& disturbances, uint64_t seed)
+      : d_(disturbances), random_(seed) {}
+
+  // [process][block]
+  std::vector<std::vector<double>> NextLogTimes() {
+    std::vector<std::vector<double>> times(static_cast<size_t>(d_.processes));
+    for (std::vector<double>& process : times) {
+      const double effect = d_.process_sd / std::sqrt(2.0) * StandardNormal(random_);
+      for (int block = 0; block < d_.blocks; ++block) {
+        process.push_back(effect + d_.noise_sd * StandardNormal(random_));
+      }
+    }
+    return times;
+  }
+
+ private:
+  Disturbances d_;
+  Random random_;
+};
+
+// Base less candidate: log-ratios.
+inline std::vector<std::vector<double>> Differences(std::vector<std::vector<double>> base,
+                                                    const std::vector<std::vector<double>>& minus) {
+  for (size_t process = 0; process < base.size(); ++process) {
+    for (size_t block = 0; block < base[process].size(); ++block) {
+      base[process][block] -= minus[process][block];
+    }
+  }
+  return base;
+}
+
 class SimulatedRuns {
  public:
   SimulatedRuns(const Disturbances& disturbances, uint64_t seed)
@@ -77,11 +119,7 @@ class SimulatedRuns {
   ProcessMedians Next(double true_ratio) { return MediansOf(NextLogRatios(true_ratio)); }
 
  private:
-  // Box and Muller.
-  double Normal() {
-    const double radius = std::sqrt(-2 * std::log(1 - random_.Uniform()));
-    return radius * std::cos(2 * M_PI * random_.Uniform());
-  }
+  double Normal() { return StandardNormal(random_); }
   double Noise() {
     const double outlier = random_.Uniform() < d_.outlier_share ? 1 + 0.5 * random_.Uniform() : 1;
     return outlier * std::exp(d_.noise_sd * Normal());

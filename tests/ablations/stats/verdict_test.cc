@@ -120,7 +120,9 @@ TEST(VerdictTest, OneProcessIsNeverEnoughForAVerdict) {
   evidence.processes = 1;
   const Judgement j = Judge(evidence);
   EXPECT_EQ(j.verdict, Verdict::kInconclusive);
-  EXPECT_THAT(j.reason, HasSubstr("one process"));
+  EXPECT_THAT(j.reason,
+              HasSubstr("one process only: whether the effect recurs in another is unknown, and "
+                        "two at least are needed"));
   EXPECT_TRUE(j.ratio.has_value());
   EXPECT_FALSE(j.interval.has_value());
   EXPECT_FALSE(j.mde_ratio.has_value());

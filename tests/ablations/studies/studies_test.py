@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our studies pass `warpledger study check` for all architectures that they name.
-
-    studies_test.py FOLDER      where copies of the studies and their builds stay
-"""
+"""Our studies pass `warpledger study check` for all architectures that they name."""
 
 import os
-import pathlib
 import runpy
 import shutil
-import subprocess
 import sys
-import unittest
 
 import numpy as np
-from fixture import PROGRAM, ROOT, FolderTest
+from fixture import BUILD, ROOT, FolderTest, warpledger
 
 STUDIES = ROOT / "ablations" / "studies"
-KEPT = pathlib.Path()
+KEPT = BUILD / "tests/ablations/studies/checked"  # copies of them, and their builds
 # What a check finds, as the claim itself foretells.
 FOUND = {"elementwise": ["'forceinline' reaches no code"]}
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
@@ -34,9 +28,8 @@ class StudiesTest(FolderTest):
             with self.subTest(name):
                 shutil.copytree(STUDIES / name, KEPT / name, dirs_exist_ok=True,
                                 ignore=shutil.ignore_patterns(".warpledger"))
-                done = subprocess.run([PROGRAM, "study", "check", str(KEPT / name)], capture_output=True,
-                                      text=True, check=False,
-                                      env=os.environ | {"WARPLEDGER_PYTHON": sys.executable})
+                done = warpledger("study", "check", str(KEPT / name),
+                                  env=os.environ | {"WARPLEDGER_PYTHON": sys.executable})
                 said = done.stdout + done.stderr
                 findings = [line for line in said.partition("\nFindings\n")[2].splitlines() if line]
                 expected = FOUND.get(name, [])
@@ -51,8 +44,3 @@ class StudiesTest(FolderTest):
     def test_a_uniform_number_may_be_one(self):
         counts = reference_of("histogram")(np.array([0.0, 0.75, 1.0]), 256)
         self.assertEqual((len(counts), counts[0], counts[192], counts[255]), (256, 1, 1, 1))
-
-
-if __name__ == "__main__":
-    KEPT = pathlib.Path(sys.argv.pop(1))
-    unittest.main(verbosity=2)

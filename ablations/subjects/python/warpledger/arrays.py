@@ -52,6 +52,17 @@ def is_float(array):
     return array.dtype.kind == "f" or "float" in array.dtype.name
 
 
+def is_number(array):
+    """A real one, or a truth value."""
+    if library(array) == "torch":
+        return not array.is_complex()
+    return array.dtype.kind in "fiub" or is_float(array) or "int" in array.dtype.name
+
+
+def dtype_name(array):
+    return str(array.dtype).removeprefix("torch.")
+
+
 def to_float64(array):
     if library(array) == "jax":
         return np.asarray(array, dtype=np.float64)

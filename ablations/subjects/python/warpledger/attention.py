@@ -18,10 +18,16 @@ import sys
 import threading
 from typing import NamedTuple
 
+from . import driver
+
 INT32 = 2
 DTYPES = {(2, 16): 0, (4, 16): 1, (0, 32): INT32}  # DLPack's code and bits: fp16, bf16; the first two are the library's
 HEAD_DIMS = (64, 128, 256)
+MOST_OF_ONE_SIZE = 1 << 20
 CUDA = 2  # kDLCUDA
+LEAST_BYTES = 1 << 20  # of a workspace
+LEGACY = 1  # CU_STREAM_LEGACY
+PER_THREAD = 2  # CU_STREAM_PER_THREAD: one handle, a stream for each thread
 _HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -137,13 +143,26 @@ def without_gaps(shape):
     return tuple(strides)
 
 
-def tensor_of(array, name, stream):
-    """What `array` is, ready for `stream`, which waits for whatever writes it."""
-    torch = sys.modules.get("torch")
+def refuse_gradients(torch, *tensors):
+    """RuntimeError where a backward, or forward-mode differentiation, is to follow from them."""
+    if torch.is_grad_enabled():
+        for each in tensors:
+            if each.requires_grad:
+                raise RuntimeError("a tensor requires a gradient, and there is no backward: detach it")
+    forward_ad = torch.autograd.forward_ad
+    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(each).tangent is not None for each in tensors):
+        raise RuntimeError("a tensor has a tangent, and there is no forward derivative: detach it")
+
+
+def tensor_of(array, name, stream, of_torch=True):
+    """What `array` is, ready for `stream`, which waits for whatever writes it.
+
+    of_torch: whether the stream is PyTorch's current one
+    """
+    torch = sys.modules.get("torch") if of_torch else None
     if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
         # As DLPack would say it, which takes 25 us to. `stream` is PyTorch's current one.
-        if array.requires_grad and torch.is_grad_enabled():
-            raise RuntimeError(f"{name} requires a gradient, and there is no backward: detach it")
+        refuse_gradients(torch, array)
         dtype = {torch.float16: 0, torch.bfloat16: 1, torch.int32: INT32}.get(array.dtype, -1)
         return Tensor(array.data_ptr(), tuple(array.shape), array.stride(), dtype, array.device.index)
     if hasattr(array, "__dlpack__"):
@@ -164,7 +183,15 @@ def tensor_of(array, name, stream):
     size = int(kind[2:])
     steps = interface.get("strides")
     strides = tuple(step // size for step in steps) if steps else without_gaps(shape)
-    return Tensor(interface["data"][0], shape, strides, {"f2": 0, "i4": INT32}.get(kind[1:], -1), None)
+    pointer = interface["data"][0]
+    if not pointer:
+        raise ValueError(f"{name} has no memory: its shape is {shape}")
+    device = workspaces().device_of(pointer)
+    writer = interface.get("stream")
+    if writer is not None and (writer or LEGACY) != (stream or LEGACY):
+        with workspaces().device(device):
+            workspaces().wait(stream, writer)
+    return Tensor(pointer, shape, strides, {"f2": 0, "i4": INT32}.get(kind[1:], -1), device)
 
 
 class _Framework:
@@ -178,35 +205,33 @@ class _Framework:
     def stream(self, array):
         if self.name == "torch":
             return self.module.cuda.current_stream(array.device).cuda_stream
-        return self.module.cuda.get_current_stream().ptr if self.name == "cupy" else 0
+        if self.name == "cupy":  # each of its devices has a current one
+            with array.device:
+                return self.module.cuda.get_current_stream().ptr
+        return 0
 
     def empty(self, shape, like, dtype=None):
         if self.name == "torch":
             return self.module.empty(shape, dtype=getattr(self.module, dtype or "") if dtype else like.dtype,
                                      device=like.device)
         if self.name == "cupy":
-            return self.module.empty(shape, dtype=dtype or like.dtype)
+            with like.device:
+                return self.module.empty(shape, dtype=dtype or like.dtype)
         raise TypeError("out must be given: only arrays of PyTorch and CuPy are made here")
 
 
 # --- Memory that kernels work with -----------------------------------------------
 
-class _Workspaces:
+class _Workspaces(driver.Calls):
     """Device memory, 0 once, for each stream of each device, from the driver: no framework's pool may take it
     back, and captured graphs of PyTorch count what is in theirs. It is never freed."""
 
     def __init__(self):
-        self._cuda = ctypes.CDLL("libcuda.so.1")
+        super().__init__()
         self._lock = threading.Lock()
-        self._kept = {}  # (device, stream): (pointer, bytes)
+        self._kept = {}  # (device, stream), and the thread of PER_THREAD: (pointer, bytes)
+        self._thread = threading.local()
         self._contexts = {}
-
-    def call(self, name, *arguments):
-        code = getattr(self._cuda, name)(*arguments)
-        if code:
-            text = ctypes.c_char_p()
-            self._cuda.cuGetErrorName(code, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
 
     def device(self, ordinal):
         """A context in which it is the current one, as the CUDA runtime sees it."""
@@ -229,6 +254,23 @@ class _Workspaces:
         finally:
             self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
+    def device_of(self, pointer):
+        """The number of the GPU that the memory is of."""
+        ordinal = ctypes.c_int()
+        self.call("cuInit", 0)
+        self.call("cuPointerGetAttribute", ctypes.byref(ordinal), 9, ctypes.c_uint64(pointer))  # DEVICE_ORDINAL
+        return ordinal.value
+
+    def wait(self, stream, other):
+        """Lets `stream` wait for what is on another one. The device is the current one."""
+        event = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(event), 2)  # without times
+        try:
+            self.call("cuEventRecord", event, ctypes.c_void_p(other))
+            self.call("cuStreamWaitEvent", ctypes.c_void_p(stream), event, 0)
+        finally:
+            self.call("cuEventDestroy_v2", event)
+
     def is_capturing(self, stream):
         status = ctypes.c_int()
         self.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
@@ -236,12 +278,27 @@ class _Workspaces:
 
     def of(self, device, stream, size):
         """At least so many bytes. The device is the current one."""
+        key = self._of_this_thread(device) if stream == PER_THREAD else (device, stream)
         with self._lock:
-            pointer, have = self._kept.get((device, stream), (0, 0))
+            pointer, have = self._kept.get(key, (0, 0))
             if have < size:
+                # Twice as many at the least: the former ones, which may be in use yet, are not freed.
+                size = max(LEAST_BYTES, 1 << (size - 1).bit_length())
                 pointer = self._allocate(size)
-                self._kept[device, stream] = pointer, size  # the former one may be in use yet
+                self._kept[key] = pointer, size
             return pointer
+
+    def _of_this_thread(self, device):
+        """The key of the stream that each thread has under one handle. A thread that has ended may leave its
+        number to a new one, and calls that still run."""
+        key = device, PER_THREAD, threading.get_ident()
+        known = self._thread.__dict__.setdefault("devices", set())
+        if device not in known:
+            known.add(device)
+            if key in self._kept:
+                with self.beside_captures():
+                    self.call("cuCtxSynchronize")
+        return key
 
     @contextlib.contextmanager
     def beside_captures(self):
@@ -289,6 +346,16 @@ def keeps_rows_outside(shape, strides, kv_rows, causal):
     return has_rows_outside(shape, strides) and shape[3] != 256 and not (causal and shape[2] > kv_rows)
 
 
+def is_scale(scale):
+    """Whether it is above 0 and finite as the library's float. In comparisons alone, which a compiler traces."""
+    return scale is None or 2.0 ** -150 < scale < (2 - 2.0 ** -24) * 2.0 ** 127
+
+
+def check_scale(scale):
+    if not is_scale(scale):
+        raise ValueError(f"scale is {scale}; it must be above 0 and finite, in float32")
+
+
 def check_inputs(q, k, v):
     """ValueError where shapes and dtypes, of tensors by heads, don't go together."""
     for name, it in ("k", k), ("v", v):
@@ -331,10 +398,18 @@ def _by_heads(tensor, name, layout):
     return tensor._replace(shape=by_heads(tensor.shape, layout), strides=by_heads(tensor.strides, layout))
 
 
+def _strides_of(**tensors):
+    """Of the library's Problem, which takes strides of 0, 0, 0 for a tensor without gaps. One row that stands for
+    all others has them too: ValueError."""
+    for name, each in tensors.items():
+        if not any(each.strides[:3]) and max(each.shape[:3]) > 1:
+            raise ValueError(f"{name} is one row expanded over all others, without memory of their own: copy it first")
+    return tuple(each.strides[:3] for each in tensors.values())
+
+
 def plan_of(q, k, v, o, causal, scale):
     """Of tensors by heads; on the current device."""
-    return plan(q.dtype, q.shape, k.shape[1], k.shape[2], causal, scale,
-                tuple(each.strides[:3] for each in (q, k, v, o)), q.device)
+    return plan(q.dtype, q.shape, k.shape[1], k.shape[2], causal, scale, _strides_of(q=q, k=k, v=v, out=o), q.device)
 
 
 def launch(made, q, k, v, o, lse, workspace, stream):
@@ -358,14 +433,15 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     """
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}; it must be 'bhsd' or 'bshd'")
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be above 0")
+    check_scale(scale)
     torch = sys.modules.get("torch")
-    if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v)):
+    if torch is not None and all(isinstance(each, torch.Tensor) and each.is_cuda for each in (q, k, v)) and (
+            out is None or isinstance(out, torch.Tensor)):
         return _sdpa_of_torch(torch, q, k, v, bool(causal), scale, return_lse, out, layout)
     framework = _Framework(q)
     stream = framework.stream(q)
-    q_, k_, v_ = (_by_heads(tensor_of(array, name, stream), name, layout)
+    of_torch = framework.name == "torch"
+    q_, k_, v_ = (_by_heads(tensor_of(array, name, stream, of_torch), name, layout)
                   for name, array in (("q", q), ("k", k), ("v", v)))
     check_inputs(q_, k_, v_)
     batch, heads, rows, head_dim = q_.shape
@@ -375,13 +451,12 @@ def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False, out=None, layou
     elif out is None:
         out = framework.empty(q_.shape, q)
         out = out.swapaxes(1, 2) if layout == "bshd" else out
-    o_ = _by_heads(tensor_of(out, "out", stream), "out", layout)
+    o_ = _by_heads(tensor_of(out, "out", stream, of_torch), "out", layout)
     check_out(o_, q_)
     lse = framework.empty(q_.shape[:3], q, "float32") if return_lse else None
-    device = q_.device if q_.device is not None else 0
-    with workspaces().device(device):
+    with workspaces().device(q_.device):
         made = plan_of(q_, k_, v_, o_, bool(causal), scale)
-        workspace, _kept = _workspace(framework, made, q, device, stream)
+        workspace, _kept = _workspace(framework, made, q, q_.device, stream)
         launch(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None, workspace,
                stream)
     return (out, lse) if return_lse else out
@@ -400,8 +475,7 @@ def keep(where, key, value):
 
 
 def _sdpa_of_torch(torch, q, k, v, causal, scale, return_lse, out, layout):
-    if (q.requires_grad or k.requires_grad or v.requires_grad) and torch.is_grad_enabled():
-        raise RuntimeError("q, k or v requires a gradient, and there is no backward: detach it")
+    refuse_gradients(torch, q, k, v, *(() if out is None else (out,)))
     key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, q.device, k.device,
            v.device, causal, scale, layout, out if out is None else (out.shape, out.stride(), out.dtype, out.device))
     device = q.get_device()
@@ -453,27 +527,27 @@ def sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     q: (total_q, heads, head_dim);  k, v: (total_k, heads, head_dim)
     cu_seqlens_q, cu_seqlens_k: (batch + 1) int32 on the GPU: sequence i has the rows from cu_seqlens[i] to
         before cu_seqlens[i + 1]. A captured graph follows what is written there.
-    max_seqlen_q, max_seqlen_k: the largest lengths, or about: the kernel is chosen for them
+    max_seqlen_q, max_seqlen_k: the largest lengths, or about: no kernel reads them so far
     Returns out as q, or (out, lse) with lse (heads, total_q) float32. Rows of no sequence are not written.
     """
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be above 0")
+    check_scale(scale)
     framework = _Framework(q)
     stream = framework.stream(q)
-    q_, k_, v_ = (packed_by_heads(tensor_of(array, name, stream), name) for name, array in (("q", q), ("k", k), ("v", v)))
-    cu_q, cu_k = (tensor_of(array, name, stream)
+    of_torch = framework.name == "torch"
+    q_, k_, v_ = (packed_by_heads(tensor_of(array, name, stream, of_torch), name)
+                  for name, array in (("q", q), ("k", k), ("v", v)))
+    cu_q, cu_k = (tensor_of(array, name, stream, of_torch)
                   for name, array in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)))
     check_inputs(q_, k_, v_)
     check_cu_seqlens(cu_q, cu_k, q_)
     out = framework.empty((q_.shape[2], q_.shape[1], q_.shape[3]), q) if out is None else out
-    o_ = packed_by_heads(tensor_of(out, "out", stream), "out")
+    o_ = packed_by_heads(tensor_of(out, "out", stream, of_torch), "out")
     check_out(o_, q_)
     lse = framework.empty((q_.shape[1], q_.shape[2]), q, "float32") if return_lse else None
-    device = q_.device if q_.device is not None else 0
-    with workspaces().device(device):
+    with workspaces().device(q_.device):
         made = plan_of_packed(q_, k_, v_, o_, cu_q.shape[0] - 1, (int(max_seqlen_q), int(max_seqlen_k)), bool(causal),
                               scale)
-        workspace, _kept = _workspace(framework, made, q, device, stream)
+        workspace, _kept = _workspace(framework, made, q, q_.device, stream)
         launch_packed(made, q_.pointer, k_.pointer, v_.pointer, o_.pointer, _address(lse) if return_lse else None,
                       cu_q.pointer, cu_k.pointer, workspace, stream)
     return (out, lse) if return_lse else out
@@ -489,9 +563,11 @@ def packed_by_heads(tensor, name):
 
 def plan_of_packed(q, k, v, o, batch, longest, causal, scale):
     """Of packed tensors by heads; on the current device."""
-    shape = (batch, q.shape[1], max(longest[0], 1), q.shape[3])
-    return plan(q.dtype, shape, k.shape[1], max(longest[1], 1), causal, scale,
-                tuple(each.strides[:3] for each in (q, k, v, o)), q.device, (q.shape[2], k.shape[2]))
+    # No kernel reads the largest lengths; what 32 bits don't hold would become another number.
+    rows, kv_rows = (min(max(each, 1), MOST_OF_ONE_SIZE) for each in longest)
+    shape = (batch, q.shape[1], rows, q.shape[3])
+    return plan(q.dtype, shape, k.shape[1], kv_rows, causal, scale, _strides_of(q=q, k=k, v=v, out=o),
+                q.device, (q.shape[2], k.shape[2]))
 
 
 def launch_packed(made, q, k, v, o, lse, cu_seqlens_q, cu_seqlens_k, workspace, stream):

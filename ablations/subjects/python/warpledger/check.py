@@ -19,11 +19,20 @@ class Reference:
 
     def __init__(self, comparison, inputs):
         self.atol, self.rtol = comparison.atol, comparison.rtol
-        given = arrays.copied(inputs)
-        right = arrays.leaves(comparison.call(comparison.reference, arrays.widened(given)))
+        given = arrays.copied(arrays.widened(inputs))
+        right = arrays.leaves(comparison.call(comparison.reference, given))
+        for after, made in zip(arrays.leaves(given), arrays.leaves(inputs)):
+            if not arrays.same(after, arrays.widened(made)):
+                raise ValueError("the reference writes into its inputs, which a callable may not: let it work "
+                                 "on a copy")
         if any(arrays.library(array) == "jax" and array.dtype.name == "float32" for array in right):
             raise ValueError("the reference computes in float32, because JAX has float64 off unless a program "
                              "asks for it (jax_enable_x64): write it in NumPy, whose arrays it gets")
+        for array in right:
+            if not arrays.is_number(array):
+                raise ValueError(f"the reference gives {arrays.dtype_name(array)}, which is no real number")
+        self.dtypes = [arrays.dtype_name(array) for array in right]
+        self.is_float = [arrays.is_float(array) for array in right]
         self.right = [arrays.to_float64(array) for array in right]
         self.naive = None
         for array in self.right:
@@ -33,7 +42,7 @@ class Reference:
             raise ValueError("the reference gives no array")
         if not (self.atol or self.rtol):
             naive = comparison.naive or comparison.reference
-            self.naive = arrays.leaves(comparison.call(naive, given))
+            self.naive = arrays.leaves(comparison.call(naive, arrays.copied(inputs)))
 
     def judged(self, outputs):
         """A line of correctness.jsonl without whose it is; `reason` is empty where all is right."""
@@ -47,6 +56,10 @@ class Reference:
             if tuple(array.shape) != tuple(right.shape):
                 check["reason"] = (f"output {i} has the shape {tuple(array.shape)}, the reference's "
                                    f"{tuple(right.shape)}")
+                return check
+            if not arrays.is_number(array) or (self.is_float[i] and not arrays.is_float(array)):
+                check["reason"] = (f"output {i} is of {arrays.dtype_name(array)}, the reference's of "
+                                   f"{self.dtypes[i]}")
                 return check
             largest_error, mean_error = distance(array, right)
             most, mean_most = self.limits(i, array)
@@ -72,8 +85,11 @@ class Reference:
         if self.naive is None:
             return [self.atol + self.rtol * largest] * 2
         naive = self.naive[i]
-        if arrays.library(naive) == arrays.library(like):
-            naive = arrays.cast(naive, like)  # what the output's type can't hold, nobody can return
+        are_floats = arrays.is_float(naive) and arrays.is_float(like)
+        if are_floats and arrays.library(naive) == arrays.library(like):
+            rounded = arrays.cast(naive, like)  # what the output's type can't hold, nobody can return
+            # Infinity is no result, so it is no measure either.
+            naive = rounded if math.isfinite(distance(rounded, right)[0]) else naive
         study_data = program.module("ablations/subjects/study/study_data.py")
         return study_data.tolerance(*distance(naive, right), largest)
 

@@ -91,28 +91,27 @@ def compare(callables, inputs, problems, reference, *, gate=1.05, naive=None, at
     """Checks the callables, times them in turn in several processes, and judges each against the first.
 
     callables   {name: function of the inputs}; it puts its work on the current stream and returns arrays
-    inputs      function of `seed` and a problem's parameters: an array, or a tuple, list or dict of arrays;
-                on which device they lie says what is measured (PyTorch, CuPy or JAX on a GPU; else the CPU)
+    inputs      function of `seed` and a problem's parameters; returns an array, or a tuple, list or dict of
+                arrays. Their device is the one that is measured (PyTorch, CuPy or JAX on a GPU; else the CPU)
     problems    [{"rows": 4096, "cols": 1024}, …], or {name: parameters}
-    reference   function of the inputs with their floats as float64: what is right
-    gate        the ratio of times from which a callable is adopted
-    naive       the formula in the inputs' own types, from whose error the tolerance follows; where it is
-                not named, the reference on the inputs as they are. `atol` and `rtol` (of the largest value)
-                take its place
-    launches    {name: regex}: what a call of it must launch, else it is INVALID
-    flops, min_bytes   functions of a problem's parameters: the work of a call; where they are not named, one
-                operation for each element of the inputs, and the inputs' bytes
-    record      a folder, so that the same call resumes a run that was stopped; else a new one
-    again       the command that runs this program again up to here; else as it was started
+    reference   function of the inputs with their floats as float64; returns the right result
+    gate        the ratio time(first) / time(callable) from which a callable is adopted
+    naive       the formula in the inputs' own types; its error sets the tolerance. Default: the reference on
+                the inputs as they are. `atol` and `rtol` (relative to the largest value) replace it
+    launches    {name: regex}: must match the launches of a call, else the callable is INVALID
+    flops, min_bytes   functions of a problem's parameters: the work of a call. Default: one operation for
+                each element of the inputs, and the bytes of the inputs
+    record      a folder for the record, so that the same call resumes a stopped run. Default: a new folder
+    again       the command that runs this program again up to here. Default: the command that started it
 
-    Each process of the run is this program, started again; compare() works there and does not return. So it
-    must be reached by each process alike, in a file (not in a notebook).
+    Each process of the run is this program, started again; compare() works there and does not return. So every
+    process must reach the same call: put it into a file, not into a notebook.
     """
     if "jax" in sys.modules:  # else each process takes three quarters of the GPU's memory
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     again = tuple(again or this_program())
     records = _records.setdefault(again, [])
-    problems = problems if isinstance(problems, dict) else {name_of(each): each for each in problems}
+    problems = problems if isinstance(problems, dict) else by_name(problems)
     comparison = Comparison(dict(callables), inputs, problems, reference, naive, atol, rtol)
     task = json.loads(os.environ.get(_TASK, "null"))
     if task is not None:
@@ -160,6 +159,16 @@ def name_of(parameters):
     return ":".join(f"{name}={value}" for name, value in parameters.items()).replace(",", ";").replace(" ", "")
 
 
+def by_name(problems):
+    named = {}
+    for parameters in problems:
+        name = name_of(parameters)
+        if name in named:
+            raise ValueError(f"problems: {name} is there twice")
+        named[name] = parameters
+    return named
+
+
 def definition_of(comparison, again, gate, launches, flops, min_bytes):
     """What python_subject.h describes."""
     if unknown := set(launches) - set(comparison.callables):
@@ -168,6 +177,9 @@ def definition_of(comparison, again, gate, launches, flops, min_bytes):
         raise ValueError("problems: there must be one or more")
     problems = []
     for name, parameters in comparison.problems.items():
+        if taken := {"name", "flops", "min_bytes"} & set(parameters):
+            raise ValueError(f"problem {name}: no parameter can be called {taken.pop()}, which is another field of "
+                             "a problem in a record")
         first, other = (comparison.inputs(seed=seed, **parameters) for seed in (0, 1))
         if all(arrays.same(a, b) for a, b in zip(arrays.leaves(first), arrays.leaves(other))):
             raise ValueError(f"problem {name}: the inputs have no array of NumPy, PyTorch, CuPy or JAX that "

@@ -23,24 +23,29 @@ class KernelNode(ctypes.Structure):
                 ("kernel", ctypes.c_void_p), ("context", ctypes.c_void_p)]
 
 
-class Driver:
+class Calls:
     """RuntimeError where the driver refuses a call; OSError where there is none."""
 
     def __init__(self):
         self._cuda = ctypes.CDLL("libcuda.so.1")
-        self._call("cuInit", 0)
-        self._empty = None
 
-    def _call(self, name, *arguments):
+    def call(self, name, *arguments):
         code = getattr(self._cuda, name)(*arguments)
         if code:
             text = ctypes.c_char_p()
             self._cuda.cuGetErrorName(code, ctypes.byref(text))
             raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
 
+
+class Driver(Calls):
+    def __init__(self):
+        super().__init__()
+        self.call("cuInit", 0)
+        self._empty = None
+
     def _got(self, kind, name, *arguments):
         value = kind()
-        self._call(name, ctypes.byref(value), *arguments)
+        self.call(name, ctypes.byref(value), *arguments)
         return value.value
 
     def describe(self, ordinal, runtime):
@@ -51,9 +56,9 @@ class Driver:
             return self._got(ctypes.c_int, "cuDeviceGetAttribute", which, device)
 
         name = ctypes.create_string_buffer(256)
-        self._call("cuDeviceGetName", name, 256, device)
+        self.call("cuDeviceGetName", name, 256, device)
         raw = (ctypes.c_ubyte * 16)()
-        self._call("cuDeviceGetUuid", raw, device)
+        self.call("cuDeviceGetUuid", raw, device)
         name = name.value.decode()
         version = self._got(ctypes.c_int, "cuDriverGetVersion")
         slug = re.sub(r"[^a-z0-9]+", "_", re.sub("^(NVIDIA |Tesla |GeForce )+", "", name).lower())
@@ -71,7 +76,7 @@ class Driver:
         self._empty = self._got(ctypes.c_void_p, "cuModuleGetFunction", ctypes.c_void_p(module), b"empty")
 
     def call_nothing(self, stream):
-        self._call("cuLaunchKernel", ctypes.c_void_p(self._empty), *[1] * 6, 0, ctypes.c_void_p(stream),
+        self.call("cuLaunchKernel", ctypes.c_void_p(self._empty), *[1] * 6, 0, ctypes.c_void_p(stream),
                    None, None)
 
     def call_lines(self, graph, calls):
@@ -79,9 +84,9 @@ class Driver:
         if graph is None:
             return ["its nodes can't be read: its library keeps no graph"]
         graph, count = ctypes.c_void_p(graph), ctypes.c_size_t()
-        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        self.call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
-        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        self.call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
         each, rest = divmod(count.value, calls)
         if rest or not each:
             return [f"{count.value} nodes in {calls} calls"]
@@ -90,11 +95,11 @@ class Driver:
 
     def _line(self, node):
         kind = ctypes.c_int()
-        self._call("cuGraphNodeGetType", node, ctypes.byref(kind))
+        self.call("cuGraphNodeGetType", node, ctypes.byref(kind))
         if kind.value != KERNEL_NODE:
             return NODES.get(kind.value, f"node of type {kind.value}")
         launch = KernelNode()
-        self._call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(launch))
+        self.call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(launch))
         function = ctypes.c_void_p(launch.func) if launch.func else ctypes.c_void_p(
             self._got(ctypes.c_void_p, "cuKernelGetFunction", ctypes.c_void_p(launch.kernel)))
         symbol = self._got(ctypes.c_char_p, "cuFuncGetName", function).decode()

@@ -76,8 +76,8 @@ class Gpu:
     def open(self):
         """Once there is a context."""
         self.driver.load_empty_kernel()
-        peers = program.module("ablations/subjects/sdpa/peers.py")
-        self.read_sensors = peers.Sensors(self.describe()["uuid"]).read
+        gpu = program.module("ablations/subjects/sdpa/peers/peer_gpu.py")
+        self.read_sensors = gpu.Sensors(self.describe()["uuid"]).read
 
     def call_nothing(self):
         self.driver.call_nothing(self.stream())
@@ -216,8 +216,8 @@ class Jax(Cpu):
         return driver.Driver().describe(self.device.local_hardware_id or 0, "")
 
     def open(self):
-        peers = program.module("ablations/subjects/sdpa/peers.py")
-        self.read_sensors = peers.Sensors(self.describe()["uuid"]).read
+        gpu = program.module("ablations/subjects/sdpa/peers/peer_gpu.py")
+        self.read_sensors = gpu.Sensors(self.describe()["uuid"]).read
 
     def free(self):
         gc.collect()

@@ -14,6 +14,7 @@ import functools
 from typing import NamedTuple
 
 import torch
+from torch.autograd import forward_ad
 
 from . import attention
 from .attention import HEAD_DIMS, Tensor
@@ -24,6 +25,7 @@ SMS = 132  # of an H100 or H200
 # packed product.
 COPY_US, COPIED_BYTES_A_US = 3, 2e6
 _own = torch.nn.functional.scaled_dot_product_attention
+_functorch = torch._C._functorch
 
 _library = torch.library.Library("warpledger", "DEF")
 _tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order))
@@ -36,10 +38,10 @@ _library.define(f"sdpa_varlen{_takes} -> Tensor", tags=_tags)
 _library.define(f"sdpa_varlen_lse{_takes} -> (Tensor, Tensor)", tags=_tags)
 
 
-def _output(q, k, causal):
-    """(shape, strides) of out."""
+def _output(q, strides, k, causal):
+    """(shape, strides) of out. `strides` are those of the caller's q, as a fake q has them."""
     batch, heads, rows, head_dim = q.shape
-    if attention.keeps_rows_outside(q.shape, q.stride(), k.shape[2], causal):
+    if attention.keeps_rows_outside(q.shape, strides, k.shape[2], causal):
         return (batch, heads, rows, head_dim), (rows * heads * head_dim, head_dim, heads * head_dim, 1)
     return (batch, heads, rows, head_dim), (heads * rows * head_dim, rows * head_dim, head_dim, 1)
 
@@ -47,7 +49,7 @@ def _output(q, k, causal):
 @torch.library.register_fake("warpledger::sdpa", lib=_library)
 def _sdpa_fake(q, k, v, causal=False, scale=None):
     torch._check(q.dim() == 4 and k.dim() == 4 and v.dim() == 4, lambda: "q, k and v must have 4 dimensions")
-    return q.new_empty_strided(*_output(q, k, causal))
+    return q.new_empty_strided(*_output(q, q.stride(), k, causal))
 
 
 @torch.library.register_fake("warpledger::sdpa_lse", lib=_library)
@@ -83,14 +85,13 @@ def _tensor(given):
     return Tensor(0, tuple(given.shape), given.stride(), _DTYPES.get(given.dtype, -1), given.device.index)
 
 
-def _prepare(q, k, v, causal, scale):
-    """On the current device."""
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be above 0")
+def _prepare(q, callers, k, v, causal, scale):
+    """On the current device. `callers`: the strides of q before it was copied."""
+    attention.check_scale(scale)
     for name, each in ("q", q), ("k", k), ("v", v):
         if each.dim() != 4:
             raise ValueError(f"{name} has {each.dim()} dimensions, not 4 (bhsd)")
-    out = _output(q, k, causal)
+    out = _output(q, callers, k, causal)
     q_, k_, v_ = (_tensor(each) for each in (q, k, v))
     attention.check_inputs(q_, k_, v_)
     o_ = q_._replace(shape=out[0], strides=out[1])
@@ -105,15 +106,17 @@ def _prepare(q, k, v, causal, scale):
 
 def _run(q, k, v, causal, scale, lse):
     """lse: a tensor or None"""
+    strides = callers = q.stride()
     # A view that begins between two 16 bytes is copied, into memory without gaps.
     if (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16:
         q, k, v = (each.clone(memory_format=torch.contiguous_format) if each.data_ptr() % 16 else each
                    for each in (q, k, v))
+        strides = q.stride()
     device = q.device.index
     with attention.device_of_torch(torch, device):
-        key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, device,
+        key = (q.shape, strides, callers, k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype, v.dtype, device,
                k.device.index, v.device.index, causal, scale)
-        call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, k, v, causal, scale))
+        call = _calls.get(key) or attention.keep(_calls, key, _prepare(q, callers, k, v, causal, scale))
         plan = call.plan
         out = q.new_empty_strided(*call.out)
         if call.copies_q:
@@ -138,10 +141,6 @@ def _sdpa_lse_cuda(q, k, v, causal=False, scale=None):
     return _run(q, k, v, causal, scale, lse), lse
 
 
-_library.impl("sdpa", _sdpa_cuda, "CUDA")
-_library.impl("sdpa_lse", _sdpa_lse_cuda, "CUDA")
-
-
 def _sdpa_varlen_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False, scale=None):
     return attention.sdpa_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=causal,
                                  scale=scale)
@@ -152,8 +151,37 @@ def _sdpa_varlen_lse_cuda(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max
                                  scale=scale, return_lse=True)
 
 
-_library.impl("sdpa_varlen", _sdpa_varlen_cuda, "CUDA")
-_library.impl("sdpa_varlen_lse", _sdpa_varlen_lse_cuda, "CUDA")
+_BACKEND = torch._C.DispatchKey.CUDA
+
+
+def _refuse_gradients(operator, kernel):
+    """Without a kernel of autograd an operator's outputs look as if nothing had to be differentiated.
+
+    kernel: what runs where nothing is between autograd and the GPU, such as a fake tensor or a transform, for to
+        dispatch once more takes microseconds
+    """
+    below = torch._C._after_autograd_keyset
+    is_last = {}  # by the bits of a call's keys, for a look at the keys themselves takes 2 us
+
+    def autograd(keys, q, k, v, *rest):
+        attention.refuse_gradients(torch, q, k, v)
+        bits = keys.raw_repr()
+        last = is_last.get(bits)
+        if last is None:
+            last = is_last[bits] = (keys & below).highestPriorityTypeId() == _BACKEND
+        if last:
+            return kernel(q, k, v, *rest)
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keys & below, q, k, v, *rest)
+
+    return autograd
+
+
+for _name, _kernel in {"sdpa": _sdpa_cuda, "sdpa_lse": _sdpa_lse_cuda, "sdpa_varlen": _sdpa_varlen_cuda,
+                       "sdpa_varlen_lse": _sdpa_varlen_lse_cuda}.items():
+    _library.impl(_name, _kernel, "CUDA")
+    _library.impl(_name, _refuse_gradients(getattr(torch.ops.warpledger, _name).default, _kernel), "Autograd",
+                  with_keyset=True)
 
 
 def sdpa(q, k, v, *, causal=False, scale=None, return_lse=False):
@@ -179,15 +207,32 @@ def _why_not_here(index):
     return _why_not_on(index)
 
 
+def _is_transformed():
+    """Whether a transform of torch.func, or forward-mode differentiation, is around a call."""
+    return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+def _is_followed(given):
+    """Whether one of those differentiates what is done with the tensor."""
+    while _functorch.is_functorch_wrapped_tensor(given):
+        if _functorch.is_gradtrackingtensor(given):
+            return True
+        given = _functorch.get_unwrapped(given)
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(given).tangent is not None
+
+
 def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """Why a call is PyTorch's: a clause; "" where it is the library's."""
     given = query, key, value
     if attn_mask is not None or dropout_p != 0:
         return "there is a mask or dropout"
-    if not all(each.is_cuda and each.dim() == 4 and each.dtype in _DTYPES for each in given):
-        return "a tensor is not of 4 dimensions of float16 or bfloat16 on a GPU"
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
         return "a gradient is asked for"
+    # A compiler would have to look into these; what it traces is refused by the operator.
+    if not torch.compiler.is_compiling() and _is_transformed() and any(map(_is_followed, given)):
+        return "a gradient is asked for by a transform, or a forward derivative"
+    if not all(each.is_cuda and each.dim() == 4 and each.dtype in _DTYPES for each in given):
+        return "a tensor is not of 4 dimensions of float16 or bfloat16 on a GPU"
     if query.dtype != key.dtype or query.dtype != value.dtype or key.shape != value.shape:
         return "dtypes, or the shapes of key and value, differ"
     batch, heads, rows, head_dim = query.shape
@@ -196,12 +241,14 @@ def why_not(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, s
         return "head_dim is not 64, 128 or 256, or key's shape is another"
     if query.numel() == 0 or key.numel() == 0:
         return "a tensor is empty"
+    if any(each > attention.MOST_OF_ONE_SIZE for each in (batch, heads, rows, kv_heads, kv_rows)):
+        return "a size is above 2^20"
     if heads != kv_heads and not (enable_gqa and heads % kv_heads == 0):
         return "heads differ"
     if is_causal and rows != kv_rows:
         return "PyTorch aligns this mask to the top left"
-    if scale is not None and not scale > 0:
-        return "scale is not above 0"
+    if not attention.is_scale(scale):
+        return "scale is not above 0 and finite in float32"
     for each in given:
         steps = zip(each.shape[:3], each.stride())
         if each.stride(3) != 1 or any(size > 1 and (step % 8 != 0 or step < head_dim) for size, step in steps):
@@ -230,7 +277,7 @@ def _known_why_not(query, key, value, is_causal, scale, enable_gqa):
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
     """torch.nn.functional's, by the library where it has a kernel."""
-    if attn_mask is not None or dropout_p != 0 or torch.compiler.is_compiling():
+    if attn_mask is not None or dropout_p != 0 or torch.compiler.is_compiling() or _is_transformed():
         why = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     else:
         why = _known_why_not(query, key, value, is_causal, scale, enable_gqa)

@@ -52,7 +52,7 @@ def seed_of(seed, process, shape, which):
 class Worker:
     def __init__(self, comparison, job, emit):
         self.comparison, self.job, self.emit = comparison, job, emit
-        self.peers = program.module("ablations/subjects/sdpa/peers.py")
+        self.peers = program.module("ablations/subjects/sdpa/peers/peer_rules.py")
 
     def run(self):
         if self.job["design"] != "one_on":
@@ -69,13 +69,14 @@ class Worker:
         self.emit({"running": what})
         try:
             return step()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if arm == FLOOR:
                 raise
             traceback.print_exc()
             told = machine.told(error)
             kind = next((kind for text, kind in FAULTS.items() if text in told), "error")
-            self.emit({"fault": {**what, "kind": kind, "reason": f"{told}, while {doing}"[:1000]}})
+            self.emit({"fault": {"process": self.job["process"], **what, "kind": kind,
+                                 "reason": f"{told}, while {doing}"[:1000]}})
             raise Broken from error
 
     def rotation(self, shape):
@@ -235,7 +236,7 @@ def serve(comparison):
     """Does the job and ends the process."""
     with os.fdopen(JOB, encoding="utf-8") as file:
         job = json.load(file)
-    to_json = program.module("ablations/subjects/sdpa/peers.py").to_json
+    to_json = program.module("ablations/subjects/sdpa/peers/peer_rules.py").to_json
     code = 0
     with os.fdopen(LINES, "w", encoding="utf-8") as lines:
         try:

@@ -7,8 +7,8 @@
 
 #pragma once
 
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ablations/subjects/sdpa/designs/design.h"
@@ -36,6 +36,12 @@ inline std::vector<Design> FastestDesigns() {
   }
   for (Design& design : designs) {
     const std::string base = design.arms.front().name;
+    // With 192 rows a tile, with 128, and at head_dim 128.
+    const std::string last = design.arms.back().name;
+    for (const std::string& of : std::set<std::string>{base, last}) {
+      if (design.head_dims.front() == 256) continue;
+      AddStep(of + "+q_registers", {&sdpa::Config::wgmma_q_registers, 1}, of, &design);
+    }
     if (design.head_dims.front() == 128) {
       AddStep(base + "+ping_pong", {&sdpa::Config::ping_pong, 1}, base, &design);
     }

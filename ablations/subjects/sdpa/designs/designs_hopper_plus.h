@@ -88,6 +88,8 @@ inline Design HopperPlusDesign() {
       AddLevel({row.field, level}, base, ':', &design);
     }
   }
+  // What a pass after the scores is held against: without one.
+  AddLevel({&sdpa::Config::ping_pong, 0}, base, ':', &design);
   const std::string static_base(kHopperStaticEnd);
   design.arms.push_back({static_base, HopperStaticEnd()});
   AddLevel({&sdpa::Config::kv_multicast, 2}, static_base, ':', &design);

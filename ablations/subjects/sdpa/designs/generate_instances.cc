@@ -38,11 +38,13 @@
 namespace {
 
 using warpledger::sdpa::BuiltForLibrary;
+using warpledger::sdpa::ClusterForm;
 using warpledger::sdpa::Config;
 using warpledger::sdpa::Dtype;
 using warpledger::sdpa::Family;
 using warpledger::sdpa::FamilyName;
 using warpledger::sdpa::FamilyOf;
+using warpledger::sdpa::HasClusterForm;
 using warpledger::sdpa::InstanceName;
 using warpledger::sdpa::InstanceSymbol;
 using warpledger::sdpa::kLibraryKernels;
@@ -101,9 +103,8 @@ class Selection {
   }
   // The library's designs hold controls too.
   static bool IsOfLibrary(const Config& config) {
-    return std::any_of(
-        std::begin(kLibraryKernels), std::end(kLibraryKernels),
-        [&](const auto& kernel) { return BuiltForLibrary(kernel.config) == config; });
+    return std::any_of(std::begin(kLibraryKernels), std::end(kLibraryKernels),
+                       [&](const auto& kernel) { return BuiltForLibrary(kernel) == config; });
   }
   bool Names(std::string_view name) const { return Contains(names_, std::string(name)); }
 
@@ -179,9 +180,14 @@ std::string Table(const std::vector<Config>& configs) {
          entries + "};\n\n}  // namespace\n\n";
 }
 
-Config OfLibrary(const warpledger::sdpa::LibraryKernel& kernel, bool causal) {
-  return warpledger::sdpa::Specialise(BuiltForLibrary(kernel.config), kernel.head_dim, causal,
-                                      kernel.dtype);
+// A kernel's forms in the library.
+std::vector<Config> OfLibrary(const warpledger::sdpa::LibraryKernel& kernel, bool causal) {
+  std::vector<Config> forms = {BuiltForLibrary(kernel)};
+  if (HasClusterForm(kernel)) forms.push_back(ClusterForm(kernel));
+  for (Config& form : forms) {
+    form = warpledger::sdpa::Specialise(form, kernel.head_dim, causal, kernel.dtype);
+  }
+  return forms;
 }
 
 // The library's files, of those of its kernels that the build has.
@@ -190,11 +196,12 @@ bool WriteLibrary(const std::vector<Config>& built, const std::filesystem::path&
   std::string files;
   for (const warpledger::sdpa::LibraryKernel& kernel : kLibraryKernels) {
     for (const bool causal : {false, true}) {
-      const Config config = OfLibrary(kernel, causal);
-      if (std::find(built.begin(), built.end(), config) == built.end()) continue;
-      if (std::find(configs.begin(), configs.end(), config) != configs.end()) continue;
-      configs.push_back(config);
-      files += (code / (InstanceSymbol(config) + ".fatbin")).string() + "\n";
+      for (const Config& config : OfLibrary(kernel, causal)) {
+        if (std::find(built.begin(), built.end(), config) == built.end()) continue;
+        if (std::find(configs.begin(), configs.end(), config) != configs.end()) continue;
+        configs.push_back(config);
+        files += (code / (InstanceSymbol(config) + ".fatbin")).string() + "\n";
+      }
     }
   }
   const std::filesystem::path directory = code / "library";
@@ -266,13 +273,14 @@ int main(int argc, char** argv) {
   for (const auto& kernel : kLibraryKernels) {
     if (!selection.TakesLibrarysOwn()) break;
     for (const bool causal : {false, true}) {
-      const Config config = OfLibrary(kernel, causal);
-      if (std::find(compiled.begin(), compiled.end(), config) != compiled.end()) continue;
-      compiled.push_back(config);
-      if (const auto reason = warpledger::sdpa::WhyInvalid(compiled.back())) {
-        std::cerr << "library, " << kernel.name << ": no " << reason.toggle << ": " << reason.why
-                  << "\n";
-        return 1;
+      for (const Config& config : OfLibrary(kernel, causal)) {
+        if (std::find(compiled.begin(), compiled.end(), config) != compiled.end()) continue;
+        compiled.push_back(config);
+        if (const auto reason = warpledger::sdpa::WhyInvalid(compiled.back())) {
+          std::cerr << "library, " << kernel.name << ": no " << reason.toggle << ": " << reason.why
+                    << "\n";
+          return 1;
+        }
       }
     }
   }

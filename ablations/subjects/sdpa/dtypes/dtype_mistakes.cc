@@ -100,19 +100,11 @@ void AttendTo(const Problem& p, const Fp16* q, const Tensor& k, const Tensor& v,
   WeightedMean(p, Exponentials(Scores(p, q, k), true, InFp32), v, out);
 }
 
-void NoScale(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
-  AttendTo(p, q, ThroughE4m3(p, k, 0, Fp8Overflow::kSpecial),
-           ThroughE4m3(p, v, 0, Fp8Overflow::kSpecial), out);
-}
-
-void ScaledTo448(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
-  AttendTo(p, q, ThroughE4m3(p, k, 448, Fp8Overflow::kSpecial),
-           ThroughE4m3(p, v, 448, Fp8Overflow::kSpecial), out);
-}
-
-void ScaledTo480(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
-  AttendTo(p, q, ThroughE4m3(p, k, 480, Fp8Overflow::kSpecial),
-           ThroughE4m3(p, v, 480, Fp8Overflow::kSpecial), out);
+// 0: without a scale.
+template <int kLargest>
+void ScaledTo(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
+  AttendTo(p, q, ThroughE4m3(p, k, kLargest, Fp8Overflow::kSpecial),
+           ThroughE4m3(p, v, kLargest, Fp8Overflow::kSpecial), out);
 }
 
 void IntegersReadAsE4m3(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
@@ -133,11 +125,11 @@ void Fp16ExpWithoutMax(const Problem& p, const Fp16* q, const Fp16* k, const Fp1
 }
 
 // O = scale * (sum of P * code - 128 * sum of P) / sum of P, all sums in fp16.
-void ZeroPointLast(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out,
-                   bool subtract_max) {
+template <bool kSubtractMax>
+void ZeroPointLast(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
   IntegerCodes keys = ThroughUint8(p, k);
   for (float& code : keys.codes) code = (code - sdpa::kUint8Zero) * keys.scale;
-  const Softmax softmax = Exponentials(Scores(p, q, keys.codes), subtract_max, RoundToFp16);
+  const Softmax softmax = Exponentials(Scores(p, q, keys.codes), kSubtractMax, RoundToFp16);
   const IntegerCodes values = ThroughUint8(p, v);
   const float offset = RoundToFp16(softmax.sum * sdpa::kUint8Zero);
   for (int d = 0; d < p.head_dim; ++d) {
@@ -148,14 +140,6 @@ void ZeroPointLast(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v
     }
     out[d] = RoundToFp16(values.scale * RoundToFp16(sum - offset) / softmax.sum);
   }
-}
-void ZeroPointLastWithoutMax(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v,
-                             float* out) {
-  ZeroPointLast(p, q, k, v, out, false);
-}
-void ZeroPointLastWithMax(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v,
-                          float* out) {
-  ZeroPointLast(p, q, k, v, out, true);
 }
 
 void PaddingIsNan(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v, float* out) {
@@ -172,13 +156,13 @@ void PaddingIsNan(const Problem& p, const Fp16* q, const Fp16* k, const Fp16* v,
 
 constexpr DtypeMistake kMistakes[] = {
     {"none", "Right, with the scale that maps the largest magnitude to 448.",
-     sdpa::InputKind::kNormal, false, &ScaledTo448},
+     sdpa::InputKind::kNormal, false, &ScaledTo<448>},
     {"no_scale", "K and V are cast to E4M3 without any scale.", sdpa::InputKind::kNormal, false,
-     &NoScale},
+     &ScaledTo<0>},
     {"scaled_to_480",
      "The scale maps the largest magnitude to 480, as if E4M3 had no NaN, and the cast does not "
      "saturate.",
-     sdpa::InputKind::kNormal, true, &ScaledTo480},
+     sdpa::InputKind::kNormal, true, &ScaledTo<480>},
     {"integers_read_as_e4m3", "Integer codes are read as E4M3, where 127 and 255 are NaN.",
      sdpa::InputKind::kNormal, false, &IntegersReadAsE4m3},
     {"padding_is_nan",
@@ -192,11 +176,11 @@ constexpr DtypeMistake kMistakes[] = {
     {"zero_point_last_without_max",
      "Integer codes of 0 to 255 are multiplied as they are, their zero of 128 is taken away from "
      "the sum, the sums are fp16, and no maximum is subtracted.",
-     sdpa::InputKind::kNormal, false, &ZeroPointLastWithoutMax},
+     sdpa::InputKind::kNormal, false, &ZeroPointLast<false>},
     {"zero_point_last", "The same with the maximum subtracted.", sdpa::InputKind::kNormal, false,
-     &ZeroPointLastWithMax},
+     &ZeroPointLast<true>},
     {"zero_point_last", "The same with the maximum subtracted.", sdpa::InputKind::kConstant, false,
-     &ZeroPointLastWithMax},
+     &ZeroPointLast<true>},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ablations/plan/stopping.h"
+#include "absl/strings/str_cat.h"
 #include "reports/compared/compared.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
@@ -14,6 +15,7 @@ namespace warpledger::ablations {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -221,6 +223,48 @@ TEST(CompareTest, ThrottlingAndOtherClocksLeaveNothingToTell) {
   EXPECT_EQ(cell["outcome"], "SAME");
 }
 
+// --- Visits that waited for the host ----------------------------------------------
+
+TEST(CompareTest, VisitsThatWaitedForTheHostCountForNothingOnEitherSide) {
+  Record starved = ExampleRecord(1);
+  StarveVisits(starved, kTiling, "small", 18);
+  Record whole = ExampleRecord(2);
+  StarveVisits(whole, kTiling, "small", 0);
+  for (const Json& comparison : {ComparisonOf(whole, starved), ComparisonOf(starved, whole)}) {
+    const Json cell = CellOf(comparison, kTiling, "small");
+    EXPECT_EQ(cell["outcome"], "SAME") << cell.dump();
+    EXPECT_NEAR(cell["ratio"].get<double>(), 1, 0.003);
+  }
+}
+
+TEST(CompareTest, ACellThatLostMostOfItsVisitsTellsNothingOnEitherSide) {
+  Record whole = ExampleRecord(2);
+  StarveVisits(whole, kTiling, "small", 0);
+  for (const int count : {24, 40}) {
+    Record starved = ExampleRecord(1);
+    StarveVisits(starved, kTiling, "small", count);
+    const std::string why = "the GPU waited for the host in " + std::to_string(count) +
+                            " of 40 visits of ladder:kv_tiling, for up to 30%";
+    Json cell = CellOf(ComparisonOf(whole, starved), kTiling, "small");
+    EXPECT_EQ(cell["outcome"], "CANNOT_TELL") << cell.dump();
+    EXPECT_EQ(cell["reason"], "B: " + why);
+    cell = CellOf(ComparisonOf(starved, whole), kTiling, "small");
+    EXPECT_EQ(cell["outcome"], "CANNOT_TELL") << cell.dump();
+    EXPECT_EQ(cell["reason"], "A: " + why);
+    EXPECT_EQ(CellOf(ComparisonOf(starved, whole), kWmma, "small")["outcome"], "SAME");
+  }
+}
+
+TEST(CompareTest, AReferenceThatLostMostOfItsVisitsDidNotMove) {
+  Record a = ExampleRecord(1);
+  StarveVisits(a, "peer:flash", "small", 24);
+  Record b = ExampleRecord(2);
+  StarveVisits(b, "peer:flash", "mission_b", 8);
+  const Json references = ComparisonOf(a, b)["references"];
+  EXPECT_EQ(references.size(), 3u);
+  for (const Json& reference : references) EXPECT_EQ(reference["moved"], false);
+}
+
 TEST(CompareTest, ResourcesAndMachineCodeThatDifferAreListed) {
   Record b = ExampleRecord(2);
   (*b.resources)[1].registers = 44;
@@ -380,6 +424,51 @@ TEST(CompareTest, WhatElseDiffersBetweenTheRunsIsNamed) {
   ASSERT_EQ(comparison["differences"].size(), 2u) << comparison["differences"].dump();
   EXPECT_THAT(ComparisonText(comparison), HasSubstr("gpu.driver: 580.0 -> 999.0"));
   EXPECT_THAT(ComparisonText(comparison), HasSubstr("toolchain.nvcc: 13.0.0 -> 13.1.0"));
+}
+
+// The plan of a run, and the definition of a study field by field.
+TEST(CompareTest, AnotherPlanAndAnotherDefinitionAreNamed) {
+  Record a = ExampleRecord(1);
+  Record b = ExampleRecord(2);
+  const auto definition = [](double gate, const char* folder, const char* sha256) {
+    return Json{{"study", {{"name", "s"}, {"claim", {{{"id", "c"}, {"gate", gate}}}}}},
+                {"folder", folder},
+                {"libraries", {{"base", {folder, sha256}}}}};
+  };
+  a.run.definition.json = definition(1.05, "/a", "aa");
+  b.run.definition.json = definition(1.1, "/b", "bb");
+  b.run.seed = a.run.seed + 1;
+  b.run.blocks_per_process = a.run.blocks_per_process + 1;
+  b.run.max_launches = 7;
+  std::vector<std::string> named;
+  for (const summary::Difference& each : Differences(a.run, b.run)) {
+    named.push_back(absl::StrCat(each.what, ": ", each.a, " -> ", each.b));
+  }
+  EXPECT_THAT(
+      named, ElementsAre(HasSubstr("seed: "), HasSubstr("blocks_per_process: "),
+                         HasSubstr("max_launches: "), "definition.study.claim[0].gate: 1.05 -> 1.1",
+                         "definition.libraries.base.sha256: aa -> bb"));
+  b = a;
+  b.run.processes += 1;
+  b.run.definition.json["study"]["claim"].push_back({{"id", "d"}});
+  const std::vector<summary::Difference> more = Differences(a.run, b.run);
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ(more[0].what, "processes");
+  EXPECT_EQ(more[1].what, "definition.study.claim");
+  EXPECT_EQ(more[1].b, "2 of them");
+}
+
+// A definition of Python callables names the GPU once more.
+TEST(CompareTest, AnotherBoardIsNamedOnce) {
+  Record a = ExampleRecord(1);
+  Record b = ExampleRecord(2);
+  b.run.gpu.uuid = "GPU-other";
+  for (Record* of : {&a, &b}) {
+    of->run.definition.json = Json{{"gpu", {{"uuid", of->run.gpu.uuid}}}, {"gate", 1.05}};
+  }
+  const std::vector<summary::Difference> differences = Differences(a.run, b.run);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].what, "gpu.uuid");
 }
 
 TEST(CompareTest, WhatOnlyOneRecordHasIsNotCompared) {

@@ -67,6 +67,20 @@ inline void ScaleTimes(Record& record, const std::string& arm, const std::string
   }
 }
 
+// A record of visits, in which the GPU waited for the host in the first `count` of an arm on a
+// shape. These visits are twice as slow.
+inline void StarveVisits(Record& record, const std::string& arm, const std::string& shape,
+                         int count) {
+  record.run.alone = AlonePlan{};
+  for (Sample& sample : record.samples) {
+    sample.window_s = 1;
+    sample.idle_share = 0.0005;
+    if (sample.arm != arm || sample.shape != shape || --count < 0) continue;
+    sample.idle_share = 0.3;
+    sample.us *= 2;
+  }
+}
+
 // Drops an arm from everything that names it.
 inline void DropArm(Record& record, const std::string& name) {
   std::erase_if(record.run.arms, [&](const Arm& arm) { return arm.name == name; });

@@ -113,6 +113,32 @@ TEST(GateTest, NoisyProcessesTellNothing) {
   EXPECT_EQ(gate.exit, 2);
 }
 
+TEST(GateTest, VisitsThatWaitedForTheHostAreNoRegressionAndHideNone) {
+  Record whole = ExampleRecord(1);
+  StarveVisits(whole, kTilingArm, "small", 0);
+  Record starved = ExampleRecord(2);
+  StarveVisits(starved, kTilingArm, "small", 18);
+  EXPECT_EQ(GateOf(whole, starved).exit, summary::kGatePass);
+  // A baseline that looks slow would let a slower record pass.
+  ScaleTimes(whole, kTilingArm, "small", 1.05);
+  EXPECT_EQ(GateOf(starved, whole).exit, summary::kGateRegression);
+}
+
+TEST(GateTest, ACellThatLostMostOfItsVisitsTellsNothing) {
+  Record whole = ExampleRecord(1);
+  StarveVisits(whole, kTilingArm, "small", 0);
+  for (const int count : {24, 40}) {
+    Record starved = ExampleRecord(2);
+    StarveVisits(starved, kTilingArm, "small", count);
+    for (const GateResult& gate : {GateOf(whole, starved), GateOf(starved, whole)}) {
+      const GateCell& cell = GateCellOf(gate, kTilingArm, "small");
+      EXPECT_EQ(cell.outcome, GateOutcome::kCannotTell) << cell.reason;
+      EXPECT_THAT(cell.reason, HasSubstr("the GPU waited for the host"));
+      EXPECT_EQ(gate.exit, summary::kGateCannotTell);
+    }
+  }
+}
+
 TEST(GateTest, TooFewProcessesTellNothing) {
   Record record = ExampleRecord(2, {.processes = 1});
   ScaleTimes(record, kTilingArm, "small", 3);
@@ -218,6 +244,30 @@ TEST(GateTest, AnotherCacheModeIsRefused) {
   const GateResult gate = GateOf(ExampleRecord(1), record, {.allow_other_gpu = true});
   EXPECT_EQ(gate.exit, 3);
   EXPECT_THAT(gate.why_refused, HasSubstr("'cold'"));
+}
+
+// Changed sources are what a gate is there for; another study is another question.
+TEST(GateTest, AnotherStudyIsRefused) {
+  Record a = ExampleRecord(1);
+  Record b = ExampleRecord(2);
+  const auto definition = [](const char* name, const char* sha256) {
+    return nlohmann::ordered_json{{"study", {{"name", name}}},
+                                  {"libraries", {{"base", {"/a", sha256}}}}};
+  };
+  a.run.definition.json = definition("sums", "aa");
+  b.run.definition.json = definition("sums", "bb");
+  GateResult gate = GateOf(a, b);
+  EXPECT_EQ(gate.why_refused, "");
+  EXPECT_TRUE(gate.notes.empty()) << gate.notes[0];
+  b.run.definition.json = definition("norms", "aa");
+  gate = GateOf(a, b);
+  EXPECT_EQ(gate.exit, summary::kGateNotCompared);
+  EXPECT_THAT(gate.why_refused,
+              HasSubstr("the baseline is of study 'sums', the record of 'norms'"));
+  JudgedRecord other = Judged(b);
+  other.record.run.subject = "python";
+  EXPECT_THAT(Gate(Judged(a), other, {})->why_refused,
+              HasSubstr("the baseline measured sdpa, the record python"));
 }
 
 TEST(GateTest, ControlsAreNotGated) {

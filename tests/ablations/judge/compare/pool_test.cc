@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "ablations/stats/distributions.h"
+#include "absl/strings/str_cat.h"
 #include "reports/compared/compared.h"
+#include "reports/model/text.h"
 #include "tests/ablations/judge/compare/compared_records.h"
 
 namespace warpledger::ablations {
@@ -21,8 +25,9 @@ using ::testing::HasSubstr;
 constexpr char kMeasured[] = "ladder:kv_tiling";
 
 // Of one board; `shift` multiplies the time of kv_tiling on `small`.
-Summary Of(const std::string& board, uint64_t seed, double shift = 1) {
-  Record record = ExampleRecord(seed);
+Summary Of(const std::string& board, uint64_t seed, double shift = 1,
+           const ExampleNoise& noise = {}) {
+  Record record = ExampleRecord(seed, noise);
   record.run.gpu.uuid = board;
   ScaleTimes(record, kMeasured, "small", shift);
   return Judged(std::move(record)).summary;
@@ -88,6 +93,44 @@ TEST(PoolTest, BoardsThatDifferWidenIt) {
   EXPECT_NEAR(Width(apart.same_board), Width(alike.same_board), 1e-4);
 }
 
+TEST(PoolTest, AnInconclusiveVerdictSaysHowManyBoardsWouldDecide) {
+  const auto of_boards = [](int64_t count, double shift, double noise = 0.03) {
+    std::vector<Summary> records;
+    for (int64_t i = 0; i < count; ++i) {
+      records.push_back(Of(absl::StrCat("GPU-", i), 1, shift, {.block = noise}));
+    }
+    return PoolOf(records);
+  };
+  constexpr double kTwoPercentFaster = 0.8 / 1.02;
+  const summary::Pooled one = of_boards(1, kTwoPercentFaster);
+  const summary::PooledComparison& tiling = TilingOnSmall(one);
+  ASSERT_EQ(tiling.verdict, "INCONCLUSIVE") << tiling.reason;
+  ASSERT_TRUE(tiling.boards_to_decide) << tiling.reason;
+  const int64_t enough = *tiling.boards_to_decide;
+  const std::string says = absl::StrCat(enough, " boards that say the same would decide");
+  EXPECT_THAT(tiling.reason, HasSubstr(says));
+  EXPECT_THAT(report::PooledText(one), HasSubstr(says));
+  EXPECT_EQ(TilingOnSmall(of_boards(enough - 1, kTwoPercentFaster)).verdict, "INCONCLUSIVE");
+  EXPECT_NE(TilingOnSmall(of_boards(enough, kTwoPercentFaster)).verdict, "INCONCLUSIVE");
+  // Of an effect that is far smaller than the noise, no number does.
+  const summary::PooledComparison noisy = TilingOnSmall(of_boards(1, 0.8 / 1.005, 0.5));
+  EXPECT_EQ(noisy.verdict, "INCONCLUSIVE");
+  EXPECT_FALSE(noisy.boards_to_decide);
+  EXPECT_THAT(noisy.reason, HasSubstr("not even 20 boards that say the same would decide"));
+}
+
+TEST(PoolTest, TheTextShowsTheIntervalThatTheVerdictRestsOn) {
+  // Of a claim on two shapes one is decided, so that the level of both is 97.5%.
+  const summary::Pooled pooled = PoolOf({Of("GPU-1", 1, 0.8 / 1.02, {.block = 0.03})});
+  const summary::PooledComparison& tiling = TilingOnSmall(pooled);
+  ASSERT_EQ(tiling.verdict, "INCONCLUSIVE") << tiling.reason;
+  ASSERT_EQ(tiling.adjusted_confidence, 0.975);
+  EXPECT_GT(Width(tiling.another_board_adjusted), 1.3 * Width(tiling.another_board));
+  EXPECT_THAT(report::PooledText(pooled),
+              HasSubstr(report::FormatRatioInterval(tiling.another_board_adjusted.low,
+                                                    tiling.another_board_adjusted.high)));
+}
+
 TEST(PoolTest, RecordsOfOneBoardAreOneBoard) {
   const summary::PooledComparison once = TilingOnSmall(PoolOf({Of("GPU-1", 1)}));
   const summary::PooledComparison twice = TilingOnSmall(PoolOf({Of("GPU-1", 1), Of("GPU-1", 2)}));
@@ -96,6 +139,87 @@ TEST(PoolTest, RecordsOfOneBoardAreOneBoard) {
   EXPECT_THAT(twice.boards[0].run_ids, ElementsAre("example-1", "example-2"));
   EXPECT_EQ(twice.df, once.df);
   EXPECT_GT(Width(twice.another_board), 0.5 * Width(once.another_board));
+}
+
+// The record with one more level of kv_tiling on `small`, of the same machine code.
+Summary WithAnotherLevel(Summary record, const std::string& arm, const std::string& config,
+                         double ratio) {
+  const auto is_tiling = [](const auto& of, const std::string& name) {
+    return name == kMeasured && of.shape == "small";
+  };
+  const auto cell =
+      std::find_if(record.cells.begin(), record.cells.end(),
+                   [&](const summary::Cell& of) { return is_tiling(of, of.variant); });
+  const auto verdict =
+      std::find_if(record.verdicts.begin(), record.verdicts.end(),
+                   [&](const summary::Verdict& of) { return is_tiling(of, of.candidate); });
+  summary::Cell other_cell = *cell;
+  other_cell.variant = arm;
+  other_cell.config = config;
+  summary::Verdict other = *verdict;
+  other.candidate = arm;
+  other.ratio.value = ratio;
+  record.cells.push_back(other_cell);
+  record.verdicts.push_back(other);
+  return record;
+}
+
+TEST(PoolTest, LevelsThatShareMachineCodeAreTwoComparisons) {
+  const auto of = [](const std::string& board, uint64_t seed) {
+    return WithAnotherLevel(Of(board, seed), "sweep:kv_tiling=2", "kv_tiling=2", 0.9);
+  };
+  const summary::Pooled pooled = PoolOf({of("GPU-1", 1), of("GPU-2", 2)});
+  EXPECT_EQ(pooled.comparisons.size(), 5u);
+  for (const summary::PooledComparison& comparison : pooled.comparisons) {
+    EXPECT_EQ(comparison.n_records, 2) << comparison.candidate;
+    if (comparison.shape != "small" || comparison.toggle != "kv_tiling") continue;
+    EXPECT_NEAR(*comparison.another_board.value, comparison.candidate == kMeasured ? 0.8 : 0.9,
+                0.001);
+  }
+  EXPECT_TRUE(pooled.other_code.empty());
+  EXPECT_TRUE(pooled.left_out.empty());
+}
+
+TEST(PoolTest, ARecordStandsOnceUnderAComparison) {
+  const Summary twice = WithAnotherLevel(Of("GPU-1", 1), "again:kv_tiling", "kv_tiling", 0.9);
+  const summary::Pooled pooled = PoolOf({twice, Of("GPU-2", 2)});
+  EXPECT_EQ(pooled.comparisons.size(), 4u);
+  EXPECT_EQ(TilingOnSmall(pooled).n_records, 2);
+  EXPECT_NEAR(*TilingOnSmall(pooled).another_board.value, 0.8, 0.001);
+  EXPECT_EQ(pooled.left_out.at("a record's second pair of arms for one comparison"), 1);
+}
+
+TEST(PoolTest, ARecordAloneSaysAsItsPageHowManyBoardsWouldDecide) {
+  int undecided = 0;
+  for (const double faster : {1.01, 1.015, 1.02, 1.025}) {
+    const Summary record = Of("GPU-1", 1, 0.8 / faster, {.block = 0.03});
+    const summary::Pooled pooled = PoolOf({record});
+    for (size_t i = 0; i < record.verdicts.size(); ++i) {
+      if (record.verdicts[i].verdict != "INCONCLUSIVE") continue;
+      ++undecided;
+      EXPECT_EQ(pooled.comparisons[i].boards_to_decide, record.verdicts[i].boards_to_decide)
+          << record.verdicts[i].reason;
+    }
+  }
+  EXPECT_GE(undecided, 3);
+}
+
+TEST(PoolTest, RecordsOfUnequalErrorsHaveFewerDegreesOfFreedomThanTheirSum) {
+  Summary loud = Of("GPU-1", 1);
+  Summary quiet = Of("GPU-1", 2);
+  for (auto [record, error, df] : {std::tuple(&loud, 0.01, 4.0), {&quiet, 0.001, 40.0}}) {
+    for (summary::Verdict& verdict : record->verdicts) {
+      verdict.standard_error = error;
+      verdict.error_df = df;
+    }
+  }
+  const summary::PooledComparison tiling = TilingOnSmall(PoolOf({loud, quiet}));
+  // By hand: (1e-4 + 1e-6)^2 / (1e-8 / 4 + 1e-12 / 40).
+  const double t = analysis::StudentCritical(0.05, 4.08036);
+  const double of_mean = std::hypot(std::sqrt(1e-4 + 1e-6) / 2, 0.0002);
+  EXPECT_NEAR(Width(tiling.boards[0].ratio), 2 * t * of_mean, 2e-5);
+  const double of_one = std::hypot(std::sqrt((1e-4 + 1e-6) / 2), 0.0002);
+  EXPECT_NEAR(Width(tiling.same_board), 2 * t * of_one, 2e-5);
 }
 
 TEST(PoolTest, OtherMachineCodeIsNamedAndNotPooled) {
@@ -145,7 +269,7 @@ TEST(PoolTest, RefusesWhatItCanNotPool) {
 TEST(PoolTest, ReadsBackWhatItWrites) {
   const summary::Pooled pooled = PoolOf({Of("GPU-1", 1), Of("GPU-2", 2)});
   const auto json = ToJson(pooled);
-  EXPECT_EQ(ToJson(*summary::Read<summary::Pooled>(json)), json);
+  EXPECT_EQ(ToJson(*FromJson<summary::Pooled>(json)), json);
 }
 
 TEST(LeaveOneBoardOutTest, CountsEachRecordOfABoardThatOthersShare) {

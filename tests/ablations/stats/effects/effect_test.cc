@@ -72,6 +72,39 @@ TEST(ModerationTest, VariancesThatScatterByChanceAloneHaveTheDegreesOfFreedomOfA
   EXPECT_NEAR(moderated[0].variance, (20 * 8.065993754965712e-06 + 2 * 1e-6) / 22, 1e-15);
 }
 
+// Of ten comparisons with one base and 2 degrees of freedom each: 4 · 10 · 2 / (10 + 3).
+TEST(ModerationTest, VariancesThatShareABaseHaveFewerDegreesOfFreedom) {
+  const std::vector<VarianceEstimate> estimates = OneToTen(2);
+  std::vector<Sides> one_base;
+  for (int i = 1; i <= 10; ++i) one_base.emplace_back(0, i);
+  const std::vector<VarianceEstimate> moderated = Moderated(estimates, one_base);
+  EXPECT_NEAR(moderated[0].df, 80.0 / 13, 1e-12);
+  EXPECT_NEAR(AllDegreesOfFreedom(estimates, one_base), 80.0 / 13, 1e-12);
+  EXPECT_EQ(AllDegreesOfFreedom(estimates, {}), 20);
+}
+
+TEST(ModerationTest, DegreesOfFreedomOfAllFollowWhatComparisonsShare) {
+  // (2 + 2)^2 / (2 + 2 + 2 r^2 2)
+  const std::vector<VarianceEstimate> two = {{1, 2}, {1, 2}};
+  EXPECT_DOUBLE_EQ(AllDegreesOfFreedom(two, {{{0, 1}, {2, 3}}}), 4);
+  for (const Sides& other : {Sides{0, 2}, Sides{2, 0}, Sides{1, 2}, Sides{2, 1}}) {
+    EXPECT_DOUBLE_EQ(AllDegreesOfFreedom(two, {{{0, 1}, other}}), 3.2);
+  }
+  EXPECT_DOUBLE_EQ(AllDegreesOfFreedom(two, {{{0, 1}, {0, 1}}}), 2) << "the same, twice";
+  EXPECT_DOUBLE_EQ(AllDegreesOfFreedom(two, {{{0, 1}, {1, 0}}}), 2) << "the same, turned round";
+  // (6 + 2)^2 / (6 + 2 + 2 / 4 · 2)
+  EXPECT_DOUBLE_EQ(AllDegreesOfFreedom({{{1, 6}, {1, 2}}}, {{{0, 1}, {0, 2}}}), 64.0 / 9);
+}
+
+TEST(ModerationTest, NoVarianceLosesItsOwnDegreesOfFreedom) {
+  std::vector<VarianceEstimate> estimates = OneToTen(1);
+  estimates[0].df = 30;
+  std::vector<Sides> one_base;
+  for (int i = 1; i <= 10; ++i) one_base.emplace_back(0, i);
+  ASSERT_LT(AllDegreesOfFreedom(estimates, one_base), 30.5);
+  EXPECT_GE(Moderated(estimates, one_base)[0].df, 30);
+}
+
 TEST(ModerationTest, AFewVariancesStandAlone) {
   std::vector<VarianceEstimate> estimates = OneToTen(4);
   estimates.pop_back();
@@ -82,6 +115,25 @@ TEST(ModerationTest, AFewVariancesStandAlone) {
 
 TEST(ModerationTest, ValuesThatAgreeToTheLastDigitAreNotExact) {
   EXPECT_EQ(Moderated({{0, 4}})[0].variance, 1e-10);
+}
+
+TEST(ModerationTest, AnotherVarianceIsModeratedByWhatTheRunShares) {
+  std::vector<VarianceEstimate> estimates = OneToTen(4);
+  estimates.back() = {40e-6, 2};
+  const VariancePrior prior = PriorOf(estimates);
+  EXPECT_EQ(prior.all_df, 38);
+  const VarianceEstimate more = Moderate({estimates[0].variance, 9}, prior);
+  EXPECT_NEAR(more.df, Moderate(estimates[0], prior).df + 5, 1e-9);
+  EXPECT_NEAR(more.variance * more.df, prior.df * prior.variance + 9 * estimates[0].variance,
+              1e-15);
+  EXPECT_EQ(Moderate({3e-6, 4}, PriorOf({{3e-6, 4}})).df, 4) << "it stands alone";
+}
+
+TEST(SumDegreesOfFreedomTest, IsTheSumForEqualTermsAndLessForOthers) {
+  EXPECT_NEAR(SumDegreesOfFreedom({{2e-6, 4}, {2e-6, 4}, {2e-6, 4}}), 12, 1e-12);
+  // (4 + 1)^2 / (16 / 4 + 1 / 9)
+  EXPECT_NEAR(SumDegreesOfFreedom({{4e-6, 4}, {1e-6, 9}}), 6.0810811, 1e-6);
+  EXPECT_NEAR(SumDegreesOfFreedom({{1, 4}, {1e-9, 1000}}), 4, 1e-6);
 }
 
 }  // namespace

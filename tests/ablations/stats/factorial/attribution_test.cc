@@ -212,7 +212,7 @@ TEST(CellGainsTest, TwoCellsGiveTheIntervalOfTheClusterMedian) {
   const CellGains cells(gains, options);
   const ClusterMedian median(values, options);
   const Lattice lattice = Of(1, {0, 1});
-  EXPECT_DOUBLE_EQ(cells.Estimate(lattice.MainEffect(0)), median.estimate());
+  EXPECT_DOUBLE_EQ(cells.Estimate(lattice.MainEffect(0)), median.MeanOfMedians());
   for (const double confidence : {0.8, 0.95, 0.999}) {
     const Interval interval = cells.Envelope(lattice.Shapley(0), confidence);
     EXPECT_DOUBLE_EQ(interval.low, median.Envelope(confidence).low);

@@ -8,11 +8,12 @@ import sys
 import time
 import unittest
 
+from fixture import ROOT, run
 from python_fixture import HEAD, PythonTest
 
 BROKEN = {"wrong": "output 0 is wrong", "not_a_number": "output 0 has NaN",
           "transposed": "output 0 has the shape (1, 64), the reference's (64,)",
-          "raises": "ValueError: no kernel for this", "in_place": "it wrote into its inputs"}
+          "raises": "ValueError: no kernel for this", "quits": "SystemExit: 3", "in_place": "it wrote into its inputs"}
 
 
 class Compare(PythonTest):
@@ -39,12 +40,17 @@ print(result.report("pages").read_text())
         self.assertEqual(run["gpu"]["name"], "CPU")
         self.assertIn("numpy", run["definition"]["versions"])
         self.assertEqual({(line["arm"], line["kind"]) for line in lines["broken"]},
-                         {("one_on:raises", "error")})
+                         {("one_on:raises", "error"), ("one_on:quits", "error")})
         # Only what is right is timed.
         self.assertEqual({line["arm"] for line in lines["samples"]},
                          {"summed", "one_on:sooner", "one_on:later", "control:aa", "floor:empty_kernel"})
         self.assertEqual(len({line["process"] for line in lines["samples"]}), 3)
         self.assertIn("timed_graph", {line["inputs"] for line in lines["correctness"]})
+
+    def test_readmes_lines_run_as_they_stand(self):
+        script = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+        self.assertRegex(self.python(script, head="").stdout, r"(?m)^products +n=65536 +\d+\.\d+ .*(ADOPT|REAL|NEUTRAL|REGR|INCON)")
+        self.assertTrue((self.path / "out/one_on.md").exists())
 
     def test_a_callable_that_hangs_is_broken(self):
         done = self.python("""
@@ -53,10 +59,10 @@ def hangs(x):
         time.sleep(1)
 
 result = wl.compare({"summed": summed, "hangs": hangs}, make_inputs, PROBLEMS, lambda x: x.sum(axis=1),
-                    arm_limit_s=3, **SHORT)
+                    arm_limit_s=5, **SHORT)
 print([each.reason for each in result.verdicts])
 """)
-        self.assertIn("no_answer: no answer within 3 s", done.stdout)
+        self.assertIn("no_answer: no answer within 5 s", done.stdout)
 
     def test_a_run_that_was_killed_goes_on(self):
         script = """
@@ -129,6 +135,11 @@ print([each.verdict for each in result.verdicts])
                 ("{'a': summed, 'b': sooner}, lambda seed, rows, cols: np.ones((rows, cols)), PROBLEMS, summed",
                  "that differs from seed to seed"),
                 ("{'a': summed, 'b': sooner}, make_inputs, [], summed", "problems: there must be one or more"),
+                ("{'a': summed, 'b': sooner}, make_inputs, PROBLEMS * 2, summed",
+                 "problems: rows=64:cols=32 is there twice"),
+                ("{'a': summed, 'b': sooner}, lambda seed, rows, name: make_inputs(seed, rows, 8), "
+                 "[{'rows': 8, 'name': 'x'}], summed",
+                 "problem rows=8:name=x: no parameter can be called name, "),
                 ("{'a': summed}, make_inputs, PROBLEMS, summed", "callables: there must be two or more, the base first"),
                 ("{'a': summed, 'b c': summed}, make_inputs, PROBLEMS, summed", "callables[1].name"),
                 ("{'a': summed, 'b': sooner}, make_inputs, PROBLEMS, summed, launches={'c': 'x'}",
@@ -141,7 +152,6 @@ print([each.verdict for each in result.verdicts])
                 self.assertFalse((self.path / "record").exists())
 
     def test_a_prompt_is_no_file(self):
-        done = subprocess.run([sys.executable, "-"], input=f"{HEAD}\nwl.compare({{}}, make_inputs, [], summed)",
-                              capture_output=True, text=True, env=self.environment({"PATH": "/usr/bin:/bin"}),
-                              check=False)
+        done = run(sys.executable, "-", input=f"{HEAD}\nwl.compare({{}}, make_inputs, [], summed)",
+                   env=self.environment({"PATH": "/usr/bin:/bin"}))
         self.assertIn("it must stand in a file", done.stderr)

@@ -55,6 +55,9 @@ def transposed(x):
 def raises(x):
     raise ValueError("no kernel for this")
 
+def quits(x):
+    raise SystemExit(3)
+
 def in_place(x):
     x *= 2
     return x.sum(axis=1) / 2

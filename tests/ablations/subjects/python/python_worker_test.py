@@ -89,6 +89,56 @@ class TheRule(PythonTest):
         self.assertTrue(self.judged(right + 0.2, atol=0.25)["correct"])
         self.assertFalse(self.judged(right + 0.3, atol=0.25)["correct"])
 
+    def test_an_output_of_another_kind_sets_no_tolerance_of_its_own(self):
+        right = self.x.astype(np.float64).sum(axis=1)
+        for output, kind in ((np.zeros(64, bool), "bool"), (right.astype(np.int32), "int32"),
+                             (right + 1e9j, "complex128"), (right.astype(str), "<U"),
+                             (right.astype(object), "object"), (right.astype("datetime64[s]"), "datetime64")):
+            for more in {}, {"atol": 1e6}:
+                result = self.judged(output, **more)
+                self.assertFalse(result["correct"], kind)
+                self.assertIn(f"output 0 is of {kind}", result["reason"])
+                self.assertIn("the reference's of float64", result["reason"])
+        # A narrower float may be as far off as its own rounding.
+        self.assertTrue(self.judged(right.astype(np.float16))["correct"])
+
+    def test_a_type_that_overflows_sets_no_endless_tolerance(self):
+        made = check.Reference(comparison(lambda x: 1e6 * x), self.x[:, :4].astype(np.float32))
+        self.assertFalse(made.judged(np.zeros((64, 4), np.float16))["correct"])
+
+    def test_an_integer_result_may_be_of_any_real_type(self):
+        x = np.arange(64).reshape(8, 8)
+        made = check.Reference(comparison(), x)
+        right = x.sum(axis=1)
+        for output in right, right.astype(np.int32), right.astype(np.float32):
+            self.assertTrue(made.judged(output)["correct"], output.dtype)
+        for output in np.ones(8, bool), right.astype(np.int8), right + 1, right.astype(complex):
+            self.assertFalse(made.judged(output)["correct"], output.dtype)
+
+    def test_naive_gets_the_inputs_as_they_were_made(self):
+        def reference(x):
+            return x * 2
+
+        def naive(x):
+            x += 1
+            return x
+
+        for x in self.x, np.arange(64).reshape(8, 8):
+            before = x.copy()
+            made = check.Reference(comparison(reference, naive=naive), x)
+            np.testing.assert_array_equal(made.naive[0], before + 1)
+            np.testing.assert_array_equal(x, before)
+
+    def test_refuses_a_reference_that_writes_into_its_inputs(self):
+        def reference(x):
+            x *= 2
+            return x
+
+        for x in self.x, self.x.astype(np.float64), np.arange(64).reshape(8, 8):
+            for more in {}, {"atol": 1}, {"naive": lambda x: 2 * x}:
+                with self.assertRaisesRegex(ValueError, "the reference writes into its inputs"):
+                    check.Reference(comparison(reference, **more), x)
+
     def test_refuses_a_reference_without_a_result(self):
         for reference in (lambda x: x.sum(axis=1) * np.nan, lambda x: None):
             with self.assertRaises(ValueError):

@@ -5,7 +5,7 @@ Without PyTorch, a GPU of compute capability 9.0 or the library, all cases skip.
 the build's:
 
     WARPLEDGER_SDPA_LIBRARY=build-library/library/libwarpledger_sdpa.so \\
-        PYTHONPATH=ablations/subjects/python python3 tests/ablations/subjects/python/sdpa_gpu_test.py -v
+        python3 -m unittest -v tests/ablations/subjects/python/sdpa_gpu_test.py
 """
 
 import math
@@ -83,15 +83,19 @@ def problems(count, seed=7):
     return made
 
 
+def mask(scores):
+    rows, keys = scores.shape[2:]
+    seen = torch.ones(rows, keys, dtype=torch.bool, device=scores.device).tril(keys - rows)
+    scores.masked_fill_(~seen, -math.inf)
+
+
 def reference(q, k, v, causal, scale):
     """(out, lse) in FP64."""
     group = q.shape[1] // k.shape[1]
     k, v = (each.double().repeat_interleave(group, dim=1) for each in (k, v))
     scores = torch.matmul(q.double(), k.transpose(2, 3)).mul_(scale or 1 / math.sqrt(q.shape[3]))
     if causal:
-        rows, keys = scores.shape[2:]
-        seen = torch.ones(rows, keys, dtype=torch.bool, device=q.device).tril(keys - rows)
-        scores.masked_fill_(~seen, -math.inf)
+        mask(scores)
     lse = torch.logsumexp(scores, dim=3)
     probabilities = torch.exp(scores - lse[..., None].nan_to_num(neginf=0.0))
     return torch.matmul(probabilities, v), lse
@@ -104,9 +108,7 @@ def naive(q, k, v, causal, scale):
     scores = torch.matmul(q.float(), k.transpose(2, 3)).to(q.dtype)
     scores = (scores.float() * (scale or 1 / math.sqrt(q.shape[3]))).to(q.dtype).float()
     if causal:
-        rows, keys = scores.shape[2:]
-        seen = torch.ones(rows, keys, dtype=torch.bool, device=q.device).tril(keys - rows)
-        scores.masked_fill_(~seen, -math.inf)
+        mask(scores)
     # A row that sees no key would be NaN.
     return torch.matmul(torch.softmax(scores, dim=3).nan_to_num_(0.0).to(q.dtype).float(), v).to(q.dtype)
 
@@ -324,8 +326,14 @@ class OnAGpu(unittest.TestCase):
         for layout in "bhsd", "bshd":
             q, k, v = tensors({"b": 2, "hq": 8, "hk": 2, "sq": 100, "sk": 100, "d": 64, "dtype": torch.float16,
                                "layout": layout}, self.generator)
+            # One that is copied, because it begins between two 16 bytes, and has gaps between its rows.
+            between = torch.nn.functional.pad(q.transpose(1, 2), (4, 4))[..., 4:68].transpose(1, 2)
+            self.assertEqual(between.data_ptr() % 16, 8)
             for operator in torch.ops.warpledger.sdpa.default, torch.ops.warpledger.sdpa_lse.default:
-                torch.library.opcheck(operator, (q, k, v, True, None), test_utils=("test_schema", "test_faketensor"))
+                for each in q, between:
+                    torch.library.opcheck(operator, (each, k, v, True, None),
+                                          test_utils=("test_schema", "test_faketensor"))
+            self.right(torch.ops.warpledger.sdpa(between, k, v, True), None, between, k, v, True, None)
 
     def test_compiles_whole(self):
         from warpledger.torch import scaled_dot_product_attention, why_not
@@ -442,7 +450,3 @@ def median_us(call, calls=20, replays=30):
         end.synchronize()
         times.append(begin.elapsed_time(end) * 1000 / calls)
     return sorted(times)[len(times) // 2]
-
-
-if __name__ == "__main__":
-    unittest.main()

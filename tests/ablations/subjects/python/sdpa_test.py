@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """warpledger.sdpa without a GPU: what it reads of arrays, what it refuses, and the operator's fake outputs."""
 
+import contextlib
 import ctypes
 import importlib.util
+import math
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import types
 import unittest
 from unittest import mock
 
+from fixture import run
 from python_fixture import PACKAGE, ROOT
 
 import warpledger
@@ -21,29 +26,97 @@ from warpledger.attention import Choice, Problem, Tensor
 class Stands:
     """An array of a GPU, as __cuda_array_interface__ tells it."""
 
-    def __init__(self, shape, strides=None, kind="<f2", pointer=4096):
+    def __init__(self, shape, strides=None, kind="<f2", pointer=4096, stream=None):
         self.__cuda_array_interface__ = {"shape": shape, "strides": strides, "typestr": kind,
-                                         "data": (pointer, False), "version": 3}
+                                         "data": (pointer, False), "version": 3, "stream": stream}
 
 
 class Exported:
     """The same by DLPack."""
 
     def __init__(self, shape, strides=None, code=4, device=2, offset=0):
-        self.device = device
+        self.kind = device
         self.sizes = (ctypes.c_int64 * len(shape))(*shape)
         self.steps = (ctypes.c_int64 * len(shape))(*strides) if strides else None
         self.it = attention._DLTensor(4096, device, 3, len(shape), code, 16, 1, self.sizes, self.steps, offset)
         self.streams = []
 
     def __dlpack_device__(self):
-        return self.device, 3
+        return self.kind, 3
 
     def __dlpack__(self, stream):
         self.streams.append(stream)
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return new(ctypes.addressof(self.it), b"dltensor", None)
+
+
+class Library:
+    """libwarpledger_sdpa: keeps the problems that it was called with."""
+
+    def __init__(self):
+        self.problems = []
+        self.streams = []
+
+    def warpledger_sdpa_describe(self, problem, choice):
+        it = choice._obj
+        it.kernel, it.explanation, it.workspace_bytes, it.launches = b"stand-in", b"", 4096, 1
+        return 0
+
+    def warpledger_sdpa_forward(self, problem, *rest):
+        self.problems.append(problem[0])
+        self.streams.append(rest[-1])
+        return 0
+
+    warpledger_sdpa_forward_varlen = warpledger_sdpa_forward
+
+
+class Driver(attention._Workspaces):
+    """Keeps what was asked of the driver, and gives memory by numbers."""
+
+    def __init__(self):
+        with mock.patch("ctypes.CDLL"):
+            super().__init__()
+        self.calls = []
+        self.sizes = []
+        self.waits = []  # a stream that waits, and whose event it waits for
+        self.devices = {}  # by pointers, where they are not of the first
+
+    def call(self, name, *arguments):
+        self.calls.append(name)
+        if name == "cuPointerGetAttribute":
+            arguments[0]._obj.value = self.devices.get(arguments[2].value, 0)
+        if name == "cuEventRecord":
+            self.recorded = arguments[1].value
+        if name == "cuStreamWaitEvent":
+            self.waits.append((arguments[0].value or 0, self.recorded))
+        if name == "cuMemAlloc_v2":
+            self.sizes.append(arguments[1].value)
+            arguments[0]._obj.value = 4096 * len(self.sizes)
+
+
+class WithoutADriver(unittest.TestCase):
+    """Calls whose driver is a stand-in."""
+
+    def setUp(self):
+        self.driver = Driver()
+        self.replace(attention, "workspaces", lambda: self.driver)
+
+    def replace(self, of, name, stand_in):
+        patch = mock.patch.object(of, name, stand_in)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+
+class WithoutAGpu(WithoutADriver):
+    """Calls whose library is one too."""
+
+    def setUp(self):
+        super().setUp()
+        self.library = Library()
+        self.replace(attention, "library", lambda: self.library)
+        attention.plan.cache_clear()
+        self.addCleanup(attention.plan.cache_clear)
 
 
 class Structures(unittest.TestCase):
@@ -65,7 +138,7 @@ class Structures(unittest.TestCase):
         self.assertEqual(said, [*ours, f"problem {ctypes.sizeof(Problem)}", f"choice {ctypes.sizeof(Choice)}"])
 
 
-class Arrays(unittest.TestCase):
+class Arrays(WithoutADriver):
     def test_are_read_by_dlpack(self):
         array = Exported((2, 3, 5, 64), (960, 64, 192, 1), offset=32)
         self.assertEqual(attention.tensor_of(array, "q", 0), Tensor(4128, (2, 3, 5, 64), (960, 64, 192, 1), 1, 3))
@@ -76,13 +149,74 @@ class Arrays(unittest.TestCase):
 
     def test_are_read_by_cuda_array_interface(self):
         self.assertEqual(attention.tensor_of(Stands((2, 3, 5, 64), (1920, 128, 384, 2)), "q", 0),
-                         Tensor(4096, (2, 3, 5, 64), (960, 64, 192, 1), 0, None))
+                         Tensor(4096, (2, 3, 5, 64), (960, 64, 192, 1), 0, 0))
+        self.driver.devices[8192] = 3
+        self.assertEqual(attention.tensor_of(Stands((5, 64), pointer=8192), "q", 0).device, 3)
+        with self.assertRaisesRegex(ValueError, r"q has no memory: its shape is \(0, 64\)"):
+            attention.tensor_of(Stands((0, 64), pointer=0), "q", 0)
         self.assertEqual(attention.tensor_of(Stands((5, 64), kind="<f4"), "q", 0).dtype, -1)
         with self.assertRaisesRegex(TypeError, "k has neither __dlpack__ nor"):
             attention.tensor_of([1, 2], "k", 0)
 
 
-class Refusals(unittest.TestCase):
+    def test_of_another_stream_are_waited_for(self):
+        for stream, writer, waits in ((7, None, []), (7, 7, []), (0, 1, []), (7, 9, [(7, 9)]), (0, 2, [(0, 2)]),
+                                      (7, 1, [(7, 1)]), (2, 1, [(2, 1)])):
+            self.driver.waits.clear()
+            attention.tensor_of(Stands((5, 64), stream=writer), "q", stream)
+            self.assertEqual(self.driver.waits, waits, (stream, writer))
+        self.assertEqual(self.driver.calls.count("cuEventCreate"), self.driver.calls.count("cuEventDestroy_v2"))
+
+    def test_of_pytorch_are_read_by_dlpack_beside_another_librarys(self):
+        """Its current stream, which writes them, is not that of the call."""
+        class OfTorch(Exported):
+            is_cuda = True
+
+        array = OfTorch((2, 3, 5, 64))
+        with mock.patch.dict(sys.modules, {"torch": types.SimpleNamespace(Tensor=OfTorch)}):
+            self.assertEqual(attention.tensor_of(array, "k", 12345, of_torch=False).device, 3)
+        self.assertEqual(array.streams, [12345])
+
+
+class OfCupy(Exported):
+    """An array of CuPy, whose module is FakeCupy."""
+    __module__ = "cupy"
+    dtype = "float16"
+
+    @property
+    def device(self):
+        return mock.patch.object(FakeCupy, "current", 3)
+
+
+class FakeCupy(types.ModuleType):
+    current = 0  # device
+    made = []  # on which devices
+
+    class cuda:  # noqa: N801
+        @staticmethod
+        def get_current_stream():
+            return types.SimpleNamespace(ptr=100 + FakeCupy.current)
+
+    def empty(self, shape, dtype):
+        self.made.append((FakeCupy.current, dtype))
+        made = OfCupy(shape, code=2)
+        made.data = types.SimpleNamespace(ptr=4096)
+        return made
+
+
+class Cupy(WithoutAGpu):
+    def test_makes_outputs_on_the_gpu_of_q(self):
+        q = OfCupy((2, 8, 5, 64), code=2)
+        of_torch = Exported((2, 8, 5, 64), code=2)
+        with mock.patch.dict(sys.modules, {"cupy": FakeCupy("cupy")}):
+            FakeCupy.made.clear()
+            warpledger.sdpa(q, of_torch, of_torch, return_lse=True)
+        self.assertEqual(FakeCupy.made, [(3, "float16"), (3, "float32")])
+        self.assertEqual((q.streams, of_torch.streams), ([103], [103, 103]))
+        self.assertEqual(self.library.streams, [103])
+
+
+class Refusals(WithoutADriver):
     def refused(self, said, q=None, k=None, v=None, kind=ValueError, **options):
         q = q or Stands((2, 8, 5, 64))
         k = k or Stands((2, 2, 7, 64))
@@ -91,9 +225,11 @@ class Refusals(unittest.TestCase):
 
     def test_before_a_library_is_looked_for(self):
         self.refused("layout is 'sbhd'", layout="sbhd")
-        for scale in 0, -1, float("nan"):
-            self.refused("it must be above 0", scale=scale)
+        for scale in 0, -1, float("nan"), 1e-46, 1e39, float("inf"):
+            self.refused("it must be above 0 and finite", scale=scale)
         self.refused("q has 3 dimensions, not 4", q=Stands((8, 5, 64)))
+        self.driver.devices[8192] = 1
+        self.refused("k is on another GPU than q", k=Stands((2, 2, 7, 64), pointer=8192))
         self.refused("k has another dtype than q", k=Stands((2, 2, 7, 64), kind="<f4"))
         self.refused("must be float16 or bfloat16", *[Stands((2, 8, 5, 64), kind="<f4")] * 3)
         self.refused("k has batch 3 and head_dim 64, q 2 and 64", k=Stands((3, 2, 7, 64)))
@@ -112,7 +248,8 @@ class Refusals(unittest.TestCase):
                              ({"cu_seqlens_k": Stands((3,), (8,), kind="<i4")}, "cu_seqlens_k must be"),
                              ({"cu_seqlens_k": Stands((4,), kind="<i4")}, "has 3 values and cu_seqlens_k 4"),
                              ({"k": Stands((9, 8, 128))}, "k has batch 1 and head_dim 128"),
-                             ({"out": Stands((9, 4, 64))}, "out must be as q"), ({"scale": 0}, "above 0")):
+                             ({"out": Stands((9, 4, 64))}, "out must be as q"), ({"scale": 0}, "above 0"),
+                             ({"scale": 1e-46}, "above 0")):
             given = {"q": q, "k": q, "v": q, "cu_seqlens_q": cu, "cu_seqlens_k": cu, "max_seqlen_q": 5,
                      "max_seqlen_k": 5} | change
             with self.assertRaisesRegex(ValueError, said):
@@ -123,6 +260,102 @@ class Refusals(unittest.TestCase):
                 mock.patch.object(attention, "_HERE", pathlib.Path("/a/b/c/d/e")), \
                 self.assertRaisesRegex(FileNotFoundError, "name it in WARPLEDGER_SDPA_LIBRARY"):
             attention.library_path()
+
+
+class Expanded(WithoutAGpu):
+    """One row that stands for all others has the strides by which the library is told of no gaps."""
+    WHOLE, ROW = (2, 8, 64, 64), (0, 0, 0, 2)
+
+    def test_rows_are_refused(self):
+        whole, row = Stands(self.WHOLE), Stands(self.WHOLE, self.ROW)
+        for name in "q", "k", "v", "out":
+            given = dict.fromkeys(("q", "k", "v", "out"), whole) | {name: row}
+            with self.assertRaisesRegex(ValueError, f"^{name} is one row expanded over all others"):
+                warpledger.sdpa(**given)
+        self.assertEqual(self.library.problems, [])
+
+    def test_packed_rows_are_refused(self):
+        whole, row, cu = Stands((64, 8, 64)), Stands((64, 8, 64), (0, 0, 2)), Stands((3,), kind="<i4")
+        for name in "q", "k", "v", "out":
+            given = dict.fromkeys(("q", "k", "v", "out"), whole) | {name: row}
+            with self.assertRaisesRegex(ValueError, f"^{name} is one row expanded over all others"):
+                warpledger.sdpa_varlen(**given, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=40, max_seqlen_k=40)
+        self.assertEqual(self.library.problems, [])
+
+    def test_one_row_is_none(self):
+        one = Stands((1, 1, 1, 64), self.ROW)
+        warpledger.sdpa(one, one, one, out=one)
+        self.assertEqual(len(self.library.problems), 1)
+
+
+class WorkMemory(unittest.TestCase):
+    def in_a_thread(self, call):
+        got = []
+        thread = threading.Thread(target=lambda: got.append(call()))
+        thread.start()
+        thread.join()
+        return got[0]
+
+    def test_is_a_streams(self):
+        driver = Driver()
+        first = driver.of(0, 7, 4096)
+        self.assertEqual(driver.of(0, 7, 4096), first)
+        self.assertEqual(self.in_a_thread(lambda: driver.of(0, 7, 4096)), first)
+        self.assertEqual(len({first, driver.of(0, 8, 4096), driver.of(1, 7, 4096)}), 3)
+
+    def test_grows_by_powers_of_two(self):
+        driver = Driver()
+        for total in range(128, 256000, 128):  # rows of packed sequences, of which the blocks are listed
+            driver.of(0, 7, 4096 + 16 + (total // 128 + 8) * 48)
+        self.assertEqual(driver.sizes, [1 << 20])
+        for size in 1 << 20, (1 << 20) + 1, 2 << 20, 5 << 20, 7 << 20:
+            driver.of(0, 7, size)
+        self.assertEqual(driver.sizes, [1 << 20, 2 << 20, 8 << 20])
+
+    def test_is_a_threads_where_the_stream_is(self):
+        driver, both = Driver(), threading.Barrier(2)
+
+        def call():
+            both.wait()
+            return driver.of(0, 2, 4096)
+
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(call())) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(set(got)), 2)
+        here = driver.of(0, 2, 4096)
+        self.assertEqual(driver.of(0, 2, 4096), here)
+        self.assertNotIn("cuCtxSynchronize", driver.calls)
+
+    def test_of_a_thread_that_ended_is_waited_for(self):
+        driver = Driver()
+        # Python's own threads keep their numbers: a join() compares them.
+        with mock.patch.object(attention, "threading", types.SimpleNamespace(get_ident=lambda: 5)):
+            first = self.in_a_thread(lambda: driver.of(0, 2, 4096))
+            self.assertNotIn("cuCtxSynchronize", driver.calls)
+            self.assertEqual(self.in_a_thread(lambda: [driver.of(0, 2, 4096) for _ in range(3)]), [first] * 3)
+            self.assertEqual(driver.calls.count("cuCtxSynchronize"), 1)
+
+
+class Scales(unittest.TestCase):
+    def test_are_those_that_a_float_holds(self):
+        least, most = 2.0 ** -150, (2 - 2.0 ** -24) * 2.0 ** 127  # where rounding goes to 0, and to infinity
+        for scale in (least, math.nextafter(least, 1), math.nextafter(least, 0), most, math.nextafter(most, 0),
+                      math.nextafter(most, math.inf), 1e-46, 1e-45, 1e-38, 1, 3e38, 4e38, 1e300, 5e-324):
+            self.assertEqual(attention.is_scale(scale), 0 < ctypes.c_float(scale).value < math.inf, scale)
+        self.assertTrue(attention.is_scale(None))
+
+
+class PackedLengths(WithoutAGpu):
+    def test_are_none_that_the_library_does_not_take(self):
+        given, cu = Stands((64, 8, 64)), Stands((3,), kind="<i4")
+        for said, told in (0, 1), (40, 40), (2**20 + 1, 2**20), (2**32 + 5, 2**20):
+            warpledger.sdpa_varlen(given, given, given, cu, cu, said, said, out=given)
+            it = self.library.problems[-1]
+            self.assertEqual((it.seq_q, it.seq_kv, it.batch, it.total_q), (told, told, 2, 64))
 
 
 class Layouts(unittest.TestCase):
@@ -140,12 +373,155 @@ class Imports(unittest.TestCase):
     def test_without_pytorch_and_the_library(self):
         program = ("import sys; sys.modules['torch'] = None; import warpledger; "
                    "print(warpledger.sdpa.__module__, 'cupy' in sys.modules)")
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False,
-                              env=os.environ | {"PYTHONPATH": str(PACKAGE), "WARPLEDGER_SDPA_LIBRARY": "/nowhere"})
+        done = run(sys.executable, "-c", program,
+                   env=os.environ | {"PYTHONPATH": str(PACKAGE), "WARPLEDGER_SDPA_LIBRARY": "/nowhere"})
         self.assertEqual((done.returncode, done.stdout), (0, "warpledger.attention False\n"), done.stderr)
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "no PyTorch")
+TORCH = importlib.util.find_spec("torch") is not None
+
+
+@unittest.skipUnless(TORCH, "no PyTorch")
+class OperatorOnACpu(WithoutAGpu):
+    """The operators with kernels for tensors of a CPU, which leave out as it was made."""
+
+    def setUp(self):
+        super().setUp()
+        import torch
+        import warpledger.torch as ours
+        self.torch, self.ours = torch, ours
+        self.kernels = torch.library.Library("warpledger", "IMPL")
+        self.addCleanup(self.kernels._destroy)
+        for name in "sdpa", "sdpa_lse":
+            self.kernels.impl(name, getattr(ours, f"_{name}_cuda"), "CPU")
+        self.kernels.impl("sdpa_varlen", lambda q, *_: torch.empty_like(q), "CPU")
+        self.kernels.impl("sdpa_varlen_lse", lambda q, *_: (torch.empty_like(q), q.new_empty(q.shape[:2])), "CPU")
+        for of, name, stand_in in ((attention, "device_of_torch", lambda *_: contextlib.nullcontext()),
+                                   (attention, "stream_of_torch", lambda *_: 0),
+                                   (torch.cuda, "is_current_stream_capturing", lambda: False)):
+            self.replace(of, name, stand_in)
+        for kept in ours._calls, ours._whys:
+            kept.clear()
+            self.addCleanup(kept.clear)
+
+    def halves(self, *shape):
+        return self.torch.randn(shape).half()
+
+    def each(self):
+        """(operator, its arguments behind q, k and v, a shape)"""
+        operators = self.torch.ops.warpledger
+        cu = self.torch.tensor([0, 8], dtype=self.torch.int32)
+        for name in "sdpa", "sdpa_lse":
+            yield getattr(operators, name), (), (1, 2, 8, 64)
+        for name in "sdpa_varlen", "sdpa_varlen_lse":
+            yield getattr(operators, name), (cu, cu, 8, 8), (8, 2, 64)
+
+    def first(self, result):
+        return result[0] if isinstance(result, tuple) else result
+
+    def test_makes_outputs_as_its_fake_ones_where_q_is_copied(self):
+        """A view that begins between two 16 bytes is, and has another order of rows and heads than its copy."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        k, room = self.halves(2, 8, 5, 64), self.halves(2, 5, 8, 72)
+        for operator in self.torch.ops.warpledger.sdpa, self.torch.ops.warpledger.sdpa_lse:
+            for begin in 0, 4:
+                q = room[..., begin:begin + 64].transpose(1, 2)
+                self.assertEqual(q.data_ptr() % 16, 2 * begin)
+                with FakeTensorMode() as mode:
+                    fake = self.first(operator(*(mode.from_tensor(each) for each in (q, k, k))))
+                for each in q, q.contiguous(), q:
+                    out = self.first(operator(each, k, k))
+                    self.assertEqual(out.stride(), fake.stride() if each is q else each.stride())
+
+    def test_refuses_a_scale_that_is_0_in_float32(self):
+        plain = self.halves(1, 2, 8, 64)
+        for scale in 1e-46, float("inf"):
+            with self.assertRaisesRegex(ValueError, "it must be above 0 and finite"):
+                self.torch.ops.warpledger.sdpa(plain, plain, plain, False, scale)
+
+    def test_refuses_what_asks_for_a_gradient(self):
+        for operator, rest, shape in self.each():
+            for asks in range(3):
+                given = [self.halves(*shape).requires_grad_(i == asks) for i in range(3)]
+                with self.assertRaisesRegex(RuntimeError, "requires a gradient, and there is no backward"):
+                    operator(*given, *rest)
+                with self.torch.no_grad():
+                    self.assertFalse(self.first(operator(*given, *rest)).requires_grad)
+            plain = self.halves(*shape)
+            self.assertFalse(self.first(operator(plain, plain, plain, *rest)).requires_grad)
+
+    def test_refuses_an_out_that_asks_for_a_gradient_in_a_known_call_too(self):
+        self.replace(attention, "_known", {})
+        self.replace(attention, "tensor_of", lambda array, *_: Tensor(
+            array.data_ptr(), tuple(array.shape), array.stride(), 0, None))
+        plain = self.halves(1, 2, 8, 64)
+
+        def call(out):
+            return attention._sdpa_of_torch(self.torch, plain, plain, plain, False, None, False, out, "bhsd")
+
+        self.assertFalse(call(self.torch.empty_like(plain)).requires_grad)
+        with self.assertRaisesRegex(RuntimeError, "requires a gradient, and there is no backward"):
+            call(self.torch.empty_like(plain).requires_grad_())
+        self.assertEqual(len(self.library.problems), 1)
+
+    def test_refuses_transforms_that_differentiate(self):
+        func, forward_ad = self.torch.func, self.torch.autograd.forward_ad
+        for operator, rest, shape in self.each():
+            plain = self.halves(*shape)
+
+            def summed(q, k=plain, operator=operator, rest=rest):
+                return self.first(operator(q, k, k, *rest)).float().sum()
+
+            with self.assertRaisesRegex(RuntimeError, "no backward"):
+                func.grad(summed)(plain)
+            with self.assertRaisesRegex(RuntimeError, "no backward"):
+                func.grad(lambda q, of=summed: func.grad(lambda other: (of(q) * other).sum())(q).float().sum())(plain)
+            with self.assertRaisesRegex(RuntimeError, "no forward derivative"):
+                func.jvp(summed, (plain,), (plain,))
+            with forward_ad.dual_level():
+                with self.assertRaisesRegex(RuntimeError, "no forward derivative"):
+                    summed(forward_ad.make_dual(plain, plain))
+                summed(plain)  # of another tensor
+            func.grad(lambda other, of=summed, q=plain: (of(q) * other).sum())(self.torch.ones(()))
+
+    def test_is_refused_by_the_compiler_too(self):
+        operator = self.torch.ops.warpledger.sdpa
+        plain = self.halves(1, 2, 8, 64)
+        compiled = self.torch.compile(lambda q: operator(q, plain, plain), fullgraph=True, backend="aot_eager")
+        self.assertEqual(compiled(plain).shape, plain.shape)
+        with self.assertRaisesRegex(Exception, "requires a gradient, and there is no backward"):
+            compiled(plain.clone().requires_grad_())
+
+    def test_leaves_what_is_differentiated_to_pytorch(self):
+        func, forward_ad = self.torch.func, self.torch.autograd.forward_ad
+        plain = self.torch.randn(1, 2, 8, 64)
+        said = []
+
+        def ask(q):
+            said.append(self.ours.why_not(q, plain, plain))
+            return q.sum()
+
+        ask(plain)
+        func.grad(ask)(plain)
+        func.jvp(ask, (plain,), (plain,))
+        func.grad(lambda q: self.torch.vmap(ask)(q[None]).sum())(plain)
+        with forward_ad.dual_level():
+            ask(forward_ad.make_dual(plain, plain))
+            ask(plain)
+        gradient = ["a gradient" in each for each in said]
+        self.assertEqual(gradient, [False, True, True, True, True, False], said)
+
+    def test_asks_anew_within_a_transform(self):
+        plain = self.torch.randn(1, 2, 8, 64)
+        with mock.patch.object(self.ours, "why_not", return_value="the test says so") as asked:
+            for _ in range(2):
+                self.ours.scaled_dot_product_attention(plain, plain, plain)
+            self.assertEqual(asked.call_count, 1)
+            self.torch.vmap(lambda q: self.ours.scaled_dot_product_attention(q, plain, plain))(plain[None])
+            self.assertEqual(asked.call_count, 2)
+
+
+@unittest.skipUnless(TORCH, "no PyTorch")
 class Operator(unittest.TestCase):
     def test_makes_fake_outputs_of_the_same_strides(self):
         import torch
@@ -158,6 +534,25 @@ class Operator(unittest.TestCase):
             self.assertEqual((lse.shape, lse.dtype), ((2, 8, 5), torch.float32))
             self.assertTrue(torch.ops.warpledger.sdpa(q.contiguous(), k, k).is_contiguous())
 
+    def test_leaves_scales_that_are_0_in_float32_to_pytorch(self):
+        import torch
+        import warpledger.torch as ours
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with mock.patch.object(ours, "_why_not_on", lambda index: ""), FakeTensorMode():
+            q = torch.empty(1, 1, 8, 64, dtype=torch.float16, device="cuda")
+            self.assertEqual(ours.why_not(q, q, q, scale=1e-45), "")
+            for scale in 1e-46, 0.0, float("inf"):
+                self.assertIn("scale", ours.why_not(q, q, q, scale=scale))
+
+    def test_leaves_sizes_above_the_librarys_to_pytorch(self):
+        import torch
+        import warpledger.torch as ours
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with mock.patch.object(ours, "_why_not_on", lambda index: ""), FakeTensorMode():
+            for rows, said in (2**20, ""), (2**20 + 8, "a size is above 2^20"):
+                q = torch.empty(1, 1, rows, 64, dtype=torch.float16, device="cuda")
+                self.assertEqual(ours.why_not(q, q, q, is_causal=True), said)
+
     def test_says_why_a_call_is_pytorchs(self):
         import torch
         from warpledger.torch import scaled_dot_product_attention, why_not
@@ -166,7 +561,3 @@ class Operator(unittest.TestCase):
         self.assertIn("mask", why_not(q, q, q, dropout_p=0.5))
         self.assertTrue(torch.equal(scaled_dot_product_attention(q, q, q),
                                     torch.nn.functional.scaled_dot_product_attention(q, q, q)))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -51,6 +51,38 @@ class Build(FolderTest):
         self.assertNotEqual(hashes["base"], hashes["large"])
         self.assertEqual(hashes["base"], hashes["dead"])
 
+    def test_what_code_refers_to_is_part_of_it(self):
+        for name, line in (("a function", "x[0] = WHICH(sinf, cosf)(x[0]);"),
+                           ("a constant", "x[0] = (float)(x[0] * WHICH(3.25, 4.5));"),
+                           ("a text", 'x[0] = atof(WHICH("12", "34"));'),
+                           ("a table", "static int t[2] = {3, WHICH(4, 5)}; t[0] += n; x[0] = t[n & 1];"),
+                           ("a table of functions",
+                            "static F const f[2] = {sinf, WHICH(cosf, expf)}; x[0] = f[n & 1](x[0]);")):
+            with self.subTest(name):
+                self.write("kernel.cc", f"""
+#include <warpledger/study.h>
+#include <math.h>
+#include <stdlib.h>
+#ifdef OTHER
+#define WHICH(a, b) b
+#else
+#define WHICH(a, b) a
+#endif
+#ifdef DEAD
+static inline double dead(double x) {{ return sin(x) + 8.125; }}
+#endif
+typedef float (*F)(float);
+extern "C" int warpledger_call(const WarpledgerCall* call) {{
+  float* x = (float*)call->outputs[0];
+  const int n = (int)call->parameter_values[0];
+  {line}
+  return 0;
+}}
+""")
+                hashes = self.hashes(self.build(("base",), ("other", "OTHER"), ("dead", "DEAD")))
+                self.assertNotEqual(hashes["base"], hashes["other"])
+                self.assertEqual(hashes["base"], hashes["dead"])
+
     def test_a_set_of_definitions_is_built_once_until_a_file_changes(self):
         reply = self.build(("base",), ("same",), ("large", "LARGE"))
         before = self.libraries()
@@ -63,6 +95,31 @@ class Build(FolderTest):
         self.assertNotEqual(changed["variants"][0]["library"], reply["variants"][0]["library"])
         # A run that goes on with the older one finds it.
         self.assertTrue(pathlib.Path(reply["variants"][0]["library"]).is_file())
+
+    def test_a_changed_header_is_found_in_a_folder_of_any_name(self):
+        here = self.path
+        self.addCleanup(setattr, self, "path", here)
+        for name in "st#1", "st$1", "st 1", "a#b $c\\d", "$$":
+            with self.subTest(name):
+                self.path = here / name
+                self.path.mkdir()
+                self.write("kernel.cc", SOURCE.replace('"sizes.h"', "<sizes.h>"))
+                self.write("sizes.h", "#define SIZE 1\n")
+                before = self.hashes(self.build(("base",)))
+                self.write("sizes.h", "#define SIZE 7\n")
+                self.assertNotEqual(self.hashes(self.build(("base",))), before)
+
+    def test_a_build_that_read_a_file_that_is_not_found_is_made_each_time(self):
+        self.write("cxx", """#!/bin/sh
+c++ "$@" || exit
+for each; do case $each in *.d) sed -i '1s/: /: nowhere.h /' "$each" ;; esac; done
+""", mode=0o755)
+        compiler = str(self.path / "cxx")
+        self.build(("base",), CXX=compiler)
+        before = self.libraries()
+        self.assertEqual(len(before), 1)
+        self.build(("base",), CXX=compiler)
+        self.assertNotEqual(self.libraries(), before)
 
     def test_a_library_that_was_damaged_is_built_again(self):
         library = pathlib.Path(self.build(("base",))["variants"][0]["library"])
@@ -107,6 +164,18 @@ class Build(FolderTest):
         self.assertIn("include <warpledger/study.h>", self.build(("a",))["variants"][0]["error"])
         (self.path / "kernel.cc").unlink()
         self.assertEqual(self.build(("a",))["variants"][0]["error"], "there is no source kernel.cc")
+
+    def test_a_blank_compiler_is_none_and_a_broken_one_is_told(self):
+        self.assertEqual(self.build(("a",), CXX="it's")["error"], "CXX is no command: No closing quotation")
+        self.assertEqual(self.build(("a",), CXX=" ")["variants"][0]["error"], "")
+
+    def test_a_source_that_is_there_twice_is_told(self):
+        for sources in ("kernel.cc", "kernel.cc"), ("kernel.cc", "./kernel.cc"):
+            self.assertEqual(self.build(("a",), sources=sources)["variants"][0]["error"],
+                             "the source kernel.cc is there twice")
+        self.write("other.cc", SOURCE)
+        self.assertIn("multiple definition of `warpledger_call'",
+                      self.build(("a",), sources=("kernel.cc", "other.cc"))["variants"][0]["error"])
 
     def compile(self, name, text, *flags):
         """Somebody's own build, of text into a file of the folder."""

@@ -2,8 +2,6 @@
 """Studies on a GPU: a new one gets its verdicts, and each flag of somebody's kernel its own.
 
 Needs nvcc on this machine, and a Python with NumPy: this one.
-
-    study_gpu_test.py path/to/warpledger
 """
 
 import json
@@ -13,13 +11,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
+
+from fixture import PROGRAM, FolderTest, run, skip, warpledger
 
 FLAGS = pathlib.Path(__file__).parent / "flags_gpu"
-SKIPPED = 77
-PROGRAM = ""
 # What each flag of the kernel is.
 VERDICTS = {"eight_warps": {"ADOPT"}, "use_swizzle": {"INVALID"},
             # A branch that is never taken costs next to nothing; how much, is held below.
@@ -47,31 +43,23 @@ def find_ncu():
 def arch():
     """As "sm_90"; "" without a GPU."""
     try:
-        asked = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
-                               capture_output=True, text=True, check=True)
+        asked = run("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return "sm_" + asked.stdout.split()[0].replace(".", "")
 
 
-def why_not():
-    if not find_nvcc():
-        return "no nvcc here, which compiles a study"
-    return "" if arch() else "nvidia-smi lists no GPU"
+if not find_nvcc():
+    skip("no nvcc here, which compiles a study")
+if not arch():
+    skip("nvidia-smi lists no GPU")
 
 
-class OnAGpu(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name)
-
+class OnAGpu(FolderTest):
     def said(self, *arguments, code=0):
         begin = time.monotonic()
-        done = subprocess.run([PROGRAM, *arguments], cwd=self.path, capture_output=True, text=True,
-                              check=False, env=os.environ | {"WARPLEDGER_PYTHON": sys.executable})
+        done = warpledger(*arguments, cwd=self.path,
+                          env=os.environ | {"WARPLEDGER_PYTHON": sys.executable})
         print(f"{' '.join(arguments)}: {time.monotonic() - begin:.1f} s", flush=True)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -146,11 +134,3 @@ class OnAGpu(unittest.TestCase):
         print(said, flush=True)
         self.assertRegex(said, f"Counter of 'eight_warps' on rows_256: {counter} .*, as claimed")
         self.said("report", "--record=profiles", "--out=pages", "--noplots")
-
-
-if __name__ == "__main__":
-    if reason := why_not():
-        print(f"SKIPPED: {reason}")
-        sys.exit(SKIPPED)
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main(verbosity=2)

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "ablations/base/files.h"
+#include "ablations/subjects/study/build.h"
 #include "ablations/subjects/study/study_subject.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -12,6 +13,7 @@
 namespace warpledger::ablations {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -69,6 +71,12 @@ TEST(StudyTest, WhatIsWrongHasItsLine) {
        "claim[0].on: there is no claim 'grid_stride' before it"},
       {"id = \"vector_loads\"", "id = \"vector_loads\"\nsource = { name = \"A\", link = \"a\" }",
        "claim[0].source.link: expected an address"},
+      {"reference = \"reference.py\"", "variant = \"grid_strid\"\natol = 0.1",
+       "check.variant: 'grid_strid' is no claim; did you mean 'grid_stride'?"},
+      {"reference = \"reference.py\"", "variant = \"base+grid_stride\"\natol = 0.1",
+       "check.variant: 'base' is no claim"},
+      {"name = \"x\"", "name = \"x\"\nvalues = \"normals\"",
+       "input[0].values: expected one of normal, uniform, ones, integers, found"},
       {"[work]", "[work", "study.toml:3"}};
   for (const auto& wrong : kWrong) {
     const std::string text = absl::StrReplaceAll(Template(), {{wrong[0], wrong[1]}});
@@ -77,6 +85,71 @@ TEST(StudyTest, WhatIsWrongHasItsLine) {
     ASSERT_FALSE(file.ok()) << wrong[1];
     EXPECT_THAT(std::string(file.status().message()), HasSubstr(wrong[2]));
     EXPECT_THAT(std::string(file.status().message()), HasSubstr("study.toml:"));
+  }
+}
+
+TEST(StudyTest, AClaimHasNoNameOfTheProgramsOwn) {
+  for (const char* id : {"base", "null_toggle", "since"}) {
+    const auto file = Loaded(absl::StrReplaceAll(
+        Template(), {{"id = \"grid_stride\"", absl::StrCat("id = \"", id, "\"")}}));
+    ASSERT_FALSE(file.ok()) << id;
+    EXPECT_THAT(std::string(file.status().message()),
+                AllOf(HasSubstr("study.toml:52: "),
+                      HasSubstr(absl::StrCat("claim[1].id: '", id, "' has a meaning"))));
+  }
+  // As the arms of --design=since are called; ':' is refused anywhere.
+  const auto file = Loaded(
+      absl::StrReplaceAll(Template(), {{"id = \"grid_stride\"", "id = \"was:grid_stride\""}}));
+  EXPECT_THAT(std::string(file.status().message()), HasSubstr("claim[1].id: expected a name"));
+}
+
+TEST(StudyTest, ANameOfAProblemHasOneMeaning) {
+  for (const auto& [name, why] : {std::pair{"a,b", "'a,b' can't be named in a list"},
+                                  {"rows=4", "'rows=4' can't be named"},
+                                  {"all", "'all' has a meaning"},
+                                  {"ladder", "'ladder' has a meaning"}}) {
+    const auto file = Loaded(absl::StrReplaceAll(
+        Template(), {{"name = \"small\"", absl::StrCat("name = \"", name, "\"")}}));
+    ASSERT_FALSE(file.ok()) << name;
+    EXPECT_THAT(std::string(file.status().message()),
+                HasSubstr(absl::StrCat("problem[0].name: ", why)));
+  }
+}
+
+// reference() gets both by their names.
+TEST(StudyTest, AParameterHasNoNameOfAnInput) {
+  const auto file = Loaded(absl::StrReplaceAll(Template(), {{"name = \"x\"", "name = \"cols\""}}));
+  ASSERT_FALSE(file.ok());
+  EXPECT_THAT(std::string(file.status().message()),
+              HasSubstr("input[0].name: 'cols' is a parameter of the problems too"));
+}
+
+// They were measured: a record says what it meant.
+TEST(StudyTest, OlderRecordsWithSuchNamesLoad) {
+  Study study = Loaded(Template())->study;
+  study.claim[1].id = "since";
+  study.problem[0].name = "a,b";
+  study.check = {.reference = "", .variant = "grid_strid", .atol = 0.1};
+  EXPECT_TRUE(FromJson<Study>(ToJson(study)).ok());
+}
+
+TEST(StudyTest, AVariantThatIsRightIsTheBaseOrOfItsClaims) {
+  for (const char* variant : {"base", "grid_stride", "vector_loads+grid_stride"}) {
+    const auto file = Loaded(absl::StrReplaceAll(
+        Template(), {{"reference = \"reference.py\"",
+                      absl::StrCat("variant = \"", variant, "\"\natol = 0.1")}}));
+    EXPECT_TRUE(file.ok()) << file.status();
+  }
+}
+
+// An unknown name would be left out without a word, and another variant built.
+TEST(StudyTest, AVariantOfAnUnknownClaimIsNotBuilt) {
+  const auto file = Loaded(Template());
+  ASSERT_TRUE(file.ok());
+  for (const char* variant : {"grid_strid", "vector_loads+x", "base+grid_stride", ""}) {
+    const auto build = TryToBuildStudy(*file, {variant});
+    EXPECT_TRUE(absl::IsInvalidArgument(build.status())) << variant << build.status();
+    EXPECT_THAT(std::string(build.status().message()), HasSubstr("is no claim")) << variant;
   }
 }
 
@@ -128,6 +201,7 @@ TEST(StudyTest, TakesAProblemByItsParameters) {
   };
   EXPECT_THAT(why("rows=2"), HasSubstr("they have other names than those of 'small'"));
   EXPECT_THAT(why("rows=2:cols=x"), HasSubstr("'cols=x' of problem 'rows=2:cols=x' is no NAME="));
+  EXPECT_THAT(why("rows=2:rows=3:cols=8"), HasSubstr("names 'rows' twice"));
   EXPECT_THAT(why("rows=0:cols=8"), HasSubstr("'x' would have 0 elements"));
 }
 
